@@ -1,0 +1,90 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The ``hpcvirt`` command: one module per noun, each with verbs of its own.
+
+Exit status: 0 done, 1 the answer is no (a lint finding, a verdict FAIL), 2
+the question cannot be answered (bad input, a service out of reach).
+"""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from hpcvirt import exception
+
+#: Noun -> (module, one line of help). A module has ``add_verbs(parser)``,
+#: which adds the verbs and sets ``run=callable(args) -> int`` on each.
+NOUNS = {
+    'topology': ('hpcvirt.cmd.topology',
+                 "read a compute host's topology and draw it"),
+    'flavor': ('hpcvirt.cmd.flavor',
+               'plan, create and check flavors for hosts'),
+    'bench': ('hpcvirt.cmd.bench',
+              'run benchmarks and compare guest and native'),
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        line = exception.one_line(message)
+        self.exit(2, f'{self.prog}: {line} (see {self.prog} --help)\n')
+
+
+def build_parser(only: str | None = None) -> argparse.ArgumentParser:
+    """Make the parser.
+
+    :param only: load the verbs of this noun alone, which keeps the start
+        fast; None loads all of them
+    """
+    parser = Parser(prog='hpcvirt', description='Near-native HPC instances '
+                    'on OpenStack Nova: generate, place, prove.')
+    nouns = parser.add_subparsers(dest='noun', metavar='NOUN', required=True)
+    for noun, (module, help_line) in NOUNS.items():
+        sub = nouns.add_parser(noun, help=help_line, description=help_line)
+        if only in (None, noun):
+            importlib.import_module(module).add_verbs(sub)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    :param argv: the arguments without the program's name, sys.argv's if None
+    :returns: the exit status
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    noun = next((word for word in words if word in NOUNS), '')
+    args = build_parser(noun).parse_args(words)
+    try:
+        status: int = args.run(args)
+        sys.stdout.flush()
+        return status
+    except exception.HpcvirtError as exc:
+        print(f'hpcvirt: {exc}', file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough. Python flushes stdout
+        # again at exit and would complain: give it somewhere to write.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,48 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The errors that mean "cannot answer".
+
+A "no" is a value (:class:`hpcvirt.fit.reasons.Misfit`), never an exception.
+What is raised from here is bad input or a service out of reach; a command
+prints it as one line and exits with status 2.
+"""
+
+
+class HpcvirtError(Exception):
+    """Base of everything that hpcvirt raises on purpose."""
+
+
+class InvalidInput(HpcvirtError):
+    """A file, an argument or a value that cannot be used.
+
+    :param where: the file, element or argument at fault, as its user knows it
+    :param what: what is wrong with it, in one sentence without a full stop
+    """
+
+    def __init__(self, where: str, what: str) -> None:
+        self.where = where
+        self.what = what
+        super().__init__(one_line(f'{where}: {what}'))
+
+
+class Unreachable(HpcvirtError):
+    """A service, a host or a program that does not answer."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(one_line(what))
+
+
+def one_line(text: str) -> str:
+    """Fold a message of any origin into one printable line."""
+    folded = ' '.join(text.split())
+    return ''.join(c if c.isprintable() else '?' for c in folded)

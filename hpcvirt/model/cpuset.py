@@ -1,0 +1,85 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""CPU lists as people and kernels write them: ``0-3,8`` and ``0-7,^2``.
+
+The only copy of this notation in hpcvirt. Ranges are inclusive; ``^`` takes
+CPUs (or a range) out again, as in Nova's ``[compute]cpu_dedicated_set``.
+"""
+
+from collections.abc import Iterable
+
+from hpcvirt import exception
+
+#: No kernel numbers CPUs higher (NR_CPUS is at most 8192 on any port); the
+#: bound keeps a typing error such as ``0-99999999`` from filling the memory.
+MAX_CPU = 65535
+
+
+def parse(text: str, where: str = 'CPU list') -> frozenset[int]:
+    """Read a CPU list.
+
+    :param text: for example ``0-3,^2,8``; white space is ignored, an empty
+        text is an empty set
+    :param where: what to name in the error
+    :raises InvalidInput: for anything that is not such a list
+    """
+    included: set[int] = set()
+    excluded: set[int] = set()
+    if not text.strip():
+        return frozenset()
+    for rule in text.split(','):
+        term = rule.strip()
+        target = included
+        if term.startswith('^'):
+            target = excluded
+            term = term[1:].strip()
+        first, dash, last = term.partition('-')
+        low = _number(first, rule, where)
+        high = _number(last, rule, where) if dash else low
+        if high < low:
+            raise exception.InvalidInput(
+                where, f'the range {rule.strip()!r} runs backwards')
+        target.update(range(low, high + 1))
+    return frozenset(included - excluded)
+
+
+def render(cpus: Iterable[int]) -> str:
+    """Write CPUs as a list with ranges: ``{0, 1, 2, 8}`` is ``0-2,8``."""
+    terms: list[str] = []
+    start = previous = None
+    for cpu in sorted(set(cpus)):
+        if previous is not None and cpu == previous + 1:
+            previous = cpu
+            continue
+        if start is not None:
+            terms.append(_range(start, previous))
+        start = previous = cpu
+    if start is not None:
+        terms.append(_range(start, previous))
+    return ','.join(terms)
+
+
+def _range(start: int, end: int | None) -> str:
+    return str(start) if end in (None, start) else f'{start}-{end}'
+
+
+def _number(text: str, rule: str, where: str) -> int:
+    text = text.strip()
+    if not (text.isascii() and text.isdigit()):
+        raise exception.InvalidInput(
+            where, f'{rule.strip()!r} is not a CPU number or range')
+    number = int(text[:12])
+    if number > MAX_CPU:
+        raise exception.InvalidInput(
+            where, f'CPU {text[:12]} is above the largest number {MAX_CPU}')
+    return number

@@ -1,0 +1,133 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A compute host as the hardware is, before anybody takes anything of it.
+
+CPU numbers and cell numbers are the operating system's own; both may have
+gaps. Memory is in MiB, page sizes in KiB.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+
+SMALL_PAGE_KIB = 4
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PagePool:
+    """The memory pages of one size on one cell.
+
+    :ivar size_kib: page size in KiB: 4, 2048, 1048576, or whatever the
+        machine has (64 KiB small pages and 16 GiB huge pages exist)
+    :ivar total: number of pages; for the smallest size what is left of the
+        cell's memory once the huge pages are taken out, as libvirt counts
+    """
+
+    size_kib: int
+    total: int
+
+    @property
+    def memory_mib(self) -> int:
+        return self.size_kib * self.total // 1024
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cell:
+    """A host NUMA cell.
+
+    :ivar id: the operating system's node number
+    :ivar package: physical package ("socket") of the cell's CPUs, the lowest
+        if they span several; None for a cell without CPUs
+    :ivar cpus: online CPUs; empty for a memory-only cell (CXL, HBM)
+    :ivar siblings: the SMT siblings of each core, one set per core, online
+        CPUs only; every CPU of the cell is in exactly one
+    :ivar llc: the CPUs that share a last-level cache, one set per cache,
+        cut to this cell; every CPU is in exactly one; one set with all CPUs
+        if the source does not tell
+    :ivar memory_mib: total memory, huge pages included, rounded down
+    :ivar pages: one pool per page size, smallest first
+    """
+
+    id: int
+    package: int | None
+    cpus: frozenset[int]
+    siblings: tuple[frozenset[int], ...]
+    llc: tuple[frozenset[int], ...]
+    memory_mib: int
+    pages: tuple[PagePool, ...]
+
+    @property
+    def threads_per_core(self) -> int:
+        return max((len(core) for core in self.siblings), default=1)
+
+    def pool(self, size_kib: int) -> PagePool | None:
+        for pool in self.pages:
+            if pool.size_kib == size_kib:
+                return pool
+        return None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Device:
+    """A PCI function that can be given to a guest, or that has such VFs.
+
+    :ivar address: ``0000:41:00.0``
+    :ivar vendor_id: four hexadecimal digits, lower case, no ``0x``
+    :ivar product_id: likewise
+    :ivar cell: NUMA cell, None if the machine does not say
+    :ivar total_vfs: VFs that the function can create (``sriov_totalvfs``);
+        0 if it has no SR-IOV capability
+    :ivar driver: bound kernel driver, None if unbound or unknown
+    """
+
+    address: str
+    vendor_id: str
+    product_id: str
+    cell: int | None
+    total_vfs: int = 0
+    driver: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Host:
+    """One machine.
+
+    :ivar name: host name, or the name of the file it was read from
+    :ivar cells: ascending by id
+    :ivar distances: row by row in the order of ``cells`` (10 is local, as
+        ACPI SLIT); empty if the source does not tell
+    :ivar devices: PCI network, accelerator and storage functions that are
+        SR-IOV capable or assignable, ascending by address
+    """
+
+    name: str
+    cells: tuple[Cell, ...]
+    distances: tuple[tuple[int, ...], ...] = ()
+    devices: tuple[Device, ...] = ()
+
+    @functools.cached_property
+    def by_id(self) -> Mapping[int, Cell]:
+        return {cell.id: cell for cell in self.cells}
+
+    @property
+    def cpus(self) -> frozenset[int]:
+        return frozenset().union(*(cell.cpus for cell in self.cells))
+
+    @property
+    def threads_per_core(self) -> int:
+        return max((cell.threads_per_core for cell in self.cells), default=1)
+
+    @property
+    def packages(self) -> tuple[int, ...]:
+        return tuple(sorted({cell.package for cell in self.cells
+                             if cell.package is not None}))

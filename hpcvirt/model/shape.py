@@ -1,0 +1,146 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a guest needs, already understood: no strings of any API in here."""
+
+import dataclasses
+import enum
+
+
+class CPUPolicy(enum.StrEnum):
+    """``hw:cpu_policy``: how the vCPUs get host CPUs."""
+
+    DEDICATED = 'dedicated'
+    MIXED = 'mixed'
+    SHARED = 'shared'
+
+
+class ThreadPolicy(enum.StrEnum):
+    """``hw:cpu_thread_policy``: what happens on SMT hosts."""
+
+    PREFER = 'prefer'
+    REQUIRE = 'require'
+    ISOLATE = 'isolate'
+
+
+class EmulatorThreads(enum.StrEnum):
+    """``hw:emulator_threads_policy``; isolate costs one more PCPU."""
+
+    ISOLATE = 'isolate'
+    SHARE = 'share'
+
+
+class PageClass(enum.IntEnum):
+    """Page sizes asked for by class; the values are Nova's."""
+
+    SMALL = -1
+    LARGE = -2
+    ANY = -3
+
+
+class PCIAffinity(enum.StrEnum):
+    """``hw:pci_numa_affinity_policy``: which cells a device may sit on."""
+
+    LEGACY = 'legacy'
+    PREFERRED = 'preferred'
+    REQUIRED = 'required'
+    SOCKET = 'socket'
+
+
+class NUMAScope(enum.StrEnum):
+    """``hpcvirt:numa_scope``: what the cells of a guest must have in common.
+
+    ``host`` asks nothing more; under ``package`` all host cells that the
+    claim will use belong to one physical package.
+    """
+
+    HOST = 'host'
+    PACKAGE = 'package'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GuestCell:
+    """A guest NUMA cell.
+
+    :ivar pcpus: dedicated vCPUs (each gets a host CPU of its own)
+    :ivar vcpus: shared vCPUs (float over the host's shared CPUs)
+    :ivar memory_mib: memory of the cell
+    :ivar page_kib: explicit page size in KiB, a :class:`PageClass`, or None
+        if the guest does not ask
+    """
+
+    pcpus: int
+    vcpus: int
+    memory_mib: int
+    page_kib: int | PageClass | None = None
+
+    @property
+    def cpus(self) -> int:
+        return self.pcpus + self.vcpus
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DeviceRequest:
+    """PCI devices of one kind that a guest needs.
+
+    :ivar alias: the name of Nova's PCI alias, None for a Neutron port
+    :ivar count: number of devices
+    :ivar affinity: None leaves it to Nova's default, which is ``legacy``
+    :ivar physnet: physical network of an SR-IOV port, None for an alias
+    """
+
+    alias: str | None
+    count: int = 1
+    affinity: PCIAffinity | None = None
+    physnet: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GuestTopology:
+    """The CPU topology that the guest sees (``hw:cpu_sockets`` and so on)."""
+
+    sockets: int
+    cores: int
+    threads: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shape:
+    """A guest's demand on the topology of a host.
+
+    :ivar cells: guest NUMA cells in guest order; empty if the guest has no
+        NUMA topology, which then fits wherever its totals do
+    """
+
+    cells: tuple[GuestCell, ...]
+    cpu_policy: CPUPolicy = CPUPolicy.SHARED
+    thread_policy: ThreadPolicy | None = None
+    emulator_threads: EmulatorThreads | None = None
+    devices: tuple[DeviceRequest, ...] = ()
+    topology: GuestTopology | None = None
+    numa_scope: NUMAScope = NUMAScope.HOST
+    exclusive_cells: bool = False
+
+    @property
+    def cpus(self) -> int:
+        return sum(cell.cpus for cell in self.cells)
+
+    @property
+    def pcpus(self) -> int:
+        """Dedicated CPUs that the guest takes, emulator thread included."""
+        own = sum(cell.pcpus for cell in self.cells)
+        isolated = self.emulator_threads is EmulatorThreads.ISOLATE
+        return own + (1 if own and isolated else 0)
+
+    @property
+    def memory_mib(self) -> int:
+        return sum(cell.memory_mib for cell in self.cells)

@@ -1,0 +1,69 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the operator gave to guests on a host, and what is already taken."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PageUsage:
+    """Pages of one size on one cell that a guest cannot have.
+
+    :ivar used: pages taken by instances
+    :ivar reserved: pages kept for the host (``reserved_huge_pages``)
+    """
+
+    size_kib: int
+    used: int = 0
+    reserved: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CellUsage:
+    """The state of one host cell, as Nova's NUMACell keeps it.
+
+    :ivar cell: id of the host cell
+    :ivar dedicated_cpus: its part of ``cpu_dedicated_set``: the PCPUs
+    :ivar shared_cpus: its part of ``cpu_shared_set``
+    :ivar pinned_cpus: PCPUs taken by instances, a subset of the dedicated
+    :ivar cpu_usage: shared vCPUs that float over ``shared_cpus``
+    :ivar memory_used_mib: memory given to instances
+    :ivar pages: one entry per page size of the cell; sizes left out are free
+    :ivar physnets: physical networks with affinity to this cell
+        (``[neutron_physnet_NAME]numa_nodes``)
+    :ivar tunneled: tunnelled networks have affinity to this cell
+    """
+
+    cell: int
+    dedicated_cpus: frozenset[int]
+    shared_cpus: frozenset[int] = frozenset()
+    pinned_cpus: frozenset[int] = frozenset()
+    cpu_usage: int = 0
+    memory_used_mib: int = 0
+    pages: tuple[PageUsage, ...] = ()
+    physnets: frozenset[str] = frozenset()
+    tunneled: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Usage:
+    """The state of a whole host.
+
+    :ivar cells: one entry per host cell that Nova reports
+    :ivar cpu_ratio: ``cpu_allocation_ratio``, for shared CPUs
+    :ivar ram_ratio: ``ram_allocation_ratio``, for memory without page size
+    """
+
+    cells: tuple[CellUsage, ...]
+    cpu_ratio: float = 1.0
+    ram_ratio: float = 1.0
