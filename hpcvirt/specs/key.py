@@ -1,0 +1,126 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What an extra spec is: a name or a family of names, and its values."""
+
+import dataclasses
+import enum
+import functools
+import re
+from collections.abc import Mapping
+
+from hpcvirt import exception
+
+#: What Nova (oslo.utils) takes for a boolean, in any case.
+TRUE_WORDS = frozenset({'1', 't', 'true', 'on', 'y', 'yes'})
+FALSE_WORDS = frozenset({'0', 'f', 'false', 'off', 'n', 'no'})
+
+
+class Kind(enum.StrEnum):
+    """The type of a value. Every value travels as text."""
+
+    INTEGER = 'integer'
+    BOOLEAN = 'boolean'
+    CHOICE = 'choice'
+    TEXT = 'text'
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    """One row of the vocabulary.
+
+    :ivar name: the key; ``{num}`` and the like stand for a part that varies
+    :ivar kind: type of the value
+    :ivar help: one sentence for an operator
+    :ivar choices: the values of a CHOICE
+    :ivar pattern: regular expression that a whole TEXT value matches
+    :ivar minimum: smallest INTEGER, None if there is no bound
+    :ivar maximum: largest INTEGER
+    :ivar parts: what stands for each varying part of the name: a regular
+        expression
+    """
+
+    name: str
+    kind: Kind
+    help: str
+    choices: tuple[str, ...] = ()
+    pattern: str | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    parts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def namespace(self) -> str:
+        """What stands before the colon, without a varying part."""
+        return self.name.partition(':')[0].partition('{')[0]
+
+    @functools.cached_property
+    def name_pattern(self) -> re.Pattern[str]:
+        text = re.escape(self.name)
+        for part, pattern in self.parts.items():
+            text = text.replace(re.escape(f'{{{part}}}'), f'(?:{pattern})')
+        return re.compile(text)
+
+    @property
+    def values(self) -> str:
+        """The values in words, for help and documentation."""
+        if self.kind is Kind.CHOICE:
+            return ', '.join(self.choices)
+        if self.kind is Kind.BOOLEAN:
+            return 'true, false'
+        if self.kind is Kind.INTEGER:
+            low = '' if self.minimum is None else f' from {self.minimum}'
+            high = '' if self.maximum is None else f' to {self.maximum}'
+            return f'integer{low}{high}'
+        return 'text' if self.pattern is None else self.pattern
+
+    def matches(self, name: str) -> bool:
+        return self.name_pattern.fullmatch(name) is not None
+
+    def at(self, **parts: object) -> str:
+        """Put the varying parts in: ``NUMA_CPUS.at(num=1)``."""
+        return self.name.format(**parts)
+
+    def check(self, value: str, name: str | None = None) -> None:
+        """Hold a value against the type.
+
+        :param value: as it stands in the flavor
+        :param name: the concrete name, where the key's own varies
+        :raises InvalidInput: naming the key and what it takes
+        """
+        if not self._accepts(value):
+            raise exception.InvalidInput(
+                name or self.name,
+                f'{value[:64]!r} is not one of its values ({self.values})')
+
+    def _accepts(self, value: str) -> bool:
+        if self.kind is Kind.CHOICE:
+            return value in self.choices
+        if self.kind is Kind.BOOLEAN:
+            return truth(value) is not None
+        if self.kind is Kind.TEXT:
+            return self.pattern is None or bool(
+                re.fullmatch(self.pattern, value))
+        try:
+            number = int(value)
+        except ValueError:
+            return False
+        return ((self.minimum is None or number >= self.minimum)
+                and (self.maximum is None or number <= self.maximum))
+
+
+def truth(value: str) -> bool | None:
+    """Read a boolean as Nova does; None if it is not one."""
+    word = value.strip().lower()
+    if word in TRUE_WORDS:
+        return True
+    return False if word in FALSE_WORDS else None

@@ -1,0 +1,234 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Every extra spec that hpcvirt writes, reads or knows, written once.
+
+Parser, generator, lint, Nova's API validators and the documentation are all
+derived from this table; no other module spells an extra spec. The ``hw:``
+part has the names and types of Nova 34, ``nova/api/validation/extra_specs``.
+"""
+
+import functools
+import re
+
+from hpcvirt.model import shape
+from hpcvirt.specs import key
+
+_CPU_LIST = r'\^?\d+((-\d+)?(,\^?\d+(-\d+)?)?)*'
+_NUM = {'num': r'\d+'}
+_GROUP = {'group': r'[a-zA-Z0-9_-]{0,64}'}
+
+
+def _choice(name: str, choices: tuple[str, ...], help_line: str) -> key.Key:
+    return key.Key(name, key.Kind.CHOICE, help_line, choices=choices)
+
+
+def _flag(name: str, help_line: str) -> key.Key:
+    return key.Key(name, key.Kind.BOOLEAN, help_line)
+
+
+def _count(name: str, help_line: str, minimum: int = 1,
+           maximum: int | None = None) -> key.Key:
+    return key.Key(name, key.Kind.INTEGER, help_line, minimum=minimum,
+                   maximum=maximum)
+
+
+def _text(name: str, pattern: str | None, help_line: str) -> key.Key:
+    return key.Key(name, key.Kind.TEXT, help_line, pattern=pattern)
+
+
+# CPUs
+
+CPU_POLICY = _choice(
+    'hw:cpu_policy', tuple(shape.CPUPolicy),
+    'Whether each vCPU gets a host CPU of its own (dedicated), floats over '
+    'the shared CPUs (shared), or some do one and some the other (mixed).')
+CPU_THREAD_POLICY = _choice(
+    'hw:cpu_thread_policy', tuple(shape.ThreadPolicy),
+    'Whether dedicated vCPUs take SMT siblings if there are any (prefer), '
+    'only siblings (require), or only hosts without SMT (isolate).')
+CPU_DEDICATED_MASK = _text(
+    'hw:cpu_dedicated_mask', _CPU_LIST,
+    'The vCPUs that are dedicated under the mixed policy; a mask that '
+    'starts with ^ names the shared ones.')
+EMULATOR_THREADS_POLICY = _choice(
+    'hw:emulator_threads_policy', tuple(shape.EmulatorThreads),
+    "Where the emulator's own threads run: on one more dedicated CPU of the "
+    "host cell of guest cell 0 (isolate) or on the host's shared CPUs "
+    '(share).')
+CPU_REALTIME = _flag(
+    'hw:cpu_realtime', 'Whether vCPUs run with real-time priority.')
+CPU_REALTIME_MASK = _text(
+    'hw:cpu_realtime_mask', _CPU_LIST,
+    'The vCPUs that are real-time; under the mixed policy they are the '
+    'dedicated ones.')
+
+# NUMA cells and memory
+
+NUMA_NODES = _count(
+    'hw:numa_nodes', 'The number of guest NUMA cells; each goes to a host '
+    'cell of its own.')
+NUMA_CPUS = key.Key(
+    'hw:numa_cpus.{num}', key.Kind.TEXT,
+    'The vCPUs of guest cell {num}; needed only where cells are uneven.',
+    pattern=_CPU_LIST, parts=_NUM)
+NUMA_MEM = key.Key(
+    'hw:numa_mem.{num}', key.Kind.INTEGER,
+    'The MiB of guest cell {num}; needed only where cells are uneven.',
+    minimum=1, parts=_NUM)
+MEM_PAGE_SIZE = _text(
+    'hw:mem_page_size',
+    r'(large|small|any|\d+([kKMGT]i?)?(b|bit|B)?)',
+    "The size of the host pages behind the guest's memory, in KiB or with a "
+    'unit (2048, 2MB, 1GB), or by class.')
+LOCKED_MEMORY = _flag(
+    'hw:locked_memory', "Whether the guest's memory is locked; needs a page "
+    'size.')
+PMEM = _text(
+    'hw:pmem', r'([a-zA-Z0-9_]+(,)?)+',
+    'The labels of virtual persistent memory devices; gives the guest a '
+    'NUMA topology.')
+
+# Devices
+
+PCI_NUMA_AFFINITY_POLICY = _choice(
+    'hw:pci_numa_affinity_policy', tuple(shape.PCIAffinity),
+    "Which host cells the guest's PCI devices may sit on, seen from the "
+    'cells of its CPUs.')
+PCI_ALIAS = _text(
+    'pci_passthrough:alias', r'[^:]+:\d+(?:\s*,\s*[^:]+:\d+)*',
+    'The PCI devices of the guest: alias:count, more after commas.')
+
+# The CPU topology that the guest sees
+
+CPU_SOCKETS = _count('hw:cpu_sockets', 'Sockets that the guest sees.')
+CPU_CORES = _count('hw:cpu_cores', 'Cores per socket that the guest sees.')
+CPU_THREADS = _count('hw:cpu_threads', 'Threads per core that the guest '
+                     'sees.')
+CPU_MAX_SOCKETS = _count(
+    'hw:cpu_max_sockets', 'The most sockets that an image may ask for.')
+CPU_MAX_CORES = _count(
+    'hw:cpu_max_cores', 'The most cores per socket that an image may ask '
+    'for.')
+CPU_MAX_THREADS = _count(
+    'hw:cpu_max_threads', 'The most threads per core that an image may ask '
+    'for.')
+
+# Resources and traits, for Placement
+
+RESOURCES = key.Key(
+    'resources{group}:{resource}', key.Kind.INTEGER,
+    'An amount of a resource class; PCPU and VCPU also set the CPU policy.',
+    parts={**_GROUP, 'resource': '[A-Z0-9_]+'})
+TRAIT = key.Key(
+    'trait{group}:{trait}', key.Kind.CHOICE,
+    'A trait that the host must have or must not have.',
+    choices=('required', 'forbidden'),
+    parts={**_GROUP, 'trait': '[A-Z0-9_]+'})
+
+#: How Nova recognises requests that settle the CPU policies, see
+#: ``_get_vcpu_pcpu_resources`` and ``_get_hyperthreading_trait`` in
+#: ``nova/virt/hardware.py``. They match beginnings of names, as Nova does.
+VCPU_RESOURCE = re.compile(r'resources([1-9][0-9]*)?:VCPU')
+PCPU_RESOURCE = re.compile(r'resources([1-9][0-9]*)?:PCPU')
+SMT_TRAIT = re.compile(r'trait([1-9][0-9]*)?:HW_CPU_HYPERTHREADING')
+
+# Our own
+
+NUMA_SCOPE = _choice(
+    'hpcvirt:numa_scope', tuple(shape.NUMAScope),
+    'What the host cells of the guest must have in common: nothing more '
+    'than the host (host, the default) or one physical package (package).')
+EXCLUSIVE_CELLS = _flag(
+    'hpcvirt:exclusive_cells', 'Whether the guest starts only on host cells '
+    'where no other guest has CPUs or memory; default false.')
+GENERATED_BY = _text(
+    'hpcvirt:generated_by', r'hpcvirt-\d+(\+[0-9a-f]{8,64})?',
+    'The mark of a flavor that hpcvirt made and may change: the version of '
+    'its naming scheme, and optionally a digest of what it wrote.')
+
+#: The value of GENERATED_BY that this release writes, without a digest.
+GENERATED_MARK = 'hpcvirt-1'
+
+# What a flavor may also hold and hpcvirt passes over
+
+_ENCRYPTION_MODELS = ('amd-sev', 'amd-sev-es', 'amd-sev-snp', 'intel-tdx')
+_OTHERS = (
+    _flag('hw:boot_menu', 'Whether the guest shows a boot menu.'),
+    _flag('hw:ephemeral_encryption', 'Whether local disks are encrypted.'),
+    _choice('hw:ephemeral_encryption_format', ('luks', 'luksv2', 'plain'),
+            'How local disks are encrypted.'),
+    _flag('hw:hide_hypervisor_id', 'Whether the guest cannot see that it is '
+          'one.'),
+    _flag('hw:mem_encryption', 'Whether memory is encrypted.'),
+    _choice('hw:mem_encryption_model', _ENCRYPTION_MODELS, 'How memory is '
+            'encrypted.'),
+    _flag('hw:pmu', 'Whether the guest has performance counters.'),
+    _count('hw:redirected_usb_ports', 'USB ports redirected to the console.',
+           minimum=0, maximum=15),
+    _count('hw:serial_port_count', 'Serial ports.', minimum=0),
+    _text('hw:sound_model', None, 'The sound device.'),
+    _choice('hw:tpm_model', ('tpm-tis', 'tpm-crb'), 'The TPM device.'),
+    _choice('hw:tpm_secret_security', ('user', 'host', 'deployment'),
+            "Who can read the TPM's secret."),
+    _choice('hw:tpm_version', ('1.2', '2.0'), 'The TPM version.'),
+    _text('hw:usb_model', None, 'The USB controller.'),
+    _flag('hw:vif_multiqueue_enabled', 'Whether network devices have one '
+          'queue for each vCPU.'),
+    _choice('hw:viommu_model', ('intel', 'smmuv3', 'virtio', 'auto'),
+            'The virtual IOMMU.'),
+    _flag('hw:virtio_packed_ring', 'Whether virtio may use packed rings.'),
+    _choice('hw:watchdog_action',
+            ('none', 'pause', 'poweroff', 'reset', 'disabled'),
+            'What the watchdog does.'),
+)
+
+#: What hpcvirt interprets; the order is that of the documentation.
+INTERPRETED = (
+    CPU_POLICY, CPU_THREAD_POLICY, CPU_DEDICATED_MASK,
+    EMULATOR_THREADS_POLICY, CPU_REALTIME, CPU_REALTIME_MASK,
+    NUMA_NODES, NUMA_CPUS, NUMA_MEM, MEM_PAGE_SIZE, LOCKED_MEMORY, PMEM,
+    PCI_NUMA_AFFINITY_POLICY, PCI_ALIAS,
+    CPU_SOCKETS, CPU_CORES, CPU_THREADS,
+    CPU_MAX_SOCKETS, CPU_MAX_CORES, CPU_MAX_THREADS,
+    RESOURCES, TRAIT,
+    NUMA_SCOPE, EXCLUSIVE_CELLS, GENERATED_BY,
+)
+KEYS = INTERPRETED + _OTHERS
+
+#: The namespace whose validators hpcvirt registers with Nova's API.
+OWN_NAMESPACE = 'hpcvirt'
+OWN = tuple(row for row in KEYS if row.namespace == OWN_NAMESPACE)
+
+#: Namespaces in which a key that is not in the table is a mistake. In others
+#: (aggregate properties, quota, accelerators) anything may stand.
+CLOSED_NAMESPACES = frozenset({OWN_NAMESPACE, 'hw', 'pci_passthrough'})
+
+
+@functools.cache
+def _by_name() -> dict[str, key.Key]:
+    return {row.name: row for row in KEYS if not row.parts}
+
+
+def find(name: str) -> key.Key | None:
+    """The row of a concrete name, such as ``hw:numa_mem.0``."""
+    fixed = _by_name().get(name)
+    if fixed is not None:
+        return fixed
+    return next((row for row in KEYS if row.parts and row.matches(name)),
+                None)
+
+
+def is_unknown(name: str) -> bool:
+    """Whether a key stands in a closed namespace but not in the table."""
+    namespace = name.partition(':')[0]
+    return namespace in CLOSED_NAMESPACES and find(name) is None
