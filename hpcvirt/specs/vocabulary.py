@@ -129,10 +129,11 @@ RESOURCES = key.Key(
     'resources{group}:{resource}', key.Kind.INTEGER,
     'An amount of a resource class; PCPU and VCPU also set the CPU policy.',
     parts={**_GROUP, 'resource': '[A-Z0-9_]+'})
+REQUIRED, FORBIDDEN = 'required', 'forbidden'
 TRAIT = key.Key(
     'trait{group}:{trait}', key.Kind.CHOICE,
     'A trait that the host must have or must not have.',
-    choices=('required', 'forbidden'),
+    choices=(REQUIRED, FORBIDDEN),
     parts={**_GROUP, 'trait': '[A-Z0-9_]+'})
 
 #: How Nova recognises requests that settle the CPU policies, see

@@ -1,0 +1,41 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Lists and masks of guest vCPUs, as flavors write them."""
+
+from hpcvirt import exception
+from hpcvirt.model import cpuset
+
+
+def read(text: str, vcpus: int, where: str) -> frozenset[int]:
+    """Read a mask; one that starts with ``^`` takes from all the vCPUs.
+
+    :param vcpus: the guest's number of vCPUs
+    :param where: the key, for the error
+    :raises InvalidInput: for no list, or for a vCPU that the guest lacks
+    """
+    if text.strip().startswith('^'):
+        text = f'0-{vcpus - 1},{text}'
+    cpus = read_list(text, where)
+    if cpus and max(cpus) >= vcpus:
+        raise exception.InvalidInput(
+            where, f'names vCPU {max(cpus)} of a guest with {vcpus} vCPUs')
+    return cpus
+
+
+def read_list(text: str, where: str) -> frozenset[int]:
+    """Read a list of vCPUs; as in Nova, empty terms say nothing.
+
+    :raises InvalidInput: for anything that is not such a list
+    """
+    terms = [term for term in text.split(',') if term.strip()]
+    return cpuset.parse(','.join(terms), where)

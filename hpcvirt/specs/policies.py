@@ -1,0 +1,196 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The CPU policies of a flavor, from every key that settles one of them.
+
+The rules are Nova's, see ``numa_get_constraints`` and the
+``get_*_constraint`` functions in ``nova/virt/hardware.py``.
+"""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+
+from hpcvirt import exception
+from hpcvirt.model import shape
+from hpcvirt.specs import cpu_mask
+from hpcvirt.specs import key
+from hpcvirt.specs import vocabulary
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Policies:
+    """What a flavor says about its CPUs.
+
+    :ivar cpu: shared if the flavor says nothing
+    :ivar thread: None if the flavor says nothing
+    :ivar emulator: likewise
+    :ivar dedicated: the vCPUs that get host CPUs of their own
+    """
+
+    cpu: shape.CPUPolicy
+    thread: shape.ThreadPolicy | None
+    emulator: shape.EmulatorThreads | None
+    dedicated: frozenset[int]
+
+
+def read(vcpus: int, specs: Mapping[str, str]) -> Policies:
+    """Settle the policies.
+
+    :raises InvalidInput: for values and combinations that Nova refuses
+    """
+    emulator_word = _choice(specs, vocabulary.EMULATOR_THREADS_POLICY)
+    emulator = (shape.EmulatorThreads(emulator_word)
+                if emulator_word else None)
+    cpu = _cpu(vcpus, specs, emulator)
+    thread = _thread(specs)
+    realtime = _realtime_cpus(vcpus, specs, emulator)
+    masked = _masked_cpus(vcpus, specs)
+
+    if cpu is shape.CPUPolicy.SHARED:
+        _refuse_on_shared(thread, emulator, realtime)
+    if cpu is not shape.CPUPolicy.MIXED:
+        if masked:
+            raise exception.InvalidInput(
+                vocabulary.CPU_DEDICATED_MASK.name,
+                f'needs {vocabulary.CPU_POLICY.name}='
+                f'{shape.CPUPolicy.MIXED}')
+        dedicated = (frozenset(range(vcpus))
+                     if cpu is shape.CPUPolicy.DEDICATED else frozenset())
+        return Policies(cpu, thread, emulator, dedicated)
+    if bool(realtime) == bool(masked):
+        raise exception.InvalidInput(
+            vocabulary.CPU_POLICY.name,
+            f'{cpu} needs one of {vocabulary.CPU_DEDICATED_MASK.name} and '
+            f'{vocabulary.CPU_REALTIME_MASK.name}, and not both')
+    return Policies(cpu, thread, emulator, masked or realtime)
+
+
+def dedicated_range(policy: shape.CPUPolicy, cpus: int) -> range:
+    """How many of a guest's CPUs a policy can make dedicated."""
+    if policy is shape.CPUPolicy.DEDICATED:
+        return range(cpus, cpus + 1)
+    return range(1, cpus) if policy is shape.CPUPolicy.MIXED else range(1)
+
+
+def _cpu(vcpus: int, specs: Mapping[str, str],
+         emulator: shape.EmulatorThreads | None) -> shape.CPUPolicy:
+    word = _choice(specs, vocabulary.CPU_POLICY)
+    shared, shared_name = _amount(specs, vocabulary.VCPU_RESOURCE)
+    pcpus, pcpus_name = _amount(specs, vocabulary.PCPU_RESOURCE)
+    if word and (shared or pcpus):
+        raise exception.InvalidInput(
+            vocabulary.CPU_POLICY.name,
+            f'cannot stand beside {shared_name or pcpus_name}')
+    if shared and pcpus:
+        raise exception.InvalidInput(
+            pcpus_name, f'cannot stand beside {shared_name}')
+    if pcpus:
+        isolated = emulator is shape.EmulatorThreads.ISOLATE
+        needed = vcpus + (1 if isolated else 0)
+        if pcpus != needed:
+            raise exception.InvalidInput(
+                pcpus_name, f'{pcpus} is not the {needed} that {vcpus} vCPUs '
+                'and the emulator threads policy need')
+        return shape.CPUPolicy.DEDICATED
+    return shape.CPUPolicy(word) if word else shape.CPUPolicy.SHARED
+
+
+def _thread(specs: Mapping[str, str]) -> shape.ThreadPolicy | None:
+    word = _choice(specs, vocabulary.CPU_THREAD_POLICY)
+    trait, value = next(
+        ((name, value) for name, value in specs.items()
+         if vocabulary.SMT_TRAIT.match(name)), ('', ''))
+    if word and value:
+        raise exception.InvalidInput(
+            vocabulary.CPU_THREAD_POLICY.name,
+            f'cannot stand beside {trait}')
+    if value == vocabulary.FORBIDDEN:
+        return shape.ThreadPolicy.ISOLATE
+    if value == vocabulary.REQUIRED:
+        return shape.ThreadPolicy.REQUIRE
+    return shape.ThreadPolicy(word) if word else None
+
+
+def _masked_cpus(vcpus: int, specs: Mapping[str, str]) -> frozenset[int]:
+    """The dedicated vCPUs of the mask; empty without a mask."""
+    name = vocabulary.CPU_DEDICATED_MASK.name
+    mask = specs.get(name)
+    if not mask:
+        return frozenset()
+    cpus = cpu_mask.read(mask, vcpus, name)
+    if not cpus or len(cpus) == vcpus:
+        raise exception.InvalidInput(
+            name, f'{mask!r} leaves no dedicated or no shared vCPU')
+    return cpus
+
+
+def _realtime_cpus(vcpus: int, specs: Mapping[str, str],
+                   emulator: shape.EmulatorThreads | None) -> frozenset[int]:
+    """The real-time vCPUs; empty if the guest is not real-time."""
+    if not key.truth(specs.get(vocabulary.CPU_REALTIME.name, '')):
+        return frozenset()
+    name = vocabulary.CPU_REALTIME_MASK.name
+    mask = specs.get(name)
+    if not mask:
+        cpus = frozenset(range(vcpus))
+    else:
+        cpus = cpu_mask.read(mask, vcpus, name)
+    if not cpus:
+        raise exception.InvalidInput(name, f'{mask!r} leaves no vCPU')
+    if len(cpus) == vcpus and emulator is None:
+        raise exception.InvalidInput(
+            name, 'must leave a vCPU that is not real-time, or '
+            f'{vocabulary.EMULATOR_THREADS_POLICY.name} must be set')
+    return cpus
+
+
+def _refuse_on_shared(thread: shape.ThreadPolicy | None,
+                      emulator: shape.EmulatorThreads | None,
+                      realtime: frozenset[int]) -> None:
+    at_fault = None
+    if thread is not None:
+        at_fault = vocabulary.CPU_THREAD_POLICY
+    elif emulator is shape.EmulatorThreads.ISOLATE:
+        at_fault = vocabulary.EMULATOR_THREADS_POLICY
+    elif realtime:
+        at_fault = vocabulary.CPU_REALTIME
+    if at_fault is not None:
+        raise exception.InvalidInput(
+            at_fault.name, 'needs dedicated CPUs '
+            f'({vocabulary.CPU_POLICY.name})')
+
+
+def _choice(specs: Mapping[str, str], row: key.Key) -> str:
+    """The value of a key; empty if it is absent or empty."""
+    value = specs.get(row.name, '')
+    if value:
+        row.check(value)
+    return value
+
+
+def _amount(specs: Mapping[str, str],
+            names: re.Pattern[str]) -> tuple[int, str]:
+    """The sum of the resource requests with such names, and one name.
+
+    Nova passes over amounts that are not integers here and refuses them
+    later, when it asks Placement.
+    """
+    total, found = 0, ''
+    for name, value in specs.items():
+        if names.match(name):
+            try:
+                total += int(value)
+            except ValueError:
+                continue
+            found = name
+    return total, found

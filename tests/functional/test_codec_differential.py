@@ -1,0 +1,170 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The codec against Nova's own reading of the same flavors."""
+
+import collections
+import random
+import unittest
+
+from nova import objects
+from nova.virt import hardware
+
+from hpcvirt import exception
+from hpcvirt.model import shape
+from hpcvirt.specs import codec
+from hpcvirt.specs import vocabulary
+
+SEED = 20260
+CASES = 20000
+
+#: Values worth trying: Nova's own, its borders, and mistakes.
+VALUES = {
+    'hw:cpu_policy': ('dedicated', 'dedicated', 'shared', 'mixed', 'mixed',
+                      '', 'Dedicated'),
+    'hw:cpu_thread_policy': ('prefer', 'require', 'isolate', 'pin'),
+    'hw:cpu_dedicated_mask': ('0', '^0', '0-1', '^0-1', '1-3', '0-7', '2,^3',
+                              '^0,2', '0-3,,', ' ^1', '3-1', 'x', '', '^',
+                              '0-99', '^1-99', '^3-1'),
+    'hw:emulator_threads_policy': ('share', 'isolate', 'isolate', '', 'any'),
+    'hw:cpu_realtime': ('true', 'yes', 'false', '1', 'maybe'),
+    'hw:cpu_realtime_mask': ('^0', '1-3', '0-3', '0', '^0-1', '0-99', 'no',
+                             ''),
+    'hw:numa_nodes': ('1', '2', '2', '3', '4', '0', '-1', '02', ' 2', '',
+                      'two', '129'),
+    'hw:mem_page_size': ('small', 'large', 'any', '4', '2048', '2MB', '2M',
+                         '2MiB', '1GB', '1GiB', '1048576', '2Mb', '2Mbit',
+                         '0', '1B', '1023B', '1025B', '.5MB', '2048kB',
+                         '2048KB', '2048KiB', '1TB', '', 'huge', '4x'),
+    'hw:locked_memory': ('true', 'false', 'perhaps'),
+    'hw:pmem': ('a', 'a,b', ',', ''),
+    'hw:pci_numa_affinity_policy': ('required', 'preferred', 'socket',
+                                    'legacy', 'strict', ''),
+    'hw:cpu_sockets': ('1', '2', '3', 'x', '0'),
+    'hw:cpu_cores': ('1', '2', '4', '', '8'),
+    'hw:cpu_threads': ('1', '2', '4'),
+    'hw:cpu_max_sockets': ('1', '2', '16', 'x'),
+    'hw:cpu_max_cores': ('1', '2', '16'),
+    'hw:cpu_max_threads': ('1', '2', '16'),
+    'resources:PCPU': ('2', '4', '5', '0', 'x'),
+    'resources1:PCPU': ('4',),
+    'resources:VCPU': ('2', '4', '0'),
+    'resources_A:PCPU': ('4',),
+    'trait:HW_CPU_HYPERTHREADING': ('required', 'forbidden', 'maybe'),
+    'trait1:HW_CPU_HYPERTHREADING': ('forbidden',),
+    'hw:cpu_dedicated': ('1',),
+}
+
+
+def a_flavor(dice):
+    """A random flavor; about half of them are acceptable."""
+    vcpus = dice.choice((1, 2, 4, 4, 4, 6, 8))
+    ram_mib = dice.choice((1024, 2048, 3000, 4096))
+    specs = {}
+    for name in dice.sample(sorted(VALUES), dice.randint(0, 5)):
+        specs[name] = dice.choice(VALUES[name])
+    if dice.random() < 0.3:
+        specs.update(some_cells(dice, vcpus, ram_mib))
+    return vcpus, ram_mib, specs
+
+
+def some_cells(dice, vcpus, ram_mib):
+    """Guest cells cell by cell, now and then with a mistake."""
+    nodes = dice.randint(1, 4)
+    specs = {'hw:numa_nodes': str(nodes)}
+    cpus = [[] for _ in range(nodes)]
+    for cpu in range(vcpus):
+        cpus[dice.randrange(nodes)].append(str(cpu))
+    for node in range(nodes):
+        last = node == nodes - 1
+        size = ram_mib - (nodes - 1) * 256 if last else 256
+        specs[f'hw:numa_cpus.{node}'] = ','.join(cpus[node])
+        specs[f'hw:numa_mem.{node}'] = str(size)
+    if dice.random() < 0.3:
+        name = dice.choice(sorted(specs))
+        if dice.random() < 0.5:
+            del specs[name]
+        else:
+            specs[name] = dice.choice(('0', '1', '0-3', '9', 'x', '256'))
+    return specs
+
+
+def as_nova_reads(vcpus, ram_mib, specs):
+    """What Nova makes of a flavor in the calls that its API makes.
+
+    :returns: the fields of a Shape, or None if Nova refuses
+    """
+    flavor = objects.Flavor(vcpus=vcpus, memory_mb=ram_mib,
+                            extra_specs=dict(specs))
+    image = objects.ImageMeta(properties=objects.ImageMetaProps())
+    try:
+        numa = hardware.numa_get_constraints(flavor, image)
+        hardware.get_pci_numa_policy_constraint(flavor, image)
+        topology = None
+        if any(name.startswith(('hw:cpu_s', 'hw:cpu_c', 'hw:cpu_max',
+                                'hw:cpu_threads')) for name in specs):
+            topology = hardware.get_best_cpu_topology(flavor, image)
+    except Exception:
+        # Several refusals are bare ValueErrors, which the API turns into
+        # a fault of its own.
+        return None
+    seen = topology and shape.GuestTopology(
+        topology.sockets, topology.cores, topology.threads)
+    if numa is None:
+        return (), None, None, None, seen
+    cells = tuple(
+        (len(cell.pcpuset), len(cell.cpuset), cell.memory,
+         cell.pagesize or None) for cell in numa.cells)
+    first = numa.cells[0]
+    return (cells, first.cpu_policy or 'shared', first.cpu_thread_policy,
+            numa.emulator_threads_policy or None, seen)
+
+
+def as_codec_reads(vcpus, ram_mib, specs):
+    try:
+        guest = codec.decode(vcpus, ram_mib, specs)
+    except exception.InvalidInput as exc:
+        return None, exc
+    if not guest.cells:
+        return ((), None, None, None, guest.topology), None
+    cells = tuple((cell.pcpus, cell.vcpus, cell.memory_mib, cell.page_kib)
+                  for cell in guest.cells)
+    return (cells, guest.cpu_policy, guest.thread_policy,
+            guest.emulator_threads, guest.topology), None
+
+
+class CodecAgainstNovaTest(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        objects.register_all()
+
+    def test_every_flavor_is_read_as_nova_reads_it(self):
+        dice = random.Random(SEED)
+        outcomes = collections.Counter()
+        for _ in range(CASES):
+            flavor = a_flavor(dice)
+            theirs = as_nova_reads(*flavor)
+            ours, refusal = as_codec_reads(*flavor)
+            self.assertEqual(theirs, ours, f'{flavor}: {refusal}')
+            if refusal:
+                self.assertTrue(
+                    vocabulary.find(refusal.where)
+                    or refusal.where in (vocabulary.NUMA_CPUS.name,
+                                         vocabulary.NUMA_MEM.name),
+                    f'{refusal} names no key')
+            kind = ('refused' if ours is None
+                    else 'cells' if ours[0] else 'none')
+            outcomes[kind] += 1
+        self.assertGreater(outcomes['refused'], CASES // 10)
+        self.assertGreater(outcomes['cells'], CASES // 10)
+        self.assertGreater(outcomes['none'], CASES // 50)
