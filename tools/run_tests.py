@@ -1,0 +1,77 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Run stestr on one directory of tests, and let nothing pass unnoticed.
+
+    run_tests.py NAME TEST_PATH [STESTR RUN ARGUMENTS...]
+
+The results go to a stestr repository of their own, .stestr/NAME (look again
+with "stestr --repo-url .stestr/NAME last"), so that environments can run
+beside each other. The run fails, beside the reasons of stestr, if a test was
+skipped (a check that does not run proves nothing) or if none ran at all.
+The counts are left in .stestr/NAME.counts: passed, failed, skipped.
+"""
+
+import collections
+import io
+import pathlib
+import subprocess
+import sys
+
+import subunit
+import testtools
+
+STESTR = (sys.executable, '-m', 'stestr')
+PASSED = frozenset({'success', 'xfail'})
+
+
+def main(name: str, test_path: str, *arguments: str) -> int:
+    """Run the tests, count them and judge."""
+    repository = pathlib.Path('.stestr', name)
+    repository.parent.mkdir(exist_ok=True)
+    stestr = (*STESTR, '--repo-url', str(repository),
+              '--test-path', test_path)
+    status = subprocess.run((*stestr, 'run', *arguments)).returncode
+    last = subprocess.run((*stestr, 'last', '--subunit'),
+                          stdout=subprocess.PIPE, check=False)
+    verdicts = read(last.stdout)
+    tally = collections.Counter(verdicts.values())
+    passed = sum(tally[verdict] for verdict in PASSED)
+    skipped = tally['skip']
+    failed = len(verdicts) - passed - skipped
+    pathlib.Path('.stestr', f'{name}.counts').write_text(
+        f'{passed} {failed} {skipped}\n')
+    for test, verdict in sorted(verdicts.items()):
+        if verdict not in PASSED:
+            print(f'{verdict}: {test}')
+    print(f'{name}: {passed} passed, {failed} failed, {skipped} skipped')
+    if not passed:
+        print(f'{name}: no test ran')
+    return status or int(failed or skipped or not passed)
+
+
+def read(stream: bytes) -> dict[str, str]:
+    """Test id -> verdict; a test that never ended is "inprogress"."""
+    verdicts: dict[str, str] = {}
+
+    def note(test: dict[str, str]) -> None:
+        verdicts[test['id']] = test['status']
+
+    result = testtools.StreamToDict(note)
+    result.startTestRun()
+    subunit.ByteStreamToStreamResult(io.BytesIO(stream)).run(result)
+    result.stopTestRun()
+    return verdicts
+
+
+if __name__ == '__main__':
+    sys.exit(main(*sys.argv[1:]))
