@@ -23,6 +23,7 @@ The counts are left in .stestr/NAME.counts: passed, failed, skipped.
 
 import collections
 import io
+import os
 import pathlib
 import subprocess
 import sys
@@ -37,13 +38,23 @@ PASSED = frozenset({'success', 'xfail'})
 def main(name: str, test_path: str, *arguments: str) -> int:
     """Run the tests, count them and judge."""
     repository = pathlib.Path('.stestr', name)
-    repository.parent.mkdir(exist_ok=True)
+    repository.mkdir(parents=True, exist_ok=True)
     stestr = (*STESTR, '--repo-url', str(repository),
               '--test-path', test_path)
-    status = subprocess.run((*stestr, 'run', *arguments)).returncode
-    last = subprocess.run((*stestr, 'last', '--subunit'),
-                          stdout=subprocess.PIPE, check=False)
-    verdicts = read(last.stdout)
+    # stestr hands the interpreter to a shell without quotes, which cuts a
+    # path with spaces in two: give it a name to find by PATH.
+    python = pathlib.Path(sys.executable)
+    os.environ['PATH'] = os.pathsep.join(
+        (str(python.parent), os.environ['PATH']))
+    os.environ.setdefault('PYTHON', python.name)
+    before = runs(repository)
+    status = subprocess.run((*stestr, 'run', *arguments),
+                            check=False).returncode
+    verdicts: dict[str, str] = {}
+    if runs(repository) != before:
+        last = subprocess.run((*stestr, 'last', '--subunit'), check=False,
+                              stdout=subprocess.PIPE)
+        verdicts = read(last.stdout)
     tally = collections.Counter(verdicts.values())
     passed = sum(tally[verdict] for verdict in PASSED)
     skipped = tally['skip']
@@ -59,6 +70,12 @@ def main(name: str, test_path: str, *arguments: str) -> int:
     return status or int(failed or skipped or not passed)
 
 
+def runs(repository: pathlib.Path) -> str:
+    """How many runs the repository has seen, as stestr counts them."""
+    counter = repository / '.stestr' / 'next-stream'
+    return counter.read_text() if counter.exists() else ''
+
+
 def read(stream: bytes) -> dict[str, str]:
     """Test id -> verdict; a test that never ended is "inprogress"."""
     verdicts: dict[str, str] = {}
@@ -68,7 +85,8 @@ def read(stream: bytes) -> dict[str, str]:
 
     result = testtools.StreamToDict(note)
     result.startTestRun()
-    subunit.ByteStreamToStreamResult(io.BytesIO(stream)).run(result)
+    subunit.ByteStreamToStreamResult(
+        io.BytesIO(stream), non_subunit_name='stdout').run(result)
     result.stopTestRun()
     return verdicts
 
