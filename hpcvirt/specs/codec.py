@@ -33,6 +33,8 @@ from hpcvirt.specs import pages
 from hpcvirt.specs import policies
 from hpcvirt.specs import vocabulary
 
+_THREAD_POLICY = vocabulary.CPU_THREAD_POLICY.name
+
 
 def decode(vcpus: int, ram_mib: int,
            extra_specs: Mapping[str, str]) -> shape.Shape:
@@ -52,6 +54,10 @@ def decode(vcpus: int, ram_mib: int,
     page_kib, has_page = pages.read(extra_specs)
     guest_cells = cells.read(vcpus, ram_mib, extra_specs, policy,
                              page_kib, has_page)
+    if (guest_cells and policy.thread is None
+            and extra_specs.get(_THREAD_POLICY) == ''):
+        # Nova cannot store an empty policy on a cell.
+        raise exception.InvalidInput(_THREAD_POLICY, 'is empty')
     return shape.Shape(
         cells=guest_cells,
         cpu_policy=policy.cpu,
@@ -78,7 +84,7 @@ def encode(guest: shape.Shape) -> dict[str, str]:
         vocabulary.NUMA_NODES.name: str(len(guest.cells)),
     }
     if guest.thread_policy is not None:
-        specs[vocabulary.CPU_THREAD_POLICY.name] = guest.thread_policy.value
+        specs[_THREAD_POLICY] = guest.thread_policy.value
     if guest.cpu_policy is shape.CPUPolicy.MIXED:
         specs[vocabulary.CPU_DEDICATED_MASK.name] = cpuset.render(
             cells.dedicated_cpus(guest.cells))

@@ -79,7 +79,7 @@ def _kib(text: str, where: str) -> float:
         if match:
             magnitude, unit, end = match.groups()
             size = float(magnitude) / (1 if end == 'B' else 8)
-            size *= 1024 ** _EXPONENTS[unit or ' ']
+            size *= 1024.0 ** _EXPONENTS[unit or ' ']
             return math.ceil(size) / 1024
     raise exception.InvalidInput(
         where, f'{text[:64]!r} is not a page size (small, large, any, 2048, '

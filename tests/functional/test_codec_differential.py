@@ -16,6 +16,7 @@ import collections
 import random
 import unittest
 
+from nova import exception as nova_exception
 from nova import objects
 from nova.virt import hardware
 
@@ -31,7 +32,7 @@ CASES = 20000
 VALUES = {
     'hw:cpu_policy': ('dedicated', 'dedicated', 'shared', 'mixed', 'mixed',
                       '', 'Dedicated'),
-    'hw:cpu_thread_policy': ('prefer', 'require', 'isolate', 'pin'),
+    'hw:cpu_thread_policy': ('prefer', 'require', 'isolate', 'pin', ''),
     'hw:cpu_dedicated_mask': ('0', '^0', '0-1', '^0-1', '1-3', '0-7', '2,^3',
                               '^0,2', '0-3,,', ' ^1', '3-1', 'x', '', '^',
                               '0-99', '^1-99', '^3-1'),
@@ -113,9 +114,9 @@ def as_nova_reads(vcpus, ram_mib, specs):
         if any(name.startswith(('hw:cpu_s', 'hw:cpu_c', 'hw:cpu_max',
                                 'hw:cpu_threads')) for name in specs):
             topology = hardware.get_best_cpu_topology(flavor, image)
-    except Exception:
-        # Several refusals are bare ValueErrors, which the API turns into
-        # a fault of its own.
+    except (nova_exception.NovaException, ValueError):
+        # Several refusals are bare ValueErrors, a fault of its own for the
+        # API.
         return None
     seen = topology and shape.GuestTopology(
         topology.sockets, topology.cores, topology.threads)
