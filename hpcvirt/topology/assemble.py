@@ -1,0 +1,285 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Make a Host of what a source tells, or say what in it is contradictory.
+
+All readers end here, so that one machine gives one Host whatever describes
+it, and a contradiction is found the same way in every source.
+"""
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt import exception
+from hpcvirt.model import cpuset
+from hpcvirt.model import host as model
+
+#: Linux has at most 2 ** 10 nodes (CONFIG_NODES_SHIFT).
+MAX_CELL = 1023
+
+#: 52 physical address bits: 4 PiB.
+MAX_MEMORY_KIB = 2 ** 42
+
+#: The largest distance of an ACPI SLIT, which counts in bytes.
+MAX_DISTANCE = 255
+
+#: TotalVFs of the SR-IOV capability has 16 bits.
+MAX_VFS = 65535
+
+_ADDRESS = re.compile(r'[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]')
+_HEX_ID = re.compile(r'[0-9a-f]{4}')
+_DRIVER = re.compile(r'[\w.+-]{1,64}', re.ASCII)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CellFacts:
+    """What a source says of one cell, before anything is checked.
+
+    :ivar package: as :class:`hpcvirt.model.host.Cell` has it
+    :ivar memory_kib: total memory, huge pages included
+    """
+
+    id: int
+    package: int | None
+    cpus: frozenset[int]
+    memory_kib: int
+    pages: tuple[model.PagePool, ...]
+
+
+def host(where: str, name: str, cells: Sequence[CellFacts],
+         siblings: Mapping[int, frozenset[int]],
+         caches: Mapping[int, frozenset[int]],
+         distances: Mapping[tuple[int, int], int],
+         devices: Iterable[model.Device]) -> model.Host:
+    """Check everything and make the Host.
+
+    :param where: the file or directory, for errors
+    :param siblings: CPU -> the CPUs of its core, itself included
+    :param caches: CPU -> the CPUs that share its last-level cache, which
+        may reach over several cells; CPUs left out share what is left of
+        their cell
+    :param distances: (from cell, to cell) -> distance; empty if unknown
+    :raises InvalidInput: for whatever contradicts itself
+    """
+    _check_name(where, name)
+    ordered = sorted(cells, key=lambda cell: cell.id)
+    for cell in ordered:
+        _check_cell(_of_cell(where, cell.id), cell)
+    for before, after in itertools.pairwise(ordered):
+        if before.id == after.id:
+            raise exception.InvalidInput(
+                where, f'has two cells with the number {after.id}')
+    cell_of = _cell_of(where, ordered)
+    if not cell_of:
+        raise exception.InvalidInput(where, 'no cell has a CPU')
+    if not any(cell.memory_kib for cell in ordered):
+        raise exception.InvalidInput(where, 'no cell has memory')
+    _check_groups(where, 'siblings', siblings, cell_of)
+    _check_groups(where, 'last-level cache', caches, cell_of)
+    return model.Host(
+        name=name,
+        cells=tuple(_cell(where, cell, siblings, caches) for cell in ordered),
+        distances=_matrix(where, [cell.id for cell in ordered], distances),
+        devices=_checked_devices(where, {cell.id for cell in ordered},
+                                 devices))
+
+
+def pages_of(memory_kib: int, small_kib: int,
+             huge: Mapping[int, int]) -> tuple[model.PagePool, ...]:
+    """Make the page pools of a cell, the small ones as libvirt counts them.
+
+    :param small_kib: the smallest page size
+    :param huge: page size in KiB -> number of pages
+    :returns: all pools; the small pages are what the huge ones leave, and 0
+        if those are larger than the memory, which :func:`host` then refuses
+    """
+    rest = memory_kib - sum(size * count for size, count in huge.items())
+    small = model.PagePool(small_kib, max(rest, 0) // small_kib)
+    return (small, *(model.PagePool(size, count)
+                     for size, count in sorted(huge.items())))
+
+
+def _of_cell(where: str, cell: int) -> str:
+    return f'{where}: cell {cell}'
+
+
+def _check_name(where: str, name: str) -> None:
+    if not name.strip() or len(name) > 255 or not name.isprintable():
+        raise exception.InvalidInput(
+            where, f'{name[:40]!r} cannot be the name of a host')
+
+
+def _check_cell(where: str, cell: CellFacts) -> None:
+    if not 0 <= cell.id <= MAX_CELL:
+        raise exception.InvalidInput(
+            where, f'a cell has a number from 0 to {MAX_CELL}')
+    for cpu in cell.cpus:
+        if not 0 <= cpu <= cpuset.MAX_CPU:
+            raise exception.InvalidInput(
+                where, f'CPU {cpu} is not within 0 to {cpuset.MAX_CPU}')
+    if cell.package is None and cell.cpus:
+        raise exception.InvalidInput(where, 'has CPUs but no package')
+    if cell.package is not None and not 0 <= cell.package < 2 ** 31:
+        raise exception.InvalidInput(
+            where, f'{cell.package} cannot be the number of a package')
+    if not 0 <= cell.memory_kib <= MAX_MEMORY_KIB:
+        raise exception.InvalidInput(
+            where, f'{cell.memory_kib} KiB of memory is not within 0 to '
+            f'{MAX_MEMORY_KIB}')
+    _check_pages(where, cell)
+
+
+def _check_pages(where: str, cell: CellFacts) -> None:
+    sizes = set()
+    for pool in cell.pages:
+        if pool.size_kib < 1 or pool.size_kib & (pool.size_kib - 1):
+            raise exception.InvalidInput(
+                where, f'{pool.size_kib} KiB is not a page size')
+        if pool.size_kib in sizes:
+            raise exception.InvalidInput(
+                where, f'has two pools of {pool.size_kib} KiB pages')
+        if pool.total < 0:
+            raise exception.InvalidInput(
+                where, f'has {pool.total} pages of {pool.size_kib} KiB')
+        sizes.add(pool.size_kib)
+    paged_kib = sum(pool.size_kib * pool.total for pool in cell.pages)
+    # In MiB: a snapshot keeps the memory rounded down but every small page.
+    if paged_kib // 1024 > cell.memory_kib // 1024:
+        raise exception.InvalidInput(
+            where, f'has pages of {paged_kib} KiB in '
+            f'{cell.memory_kib} KiB of memory')
+
+
+def _cell_of(where: str, cells: Iterable[CellFacts]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for cell in cells:
+        for cpu in sorted(cell.cpus):
+            if cpu in found:
+                raise exception.InvalidInput(
+                    _of_cell(where, cell.id),
+                    f'CPU {cpu} is also in cell {found[cpu]}')
+            found[cpu] = cell.id
+    return found
+
+
+def _check_groups(where: str, what: str,
+                  groups: Mapping[int, frozenset[int]],
+                  cell_of: Mapping[int, int]) -> None:
+    """Check that the groups are a partition of CPUs that exist."""
+    for cpu, group in sorted(groups.items()):
+        here = f'{where}: {what} of CPU {cpu}'
+        if cpu not in cell_of:
+            raise exception.InvalidInput(here, 'that CPU is in no cell')
+        if cpu not in group:
+            raise exception.InvalidInput(
+                here, f'{cpuset.render(group) or "nothing"} leaves out '
+                'the CPU itself')
+        for other in sorted(group):
+            if other not in cell_of:
+                raise exception.InvalidInput(
+                    here, f'CPU {other} does not exist')
+            if groups.get(other) != group:
+                theirs = cpuset.render(groups.get(other, ()))
+                raise exception.InvalidInput(
+                    here, f'{cpuset.render(group)}, but CPU {other} '
+                    f'says {theirs or "nothing"}')
+
+
+def _cell(where: str, facts: CellFacts,
+          siblings: Mapping[int, frozenset[int]],
+          caches: Mapping[int, frozenset[int]]) -> model.Cell:
+    for cpu in sorted(facts.cpus):
+        if cpu not in siblings:
+            raise exception.InvalidInput(
+                _of_cell(where, facts.id),
+                f'the siblings of CPU {cpu} are not told')
+        if not siblings[cpu] <= facts.cpus:
+            far = min(siblings[cpu] - facts.cpus)
+            raise exception.InvalidInput(
+                _of_cell(where, facts.id),
+                f'CPU {cpu} has the sibling {far}, which is in another cell')
+    told = {caches[cpu] & facts.cpus for cpu in facts.cpus if cpu in caches}
+    rest = facts.cpus - frozenset().union(*told)
+    return model.Cell(
+        id=facts.id,
+        package=facts.package,
+        cpus=facts.cpus,
+        siblings=_ordered({siblings[cpu] for cpu in facts.cpus}),
+        llc=_ordered(told | {rest} if rest else told),
+        memory_mib=facts.memory_kib // 1024,
+        pages=tuple(sorted(facts.pages, key=lambda pool: pool.size_kib)))
+
+
+def _ordered(groups: Iterable[frozenset[int]]) -> tuple[frozenset[int], ...]:
+    return tuple(sorted(groups, key=min))
+
+
+def _matrix(where: str, cells: Sequence[int],
+            distances: Mapping[tuple[int, int], int],
+            ) -> tuple[tuple[int, ...], ...]:
+    if not distances:
+        return ()
+    for (row, column), distance in sorted(distances.items()):
+        here = f'{where}: distance from cell {row} to cell {column}'
+        for cell in (row, column):
+            if cell not in cells:
+                raise exception.InvalidInput(
+                    here, f'cell {cell} does not exist')
+        if not 1 <= distance <= MAX_DISTANCE:
+            raise exception.InvalidInput(
+                here, f'{distance} is not within 1 to {MAX_DISTANCE}')
+    for row, column in itertools.product(cells, cells):
+        if (row, column) not in distances:
+            raise exception.InvalidInput(
+                where, f'the distance from cell {row} to cell {column} '
+                'is missing')
+    return tuple(tuple(distances[row, column] for column in cells)
+                 for row in cells)
+
+
+def address_key(address: str) -> tuple[int, ...]:
+    """Order PCI addresses: domains may have more than four digits."""
+    return tuple(int(part, 16) for part in re.split('[:.]', address))
+
+
+def _checked_devices(where: str, cells: set[int],
+                     devices: Iterable[model.Device],
+                     ) -> tuple[model.Device, ...]:
+    found: dict[str, model.Device] = {}
+    for device in devices:
+        if not _ADDRESS.fullmatch(device.address):
+            raise exception.InvalidInput(
+                where, f'{device.address[:40]!r} is not a PCI address '
+                'such as 0000:41:00.0')
+        here = f'{where}: device {device.address}'
+        if device.address in found:
+            raise exception.InvalidInput(here, 'occurs twice')
+        for number in (device.vendor_id, device.product_id):
+            if not _HEX_ID.fullmatch(number):
+                raise exception.InvalidInput(
+                    here, f'{number[:40]!r} is not a PCI id of four '
+                    'hexadecimal digits')
+        if device.cell is not None and device.cell not in cells:
+            raise exception.InvalidInput(
+                here, f'is on cell {device.cell}, which does not exist')
+        if not 0 <= device.total_vfs <= MAX_VFS:
+            raise exception.InvalidInput(
+                here, f'{device.total_vfs} VFs are not within 0 to {MAX_VFS}')
+        if device.driver is not None and not _DRIVER.fullmatch(device.driver):
+            raise exception.InvalidInput(
+                here, f'{device.driver[:40]!r} is not the name of a driver')
+        found[device.address] = device
+    return tuple(found[address] for address in sorted(found, key=address_key))

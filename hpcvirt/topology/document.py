@@ -1,0 +1,191 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Open what a user names, without trusting it.
+
+Everything that is wrong with a file as such (missing, a directory, a FIFO,
+too large, truncated, not UTF-8, XML with entities, JSON with a key twice)
+becomes one :class:`hpcvirt.exception.InvalidInput`; what the file says about
+a machine is the readers' business.
+"""
+
+import json
+import os
+import stat
+from typing import Any
+from typing import NoReturn
+from xml.etree import ElementTree
+
+import defusedxml
+import defusedxml.ElementTree
+
+from hpcvirt import exception
+
+#: The hwloc XML of a machine with 2048 hardware threads is about 12 MB.
+MAX_BYTES = 64 * 1024 * 1024
+
+#: hwloc nests one element per level of the machine: 20 is a lot.
+MAX_DEPTH = 200
+
+_KINDS = (
+    (stat.S_ISDIR, 'a directory'),
+    (stat.S_ISFIFO, 'a FIFO'),
+    (stat.S_ISSOCK, 'a socket'),
+    (stat.S_ISCHR, 'a character device'),
+    (stat.S_ISBLK, 'a block device'),
+)
+
+
+def content(path: str | os.PathLike[str], most: int = MAX_BYTES,
+            where: str | None = None) -> bytes:
+    """Read a regular file as a whole, and never wait for one.
+
+    :param most: the largest size in bytes that is accepted
+    :param where: what to name in the error, the path if None
+    :raises InvalidInput: if it is no file, cannot be read or is too large
+    """
+    where = where or os.fspath(path)
+    try:
+        # Looked at before it is opened: to open a FIFO can block, and to
+        # open a device (a watchdog, a tape) does something.
+        _require_file(os.stat(path), where)
+        descriptor = os.open(
+            path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        with os.fdopen(descriptor, 'rb') as stream:
+            status = os.fstat(stream.fileno())
+            _require_file(status, where)
+            if status.st_size > most:
+                _too_large(where, most)
+            data = stream.read(most + 1)
+    except OSError as exc:
+        raise exception.InvalidInput(
+            where, f'cannot be read ({exc.strerror or exc})') from exc
+    except ValueError as exc:  # a NUL in the path
+        raise exception.InvalidInput(where, f'cannot be read ({exc})') from exc
+    if len(data) > most:
+        _too_large(where, most)
+    return data
+
+
+def _require_file(status: os.stat_result, where: str) -> None:
+    for is_kind, kind in _KINDS:
+        if is_kind(status.st_mode):
+            raise exception.InvalidInput(where, f'is {kind}, not a file')
+
+
+def _too_large(where: str, most: int) -> NoReturn:
+    raise exception.InvalidInput(
+        where, f'is larger than {most // 1024} KiB, which no topology is')
+
+
+def json_value(data: bytes, where: str) -> Any:
+    """Parse JSON as RFC 8259 has it: no NaN, no key twice, only UTF-8.
+
+    :raises InvalidInput: for anything else
+    """
+
+    def refuse(constant: str) -> NoReturn:
+        raise exception.InvalidInput(where, f'{constant} is not JSON')
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        mapping = dict(pairs)
+        if len(mapping) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise exception.InvalidInput(
+                where, f'the key {twice[:40]!r} occurs twice in one object')
+        return mapping
+
+    try:
+        return json.loads(data.decode('utf-8-sig'), parse_constant=refuse,
+                          object_pairs_hook=unique)
+    except UnicodeDecodeError as exc:
+        raise exception.InvalidInput(
+            where, f'is not UTF-8 (byte {exc.start})') from exc
+    except RecursionError as exc:
+        raise exception.InvalidInput(where, 'is nested too deeply') from exc
+    except ValueError as exc:
+        raise exception.InvalidInput(
+            where, f'is not valid JSON ({exc})') from exc
+
+
+class _Parser(defusedxml.ElementTree.DefusedXMLParser):
+    """Refuses entities, an internal DTD subset and deep nesting.
+
+    A plain ``<!DOCTYPE topology SYSTEM "hwloc2.dtd">`` passes, since every
+    hwloc file has one; the file that it names is never opened.
+    """
+
+    def __init__(self, where: str) -> None:
+        super().__init__(forbid_dtd=False, forbid_entities=True,
+                         forbid_external=True)
+        self.parser.StartDoctypeDeclHandler = self._doctype
+        self._where = where
+        self._depth = 0
+
+    def _doctype(self, name: str, system_id: str | None,
+                 public_id: str | None, has_internal_subset: int) -> None:
+        if has_internal_subset or name != 'topology':
+            raise exception.InvalidInput(
+                self._where, 'has a document type definition, '
+                'which is refused')
+
+    def _start(self, *args: Any) -> Any:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise exception.InvalidInput(self._where, 'is nested too deeply')
+        return super()._start(*args)
+
+    def _end(self, *args: Any) -> Any:
+        self._depth -= 1
+        return super()._end(*args)
+
+
+def xml_root(data: bytes, where: str) -> ElementTree.Element:
+    """Parse XML; entities are refused, nothing else is ever opened.
+
+    :returns: the root element
+    :raises InvalidInput: if it is not well-formed, or not harmless
+    """
+    try:
+        parser = _Parser(where)
+        parser.feed(data)
+        root: ElementTree.Element = parser.close()
+        return root
+    except defusedxml.DefusedXmlException as exc:
+        raise exception.InvalidInput(
+            where, 'declares an XML entity, which is refused') from exc
+    except (ElementTree.ParseError, LookupError, ValueError) as exc:
+        # LookupError and ValueError: an encoding that Python does not have.
+        raise exception.InvalidInput(
+            where, f'is not well-formed XML ({exc})') from exc
+
+
+def whole(text: str | None, where: str, what: str, most: int,
+          least: int = 0) -> int:
+    """Read a whole decimal number.
+
+    :param what: what the number is, for the error
+    :raises InvalidInput: if it is missing, not a number or out of bounds
+    """
+    if text is None:
+        raise exception.InvalidInput(where, f'{what} is missing')
+    bare = text.strip()
+    digits = bare.removeprefix('-')
+    if not (digits.isascii() and digits.isdigit()):
+        raise exception.InvalidInput(
+            where, f'{what} is {bare[:40]!r}, not a whole number')
+    if len(digits) > 30 or not least <= int(bare) <= most:
+        raise exception.InvalidInput(
+            where, f'{what} is {bare[:40]}, which is not within '
+            f'{least} to {most}')
+    return int(bare)
