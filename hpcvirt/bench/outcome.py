@@ -1,0 +1,58 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What one output of a benchmark says: figures, or why there are none."""
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+
+
+class Direction(enum.StrEnum):
+    """Which way a figure is better: ``up`` for rates, ``down`` for times."""
+
+    UP = 'up'
+    DOWN = 'down'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Metric:
+    """One figure.
+
+    :ivar value: finite and above 0: every parser sees to that
+    :ivar unit: as written in reports: ``GUP/s``, ``MB/s``, ``us``, ``s``
+    """
+
+    value: float
+    unit: str
+    direction: Direction
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a parser makes of one output.
+
+    :ivar valid: the run passed the program's own checks and is the run that
+        was asked for
+    :ivar reason: why the output is refused; None if it is valid
+    :ivar metrics: name to figure; empty if the output is refused
+    :ivar parameters: what the program echoed of its input (problem size,
+        ranks, version), as text
+    :ivar remarks: what a reader of valid figures should know, such as a
+        metric that this run could not measure
+    """
+
+    valid: bool
+    reason: str | None
+    metrics: Mapping[str, Metric] = dataclasses.field(default_factory=dict)
+    parameters: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
