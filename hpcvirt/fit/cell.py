@@ -1,0 +1,210 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Whether one guest cell fits on one host cell, and if not, why."""
+
+from hpcvirt.fit import demand as demands
+from hpcvirt.fit import reasons
+from hpcvirt.fit import supply as supplies
+from hpcvirt.model import shape as model
+
+_SHARED = model.CPUPolicy.SHARED
+_DEDICATED = model.CPUPolicy.DEDICATED
+_ISOLATE = model.ThreadPolicy.ISOLATE
+_REQUIRE = model.ThreadPolicy.REQUIRE
+
+
+def obstacle(demand: demands.CellDemand, cell: supplies.CellSupply,
+             cpu_ratio: float = 1.0,
+             ram_ratio: float = 1.0) -> reasons.Misfit | None:
+    """Say what keeps a guest cell off a host cell.
+
+    :returns: None if nothing does
+    """
+    policy = demand.policy
+    if policy is not _SHARED:
+        needed = demand.pcpus + demand.emulator_pcpus
+        if needed > len(cell.free):
+            if needed > len(cell.dedicated):
+                return reasons.Misfit(reasons.Code.CELL_PCPUS, {
+                    'cell': cell.id, 'total': len(cell.dedicated),
+                    'needed': needed})
+            return reasons.Misfit(reasons.Code.FREE_PCPUS, {
+                'cell': cell.id, 'free': len(cell.free), 'needed': needed})
+    if policy is not _DEDICATED:
+        over = _over_limits(demand, cell, cpu_ratio, ram_ratio)
+        if over is not None:
+            return over
+    misfit = _memory(demand, cell)
+    if misfit is not None or policy is _SHARED:
+        return misfit
+    return _cores(demand, cell)
+
+
+def page_size(demand: demands.CellDemand,
+              cell: supplies.CellSupply) -> int | None:
+    """Choose the page size in KiB that the guest cell gets there.
+
+    :returns: None if it asks for none, or if no size has room
+    """
+    if demand.page_kib is None:
+        return None
+    needed_kib = demand.memory_mib * 1024
+    for pool in _pools_asked(demand.page_kib, cell):
+        if (needed_kib <= pool.free * pool.size_kib and
+                needed_kib % pool.size_kib == 0):
+            return pool.size_kib
+    return None
+
+
+def _pools_asked(page_kib: int, cell: supplies.CellSupply,
+                 ) -> list[supplies.PageSupply]:
+    """The pools that may serve a page size or class, in Nova's order."""
+    if page_kib > 0:
+        for pool in cell.pages:
+            if pool.size_kib == page_kib:
+                return [pool]
+        return []
+    falling = sorted(cell.pages, key=lambda pool: pool.size_kib, reverse=True)
+    if page_kib == model.PageClass.SMALL:
+        return falling[-1:]
+    if page_kib == model.PageClass.LARGE:
+        return falling[:-1]
+    return falling
+
+
+def _over_limits(demand: demands.CellDemand, cell: supplies.CellSupply,
+                 cpu_ratio: float, ram_ratio: float) -> reasons.Misfit | None:
+    """Shared vCPUs: never more than the cell has, nor than its ratios let."""
+    if demand.vcpus > len(cell.shared):
+        return reasons.Misfit(reasons.Code.SHARED_CPUS, {
+            'cell': cell.id, 'total': len(cell.shared),
+            'needed': demand.vcpus})
+    vcpus = cell.cpu_usage + demand.vcpus
+    if vcpus > len(cell.shared) * cpu_ratio:
+        return reasons.Misfit(reasons.Code.CPU_RATIO, {
+            'cell': cell.id, 'needed': vcpus,
+            'limit': len(cell.shared) * cpu_ratio})
+    memory_mib = cell.memory_used_mib + demand.memory_mib
+    if memory_mib > cell.memory_mib * ram_ratio:
+        return reasons.Misfit(reasons.Code.RAM_RATIO, {
+            'cell': cell.id, 'needed': memory_mib,
+            'limit': cell.memory_mib * ram_ratio})
+    return None
+
+
+def _memory(demand: demands.CellDemand,
+            cell: supplies.CellSupply) -> reasons.Misfit | None:
+    page_kib = demand.page_kib
+    if page_kib is not None and page_kib < 0:
+        if page_size(demand, cell) is not None:
+            return None
+        return reasons.Misfit(reasons.Code.PAGE_CLASS, {
+            'cell': cell.id, 'size': model.PageClass(page_kib).name.lower(),
+            'needed': demand.memory_mib})
+    if page_kib is None and not cell.pages:
+        return _memory_without_pages(demand, cell)
+    # A guest that names no size gets the smallest one. Its pages may be
+    # overcommitted unless it has dedicated CPUs.
+    overcommit = page_kib is None and demand.policy is _SHARED
+    size_kib = page_kib or min(pool.size_kib for pool in cell.pages)
+    for pool in cell.pages:
+        if pool.size_kib == size_kib:
+            break
+    else:
+        return reasons.Misfit(reasons.Code.PAGE_SIZE, {
+            'cell': cell.id, 'size': size_kib})
+    pages, rest = divmod(demand.memory_mib * 1024, size_kib)
+    if rest:
+        return reasons.Misfit(reasons.Code.PAGE_MULTIPLE, {
+            'cell': cell.id, 'size': size_kib, 'needed': demand.memory_mib})
+    room = pool.total if overcommit else pool.free
+    if pages > room:
+        return reasons.Misfit(reasons.Code.FREE_PAGES, {
+            'cell': cell.id, 'size': size_kib, 'free': room,
+            'needed': pages})
+    return None
+
+
+def _memory_without_pages(demand: demands.CellDemand,
+                          cell: supplies.CellSupply) -> reasons.Misfit | None:
+    if demand.policy is _SHARED:
+        if demand.memory_mib > cell.memory_mib:
+            return reasons.Misfit(reasons.Code.MEMORY, {
+                'cell': cell.id, 'total': cell.memory_mib,
+                'needed': demand.memory_mib})
+    elif demand.memory_mib > cell.memory_free_mib:
+        return reasons.Misfit(reasons.Code.FREE_MEMORY, {
+            'cell': cell.id, 'free': cell.memory_free_mib,
+            'needed': demand.memory_mib})
+    return None
+
+
+def _cores(demand: demands.CellDemand,
+           cell: supplies.CellSupply) -> reasons.Misfit | None:
+    """Dedicated vCPUs: the thread policy."""
+    if not cell.siblings:
+        return reasons.Misfit(reasons.Code.NO_CORES, {'cell': cell.id})
+    if demand.threads is _ISOLATE:
+        return _isolated(demand, cell)
+    if demand.threads is _REQUIRE:
+        return _siblings_required(demand, cell)
+    return _threads(demand, cell)
+
+
+def _threads(demand: demands.CellDemand,
+             cell: supplies.CellSupply) -> reasons.Misfit | None:
+    """Any free threads will do: they need only be enough."""
+    # Nova finds the emulator threads a PCPU beside pinned vCPUs only.
+    if demand.emulator_pcpus and not demand.pcpus:
+        return reasons.Misfit(reasons.Code.EMULATOR_PCPU, {'cell': cell.id})
+    needed = demand.pcpus + demand.emulator_pcpus
+    free = 0
+    for core in cell.siblings:
+        free += len(core & cell.free)
+        if free >= needed:
+            return None
+    return reasons.Misfit(reasons.Code.FREE_PCPUS, {
+        'cell': cell.id, 'free': free, 'needed': needed})
+
+
+def _siblings_required(demand: demands.CellDemand,
+                       cell: supplies.CellSupply) -> reasons.Misfit | None:
+    """Every vCPU on a core with t free threads, t vCPUs a core, t > 1."""
+    if cell.threads_per_core < 2:
+        return reasons.Misfit(reasons.Code.NO_SIBLINGS, {'cell': cell.id})
+    free = [len(core & cell.free) for core in cell.siblings]
+    room = max(threads * sum(count >= threads for count in free)
+               for threads in range(2, cell.threads_per_core + 1))
+    if room < max(demand.pcpus, 1):
+        return reasons.Misfit(reasons.Code.SIBLINGS, {
+            'cell': cell.id, 'free': room, 'needed': demand.pcpus})
+    return _threads(demand, cell)
+
+
+def _isolated(demand: demands.CellDemand,
+              cell: supplies.CellSupply) -> reasons.Misfit | None:
+    """A whole free core for each vCPU."""
+    width = cell.threads_per_core
+    if not demand.pcpus:
+        return reasons.Misfit(reasons.Code.NOTHING_TO_ISOLATE)
+    # Nova keeps siblings of an isolated vCPU idle on hosts with the old
+    # vcpu_pin_set alone, where both CPU sets are the same.
+    if width > 1 and cell.dedicated != cell.shared:
+        return reasons.Misfit(reasons.Code.SIBLINGS_ON_ISOLATE, {
+            'cell': cell.id})
+    whole = sum(len(core & cell.free) >= width for core in cell.siblings)
+    needed = demand.pcpus + demand.emulator_pcpus
+    if whole < needed:
+        return reasons.Misfit(reasons.Code.FREE_CORES, {
+            'cell': cell.id, 'free': whole, 'needed': needed})
+    return None

@@ -1,0 +1,176 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The choice of host cells: devices and networks want certain ones.
+
+Without devices and networks any cells with room will do and matching
+decides. With them the answer depends on the *set* of host cells taken, and
+of that set only on the deciding cells: those that have a matching device or
+an affine network. Sets of deciding cells are tried, smallest first; the
+other cells only fill up.
+"""
+
+import itertools
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Sequence
+from collections.abc import Set
+
+from hpcvirt.fit import demand as demands
+from hpcvirt.fit import devices
+from hpcvirt.fit import matching
+from hpcvirt.fit import network
+from hpcvirt.fit import reasons
+from hpcvirt.fit import supply as supplies
+from hpcvirt.fit import table as tables
+
+#: Sets of deciding cells that are tried before the search gives up. Enough
+#: for every guest on a host with 16 deciding cells.
+MOST_SETS = 1 << 16
+
+
+class Conditions:
+    """What devices and networks ask of the set of host cells.
+
+    :ivar deciding: ids of the cells on which the answer depends
+    """
+
+    def __init__(self, demand: demands.Demand, supply: supplies.Supply,
+                 providers: devices.Providers = ()) -> None:
+        self._networks = network.affinities(demand, supply.cells)
+        self._offer: devices.Offer | None = None
+        self.deciding: frozenset[int] = frozenset().union(
+            *(affinity.cells for affinity in self._networks))
+        if demand.requests and supply.pools is not None:
+            self._offer = devices.Offer(
+                demand.requests, supply.pools,
+                {cell.id: cell.package for cell in supply.cells}, providers)
+            self.deciding |= self._offer.deciding
+        self._known: dict[frozenset[int], bool] = {}
+
+    @property
+    def none(self) -> bool:
+        """Any set of cells will do."""
+        return self._offer is None and not self._networks
+
+    def met(self, cells: Iterable[int]) -> bool:
+        """Whether a guest on these cells has its devices and networks."""
+        decisive = self.deciding.intersection(cells)
+        answer = self._known.get(decisive)
+        if answer is None:
+            answer = self._known[decisive] = (
+                network.satisfied(self._networks, decisive) and
+                (self._offer is None or
+                 self._offer.take(decisive) is not None))
+        return answer
+
+    def misfit(self, table: tables.Table) -> reasons.Misfit:
+        """Say why no set of cells with room will do."""
+        if self._offer is not None:
+            short = self._offer.shortage()
+            if short is not None:
+                request, free = short
+                return reasons.Misfit(reasons.Code.DEVICES, {
+                    'request': request.name, 'free': free,
+                    'needed': request.count})
+        usable = frozenset(table.cells[rank].id
+                           for wishes in table.wishes for rank in wishes)
+        busy = [rank for rank, cell in enumerate(table.cells)
+                if cell.id in self.deciding and cell.id not in usable]
+        causes = table.obstacles(ranks=busy)
+        for affinity in self._networks:
+            if affinity.cells.isdisjoint(usable):
+                return reasons.Misfit(reasons.Code.NETWORK_AFFINITY, {
+                    'networks': affinity.network,
+                    'cells': _listed(affinity.cells)}, causes)
+        if self._offer is not None:
+            return reasons.Misfit(reasons.Code.DEVICE_AFFINITY, {
+                'cells': _listed(self._offer.deciding)}, causes)
+        return reasons.Misfit(reasons.Code.NETWORK_AFFINITY, {
+            'networks': ' and '.join(a.network for a in self._networks),
+            'cells': _listed(self.deciding)}, causes)
+
+
+def first(table: tables.Table,
+          conditions: Conditions) -> tuple[int, ...] | reasons.Misfit:
+    """Find the first arrangement, in the order of the table's ranks.
+
+    :param table: one without shortage
+    :returns: for each guest cell the rank of its host cell
+    """
+    wishes = table.wishes
+    chosen = _first(wishes, lambda taken: matching.match(
+        wishes[len(taken):], taken) is not None)
+    ids = [cell.id for cell in table.cells]
+    if conditions.none or conditions.met(ids[rank] for rank in chosen):
+        return chosen
+    usable = frozenset().union(*wishes)
+    deciding = frozenset(rank for rank in usable
+                         if ids[rank] in conditions.deciding)
+    plain = usable - deciding
+    good: list[frozenset[int]] = []
+    for tried, ranks in enumerate(_sets(deciding, len(wishes))):
+        if tried == MOST_SETS:
+            if good:
+                break
+            return reasons.Misfit(reasons.Code.UNDECIDED, {'tried': tried})
+        if (conditions.met(ids[rank] for rank in ranks) and
+                _covers(wishes, ranks, plain)):
+            good.append(ranks)
+    if not good:
+        return conditions.misfit(table)
+
+    def completable(taken: Sequence[int]) -> bool:
+        decisive = deciding.intersection(taken)
+        rest = wishes[len(taken):]
+        return any(decisive <= ranks and
+                   _covers(rest, ranks.difference(taken),
+                           plain.difference(taken)) for ranks in good)
+    return _first(wishes, completable)
+
+
+def _first(wishes: Sequence[Sequence[int]],
+           completable: Callable[[Sequence[int]], bool]) -> tuple[int, ...]:
+    """The lexicographically first assignment of those that complete."""
+    taken: tuple[int, ...] = ()
+    for wish in wishes:
+        taken = next(more for rank in wish if rank not in taken
+                     if completable(more := (*taken, rank)))
+    return taken
+
+
+def _sets(ranks: Set[int], most: int) -> Iterable[frozenset[int]]:
+    ordered = sorted(ranks)
+    for size in range(min(most, len(ordered)) + 1):
+        for chosen in itertools.combinations(ordered, size):
+            yield frozenset(chosen)
+
+
+def _covers(wishes: Sequence[Sequence[int]], must: Set[int],
+            may: Set[int]) -> bool:
+    """Whether all guests find cells in must and may, and use all of must.
+
+    By the theorem of Mendelsohn and Dulmage it is enough that the guests
+    can be matched, and that ``must`` can be matched.
+    """
+    if not len(must) <= len(wishes) <= len(must) + len(may):
+        return False
+    allowed = must | may
+    seekers = [[guest for guest, wish in enumerate(wishes) if rank in wish]
+               for rank in must]
+    return (matching.match([[rank for rank in wish if rank in allowed]
+                            for wish in wishes]) is not None and
+            matching.match(seekers) is not None)
+
+
+def _listed(cells: Iterable[int]) -> str:
+    return ', '.join(map(str, sorted(cells))) or 'none'

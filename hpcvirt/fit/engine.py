@@ -1,0 +1,108 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Whether a guest fits on a host, and on which cells.
+
+The question is put three ways:
+
+* :func:`fit` takes the project's nouns: a Shape, a Host and its Usage;
+* :func:`place` takes them compiled, for many questions about one guest;
+* :func:`check` wants no placement, and stops as soon as it knows.
+
+The answer is a :class:`~hpcvirt.fit.placement.Placement` or a
+:class:`~hpcvirt.fit.reasons.Misfit`. It is exact, and it is the truth about
+the host: among all arrangements that fit it is the one that Nova's claim
+comes to first. What the claim really does where Nova has a defect is told
+by :mod:`hpcvirt.fit.claim`.
+"""
+
+from collections.abc import Sequence
+
+from hpcvirt.fit import cell as cells
+from hpcvirt.fit import choice
+from hpcvirt.fit import demand as demands
+from hpcvirt.fit import devices
+from hpcvirt.fit import order
+from hpcvirt.fit import placement as placements
+from hpcvirt.fit import reasons
+from hpcvirt.fit import scope
+from hpcvirt.fit import supply as supplies
+from hpcvirt.fit import table as tables
+from hpcvirt.model import host as host_model
+from hpcvirt.model import shape as shape_model
+from hpcvirt.model import usage as usage_model
+
+
+def fit(shape: shape_model.Shape, host: host_model.Host,
+        usage: usage_model.Usage, pools: Sequence[devices.Pool] = (),
+        packing: bool = False) -> placements.Placement | reasons.Misfit:
+    """Place a Shape on a Host as it is used now.
+
+    :param pools: free PCI devices, see :func:`hpcvirt.fit.devices.pool`
+    :param packing: ``packing_host_numa_cells_allocation_strategy``
+    """
+    return place(demands.of_shape(shape),
+                 supplies.of_host(host, usage, pools), packing)
+
+
+def check(demand: demands.Demand, supply: supplies.Supply,
+          packing: bool = False,
+          providers: devices.Providers = ()) -> reasons.Misfit | None:
+    """Say why a guest does not fit; None if it does.
+
+    As exact as :func:`place` but cheaper: where host cells need only be
+    counted it looks at no more of them than it must.
+    """
+    if (demand.uniform and not demand.selective and
+            _enough(demand, supply)):
+        return None
+    placed = place(demand, supply, packing, providers)
+    return placed if isinstance(placed, reasons.Misfit) else None
+
+
+def place(demand: demands.Demand, supply: supplies.Supply,
+          packing: bool = False, providers: devices.Providers = (),
+          ) -> placements.Placement | reasons.Misfit:
+    """Place a guest on the cells that Nova's claim comes to first.
+
+    :param packing: ``packing_host_numa_cells_allocation_strategy``
+    :param providers: what Placement allocated to each PCI request
+    """
+    if not demand.cells:
+        return placements.Placement(())
+    if len(supply.cells) < len(demand.cells):
+        return reasons.Misfit(reasons.Code.HOST_CELLS, {
+            'total': len(supply.cells), 'needed': len(demand.cells)})
+    table = tables.Table(demand, supply,
+                         order.claim_order(demand, supply, packing))
+    misfit = table.shortage()
+    if misfit is not None:
+        return misfit
+    chosen = choice.first(table, choice.Conditions(demand, supply, providers))
+    if isinstance(chosen, reasons.Misfit):
+        return chosen
+    taken = [table.cells[rank] for rank in chosen]
+    return scope.judge(demand, supply, placements.Placement(
+        cells=tuple(cell.id for cell in taken),
+        pages_kib=tuple(map(cells.page_size, demand.cells, taken))))
+
+
+def _enough(demand: demands.Demand, supply: supplies.Supply) -> bool:
+    """Whether as many host cells have room as equal guest cells need."""
+    needed = len(demand.cells)
+    for cell in supply.cells if needed else ():
+        if cells.obstacle(demand.cells[0], cell, supply.cpu_ratio,
+                          supply.ram_ratio) is None:
+            needed -= 1
+            if not needed:
+                break
+    return not needed

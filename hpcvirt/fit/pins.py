@@ -1,0 +1,79 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The CPUs that Nova pins a guest to on the cells that it has got.
+
+For drawings and simulations: who only asks whether a guest fits does not
+need pins. The rules are those of ``_pack_instance_onto_cores``.
+"""
+
+import dataclasses
+import itertools
+
+from hpcvirt.fit import demand as demands
+from hpcvirt.fit import supply as supplies
+from hpcvirt.model import shape as model
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pins:
+    """The dedicated CPUs of one guest cell.
+
+    :ivar cpus: a host CPU for each dedicated vCPU, in vCPU order
+    :ivar emulator: host CPUs of the emulator threads
+    :ivar idle: siblings that an isolated guest keeps others off
+    """
+
+    cpus: tuple[int, ...]
+    emulator: frozenset[int] = frozenset()
+    idle: frozenset[int] = frozenset()
+
+    @property
+    def taken(self) -> frozenset[int]:
+        """All CPUs that nobody else can have."""
+        return self.emulator | self.idle | frozenset(self.cpus)
+
+
+def choose(demand: demands.CellDemand, cell: supplies.CellSupply) -> Pins:
+    """Choose pins for a guest cell on a host cell where it fits."""
+    if demand.policy is model.CPUPolicy.SHARED:
+        return Pins(())
+    cores = [free for core in cell.siblings
+             if (free := sorted(core & cell.free))]
+    isolated = demand.threads is model.ThreadPolicy.ISOLATE
+    cpus = _spread(demand, cell, cores)
+    if isolated:
+        rest = [core for core in cores if not set(core) & set(cpus)]
+    else:
+        rest = [[cpu for cpu in core if cpu not in cpus] for core in cores]
+    emulator = frozenset(itertools.islice(
+        itertools.chain(*rest), demand.emulator_pcpus))
+    own = emulator | frozenset(cpus)
+    idle = frozenset().union(*(
+        core for core in cell.siblings if isolated and core & own)) - own
+    return Pins(cpus, emulator, idle)
+
+
+def _spread(demand: demands.CellDemand, cell: supplies.CellSupply,
+            cores: list[list[int]]) -> tuple[int, ...]:
+    """As many vCPUs to a core as it has free threads, emptiest cores first."""
+    needed = demand.pcpus
+    if demand.threads is model.ThreadPolicy.ISOLATE:
+        width = cell.threads_per_core
+        whole = [core for core in cores if len(core) >= width]
+        return tuple(core[0] for core in whole[:needed])
+    widest = max(map(len, cores), default=0)
+    for threads in range(widest, 0, -1):
+        wide = [core[:threads] for core in cores if len(core) >= threads]
+        if threads * len(wide) >= needed:
+            return tuple(itertools.chain(*wide))[:needed]
+    return tuple(itertools.chain(*cores))[:needed]

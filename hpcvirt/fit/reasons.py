@@ -1,0 +1,195 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Why a guest does not fit: every sentence of the fit engine.
+
+A refusal is a :class:`Misfit`, a value. Its sentence is made when somebody
+reads it, because the scheduler makes thousands that nobody reads.
+"""
+
+import collections
+import dataclasses
+import enum
+import typing
+from collections.abc import Mapping
+
+
+class Code(enum.StrEnum):
+    """The kinds of refusal; stable, fit for counting and for tests."""
+
+    # One guest cell against one host cell.
+    CELL_PCPUS = 'cell-pcpus'
+    FREE_PCPUS = 'free-pcpus'
+    SHARED_CPUS = 'shared-cpus'
+    CPU_RATIO = 'cpu-ratio'
+    RAM_RATIO = 'ram-ratio'
+    MEMORY = 'memory'
+    FREE_MEMORY = 'free-memory'
+    PAGE_SIZE = 'page-size'
+    PAGE_CLASS = 'page-class'
+    PAGE_MULTIPLE = 'page-multiple'
+    FREE_PAGES = 'free-pages'
+    NO_SIBLINGS = 'no-siblings'
+    SIBLINGS = 'siblings'
+    SIBLINGS_ON_ISOLATE = 'siblings-on-isolate'
+    FREE_CORES = 'free-cores'
+    NO_CORES = 'no-cores'
+    NOTHING_TO_ISOLATE = 'nothing-to-isolate'
+    EMULATOR_PCPU = 'emulator-pcpu'
+    # A whole guest against a whole host.
+    NO_TOPOLOGY = 'no-topology'
+    NO_THREADS = 'no-threads'
+    HOST_CELLS = 'host-cells'
+    TOO_FEW_CELLS = 'too-few-cells'
+    CELLS_CONTENDED = 'cells-contended'
+    DEVICES = 'devices'
+    DEVICE_AFFINITY = 'device-affinity'
+    NETWORK_AFFINITY = 'network-affinity'
+    SCOPE_PACKAGE = 'scope-package'
+    PACKAGE_UNKNOWN = 'package-unknown'
+    CELL_OCCUPIED = 'cell-occupied'
+    UNDECIDED = 'undecided'
+    # Nova's claim against the truth.
+    CLAIM_REFUSES = 'claim-refuses'
+    CLAIM_MISPLACES = 'claim-misplaces'
+    CLAIM_MISACCOUNTS = 'claim-misaccounts'
+    CLAIM_RAISES = 'claim-raises'
+    CLAIM_TOO_LONG = 'claim-too-long'
+
+
+_SENTENCES: Mapping[Code, str] = {
+    Code.CELL_PCPUS: 'cell {cell} has {total} PCPUs of the {needed} needed',
+    Code.FREE_PCPUS:
+        'cell {cell} has {free} free PCPUs of the {needed} needed',
+    Code.SHARED_CPUS:
+        'cell {cell} has {total} shared CPUs of the {needed} needed',
+    Code.CPU_RATIO:
+        'cell {cell} would have {needed} shared vCPUs, over its limit of '
+        '{limit:g}',
+    Code.RAM_RATIO:
+        'cell {cell} would have {needed} MiB in use, over its limit of '
+        '{limit:g} MiB',
+    Code.MEMORY: 'cell {cell} has {total} MiB of the {needed} MiB needed',
+    Code.FREE_MEMORY:
+        'cell {cell} has {free} MiB free of the {needed} MiB needed',
+    Code.PAGE_SIZE: 'cell {cell} has no pages of {size} KiB',
+    Code.PAGE_CLASS:
+        'cell {cell} has no page size of the class {size} with '
+        '{needed} MiB free',
+    Code.PAGE_MULTIPLE:
+        '{needed} MiB are not whole pages of {size} KiB on cell {cell}',
+    Code.FREE_PAGES:
+        'cell {cell} has {free} free pages of {size} KiB of the {needed} '
+        'needed',
+    Code.NO_SIBLINGS:
+        'cell {cell} has no SMT siblings and the thread policy is require',
+    Code.SIBLINGS:
+        'cell {cell} has room for {free} vCPUs on free SMT siblings of the '
+        '{needed} needed',
+    Code.SIBLINGS_ON_ISOLATE:
+        'cell {cell} has SMT siblings, the thread policy is isolate and '
+        'the host sets cpu_dedicated_set',
+    Code.FREE_CORES:
+        'cell {cell} has {free} free whole cores of the {needed} needed',
+    Code.NO_CORES: 'cell {cell} has no cores',
+    Code.NOTHING_TO_ISOLATE:
+        'a guest cell has no dedicated vCPUs and the thread policy is '
+        'isolate',
+    Code.EMULATOR_PCPU:
+        'cell {cell} has no PCPU left for the emulator threads',
+    Code.NO_TOPOLOGY: 'the host reports no NUMA topology',
+    Code.NO_THREADS:
+        'the host has no SMT siblings and the thread policy is require',
+    Code.HOST_CELLS: 'the host has {total} cells of the {needed} needed',
+    Code.TOO_FEW_CELLS: '{free} of the {needed} cells needed have room',
+    Code.CELLS_CONTENDED:
+        'guest cells {guest_cells} need {needed} cells, {free} have room',
+    Code.DEVICES:
+        'the host has {free} free PCI devices of the {needed} that request '
+        '{request} needs',
+    Code.DEVICE_AFFINITY:
+        'no cells with room have the PCI devices as their affinity policy '
+        'asks (devices on cells {cells})',
+    Code.NETWORK_AFFINITY:
+        'no cells with room have affinity to {networks} (cells {cells})',
+    Code.SCOPE_PACKAGE:
+        'Nova would use cells {cells} of packages {packages}, and '
+        'hpcvirt:numa_scope asks for one package',
+    Code.PACKAGE_UNKNOWN:
+        'the package of cell {cell} is unknown, and hpcvirt:numa_scope asks '
+        'for one package',
+    Code.CELL_OCCUPIED:
+        'Nova would use cell {cell}, which has {what} in use, and '
+        'hpcvirt:exclusive_cells asks for empty cells',
+    Code.UNDECIDED:
+        'none of the first {tried} sets of cells has the PCI devices and '
+        'networks asked for',
+    Code.CLAIM_REFUSES:
+        'the guest fits on cells {cells}, but the claim on the compute host '
+        "would refuse it: Nova's defect {defect}",
+    Code.CLAIM_MISPLACES:
+        'the claim on the compute host would place guest cell {guest_cell} '
+        'on cell {cell} with CPUs or memory that it cannot have there: '
+        "Nova's defect {defect}",
+    Code.CLAIM_MISACCOUNTS:
+        'the claim on the compute host would give the emulator threads a '
+        'CPU of cell {cell} whose sibling another instance has: '
+        "Nova's defect {defect}",
+    Code.CLAIM_RAISES:
+        'the claim on the compute host would fail on cell {cell}, which has '
+        "no cores: Nova's defect {defect}",
+    Code.CLAIM_TOO_LONG:
+        'the claim on the compute host would try more than {tried} '
+        "arrangements of cells: Nova's defect {defect}",
+}
+
+#: Causes that a sentence about a whole host spells out.
+_CAUSES_SPELT_OUT = 8
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Misfit:
+    """A refusal.
+
+    :ivar code: its kind
+    :ivar details: the quantities of its sentence, by name
+    :ivar causes: what is wrong with the single cells, for a refusal by a
+        whole host
+    """
+
+    code: Code
+    details: Mapping[str, typing.Any] = dataclasses.field(
+        default_factory=dict, hash=False)
+    causes: tuple['Misfit', ...] = ()
+
+    @property
+    def message(self) -> str:
+        """One sentence without a full stop."""
+        sentence = _SENTENCES[self.code].format_map(self.details)
+        if not self.causes:
+            return sentence
+        spelt = [cause.message for cause in self.causes[:_CAUSES_SPELT_OUT]]
+        more = len(self.causes) - len(spelt)
+        if more:
+            spelt.append(f'and {more} more')
+        return f'{sentence}: {"; ".join(spelt)}'
+
+    @property
+    def root(self) -> Code:
+        """The kind to count by: of the causes the most frequent."""
+        if not self.causes:
+            return self.code
+        counts = collections.Counter(cause.root for cause in self.causes)
+        return counts.most_common(1)[0][0]
+
+    def __str__(self) -> str:
+        return self.message
