@@ -1,0 +1,67 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a host has left once a guest is on it."""
+
+from collections.abc import Sequence
+
+from hpcvirt.fit import demand as demands
+from hpcvirt.fit import devices
+from hpcvirt.fit import pins
+from hpcvirt.fit import placement as placements
+from hpcvirt.fit import supply as supplies
+
+
+def take(demand: demands.Demand, supply: supplies.Supply,
+         placed: placements.Placement,
+         providers: devices.Providers = ()) -> supplies.Supply:
+    """Put a guest where the engine has placed it.
+
+    CPUs, memory, pages and devices are taken as Nova's claim takes them.
+    """
+    taken = dict(zip(placed.cells, demand.cells, strict=True))
+    cells = tuple(
+        _cell(taken[cell.id], cell,
+              placed.pages_kib[placed.cells.index(cell.id)])
+        if cell.id in taken else cell for cell in supply.cells)
+    return supplies.Supply(cells, _pools(demand, supply, placed, providers),
+                           supply.cpu_ratio, supply.ram_ratio)
+
+
+def _cell(demand: demands.CellDemand, cell: supplies.CellSupply,
+          page_kib: int | None) -> supplies.CellSupply:
+    sizes = [pool.size_kib for pool in cell.pages]
+    size_kib = page_kib or min(sizes, default=None)
+    count = demand.memory_mib * 1024 // size_kib if size_kib else 0
+    return cell._replace(
+        free=cell.free - pins.choose(demand, cell).taken,
+        cpu_usage=cell.cpu_usage + demand.vcpus,
+        memory_used_mib=cell.memory_used_mib + demand.memory_mib,
+        pages=tuple(
+            pool._replace(used=pool.used + count, free=pool.free - count)
+            if pool.size_kib == size_kib else pool for pool in cell.pages))
+
+
+def _pools(demand: demands.Demand, supply: supplies.Supply,
+           placed: placements.Placement, providers: devices.Providers,
+           ) -> Sequence[devices.Pool] | None:
+    if not demand.requests or supply.pools is None:
+        return supply.pools
+    offer = devices.Offer(
+        demand.requests, supply.pools,
+        {cell.id: cell.package for cell in supply.cells}, providers)
+    left = offer.take(placed.cells)
+    if left is None:
+        return supply.pools
+    return tuple(pool._replace(free=free)
+                 for pool, free in zip(supply.pools, left, strict=True)
+                 if free or not pool.free)
