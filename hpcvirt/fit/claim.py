@@ -12,32 +12,35 @@
 
 """What Nova's claim on the compute host will do, defects included.
 
-The claim walks through arrangements of host cells in order
-(:mod:`hpcvirt.fit.order`) and remembers which pairs of a guest cell and a
-host cell fit. It keys that memory by a number of the guest cell which the
-walk itself overwrites, so that one guest cell finds what was remembered of
-another: a guest that fits is refused, or gets pins and pages on a cell
-where it was never fitted (defects A and B); and a page size asked for by
-class is settled by the first host cell tried (defect C). Verified for Nova
-32 to 34, ``nova.virt.hardware.numa_fit_instance_to_host``.
+Only the claim chooses cells and CPUs. It tries arrangements of host cells
+in a known order (:mod:`hpcvirt.fit.order`) and keeps in mind which guest
+cell fits on which host cell, but under a number of the guest cell that the
+trying itself overwrites. One guest cell then goes by what was found for
+another: a guest that fits is refused, or gets CPUs and memory where it was
+never fitted (defects A and B). A page size asked for by class is settled by
+the first host cell tried (defect C). And where nothing fits, all the
+arrangements are tried (defect D). So it is in Nova 32 to 34,
+``nova.virt.hardware.numa_fit_instance_to_host``.
 
-:func:`predict` follows that walk, but leaves out arrangements that can only
-end as the one before, so that it does not take factorial time (defect D)
-where nothing fits.
+:func:`predict` answers with the placement that the claim will come to, and
+refuses a host where there is none or where it is not sound. Most guests are
+out of reach of the defects; for the others :mod:`hpcvirt.fit.walk` does as
+the claim does.
 """
 
+from collections.abc import Sequence
 
+from hpcvirt.fit import choice
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import engine
+from hpcvirt.fit import order
 from hpcvirt.fit import placement as placements
 from hpcvirt.fit import reasons
+from hpcvirt.fit import scope
 from hpcvirt.fit import supply as supplies
-
-#: Arrangements that are followed before the prediction gives up. Nova needs
-#: 1 to 2 ms for each one that has PCI requests, so that its own claim would
-#: hold the compute host's resource lock for many seconds.
-MOST_ARRANGEMENTS = 4096
+from hpcvirt.fit import walk
+from hpcvirt.model import shape as model
 
 
 def check(demand: demands.Demand, supply: supplies.Supply,
@@ -45,9 +48,9 @@ def check(demand: demands.Demand, supply: supplies.Supply,
           providers: devices.Providers = ()) -> reasons.Misfit | None:
     """Say why a guest must not go to a host; None if it may.
 
-    It may if it fits, and if Nova's claim will find a place where it fits.
+    It may if it fits there and Nova's claim will find out where.
     """
-    if _plain(demand):
+    if demand.cells and _out_of_reach(demand) and not demand.selective:
         return engine.check(demand, supply, packing, providers)
     predicted = predict(demand, supply, packing, providers)
     return predicted if isinstance(predicted, reasons.Misfit) else None
@@ -63,10 +66,66 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
     :param providers: what Placement allocated to each PCI request
     :returns: the placement, or why the guest must not go to this host
     """
-    return engine.place(demand, supply, packing, providers)
+    if not 0 < len(demand.cells) <= len(supply.cells):
+        return engine.place(demand, supply, packing, providers)
+    ordered = order.claim_order(demand, supply, packing)
+    conditions = choice.Conditions(demand, supply, providers)
+    if _out_of_reach(demand):
+        # Equal guest cells, and the first host cells with room have the
+        # devices too: each guest cell is fitted once, where it stays.
+        roomy = engine.first_with_room(demand, supply, ordered)
+        if roomy is not None and conditions.met(cell.id for cell in roomy):
+            return scope.judge(demand, supply, placements.Placement(
+                tuple(cell.id for cell in roomy), _pages(demand)))
+    truth = engine.arrange(demand, supply, ordered, conditions)
+    if isinstance(truth, reasons.Misfit):
+        return truth
+    end = walk.follow(demand, supply, ordered, conditions)
+    if end.ranks is None or not end.sound:
+        defect = 'A'
+        if demand.pages_by_class and walk.follow(
+                demand, supply, ordered, conditions,
+                settle_pages=False).sound:
+            defect = 'C'
+        elif demand.uniform:
+            defect = 'B'
+        return _defect(end, ordered, truth, defect)
+    return scope.judge(demand, supply, placements.Placement(
+        tuple(ordered[rank].id for rank in end.ranks), end.pages_kib))
 
 
-def _plain(demand: demands.Demand) -> bool:
-    """No defect of Nova's can touch a guest like this."""
-    return (demand.uniform and not demand.selective and
-            not demand.pages_by_class)
+def _out_of_reach(demand: demands.Demand) -> bool:
+    """No defect touches this guest as long as any cells with room will do."""
+    first = demand.cells[0]
+    return (demand.uniform and not demand.pages_by_class and
+            (first.pcpus > 0 or first.policy is model.CPUPolicy.SHARED) and
+            not (first.emulator_pcpus and
+                 first.threads is model.ThreadPolicy.ISOLATE))
+
+
+def _pages(demand: demands.Demand) -> tuple[int | None, ...]:
+    return tuple(cell.page_kib for cell in demand.cells)
+
+
+def _defect(end: walk.Outcome, ordered: Sequence[supplies.CellSupply],
+            fitting: Sequence[int], defect: str) -> reasons.Misfit:
+    """Say which of Nova's defects keeps a guest that fits off a host.
+
+    :param fitting: the ranks where the guest fits
+    """
+    if end.given_up:
+        return reasons.Misfit(reasons.Code.CLAIM_TOO_LONG, {
+            'tried': walk.MOST_TRIES, 'defect': 'D'})
+    if end.raised is not None:
+        return reasons.Misfit(reasons.Code.CLAIM_RAISES, {
+            'cell': ordered[end.raised].id, 'defect': 'G'})
+    if end.ranks is None:
+        return reasons.Misfit(reasons.Code.CLAIM_REFUSES, {
+            'cells': ', '.join(str(ordered[rank].id) for rank in fitting),
+            'defect': defect})
+    if end.misplaced is not None:
+        return reasons.Misfit(reasons.Code.CLAIM_MISPLACES, {
+            'guest_cell': end.misplaced,
+            'cell': ordered[end.ranks[end.misplaced]].id, 'defect': defect})
+    return reasons.Misfit(reasons.Code.CLAIM_MISACCOUNTS, {
+        'cell': ordered[end.ranks[0]].id, 'defect': 'F'})

@@ -25,6 +25,7 @@ comes to first. What the claim really does where Nova has a defect is told
 by :mod:`hpcvirt.fit.claim`.
 """
 
+from collections.abc import Iterable
 from collections.abc import Sequence
 
 from hpcvirt.fit import cell as cells
@@ -62,8 +63,8 @@ def check(demand: demands.Demand, supply: supplies.Supply,
     As exact as :func:`place` but cheaper: where host cells need only be
     counted it looks at no more of them than it must.
     """
-    if (demand.uniform and not demand.selective and
-            _enough(demand, supply)):
+    if (demand.cells and demand.uniform and not demand.selective and
+            first_with_room(demand, supply, supply.cells) is not None):
         return None
     placed = place(demand, supply, packing, providers)
     return placed if isinstance(placed, reasons.Misfit) else None
@@ -82,27 +83,42 @@ def place(demand: demands.Demand, supply: supplies.Supply,
     if len(supply.cells) < len(demand.cells):
         return reasons.Misfit(reasons.Code.HOST_CELLS, {
             'total': len(supply.cells), 'needed': len(demand.cells)})
-    table = tables.Table(demand, supply,
-                         order.claim_order(demand, supply, packing))
-    misfit = table.shortage()
-    if misfit is not None:
-        return misfit
-    chosen = choice.first(table, choice.Conditions(demand, supply, providers))
-    if isinstance(chosen, reasons.Misfit):
-        return chosen
-    taken = [table.cells[rank] for rank in chosen]
+    ordered = order.claim_order(demand, supply, packing)
+    ranks = arrange(demand, supply, ordered,
+                    choice.Conditions(demand, supply, providers))
+    if isinstance(ranks, reasons.Misfit):
+        return ranks
+    taken = [ordered[rank] for rank in ranks]
     return scope.judge(demand, supply, placements.Placement(
         cells=tuple(cell.id for cell in taken),
         pages_kib=tuple(map(cells.page_size, demand.cells, taken))))
 
 
-def _enough(demand: demands.Demand, supply: supplies.Supply) -> bool:
-    """Whether as many host cells have room as equal guest cells need."""
-    needed = len(demand.cells)
-    for cell in supply.cells if needed else ():
-        if cells.obstacle(demand.cells[0], cell, supply.cpu_ratio,
+def arrange(demand: demands.Demand, supply: supplies.Supply,
+            ordered: Sequence[supplies.CellSupply],
+            conditions: choice.Conditions,
+            ) -> tuple[int, ...] | reasons.Misfit:
+    """Find the first arrangement of a guest on host cells in this order.
+
+    :returns: for each guest cell the rank of its host cell
+    """
+    table = tables.Table(demand, supply, ordered)
+    return table.shortage() or choice.first(table, conditions)
+
+
+def first_with_room(demand: demands.Demand, supply: supplies.Supply,
+                    ordered: Iterable[supplies.CellSupply],
+                    ) -> list[supplies.CellSupply] | None:
+    """Find as many host cells with room as equal guest cells need.
+
+    :returns: the first ones in this order, None if there are too few
+    """
+    found: list[supplies.CellSupply] = []
+    wanted = demand.cells[0]
+    for cell in ordered:
+        if cells.obstacle(wanted, cell, supply.cpu_ratio,
                           supply.ram_ratio) is None:
-            needed -= 1
-            if not needed:
-                break
-    return not needed
+            found.append(cell)
+            if len(found) == len(demand.cells):
+                return found
+    return None
