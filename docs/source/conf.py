@@ -1,0 +1,38 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Sphinx configuration of the documentation."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / 'ext'))
+
+project = 'hpcvirt'
+copyright = 'hpcvirt developers'
+author = 'hpcvirt developers'
+
+extensions = [
+    'openstackdocstheme',
+    'oslo_config.sphinxext',
+    'command_reference',
+]
+
+html_theme = 'openstackdocs'
+html_theme_options = {'display_global_toc_section': True}
+pygments_style = 'native'
+
+# The name comes from setup.cfg, the version from git, as in the package.
+openstackdocs_auto_name = False
+openstackdocs_repo_name = 'hpcvirt'
+openstackdocs_pdf_link = False
+openstackdocs_use_storyboard = False
