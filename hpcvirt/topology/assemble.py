@@ -39,6 +39,10 @@ MAX_DISTANCE = 255
 #: TotalVFs of the SR-IOV capability has 16 bits.
 MAX_VFS = 65535
 
+#: ARM and POWER have small pages of 64 KiB; the smallest huge page in use
+#: above them has 1 MiB (s390x).
+_MAX_SMALL_KIB = 64
+
 _ADDRESS = re.compile(r'[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]')
 _HEX_ID = re.compile(r'[0-9a-f]{4}')
 _DRIVER = re.compile(r'[\w.+-]{1,64}', re.ASCII)
@@ -97,19 +101,27 @@ def host(where: str, name: str, cells: Sequence[CellFacts],
                                  devices))
 
 
-def pages_of(memory_kib: int, small_kib: int,
-             huge: Mapping[int, int]) -> tuple[model.PagePool, ...]:
-    """Make the page pools of a cell, the small ones as libvirt counts them.
+def small_page_kib(sizes: Iterable[int]) -> int:
+    """Find the size of a small page among the page sizes of a machine.
 
-    :param small_kib: the smallest page size
-    :param huge: page size in KiB -> number of pages
-    :returns: all pools; the small pages are what the huge ones leave, and 0
-        if those are larger than the memory, which :func:`host` then refuses
+    :param sizes: in KiB; no machine has small pages above 64 KiB
+    :returns: the smallest, or 4 if none of them can be it
     """
-    rest = memory_kib - sum(size * count for size, count in huge.items())
-    small = model.PagePool(small_kib, max(rest, 0) // small_kib)
-    return (small, *(model.PagePool(size, count)
-                     for size, count in sorted(huge.items())))
+    return min((size for size in sizes if 1 <= size <= _MAX_SMALL_KIB),
+               default=model.SMALL_PAGE_KIB)
+
+
+def with_small_pages(memory_kib: int, pools: Sequence[model.PagePool],
+                     small_kib: int) -> tuple[model.PagePool, ...]:
+    """Add the pool of small pages if the source tells the huge ones alone.
+
+    :param pools: what the source tells, perhaps nothing
+    """
+    if any(pool.size_kib <= _MAX_SMALL_KIB for pool in pools):
+        return tuple(pools)
+    huge_kib = sum(pool.size_kib * pool.total for pool in pools)
+    rest = max(memory_kib - huge_kib, 0) // small_kib
+    return (model.PagePool(small_kib, rest), *pools)
 
 
 def _of_cell(where: str, cell: int) -> str:

@@ -36,6 +36,9 @@ MAX_BYTES = 64 * 1024 * 1024
 #: hwloc nests one element per level of the machine: 20 is a lot.
 MAX_DEPTH = 200
 
+#: That machine has 40,000.
+MAX_ELEMENTS = 2_000_000
+
 _KINDS = (
     (stat.S_ISDIR, 'a directory'),
     (stat.S_ISFIFO, 'a FIFO'),
@@ -118,36 +121,42 @@ def json_value(data: bytes, where: str) -> Any:
             where, f'is not valid JSON ({exc})') from exc
 
 
-class _Parser(defusedxml.ElementTree.DefusedXMLParser):
-    """Refuses entities, an internal DTD subset and deep nesting.
+class _Guard:
+    """Refuses a DTD of one's own, deep nesting and too many elements.
 
     A plain ``<!DOCTYPE topology SYSTEM "hwloc2.dtd">`` passes, since every
     hwloc file has one; the file that it names is never opened.
     """
 
-    def __init__(self, where: str) -> None:
-        super().__init__(forbid_dtd=False, forbid_entities=True,
-                         forbid_external=True)
-        self.parser.StartDoctypeDeclHandler = self._doctype
+    def __init__(self, parser: Any, where: str) -> None:
         self._where = where
         self._depth = 0
+        self._elements = 0
+        self._start = parser.StartElementHandler
+        self._end = parser.EndElementHandler
+        parser.StartElementHandler = self.start
+        parser.EndElementHandler = self.end
+        parser.StartDoctypeDeclHandler = self.doctype
 
-    def _doctype(self, name: str, system_id: str | None,
-                 public_id: str | None, has_internal_subset: int) -> None:
+    def start(self, tag: str, attributes: list[str]) -> None:
+        self._depth += 1
+        self._elements += 1
+        if self._depth > MAX_DEPTH or self._elements > MAX_ELEMENTS:
+            raise exception.InvalidInput(
+                self._where, f'is nested deeper than {MAX_DEPTH} or has more '
+                f'than {MAX_ELEMENTS} elements')
+        self._start(tag, attributes)
+
+    def end(self, tag: str) -> None:
+        self._depth -= 1
+        self._end(tag)
+
+    def doctype(self, name: str, *ids: object) -> None:
+        has_internal_subset = ids[-1]
         if has_internal_subset or name != 'topology':
             raise exception.InvalidInput(
                 self._where, 'has a document type definition, '
                 'which is refused')
-
-    def _start(self, *args: Any) -> Any:
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise exception.InvalidInput(self._where, 'is nested too deeply')
-        return super()._start(*args)
-
-    def _end(self, *args: Any) -> Any:
-        self._depth -= 1
-        return super()._end(*args)
 
 
 def xml_root(data: bytes, where: str) -> ElementTree.Element:
@@ -157,7 +166,9 @@ def xml_root(data: bytes, where: str) -> ElementTree.Element:
     :raises InvalidInput: if it is not well-formed, or not harmless
     """
     try:
-        parser = _Parser(where)
+        parser = defusedxml.ElementTree.DefusedXMLParser(
+            forbid_dtd=False, forbid_entities=True, forbid_external=True)
+        _Guard(parser.parser, where)
         parser.feed(data)
         root: ElementTree.Element = parser.close()
         return root

@@ -1,0 +1,306 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read hwloc's XML, versions 1 to 3, what ``lstopo --of xml`` writes.
+
+Every object of the machine is an element ``<object>`` inside its parent.
+Version 1 has NUMA nodes among the parents of the CPUs; later ones attach
+them as memory to the object whose CPUs are local to it, and may attach
+several (HBM beside DRAM): the CPUs then belong to one cell as Linux has it,
+the DRAM one, which is the lowest number unless the file says ``subtype``.
+
+CPUs that are offline or forbidden to the one who ran lstopo are left out, as
+are nodes whose memory was forbidden, unless they have CPUs. hwloc tells
+neither drivers nor SR-IOV capabilities, and since version 3 no page sizes.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt import exception
+from hpcvirt.model import host as model
+from hpcvirt.topology import assemble
+from hpcvirt.topology import document
+from hpcvirt.topology import hwloc_bitmap
+from hpcvirt.topology import hwloc_distances
+from hpcvirt.topology import hwloc_tree
+from hpcvirt.topology import pci
+
+#: Memory hangs on an object beside its CPUs, not between them.
+_MEMORY = ('NUMANode', 'MemCache')
+_IO = ('Bridge', 'PCIDev', 'OSDev', 'Misc')
+
+#: Version 1 up to hwloc 1.10 says Socket.
+_PACKAGES = ('Package', 'Socket')
+
+_CACHE = re.compile('L([1-5])Cache')
+
+#: ``0200 [8086:1572] [8086:0001] 02``: class, vendor, device, ...
+_PCI_TYPE = re.compile(
+    r'([0-9a-fA-F]{4}) \[([0-9a-fA-F]{4}):([0-9a-fA-F]{4})\]')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Node:
+    """A NUMANode object, the CPUs local to it and whether they may use it."""
+
+    number: int
+    local: frozenset[int]
+    allowed: bool
+    element: hwloc_tree.Element
+
+    @property
+    def rank(self) -> tuple[int, bool, int]:
+        """The node with the lowest rank has the CPUs to itself."""
+        subtype = self.element.get('subtype') or 'DRAM'
+        return len(self.local), subtype != 'DRAM', self.number
+
+
+def read(root: hwloc_tree.Element, where: str, name: str) -> model.Host:
+    """Read a machine.
+
+    :param root: the element ``<topology>``
+    :param where: the file's name, for errors
+    :param name: the host's name if the file does not tell it
+    :raises InvalidInput: if the XML is not a complete description
+    """
+    machine = root.find('object')
+    if root.tag != 'topology' or machine is None:
+        raise exception.InvalidInput(
+            where, f'the root element is <{root.tag[:40]}>, '
+            'not a <topology> with an <object>')
+    tree = hwloc_tree.Tree(machine, where)
+    nodes = _nodes(tree)
+    cell_of = _cell_of(tree, nodes)
+    cells = list(_cells(tree, nodes, cell_of))
+    return assemble.host(
+        where, _host_name(root, machine) or name, cells,
+        siblings=_groups(tree, _core),
+        caches=_groups(tree, _last_level_cache),
+        distances=hwloc_distances.read(
+            root, tree, [cell.id for cell in cells]),
+        devices=_devices(tree, cell_of))
+
+
+def _host_name(root: hwloc_tree.Element, machine: hwloc_tree.Element,
+               ) -> str | None:
+    for info in (*machine.iterfind('info'), *root.iterfind('info')):
+        if info.get('name') == 'HostName':
+            return info.get('value') or None
+    return None
+
+
+def _nodes(tree: hwloc_tree.Tree) -> list[_Node]:
+    """Find the NUMA nodes, and check their CPUs against the tree."""
+    nodes = []
+    cpus = frozenset(tree.cpus)
+    for place in tree.of_type('NUMANode'):
+        number = tree.number(place.element, assemble.MAX_CELL)
+        local = tree.members(place.element, 'cpuset', cpus) or frozenset()
+        # Version 1: the CPUs are inside. Later: beside, in the same object.
+        holder = next((element for element in (place.element, *place.parents)
+                       if element in tree.below
+                       or element.get('type') not in _MEMORY), place.element)
+        inside = tree.below.get(holder, set())
+        if local and local != inside:
+            raise exception.InvalidInput(
+                f'{tree.where}: NUMANode {number}',
+                f'its cpuset and its place do not agree on CPU '
+                f'{min(local ^ inside)}')
+        allowed = tree.members(tree.machine, 'allowed_nodeset',
+                               frozenset({number}))
+        nodes.append(_Node(number, local, allowed != frozenset(),
+                           place.element))
+    _check_complete(tree, {node.number for node in nodes})
+    return nodes
+
+
+def _check_complete(tree: hwloc_tree.Tree, described: set[int]) -> None:
+    """Refuse a file that names nodes which it does not describe.
+
+    hwloc 2 writes such files where it is told to write version 1 on a
+    machine with several kinds of memory.
+    """
+    named = tree.members(tree.machine, 'nodeset',
+                         frozenset(range(assemble.MAX_CELL + 1)))
+    infinite = named is not None and assemble.MAX_CELL in named
+    if described and named and not infinite and not named <= described:
+        raise exception.InvalidInput(
+            tree.where, f'names NUMA node {min(named - described)} '
+            'but does not describe it')
+
+
+def _cell_of(tree: hwloc_tree.Tree, nodes: Sequence[_Node],
+             ) -> dict[int, int]:
+    """Tell the cell of each CPU."""
+    found: dict[int, int] = {}
+    for cpu, place in tree.cpus.items():
+        own = min((node for node in nodes if cpu in node.local),
+                  key=lambda node: node.rank, default=None)
+        found[cpu] = (own.number if own is not None
+                      else _forbidden_node(tree, cpu, place, nodes))
+    for node in nodes:
+        own_cpus = {cpu for cpu in node.local if found[cpu] == node.number}
+        if own_cpus and own_cpus != node.local:
+            cpu = min(node.local - own_cpus)
+            raise exception.InvalidInput(
+                f'{tree.where}: NUMANode {node.number}',
+                f'CPU {cpu} is also in NUMANode {found[cpu]}')
+    return found
+
+
+def _forbidden_node(tree: hwloc_tree.Tree, cpu: int, place: hwloc_tree.Place,
+                    nodes: Sequence[_Node]) -> int:
+    """Find the cell of a CPU that no NUMANode object covers.
+
+    A machine without any such object is one cell. Otherwise lstopo was not
+    allowed to use the node's memory and left it out, but its number is
+    still in the complete_nodeset of what is around the CPU.
+    """
+    if not nodes:
+        return 0
+    here = f'{tree.where}: PU {cpu}'
+    for element in (place.element, *place.parents):
+        text = element.get('complete_nodeset')
+        if text is not None:
+            number = hwloc_bitmap.only_member(text, here)
+            if number is not None and not any(node.number == number
+                                              for node in nodes):
+                return number
+            break
+    raise exception.InvalidInput(here, 'is in no NUMANode')
+
+
+def _cells(tree: hwloc_tree.Tree, nodes: Sequence[_Node],
+           cell_of: Mapping[int, int]) -> Iterator[assemble.CellFacts]:
+    cpus_of: dict[int, set[int]] = {}
+    for cpu, number in cell_of.items():
+        cpus_of.setdefault(number, set()).add(cpu)
+    for node in nodes:
+        if node.allowed or node.number in cpus_of:
+            yield _cell(tree, node.number,
+                        node.element if node.allowed else None,
+                        cpus_of.get(node.number, set()))
+    for number in sorted(cpus_of.keys() - {node.number for node in nodes}):
+        yield _cell(tree, number, None if nodes else tree.machine,
+                    cpus_of[number])
+
+
+def _cell(tree: hwloc_tree.Tree, number: int,
+          memory: hwloc_tree.Element | None, cpus: set[int],
+          ) -> assemble.CellFacts:
+    """Describe a cell.
+
+    :param memory: the object with its memory; None if that is forbidden
+    """
+    here = f'{tree.where}: NUMANode {number}'
+    memory_kib = 0
+    pools = []
+    if memory is not None:
+        memory_kib = document.whole(
+            memory.get('local_memory', '0'), here, 'local_memory',
+            assemble.MAX_MEMORY_KIB * 1024) // 1024
+        pools = [_pool(element, here)
+                 for element in memory.iterfind('page_type')]
+    return assemble.CellFacts(
+        id=number,
+        package=min((_package(tree, cpu) for cpu in cpus), default=None),
+        cpus=frozenset(cpus),
+        memory_kib=memory_kib,
+        pages=assemble.with_small_pages(memory_kib, pools,
+                                        model.SMALL_PAGE_KIB))
+
+
+def _pool(element: hwloc_tree.Element, where: str) -> model.PagePool:
+    size = document.whole(element.get('size'), where,
+                          'the size of a <page_type>', 2 ** 50, least=1024)
+    count = document.whole(element.get('count'), where,
+                           'the count of a <page_type>', 2 ** 50)
+    if size % 1024:
+        raise exception.InvalidInput(
+            where, f'{size} bytes is not a page size')
+    return model.PagePool(size // 1024, count)
+
+
+def _package(tree: hwloc_tree.Tree, cpu: int) -> int:
+    """Tell the package of a CPU; 0 on a machine that numbers none."""
+    package = tree.cpus[cpu].nearest(*_PACKAGES)
+    if package is None or package.get('os_index') is None:
+        return 0
+    return tree.number(package, 2 ** 31 - 1)
+
+
+def _groups(tree: hwloc_tree.Tree,
+            shared: Callable[[hwloc_tree.Place], hwloc_tree.Element | None],
+            ) -> dict[int, frozenset[int]]:
+    """Group the CPUs by the object around them that they share."""
+    groups = {}
+    for cpu, place in tree.cpus.items():
+        element = shared(place)
+        if element is not None:
+            groups[cpu] = frozenset(tree.below.get(element, {cpu}))
+    return groups
+
+
+def _core(place: hwloc_tree.Place) -> hwloc_tree.Element:
+    """Find the core; a PU without one is a core of its own.
+
+    lstopo leaves cores out where they tell nothing: one PU in each.
+    """
+    core = place.nearest('Core')
+    return place.element if core is None else core
+
+
+def _last_level_cache(place: hwloc_tree.Place) -> hwloc_tree.Element | None:
+    """Find the cache of the highest level that holds data."""
+    levels = [(_level(parent), parent) for parent in place.parents]
+    level, cache = max(levels, key=lambda pair: pair[0],
+                       default=(0, place.element))
+    return cache if level else None
+
+
+def _level(element: hwloc_tree.Element) -> int:
+    """Tell the level of a data or unified cache, 0 for anything else."""
+    kind = element.get('type', '')
+    if kind == 'Cache':  # version 1: the level is another attribute
+        level = element.get('depth', '')
+        data = element.get('cache_type') != '2'
+        return int(level) if data and level in '12345' and level else 0
+    match = _CACHE.fullmatch(kind)
+    return int(match[1]) if match else 0
+
+
+def _devices(tree: hwloc_tree.Tree, cell_of: Mapping[int, int],
+             ) -> Iterator[model.Device]:
+    for place in tree.of_type('PCIDev'):
+        address = place.element.get('pci_busid', '').lower()
+        here = f'{tree.where}: PCIDev {address[:40]}'
+        match = _PCI_TYPE.match(place.element.get('pci_type', ''))
+        if match is None:
+            raise exception.InvalidInput(
+                here, 'has no pci_type with class, vendor and device')
+        if pci.is_listed(int(match[1], 16)):
+            yield model.Device(address, match[2].lower(), match[3].lower(),
+                               _cell_beside(tree, place, cell_of))
+
+
+def _cell_beside(tree: hwloc_tree.Tree, place: hwloc_tree.Place,
+                 cell_of: Mapping[int, int]) -> int | None:
+    """Tell the one cell whose CPUs are local to a device."""
+    holder = next((parent for parent in place.parents
+                   if parent.get('type') not in _IO), tree.machine)
+    cells = {cell_of[cpu] for cpu in tree.below.get(holder, ())}
+    return min(cells) if len(cells) == 1 else None

@@ -1,0 +1,53 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""hwloc's notation of sets: ``0x000000ff,,0x3`` and ``0xf...f,0x0``.
+
+Words of 32 bits, the most significant first; an empty word is 0, and a
+leading ``0xf...f`` stands for all numbers above the other words.
+"""
+
+from collections.abc import Iterable
+
+from hpcvirt.topology import pci
+
+_WORD_BITS = 32
+_INFINITE = '0xf...f'
+
+
+def members(text: str, universe: Iterable[int], where: str) -> frozenset[int]:
+    """Tell which numbers of a universe are in the set.
+
+    :param text: the set; infinite ones are the reason for the universe
+    :raises InvalidInput: if it is not such a set
+    """
+    words = [word.strip() for word in text.strip().split(',')]
+    infinite = words[0].lower() == _INFINITE
+    if infinite:
+        del words[0]
+    bits = 0
+    for word in words:
+        value = pci.hexadecimal(word, where, 'a word of a set', 8) if word \
+            else 0
+        bits = bits << _WORD_BITS | value
+    width = _WORD_BITS * len(words)
+    return frozenset(number for number in universe
+                     if (infinite if number >= width else bits >> number & 1))
+
+
+def only_member(text: str, where: str) -> int | None:
+    """Find the number in a set of exactly one; None for all other sets.
+
+    :raises InvalidInput: if it is not a set
+    """
+    found = members(text, range(_WORD_BITS * (text.count(',') + 2)), where)
+    return min(found) if len(found) == 1 else None

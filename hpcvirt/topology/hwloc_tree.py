@@ -1,0 +1,106 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The tree of objects in hwloc's XML: who is inside of whom."""
+
+import dataclasses
+from collections.abc import Iterator
+from xml.etree import ElementTree
+
+from hpcvirt import exception
+from hpcvirt.model import cpuset
+from hpcvirt.topology import document
+from hpcvirt.topology import hwloc_bitmap
+
+Element = ElementTree.Element
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Place:
+    """An object and what it is inside of, innermost first."""
+
+    element: Element
+    parents: tuple[Element, ...]
+
+    def nearest(self, *types: str) -> Element | None:
+        """Find the innermost parent of one of these types."""
+        for parent in self.parents:
+            if parent.get('type') in types:
+                return parent
+        return None
+
+
+class Tree:
+    """A machine's objects, and its CPUs that are online and allowed.
+
+    :ivar cpus: CPU number -> its place
+    :ivar below: object -> the CPUs inside of it
+    :raises InvalidInput: for CPUs without a number or with the same one
+    """
+
+    def __init__(self, machine: Element, where: str) -> None:
+        self.machine = machine
+        self.where = where
+        self.places = list(_walk(machine))
+        self.cpus = self._usable()
+        self.below: dict[Element, set[int]] = {}
+        for cpu, place in self.cpus.items():
+            for parent in place.parents:
+                self.below.setdefault(parent, set()).add(cpu)
+
+    def of_type(self, *types: str) -> list[Place]:
+        """List the objects of some types, in the order of the file."""
+        return [place for place in self.places
+                if place.element.get('type') in types]
+
+    def number(self, element: Element, most: int) -> int:
+        """Read the operating system's number of an object."""
+        kind = element.get('type', '?')[:40]
+        return document.whole(element.get('os_index'), self.where,
+                              f'the os_index of a {kind}', most)
+
+    def members(self, element: Element, attribute: str,
+                universe: frozenset[int]) -> frozenset[int] | None:
+        """Read a set of an object, as far as it is in the universe."""
+        text = element.get(attribute)
+        if text is None:
+            return None
+        kind = element.get('type', '?')[:40]
+        return hwloc_bitmap.members(
+            text, universe, f'{self.where}: {attribute} of a {kind}')
+
+    def _usable(self) -> dict[int, Place]:
+        found: dict[int, Place] = {}
+        for place in self.of_type('PU'):
+            number = self.number(place.element, cpuset.MAX_CPU)
+            if number in found:
+                raise exception.InvalidInput(
+                    f'{self.where}: PU {number}', 'occurs twice')
+            found[number] = place
+        usable = frozenset(found)
+        # cpuset: online. The other two only matter in files that show the
+        # whole system; online_cpuset is version 1 alone.
+        for attribute in ('cpuset', 'allowed_cpuset', 'online_cpuset'):
+            among = self.members(self.machine, attribute, usable)
+            usable = usable if among is None else among
+        return {cpu: found[cpu] for cpu in sorted(usable)}
+
+
+def _walk(machine: Element) -> Iterator[Place]:
+    """List all objects, parents first, in the order of the file."""
+    stack = [Place(machine, ())]
+    while stack:
+        place = stack.pop()
+        yield place
+        inside = (place.element, *place.parents)
+        stack += [Place(child, inside)
+                  for child in reversed(place.element.findall('object'))]

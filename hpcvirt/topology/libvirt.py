@@ -1,0 +1,190 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read libvirt's capabilities XML, what ``virsh capabilities`` prints.
+
+libvirt knows no PCI devices here (they are node devices of their own) and
+only caches of level 3 and above, so that a machine without a third level
+gets one last-level cache per cell. It leaves out ``<memory>`` where a cell
+has none, and on a machine without NUMA it reports one cell without
+``<pages>`` in which siblings may name CPUs that are offline
+(libvirt, src/conf/capabilities.c).
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from xml.etree import ElementTree
+
+from hpcvirt import exception
+from hpcvirt.model import cpuset
+from hpcvirt.model import host as model
+from hpcvirt.topology import assemble
+from hpcvirt.topology import document
+
+#: Bytes per unit, as libvirt scales them (virScaleInteger).
+_UNITS: dict[str, int] = {'b': 1, 'byte': 1, 'bytes': 1} | {
+    name.lower(): int(base ** power)
+    for power, prefix in enumerate('KMGTPE', start=1)
+    for name, base in ((prefix, 1024), (f'{prefix}iB', 1024),
+                       (f'{prefix}B', 1000))}
+
+
+def read(root: ElementTree.Element, where: str, name: str) -> model.Host:
+    """Read a machine.
+
+    :param root: the element ``<capabilities>``
+    :param where: the file's name, for errors
+    :param name: the host's name, which the XML does not tell
+    :raises InvalidInput: if the XML is not a complete description
+    """
+    if root.tag != 'capabilities':
+        raise exception.InvalidInput(
+            where, f'the root element is <{root.tag[:40]}>, '
+            'not <capabilities>')
+    elements = root.findall('host/topology/cells/cell')
+    if not elements:
+        raise exception.InvalidInput(
+            where, 'has no host topology (<host><topology><cells><cell>)')
+    siblings = _siblings(elements, where)
+    known = frozenset().union(siblings, *siblings.values())
+    small_kib = _small_page_kib(root, where)
+    cells = [_cell(element, where, siblings, small_kib)
+             for element in elements]
+    online = frozenset(siblings)
+    return assemble.host(
+        where, name, cells,
+        {cpu: group & online for cpu, group in siblings.items()},
+        _caches(root.findall('host/cache/bank'), where, known, online),
+        _distances(elements, where), devices=())
+
+
+def _number(element: ElementTree.Element, attribute: str, where: str,
+            most: int, least: int = 0) -> int:
+    return document.whole(
+        element.get(attribute), where,
+        f'the attribute {attribute} of <{element.tag}>', most, least)
+
+
+def _cell_where(element: ElementTree.Element, where: str) -> str:
+    number = _number(element, 'id', f'{where}: a cell', assemble.MAX_CELL)
+    return f'{where}: cell {number}'
+
+
+def _siblings(cells: Iterable[ElementTree.Element], where: str,
+              ) -> dict[int, frozenset[int]]:
+    """Read the siblings of every online CPU, as libvirt wrote them.
+
+    libvirt gives a CPU only its number where the kernel tells no topology
+    of it, because it is offline: such a CPU is left out.
+    """
+    siblings: dict[int, frozenset[int]] = {}
+    for cell in cells:
+        here = _cell_where(cell, where)
+        for cpu in cell.iterfind('cpus/cpu'):
+            number = _number(cpu, 'id', here, cpuset.MAX_CPU)
+            text = cpu.get('siblings')
+            if text is None:
+                continue
+            if number in siblings:
+                raise exception.InvalidInput(
+                    here, f'CPU {number} occurs twice')
+            siblings[number] = cpuset.parse(
+                text, f'{here}: siblings of CPU {number}')
+    return siblings
+
+
+def _small_page_kib(root: ElementTree.Element, where: str) -> int:
+    """Find the size of a small page, for cells that list no pages."""
+    sizes = [_kib(element, 'size', where)
+             for element in root.iterfind('host/cpu/pages')]
+    return assemble.small_page_kib(sizes)
+
+
+def _cell(element: ElementTree.Element, where: str,
+          online: Mapping[int, object], small_kib: int,
+          ) -> assemble.CellFacts:
+    here = _cell_where(element, where)
+    packages = {}
+    for cpu in element.iterfind('cpus/cpu'):
+        number = _number(cpu, 'id', here, cpuset.MAX_CPU)
+        if number in online:
+            # -1: a machine whose firmware does not number its packages.
+            packages[number] = max(
+                0, _number(cpu, 'socket_id', here, 2 ** 31 - 1, least=-1))
+    memory = element.find('memory')
+    memory_kib = 0 if memory is None else _kib(memory, None, here)
+    pools = [model.PagePool(
+                 _kib(pages, 'size', here),
+                 document.whole(pages.text, here, 'the content of <pages>',
+                                assemble.MAX_MEMORY_KIB))
+             for pages in element.iterfind('pages')]
+    return assemble.CellFacts(
+        id=_number(element, 'id', here, assemble.MAX_CELL),
+        package=min(packages.values(), default=None),
+        cpus=frozenset(packages),
+        memory_kib=memory_kib,
+        pages=assemble.with_small_pages(memory_kib, pools, small_kib))
+
+
+def _kib(element: ElementTree.Element, attribute: str | None, where: str,
+         ) -> int:
+    """Read a size with a unit, from an attribute or the content, in KiB."""
+    unit = element.get('unit', 'KiB')
+    scale = _UNITS.get(unit.lower())
+    if scale is None:
+        raise exception.InvalidInput(
+            where, f'{unit[:40]!r} is not a unit of memory')
+    text = element.text if attribute is None else element.get(attribute)
+    what = (f'the content of <{element.tag}>' if attribute is None
+            else f'the attribute {attribute} of <{element.tag}>')
+    return document.whole(text, where, what, 2 ** 64) * scale // 1024
+
+
+def _caches(banks: Iterable[ElementTree.Element], where: str,
+            known: frozenset[int], online: frozenset[int],
+            ) -> dict[int, frozenset[int]]:
+    """Find the last-level cache of each CPU that a bank names."""
+    caches: dict[int, tuple[int, frozenset[int]]] = {}
+    for bank in banks:
+        if bank.get('type') == 'code':
+            continue
+        here = f'{where}: cache bank {bank.get("id", "?")[:12]}'
+        level = _number(bank, 'level', here, 9, least=1)
+        cpus = cpuset.parse(bank.get('cpus', ''), f'{here}: cpus')
+        if not cpus <= known:
+            raise exception.InvalidInput(
+                here, f'names CPU {min(cpus - known)}, which does not exist')
+        for cpu in sorted(cpus & online):
+            found, _ = caches.get(cpu, (0, cpus))
+            if found == level:
+                raise exception.InvalidInput(
+                    here, f'names CPU {cpu}, which another bank of level '
+                    f'{level} names, too')
+            if found < level:
+                caches[cpu] = level, cpus & online
+    return {cpu: group for cpu, (_, group) in caches.items()}
+
+
+def _distances(cells: Iterable[ElementTree.Element], where: str,
+               ) -> dict[tuple[int, int], int]:
+    distances = {}
+    for cell in cells:
+        here = _cell_where(cell, where)
+        row = _number(cell, 'id', here, assemble.MAX_CELL)
+        for sibling in cell.iterfind('distances/sibling'):
+            column = _number(sibling, 'id', here, assemble.MAX_CELL)
+            if (row, column) in distances:
+                raise exception.InvalidInput(
+                    here, f'has two distances to cell {column}')
+            distances[row, column] = _number(
+                sibling, 'value', here, assemble.MAX_DISTANCE)
+    return distances

@@ -1,0 +1,225 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read a machine from its sysfs, the running one's or a copy.
+
+A copy is a root directory with ``sys`` in it, or that ``sys`` itself. What
+the kernel always tells must be there: a sysfs without it is an error.
+
+The kernel's own rules: ``online`` has the CPUs that run; a node's ``cpulist``
+has the online ones of its CPUs; ``distance`` has one column per online node
+(Documentation/ABI/stable/sysfs-devices-node). A machine without NUMA has no
+nodes: it is one cell, whose memory stands in ``/proc/meminfo``.
+"""
+
+import pathlib
+import re
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from hpcvirt import exception
+from hpcvirt.model import host as model
+from hpcvirt.topology import assemble
+from hpcvirt.topology import document
+from hpcvirt.topology import pci
+from hpcvirt.topology import sysfs_memory
+from hpcvirt.topology import sysfs_tree
+
+_CPU = 'sys/devices/system/cpu'
+_NODE = 'sys/devices/system/node'
+_PCI = 'sys/bus/pci/devices'
+
+#: What the kernel calls caches that hold data.
+_DATA = ('Unified', 'Data')
+
+
+def read(root: pathlib.Path) -> model.Host:
+    """Read a machine.
+
+    :param root: ``/``, or the root (or the ``sys``) of a copy
+    :raises InvalidInput: if it is no sysfs or lacks something
+    """
+    tree = sysfs_tree.Tree(root)
+    online = tree.cpus(f'{_CPU}/online')
+    nodes = _nodes(tree)
+    cells = list(_cells(tree, nodes, online))
+    homeless = online.difference(*(cell.cpus for cell in cells))
+    if homeless:
+        raise exception.InvalidInput(
+            tree.where, f'CPU {min(homeless)} is online but in no node')
+    return assemble.host(
+        tree.where, tree.host_name(), cells,
+        siblings=dict(_siblings(tree, online)),
+        caches=dict(_caches(tree, online)),
+        distances=_distances(tree, nodes),
+        devices=list(_devices(tree)))
+
+
+def _nodes(tree: sysfs_tree.Tree) -> list[int]:
+    """List the nodes that are online; none on a machine without NUMA."""
+    found = [int(match[1]) for match in
+             (re.fullmatch('node([0-9]{1,9})', name)
+              for name in tree.names(_NODE)) if match]
+    if not found:
+        return []
+    if tree.text(f'{_NODE}/online') is None:
+        return sorted(found)
+    online = tree.cpus(f'{_NODE}/online')
+    lost = online.difference(found)
+    if lost:
+        raise exception.InvalidInput(
+            f'{tree.where}: node {min(lost)}', 'is online but missing')
+    return sorted(online)
+
+
+def _cells(tree: sysfs_tree.Tree, nodes: Sequence[int],
+           online: frozenset[int]) -> Iterator[assemble.CellFacts]:
+    small_kib = sysfs_memory.small_page_kib(tree, nodes)
+    for node in nodes:
+        here = f'{_NODE}/node{node}'
+        yield _cell(
+            tree, node, tree.cpus(f'{here}/cpulist') & online, small_kib,
+            f'{here}/meminfo', f'{here}/hugepages')
+    if not nodes:
+        yield _cell(tree, 0, online, small_kib,
+                    'proc/meminfo', 'sys/kernel/mm/hugepages')
+
+
+def _cell(tree: sysfs_tree.Tree, number: int, cpus: frozenset[int],
+          small_kib: int, meminfo: str, hugepages: str,
+          ) -> assemble.CellFacts:
+    memory_kib = sysfs_memory.total_kib(tree, meminfo)
+    return assemble.CellFacts(
+        id=number,
+        package=min((_package(tree, cpu) for cpu in cpus), default=None),
+        cpus=cpus,
+        memory_kib=memory_kib,
+        pages=sysfs_memory.pools(tree, hugepages, memory_kib, small_kib))
+
+
+def _package(tree: sysfs_tree.Tree, cpu: int) -> int:
+    # -1: a machine whose firmware does not number its packages.
+    return max(0, tree.number(f'{_CPU}/cpu{cpu}/topology/physical_package_id',
+                              2 ** 31 - 1, least=-1))
+
+
+def _siblings(tree: sysfs_tree.Tree, online: frozenset[int],
+              ) -> Iterator[tuple[int, frozenset[int]]]:
+    existing = _existing(tree, online)
+    for cpu in sorted(online):
+        here = f'{_CPU}/cpu{cpu}/topology'
+        # core_cpus_list is the name since Linux 5.3.
+        new_name, old_name = (f'{here}/{name}_list' for name in
+                              ('core_cpus', 'thread_siblings'))
+        name = old_name if tree.text(new_name) is None else new_name
+        yield cpu, _online(tree, name, existing, online)
+
+
+def _existing(tree: sysfs_tree.Tree, online: frozenset[int],
+              ) -> frozenset[int]:
+    """List the CPUs that there can be, offline ones included."""
+    name = f'{_CPU}/possible'
+    return online if tree.text(name) is None else tree.cpus(name) | online
+
+
+def _online(tree: sysfs_tree.Tree, name: str, existing: frozenset[int],
+            online: frozenset[int]) -> frozenset[int]:
+    """Read a list of CPUs without those that are offline."""
+    cpus = tree.cpus(name)
+    if not cpus <= existing:
+        raise exception.InvalidInput(
+            f'{tree.where}: {name}',
+            f'names CPU {min(cpus - existing)}, which does not exist')
+    return cpus & online
+
+
+def _caches(tree: sysfs_tree.Tree, online: frozenset[int],
+            ) -> Iterator[tuple[int, frozenset[int]]]:
+    """Find the last-level cache of each CPU of which the kernel knows one.
+
+    That is the highest level that is there: the second where there is no
+    third, as on many ARM processors and on low-power cores.
+    """
+    existing = _existing(tree, online)
+    for cpu in sorted(online):
+        best = (0, '')
+        here = f'{_CPU}/cpu{cpu}/cache'
+        for name in tree.names(here):
+            # The kernel leaves out level and type where firmware is silent.
+            if (re.fullmatch('index[0-9]+', name)
+                    and tree.text(f'{here}/{name}/level') is not None
+                    and tree.text(f'{here}/{name}/type') in _DATA):
+                level = tree.number(f'{here}/{name}/level', 9, least=1)
+                best = max(best, (level, name))
+        if best[0]:
+            yield cpu, _online(tree, f'{here}/{best[1]}/shared_cpu_list',
+                               existing, online)
+
+
+def _distances(tree: sysfs_tree.Tree, nodes: Sequence[int],
+               ) -> dict[tuple[int, int], int]:
+    distances = {}
+    for row in nodes:
+        name = f'{_NODE}/node{row}/distance'
+        here = f'{tree.where}: {name}'
+        words = tree.need(name).split()
+        if len(words) != len(nodes):
+            raise exception.InvalidInput(
+                here, f'has {len(words)} columns for {len(nodes)} nodes')
+        for column, word in zip(nodes, words, strict=True):
+            distances[row, column] = document.whole(
+                word, here, 'a distance', assemble.MAX_DISTANCE)
+    return distances
+
+
+def _devices(tree: sysfs_tree.Tree) -> Iterator[model.Device]:
+    for address in tree.names(_PCI):
+        here = f'{_PCI}/{address}'
+        # Base class, subclass and programming interface: 0x020000.
+        class_code = _hexadecimal(tree, f'{here}/class', 6) >> 8
+        if pci.is_listed(class_code):
+            yield model.Device(
+                address.lower(),
+                f'{_hexadecimal(tree, f"{here}/vendor", 4):04x}',
+                f'{_hexadecimal(tree, f"{here}/device", 4):04x}',
+                _node_of(tree, f'{here}/numa_node'),
+                _total_vfs(tree, f'{here}/sriov_totalvfs'),
+                _driver(tree, here))
+
+
+def _hexadecimal(tree: sysfs_tree.Tree, name: str, digits: int) -> int:
+    return pci.hexadecimal(tree.need(name), f'{tree.where}: {name}',
+                           'the content', digits)
+
+
+def _node_of(tree: sysfs_tree.Tree, name: str) -> int | None:
+    """Read the node of a device; None if firmware does not tell (-1)."""
+    if tree.text(name) is None:
+        return None  # a kernel without NUMA
+    node = tree.number(name, assemble.MAX_CELL, least=-1)
+    return node if node >= 0 else None
+
+
+def _total_vfs(tree: sysfs_tree.Tree, name: str) -> int:
+    """Read how many VFs a function can have; 0 without SR-IOV."""
+    return 0 if tree.text(name) is None else tree.number(
+        name, assemble.MAX_VFS)
+
+
+def _driver(tree: sysfs_tree.Tree, device: str) -> str | None:
+    """Tell the driver; a copy may have lost the link, but not uevent."""
+    linked = tree.link_name(f'{device}/driver')
+    if linked is not None:
+        return linked
+    match = re.search('^DRIVER=(.+)$', tree.text(f'{device}/uevent') or '',
+                      re.MULTILINE)
+    return match[1] if match else None
