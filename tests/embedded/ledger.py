@@ -1,0 +1,127 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What instances take of a machine, and whether it adds up.
+
+Independent of hpcvirt's engine and of Nova's claims: it adds up what the
+domains say and holds it against the machine.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+
+from hpcvirt.model import cpuset
+from tests.embedded import guest as embedded_guest
+from tests.embedded import libvirt
+
+
+@dataclasses.dataclass(frozen=True)
+class Ledger:
+    """A machine and the guests on it.
+
+    :ivar machine: the machine
+    :ivar guests: the domains that libvirt runs there
+    """
+
+    machine: libvirt.Machine
+    guests: tuple[embedded_guest.Guest, ...]
+
+    @property
+    def dedicated(self) -> frozenset[int]:
+        """The CPUs that may be pinned."""
+        return cpuset.parse(self.machine.settings.cpu_dedicated_set or '')
+
+    def owners(self) -> Mapping[int, tuple[str, ...]]:
+        """Names of the guests that are pinned to a CPU, by CPU."""
+        owners: dict[int, tuple[str, ...]] = {}
+        for guest in self.guests:
+            for cpu in guest.pinned:
+                owners[cpu] = (*owners.get(cpu, ()), guest.name)
+        return owners
+
+    def free_pcpus(self, cell: int) -> frozenset[int]:
+        cpus = self.machine.host.by_id[cell].cpus
+        return (self.dedicated & cpus) - self.owners().keys()
+
+    def pages_used(self) -> Mapping[tuple[int, int], int]:
+        """Pages that guests take, by host cell and page size in KiB."""
+        used: dict[tuple[int, int], int] = collections.Counter()
+        for guest in self.guests:
+            for cell in guest.cells:
+                if cell.host_cell is not None:
+                    used[cell.host_cell, cell.page_kib] += (
+                        cell.memory_mib * 1024 // cell.page_kib)
+        return used
+
+    def pages_given(self) -> Mapping[tuple[int, int], int]:
+        """Pages that guests may take: the pools without the reserve."""
+        given = {(cell.id, pool.size_kib): pool.total
+                 for cell in self.machine.host.cells for pool in cell.pages}
+        for text in self.machine.settings.reserved_huge_pages:
+            row = dict(pair.split(':', 1) for pair in text.split(','))
+            given[int(row['node']), int(row['size'])] -= int(row['count'])
+        return given
+
+    def device_owners(self) -> Mapping[str, tuple[str, ...]]:
+        """Names of the guests that have a PCI function, by address."""
+        owners: dict[str, tuple[str, ...]] = {}
+        for guest in self.guests:
+            for address in guest.devices:
+                owners[address] = (*owners.get(address, ()), guest.name)
+        return owners
+
+    def device_cell(self, address: str) -> int | None:
+        """The cell that a PCI function sits on."""
+        return next(each.device.cell for each in self.machine.functions()
+                    if each.address == address)
+
+    def faults(self) -> tuple[str, ...]:
+        """Everything that does not add up, one sentence each."""
+        return tuple(self._faults())
+
+    def _faults(self) -> Iterator[str]:
+        name = self.machine.name
+        for cpu, owners in sorted(self.owners().items()):
+            if len(owners) > 1:
+                yield f'{name}: CPU {cpu} is pinned by {_join(owners)}'
+            if cpu not in self.dedicated:
+                yield (f'{name}: CPU {cpu} of {_join(owners)} is not in'
+                       ' cpu_dedicated_set')
+        given = self.pages_given()
+        for (cell, size_kib), count in sorted(self.pages_used().items()):
+            if count > given.get((cell, size_kib), 0):
+                yield (f'{name}: cell {cell} has'
+                       f' {given.get((cell, size_kib), 0)} pages of'
+                       f' {size_kib} KiB, its guests take {count}')
+        for address, owners in sorted(self.device_owners().items()):
+            if len(owners) > 1:
+                yield f'{name}: device {address} is with {_join(owners)}'
+        for guest in self.guests:
+            yield from self._strays(guest)
+
+    def _strays(self, guest: embedded_guest.Guest) -> Iterator[str]:
+        for number, cell in enumerate(guest.cells):
+            if cell.host_cell is None:
+                continue
+            home = self.machine.host.by_id[cell.host_cell].cpus
+            stray = guest.pinned_of(cell) - home
+            if stray:
+                yield (f'{self.machine.name}: cell {number} of {guest.name}'
+                       f' has memory on cell {cell.host_cell} and CPUs'
+                       f' {cpuset.render(stray)} elsewhere')
+
+
+def _join(names: Iterable[str]) -> str:
+    return ' and '.join(names)

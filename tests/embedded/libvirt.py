@@ -1,0 +1,266 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A fake libvirt that reports one :class:`hpcvirt.model.host.Host` exactly.
+
+Nova's own fake builds even machines from four numbers; real ones have cells
+of different sizes, CPU numbers with gaps, siblings far apart, memory without
+CPUs. Here the capabilities XML is built cell by cell from the model.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+from nova.tests.fixtures import libvirt as fakelibvirt
+from nova.virt.libvirt import config as vconfig
+
+from hpcvirt.model import host as model
+from tests.embedded import settings as embedded_settings
+
+#: Where virtual functions start that are not listed: behind physical ones.
+FIRST_VF_SLOT = 2
+SLOTS = 32
+FUNCTIONS = 8
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Machine:
+    """A compute host: what it is and how it is configured.
+
+    :ivar host: the hardware; its name is the host's name in Nova
+    :ivar settings: the host's part of nova.conf
+    :ivar enabled_vfs: virtual functions that each physical function has
+        created, as far as it can; None leaves it at those that the host
+        lists already
+    """
+
+    host: model.Host
+    settings: embedded_settings.ComputeSettings
+    enabled_vfs: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.host.name
+
+    def functions(self) -> Iterator['Function']:
+        """Every PCI function, each physical one before its virtual ones."""
+        devices = self.host.devices
+        free = _free_addresses({each.address for each in devices})
+        listed = _virtual_functions(devices)
+        for device in devices:
+            if device in itertools.chain(*listed.values()):
+                continue
+            virtual = list(listed.get(device, ()))
+            count = min(device.total_vfs, self.enabled_vfs or 0)
+            product = virtual[0].product_id if virtual else (
+                f'{int(device.product_id, 16) + 1 & 0xffff:04x}')
+            virtual.extend(dataclasses.replace(
+                device, address=next(free[_bus(device)]), total_vfs=0,
+                product_id=product) for _ in range(count - len(virtual)))
+            yield Function(device, virtual=tuple(
+                each.address for each in virtual))
+            for each in virtual:
+                yield Function(each, physical=device.address)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Function:
+    """A PCI function as libvirt lists it.
+
+    :ivar device: what it is
+    :ivar physical: address of the function that it is a virtual one of
+    :ivar virtual: addresses of its virtual functions
+    """
+
+    device: model.Device
+    physical: str | None = None
+    virtual: tuple[str, ...] = ()
+
+    @property
+    def address(self) -> str:
+        return self.device.address
+
+    def xml(self) -> str:
+        """The device as ``virsh nodedev-dumpxml`` prints it."""
+        domain, bus, slot, function = _numbers(self.address)
+        device = self.device
+        cell = '' if device.cell is None else f"<numa node='{device.cell}'/>"
+        links = ''
+        if self.virtual:
+            links = _links('virt_functions', *self.virtual)
+        elif self.physical:
+            links = _links('phys_function', self.physical)
+        return (
+            f'<device><name>{_name(self.address)}</name>'
+            f'<parent>computer</parent>'
+            f'<driver><name>{device.driver or "vfio-pci"}</name></driver>'
+            f"<capability type='pci'><domain>{domain}</domain>"
+            f'<bus>{bus}</bus><slot>{slot}</slot>'
+            f'<function>{function}</function>'
+            f"<product id='0x{device.product_id}'/>"
+            f"<vendor id='0x{device.vendor_id}'/>{links}{cell}"
+            f'</capability></device>')
+
+
+class PCIDevices(fakelibvirt.HostPCIDevicesInfo):
+    """The PCI functions of a machine."""
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(num_pfs=0, num_vfs=0)
+        self.devices = {_name(each.address): PCIDevice(each)
+                        for each in machine.functions()}
+
+
+class PCIDevice:
+    """One PCI function, with the attributes that Nova's fake asks for."""
+
+    is_capable_of_mdevs = False
+    mac_address = None
+
+    def __init__(self, function: Function) -> None:
+        self.address = function.address
+        self.pci_device = function.xml()
+
+    def XMLDesc(self, flags: int) -> str:  # noqa: ARG002, N802
+        return self.pci_device
+
+
+class Connection(fakelibvirt.Connection):
+    """The connection of a machine's nova-compute to its libvirt."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.settings = machine.settings
+        self.physical_functions = frozenset(
+            each.address for each in machine.functions() if each.virtual)
+        self._domain_xml: dict[str, str] = {}
+        super().__init__(
+            'qemu:///system', version=fakelibvirt.FAKE_LIBVIRT_VERSION,
+            hv_version=fakelibvirt.FAKE_QEMU_VERSION,
+            host_info=_host_info(machine.host),
+            pci_info=PCIDevices(machine), hostname=machine.name)
+
+    def getInfo(self) -> list[object]:  # noqa: N802
+        """As libvirt's: memory in MiB, where Nova's fake gives KiB."""
+        info: list[object] = super().getInfo()
+        info[1] = sum(c.memory_mib for c in self.machine.host.cells)
+        return info
+
+    def getCPUMap(self) -> tuple[int, list[bool], int]:  # noqa: N802
+        """CPUs by number; those in a gap of the numbers are offline."""
+        online = self.machine.host.cpus
+        last = max(online) + 1
+        return last, [cpu in online for cpu in range(last)], len(online)
+
+
+    def defineXML(self, xml: str) -> fakelibvirt.Domain:  # noqa: N802
+        domain = super().defineXML(xml)
+        self._domain_xml[domain.name()] = xml
+        return domain
+
+    def createXML(  # noqa: N802
+            self, xml: str, flags: int) -> fakelibvirt.Domain:
+        domain = super().createXML(xml, flags)
+        self._domain_xml[domain.name()] = xml
+        return domain
+
+    def domains(self) -> tuple[str, ...]:
+        """The XML of each domain that exists, exactly as it came."""
+        return tuple(self._domain_xml[name] for name in list(self._vms))
+
+
+def _host_info(host: model.Host) -> fakelibvirt.HostInfo:
+    packages = len(host.packages) or 1
+    cores = sum(len(cell.siblings) for cell in host.cells)
+    info = fakelibvirt.HostInfo(
+        cpu_nodes=1, cpu_sockets=packages, cpu_cores=cores // packages,
+        cpu_threads=host.threads_per_core,
+        kB_mem=sum(c.memory_mib for c in host.cells) * 1024)
+    info.cpus = len(host.cpus)
+    info.numa_topology = vconfig.LibvirtConfigCapsNUMATopology()
+    info.numa_topology.cells = [_cell(cell) for cell in host.cells]
+    return info
+
+
+def _cell(cell: model.Cell) -> vconfig.LibvirtConfigCapsNUMACell:
+    element = vconfig.LibvirtConfigCapsNUMACell()
+    element.id = cell.id
+    element.memory = cell.memory_mib * 1024
+    element.mempages = fakelibvirt.create_mempages(
+        [(pool.size_kib, pool.total) for pool in cell.pages])
+    for core, siblings in enumerate(cell.siblings):
+        for number in sorted(siblings):
+            cpu = vconfig.LibvirtConfigCapsNUMACPU()
+            cpu.id = number
+            cpu.socket_id = cell.package
+            cpu.core_id = core
+            cpu.siblings = set(siblings)
+            element.cpus.append(cpu)
+    element.cpus.sort(key=lambda cpu: cpu.id)
+    return element
+
+
+def _bus(device: model.Device) -> str:
+    return device.address[:7]
+
+
+def _virtual_functions(devices: Iterable[model.Device],
+                       ) -> dict[model.Device, list[model.Device]]:
+    """The virtual functions that a host lists, by their physical one.
+
+    The model does not tell; a function of another product without virtual
+    functions, on the bus of a physical function of the vendor, is taken for
+    one of its.
+    """
+    found: dict[model.Device, list[model.Device]] = {}
+    physical = [device for device in devices if device.total_vfs]
+    for device in devices:
+        for owner in physical:
+            mine = found.setdefault(owner, [])
+            if (not device.total_vfs and _bus(owner) == _bus(device)
+                    and owner.vendor_id == device.vendor_id
+                    and owner.product_id != device.product_id
+                    and len(mine) < owner.total_vfs):
+                mine.append(device)
+                break
+    return found
+
+
+def _free_addresses(taken: set[str]) -> dict[str, Iterator[str]]:
+    """Addresses for virtual functions, by bus (``0000:41``)."""
+    def on(bus: str) -> Iterator[str]:
+        for slot, function in itertools.product(
+                range(FIRST_VF_SLOT, SLOTS), range(FUNCTIONS)):
+            address = f'{bus}:{slot:02x}.{function}'
+            if address not in taken:
+                yield address
+    return {bus: on(bus) for bus in {address[:7] for address in taken}}
+
+
+def _numbers(address: str) -> tuple[int, int, int, int]:
+    domain, bus, rest = address.split(':')
+    slot, function = rest.split('.')
+    return int(domain, 16), int(bus, 16), int(slot, 16), int(function, 16)
+
+
+def _name(address: str) -> str:
+    return 'pci_' + address.replace(':', '_').replace('.', '_')
+
+
+def _links(kind: str, *addresses: str) -> str:
+    targets = ''.join(
+        f"<address domain='0x{domain:04x}' bus='0x{bus:02x}'"
+        f" slot='0x{slot:02x}' function='0x{function:x}'/>"
+        for domain, bus, slot, function in map(_numbers, addresses))
+    return f"<capability type='{kind}'>{targets}</capability>"

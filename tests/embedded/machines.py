@@ -1,0 +1,102 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Machines for tests, from a few numbers."""
+
+import itertools
+import json
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt.model import cpuset
+from hpcvirt.model import host as model
+from tests.embedded import libvirt
+from tests.embedded import settings
+
+#: The product of the network cards here: a ConnectX-6 Dx.
+VENDOR_ID = '15b3'
+PRODUCT_ID = '101d'
+PHYSNET = 'hpc0'
+
+
+def build(name: str, cells: int = 2, cores: int | Sequence[int] = 4,
+          threads: int = 1, *, packages: int | None = None,
+          small_mib: int = 1024,
+          pages: Mapping[int, int] | None = None,
+          vfs: Mapping[int, int] | None = None,
+          far_siblings: bool = False, cpu_gap: int = 0,
+          housekeeping_cores: int = 0,
+          reserved: Iterable[str] = ()) -> libvirt.Machine:
+    """Build a machine.
+
+    :param cores: cores of each cell, or of each in turn
+    :param packages: a package has the cells one after another; one per cell
+        by default
+    :param small_mib: memory of each cell in small pages
+    :param pages: huge pages of each cell, by size in KiB
+    :param vfs: virtual functions by cell: each is one network card there
+    :param far_siblings: the second thread of every core is numbered after
+        the first of all cores (as Intel does), not right behind it
+    :param cpu_gap: numbers left out before each cell's CPUs
+    :param housekeeping_cores: first cores of each cell that are shared, not
+        dedicated
+    :param reserved: ``reserved_huge_pages``
+    """
+    counts = [cores] * cells if isinstance(cores, int) else list(cores)
+    pages = {} if pages is None else pages
+    siblings = _siblings(counts, threads, far_siblings, cpu_gap)
+    pools = (model.PagePool(4, small_mib * 256),
+             *(model.PagePool(size, pages[size]) for size in sorted(pages)))
+    per_package = cells // (packages or cells)
+    host = model.Host(
+        name=name,
+        cells=tuple(
+            model.Cell(
+                id=number, package=number // per_package,
+                cpus=frozenset().union(*group), siblings=group,
+                llc=(frozenset().union(*group),),
+                memory_mib=sum(pool.memory_mib for pool in pools),
+                pages=pools)
+            for number, group in enumerate(siblings)),
+        devices=tuple(
+            model.Device(f'0000:{0x41 + 0x20 * number:02x}:00.0', VENDOR_ID,
+                         PRODUCT_ID, cell, count, 'mlx5_core')
+            for number, (cell, count) in enumerate(
+                sorted((vfs or {}).items()))))
+    shared = frozenset().union(
+        *(core for group in siblings for core in group[:housekeeping_cores]))
+    return libvirt.Machine(host, settings.ComputeSettings(
+        cpu_dedicated_set=cpuset.render(host.cpus - shared),
+        cpu_shared_set=cpuset.render(shared) or None,
+        reserved_huge_pages=tuple(reserved),
+        device_spec=tuple(
+            json.dumps({'address': device.address,
+                        'physical_network': PHYSNET})
+            for device in host.devices)), enabled_vfs=128)
+
+
+def _siblings(counts: Sequence[int], threads: int, far: bool,
+              gap: int) -> list[tuple[frozenset[int], ...]]:
+    total = sum(counts) + gap * len(counts)
+    step = 1 if far else threads
+    groups = []
+    first = 0
+    for count in counts:
+        first += gap
+        groups.append(tuple(
+            frozenset(core * step + thread * (total if far else 1)
+                      for thread in range(threads))
+            for core in range(first, first + count)))
+        first += count
+    assert len(set(itertools.chain(*groups))) == sum(counts)
+    return groups

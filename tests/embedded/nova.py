@@ -1,0 +1,262 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The embedded Nova itself: start it, give it hosts, boot instances."""
+
+import copy
+import itertools
+import os
+import sys
+import time
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+import fixtures
+import nova.conf
+from nova.tests.functional.api import client
+from nova.tests.functional.libvirt import base
+from nova.virt.libvirt import host as libvirt_host
+from oslo_utils import uuidutils
+
+from tests.embedded import guest as embedded_guest
+from tests.embedded import ledger as embedded_ledger
+from tests.embedded import libvirt
+from tests.embedded import settings as embedded_settings
+
+CONF = nova.conf.CONF
+
+#: The newest microversion that python-novaclient speaks.
+MICROVERSION = '2.96'
+
+#: Nova's default filters, and the one for devices.
+USUAL_FILTERS = (
+    'ComputeFilter', 'ComputeCapabilitiesFilter', 'ImagePropertiesFilter',
+    'ServerGroupAntiAffinityFilter', 'ServerGroupAffinityFilter',
+    'AggregateInstanceExtraSpecsFilter', 'PciPassthroughFilter')
+
+#: Longest time for one step of a server's life.
+PATIENCE_S = 60
+POLL_S = 0.1
+
+# Nova's test base replaces the method; the one that asks libvirt is wanted.
+_ASK_LIBVIRT_FOR_ONLINE_CPUS = libvirt_host.Host.get_online_cpus
+
+
+class EmbeddedNova(base.ServersTestBase):
+    """A Nova in which the API's user is an administrator without quota.
+
+    Scheduling is configured as an operator does it, by the options of
+    ``[filter_scheduler]``: set the class attributes.
+    """
+
+    ADMIN_API = True
+    microversion = MICROVERSION
+
+    AVAILABLE_FILTERS: tuple[str, ...] = (
+        'nova.scheduler.filters.all_filters',)
+    ENABLED_FILTERS: tuple[str, ...] = (*USUAL_FILTERS, 'NUMATopologyFilter')
+    WEIGHT_CLASSES: tuple[str, ...] = (
+        'nova.scheduler.weights.all_weighers',)
+    #: Further options, by group and name.
+    OPTIONS: Mapping[tuple[str, str], object] = {}
+
+    def setUp(self) -> None:
+        self.flags(
+            available_filters=list(self.AVAILABLE_FILTERS),
+            enabled_filters=list(self.ENABLED_FILTERS),
+            weight_classes=list(self.WEIGHT_CLASSES),
+            group='filter_scheduler')
+        self.flags(cores=-1, ram=-1, instances=-1, server_groups=-1,
+                   server_group_members=-1, group='quota')
+        # Packages carry the file here, Nova's fixture expects it beside
+        # Nova's source.
+        self.flags(api_paste_config=os.path.join(
+            sys.prefix, 'etc/nova/api-paste.ini'), group='wsgi')
+        for (group, name), value in self.OPTIONS.items():
+            self.flags(group=group, **{name: value})
+        self.log = self.useFixture(fixtures.FakeLogger(
+            name='hpcvirt', level='DEBUG', nuke_handlers=False))
+        super().setUp()
+        self.useFixture(embedded_settings.OwnSettings())
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.virt.libvirt.host.Host.get_online_cpus',
+            _ASK_LIBVIRT_FOR_ONLINE_CPUS))
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.virt.libvirt.LibvirtDriver._get_local_gb_info',
+            lambda _: {'total': 100_000, 'used': 0, 'free': 100_000}))
+        self.neutron = self.useFixture(base.LibvirtNeutronFixture(self))
+        self.connections: dict[str, libvirt.Connection] = {}
+        self._serial = itertools.count()
+
+    def _setup_scheduler_service(self) -> Any:
+        # Nova's own adds filters to the list of the option, for good.
+        return self.start_service('scheduler')
+
+    def add_machines(self, *machines: libvirt.Machine) -> None:
+        """Start a nova-compute on each machine."""
+        for machine in machines:
+            connection = libvirt.Connection(machine)
+            self.connections[machine.name] = connection
+            with embedded_settings.acting_for(connection):
+                self.start_compute(machine.name, connection=connection)
+
+    # Flavors
+
+    def create_flavor(self, vcpus: int, ram_mib: int,
+                      extra_specs: Mapping[str, str] | None = None,
+                      name: str | None = None, disk_gib: int = 0) -> str:
+        """Create a flavor through the API.
+
+        :returns: its id
+        :raises OpenStackApiException: if Nova refuses an extra spec
+        """
+        flavor = self.api.post_flavor({'flavor': {
+            'name': name or f'flavor-{next(self._serial)}', 'vcpus': vcpus,
+            'ram': ram_mib, 'disk': disk_gib}})
+        if extra_specs:
+            self.api.post_extra_spec(
+                flavor['id'], {'extra_specs': dict(extra_specs)})
+        return str(flavor['id'])
+
+    def refusal_of(self, extra_specs: Mapping[str, str]) -> int:
+        """The HTTP status with which the API refuses extra specs."""
+        flavor = self.create_flavor(1, 64)
+        error = self.assertRaises(
+            client.OpenStackApiException, self.api.post_extra_spec,
+            flavor, {'extra_specs': dict(extra_specs)})
+        return int(error.response.status_code)
+
+    # Servers
+
+    def boot(self, flavor: str, *, name: str | None = None,
+             ports: Sequence[str] = (), group: str | None = None,
+             status: str = 'ACTIVE', **more: object) -> dict[str, Any]:
+        """Boot a server and wait.
+
+        :param flavor: id of the flavor
+        :param ports: ids of Neutron ports
+        :param group: id of a server group
+        :param status: how it must end
+        :param more: further parts of the server in the API
+        """
+        return self.wait_for(
+            self.request(flavor, name=name, ports=ports, group=group, **more),
+            status)
+
+    def request(self, flavor: str, *, name: str | None = None,
+                ports: Sequence[str] = (), group: str | None = None,
+                **more: object) -> dict[str, Any]:
+        """Ask for a server and do not wait; see :meth:`boot`."""
+        body: dict[str, Any] = {'server': {
+            'name': name or f'server-{next(self._serial)}',
+            'imageRef': self.glance.image1['id'], 'flavorRef': flavor,
+            'networks': [{'port': port} for port in ports] or 'none',
+            **more}}
+        if group is not None:
+            body['os:scheduler_hints'] = {'group': group}
+        server: dict[str, Any] = self.api.post_server(body)
+        return server
+
+    def wait_for(self, server: Mapping[str, Any],
+                 status: str) -> dict[str, Any]:
+        """Wait until a server has a status and no task."""
+        for _ in _patience():
+            now: dict[str, Any] = self.api.get_server(server['id'])
+            if now['OS-EXT-STS:task_state'] is None and (
+                    now['status'] in {status, 'ERROR'}):
+                break
+        if now['status'] != status:
+            self.fail(f'{now["name"]} is {now["status"]}, not {status}:'
+                      f' {now.get("fault")}')
+        return now
+
+    def delete(self, server: Mapping[str, Any]) -> None:
+        """Delete a server and wait until its resources are free."""
+        self.api.delete_server(server['id'])
+        for _ in _patience():
+            if not self._exists(server) and not (
+                    self._get_allocations_by_server_uuid(server['id'])):
+                return
+        self.fail(f'{server["name"]} is still there')
+
+    def _exists(self, server: Mapping[str, Any]) -> bool:
+        try:
+            self.api.get_server(server['id'])
+        except client.OpenStackApiNotFoundException:
+            return False
+        return True
+
+    def host_of(self, server: Mapping[str, Any]) -> str | None:
+        """Name of the host that a server is on."""
+        found = self.api.get_server(server['id'])
+        host: str | None = found['OS-EXT-SRV-ATTR:host']
+        return host
+
+    # What libvirt got
+
+    def ledger(self, host: str) -> embedded_ledger.Ledger:
+        """The machine of a name with the guests on it."""
+        connection = self.connections[host]
+        return embedded_ledger.Ledger(
+            connection.machine,
+            tuple(map(embedded_guest.read, connection.domains())))
+
+    def guest(self, server: Mapping[str, Any]) -> embedded_guest.Guest:
+        """The domain of a server, on the host where Nova says it is."""
+        host = self.host_of(server)
+        self.assertIsNotNone(host)
+        return next(guest for guest in self.ledger(str(host)).guests
+                    if guest.uuid == server['id'])
+
+    def faults(self) -> list[str]:
+        """What does not add up on any host, see :class:`Ledger`."""
+        return [fault for host in self.connections
+                for fault in self.ledger(host).faults()]
+
+    # Networks
+
+    def create_sriov_port(self, physnet: str) -> str:
+        """Create a port that takes a virtual function of a physnet.
+
+        :returns: id of the port
+        """
+        network = self._sriov_network(physnet)
+        number = next(self._serial)
+        port = copy.deepcopy(self.neutron.network_4_port_1)
+        port.update(
+            id=uuidutils.generate_uuid(), network_id=network,
+            mac_address=f'fa:16:3e:00:{number >> 8:02x}:{number & 255:02x}',
+            fixed_ips=[{'ip_address': f'192.168.4.{number % 250 + 2}',
+                        'subnet_id': self.neutron.subnet_4['id']}],
+            tenant_id=self.neutron.tenant_id, admin_state_up=True)
+        self.neutron._ports[port['id']] = port
+        return str(port['id'])
+
+    def _sriov_network(self, physnet: str) -> str:
+        for network in self.neutron._networks.values():
+            if network['provider:physical_network'] == physnet:
+                return str(network['id'])
+        network = copy.deepcopy(self.neutron.network_4)
+        network.update({'id': uuidutils.generate_uuid(), 'name': physnet,
+                        'provider:physical_network': physnet})
+        self.neutron._networks[network['id']] = network
+        return str(network['id'])
+
+
+def _patience() -> Iterator[None]:
+    """Count off short sleeps until the patience is at an end."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        yield
+        time.sleep(POLL_S)
