@@ -1,0 +1,132 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A real ssh server in a thread, which runs what it is asked to run."""
+
+import contextlib
+import os
+import pathlib
+import socket
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+
+import paramiko
+
+USER = 'hpc'
+
+
+class _Session(paramiko.ServerInterface):
+
+    def __init__(self, key):
+        self._key = key
+
+    def get_allowed_auths(self, _username):
+        return 'publickey'
+
+    def check_auth_publickey(self, username, key):
+        if username == USER and key == self._key:
+            return paramiko.AUTH_SUCCESSFUL
+        return paramiko.AUTH_FAILED
+
+    def check_channel_request(self, kind, _chanid):
+        if kind == 'session':
+            return paramiko.OPEN_SUCCEEDED
+        return paramiko.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED
+
+    def check_channel_exec_request(self, channel, command):
+        threading.Thread(target=_serve, args=(channel, command),
+                         daemon=True).start()
+        return True
+
+
+def _serve(channel, command):
+    process = subprocess.Popen(
+        ['sh', '-c', command.decode()], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def feed():
+        with contextlib.suppress(BrokenPipeError, OSError):
+            while data := channel.recv(65536):
+                process.stdin.write(data)
+            process.stdin.close()
+
+    def drain():
+        with contextlib.suppress(OSError, EOFError):
+            relay()
+
+    def relay():
+        while data := os.read(process.stderr.fileno(), 65536):
+            channel.sendall_stderr(data)
+
+    threads = [threading.Thread(target=feed, daemon=True),
+               threading.Thread(target=drain, daemon=True)]
+    for thread in threads:
+        thread.start()
+    with contextlib.suppress(OSError, EOFError):
+        while data := os.read(process.stdout.fileno(), 65536):
+            channel.sendall(data)
+        threads[1].join()
+        channel.send_exit_status(process.wait())
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    process.stderr.close()
+    channel.close()
+
+
+class Server:
+    """Listens on a port of the loopback until closed.
+
+    :ivar url: what :meth:`SSHExecutor.from_url` takes
+    """
+
+    def __init__(self) -> None:
+        self._directory = tempfile.TemporaryDirectory()
+        self._key = paramiko.RSAKey.generate(2048)
+        key_file = pathlib.Path(self._directory.name, 'id')
+        self._key.write_private_key_file(str(key_file))
+        self._host_key = paramiko.RSAKey.generate(2048)
+        self._socket = socket.create_server(('127.0.0.1', 0))
+        self.port = self._socket.getsockname()[1]
+        self.url = f'ssh://{USER}@127.0.0.1:{self.port}?key={key_file}'
+        self._transports: list[paramiko.Transport] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._socket.accept()
+                transport = paramiko.Transport(connection)
+                transport.add_server_key(self._host_key)
+                transport.start_server(server=_Session(self._key))
+                self._transports.append(transport)
+
+    def cut(self) -> None:
+        """Break every connection, as a failing network does."""
+        while self._transports:
+            self._transports.pop().close()
+
+    def close(self) -> None:
+        self.cut()
+        self._socket.close()
+        self._directory.cleanup()
+
+
+@contextlib.contextmanager
+def running() -> Iterator[Server]:
+    server = Server()
+    try:
+        yield server
+    finally:
+        server.close()
