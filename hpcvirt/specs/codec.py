@@ -65,8 +65,8 @@ def decode(vcpus: int, ram_mib: int,
         emulator_threads=policy.emulator,
         devices=devices.read(extra_specs),
         topology=guest_topology.read(vcpus, extra_specs),
-        numa_scope=_numa_scope(extra_specs),
-        exclusive_cells=_exclusive_cells(extra_specs))
+        numa_scope=numa_scope(extra_specs),
+        exclusive_cells=exclusive_cells(extra_specs))
 
 
 def encode(guest: shape.Shape) -> dict[str, str]:
@@ -106,7 +106,11 @@ def encode(guest: shape.Shape) -> dict[str, str]:
     return specs
 
 
-def _numa_scope(specs: Mapping[str, str]) -> shape.NUMAScope:
+def numa_scope(specs: Mapping[str, str]) -> shape.NUMAScope:
+    """Read ``hpcvirt:numa_scope``.
+
+    :raises InvalidInput: if it is not one of its values
+    """
     row = vocabulary.NUMA_SCOPE
     if row.name not in specs:
         return shape.NUMAScope.HOST
@@ -114,7 +118,11 @@ def _numa_scope(specs: Mapping[str, str]) -> shape.NUMAScope:
     return shape.NUMAScope(specs[row.name])
 
 
-def _exclusive_cells(specs: Mapping[str, str]) -> bool:
+def exclusive_cells(specs: Mapping[str, str]) -> bool:
+    """Read ``hpcvirt:exclusive_cells``.
+
+    :raises InvalidInput: if it is not a boolean
+    """
     row = vocabulary.EXCLUSIVE_CELLS
     if row.name not in specs:
         return False
