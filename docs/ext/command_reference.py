@@ -22,10 +22,8 @@ says what the program's ``--help`` says, always.
 """
 
 import argparse
-import functools
 import importlib
 import re
-import typing
 from collections.abc import Iterable
 from collections.abc import Iterator
 
@@ -34,8 +32,12 @@ from docutils import statemachine
 from docutils.parsers import rst
 from sphinx import application
 
-UNDERLINES = '-~^"'
-WIDTH = 79
+#: Below the title and the sections of the page, which have = and -.
+UNDERLINES = '~^"'
+#: Of the usage on a page: no terminal decides.
+WIDTH = 76
+#: --help needs no help, and subcommands are sections.
+SILENT = (argparse._HelpAction, argparse._SubParsersAction)
 
 
 class CommandReference(rst.Directive):
@@ -70,7 +72,7 @@ def describe(parser: argparse.ArgumentParser, depth: int) -> Iterator[str]:
     for group in parser._action_groups:
         actions = [action for action in group._group_actions
                    if action.help is not argparse.SUPPRESS
-                   and not isinstance(action, argparse._SubParsersAction)]
+                   and not isinstance(action, SILENT)]
         if actions and group.title not in ('positional arguments', 'options'):
             yield from (escape(str(group.title)), '')
         for action in actions:
@@ -82,12 +84,10 @@ def describe(parser: argparse.ArgumentParser, depth: int) -> Iterator[str]:
 
 def usage(parser: argparse.ArgumentParser) -> Iterator[str]:
     """Yield the usage, folded for a page and not for this terminal."""
-    make = parser.formatter_class
-    parser.formatter_class = typing.cast(
-        'type[argparse.HelpFormatter]',
-        functools.partial(make, width=WIDTH - 3))
-    text = parser.format_usage().removeprefix('usage: ').rstrip()
-    parser.formatter_class = make
+    formatter = parser.formatter_class(prog=parser.prog, width=WIDTH)
+    formatter.add_usage(parser.usage, parser._actions,
+                        parser._mutually_exclusive_groups, prefix='')
+    text = formatter.format_help().strip()
     yield from ('.. code-block:: text', '')
     yield from (f'   {line}' for line in text.splitlines())
     yield ''
