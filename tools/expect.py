@@ -12,7 +12,7 @@
 
 """Fail unless the environment has the version that its name promises.
 
-    expect.py DISTRIBUTION MAJOR
+Usage: ``expect.py DISTRIBUTION MAJOR``.
 """
 
 import sys
