@@ -1,0 +1,113 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Put text into boxes and boxes beside each other.
+
+A block is a list of lines of the same length; nothing here knows what is
+drawn.
+"""
+
+import itertools
+from collections.abc import Iterable
+from collections.abc import Sequence
+
+Block = list[str]
+
+#: Horizontal, vertical, and the corners clockwise from the upper left.
+LIGHT = '─│┌┐┘└'
+HEAVY = '━┃┏┓┛┗'
+
+#: What an output without these characters gets instead.
+_PLAIN = str.maketrans('─│┌┐┘└━┃┏┓┛┗·…', '-|++++=|++++..')
+
+
+def block(lines: Iterable[str], width: int = 0) -> Block:
+    """Make lines equally long: as the longest of them, or the width."""
+    rows = list(lines)
+    longest = max((len(row) for row in rows), default=0)
+    return [row.ljust(max(longest, width)) for row in rows]
+
+
+def box(title: str, lines: Iterable[str], style: str = LIGHT,
+        width: int = 0) -> Block:
+    """Draw a box around lines, with a title in its upper edge.
+
+    :param width: the least width of the whole box
+    """
+    across, down, corners = style[0], style[1], style[2:]
+    head = f' {title} ' if title else ''
+    rows = block(lines, max(width - 4, len(head) - 1))
+    inner = len(rows[0]) + 2 if rows else max(width - 2, len(head) + 1)
+    upper = f'{across}{head}'.ljust(inner, across)
+    return [f'{corners[0]}{upper}{corners[1]}',
+            *(f'{down} {row} {down}' for row in rows),
+            f'{corners[3]}{across * inner}{corners[2]}']
+
+
+def beside(blocks: Iterable[Block], width: int, gap: int = 2) -> Block:
+    """Put blocks side by side, from the left, and on as many rows as needed.
+
+    Boxes in one row are made equally high.
+
+    :param width: the greatest width, unless one block alone is wider
+    :param gap: blank columns between blocks
+    """
+    rows: list[list[Block]] = []
+    used = 0
+    for each in blocks:
+        wide = len(each[0]) if each else 0
+        if not rows or used + gap + wide > width:
+            rows.append([])
+            used = -gap
+        rows[-1].append(each)
+        used += gap + wide
+    return block(itertools.chain.from_iterable(
+        _row(row, gap) for row in rows))
+
+
+def _row(blocks: Sequence[Block], gap: int) -> Block:
+    height = max(map(len, blocks))
+    stretched = [_stretch(each, height) for each in blocks]
+    return [(' ' * gap).join(lines)
+            for lines in zip(*stretched, strict=True)]
+
+
+def _stretch(lines: Block, height: int) -> Block:
+    """Make a block higher, a box by blank lines above its lower edge."""
+    missing = height - len(lines)
+    is_box = lines[-1][:1] in (LIGHT[-1], HEAVY[-1])
+    down = lines[1][:1] if is_box and len(lines) > 2 else ' '
+    blank = f'{down}{" " * (len(lines[0]) - 2)}{down}'
+    edge = 1 if is_box else 0
+    return [*lines[:len(lines) - edge], *[blank] * missing,
+            *lines[len(lines) - edge:]]
+
+
+def wrap(words: Iterable[str], width: int, indent: str = '') -> list[str]:
+    """Fill lines with words; a word that is too long gets a line of its own.
+
+    :param indent: put before every line but the first
+    """
+    lines: list[str] = []
+    line = ''
+    for word in words:
+        longer = f'{line} {word}' if line.strip() else f'{line}{word}'
+        if line.strip() and len(longer) > width:
+            lines.append(line)
+            longer = f'{indent}{word}'
+        line = longer
+    return [*lines, line] if line.strip() else lines
+
+
+def plain(text: str) -> str:
+    """Replace everything that ASCII does not have."""
+    return text.translate(_PLAIN).encode('ascii', 'replace').decode()
