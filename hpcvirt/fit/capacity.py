@@ -1,0 +1,68 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How many guests of one shape a host takes, one after the other.
+
+The guests go where Nova's claim puts them (:mod:`hpcvirt.fit.claim`), until
+one is refused; each takes its CPUs, pages and devices from the next.
+"""
+
+import dataclasses
+
+from hpcvirt.fit import claim
+from hpcvirt.fit import demand as demands
+from hpcvirt.fit import reasons
+from hpcvirt.fit import supply as supplies
+from hpcvirt.fit import taking
+from hpcvirt.model import shape as model
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Filling:
+    """A host filled with guests of one shape.
+
+    :ivar count: how many came to the host
+    :ivar supply: what is left then
+    :ivar misfit: why the next one was refused; None if the limit was met
+    """
+
+    count: int
+    supply: supplies.Supply
+    misfit: reasons.Misfit | None = None
+
+    @property
+    def free_pcpus(self) -> int:
+        return sum(len(cell.free) for cell in self.supply.cells)
+
+
+def fill(shape: model.Shape, supply: supplies.Supply,
+         limit: int | None = None, packing: bool = False) -> Filling:
+    """Fill a host.
+
+    :param supply: what the host has left, see
+        :func:`hpcvirt.fit.supply.of_host`
+    :param limit: stop after so many guests
+    :param packing: ``packing_host_numa_cells_allocation_strategy``
+    :raises ValueError: for a guest without NUMA cells, which the engine lets
+        in without end, unless there is a limit
+    """
+    demand = demands.of_shape(shape)
+    if not demand.cells and limit is None:
+        raise ValueError('a guest without NUMA cells needs a limit')
+    count = 0
+    while limit is None or count < limit:
+        placed = claim.predict(demand, supply, packing)
+        if isinstance(placed, reasons.Misfit):
+            return Filling(count, supply, placed)
+        supply = taking.take(demand, supply, placed)
+        count += 1
+    return Filling(count, supply)

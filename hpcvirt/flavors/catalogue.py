@@ -1,0 +1,126 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The flavors of a fleet: one set that serves all of its hosts."""
+
+import dataclasses
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt.flavors import names
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.model import shape as model
+from hpcvirt.specs import codec
+from hpcvirt.specs import vocabulary
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Flavor:
+    """A flavor as Nova keeps it."""
+
+    name: str
+    vcpus: int
+    ram_mib: int
+    disk_gib: int
+    extra_specs: Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Offer:
+    """A guest that one or more hosts are made for.
+
+    :ivar kinds: host -> what the guest is of it, in words
+    """
+
+    guest: model.Shape
+    kinds: Mapping[str, str]
+
+
+def merge(offers: Iterable[Offer],
+          tolerance_percent: int) -> tuple[Offer, ...]:
+    """Make one offer of those that differ only a little in memory.
+
+    Hosts of one kind never have quite the same memory. Guests that are
+    equal but for memory, and in memory within the tolerance of the poorest,
+    become that one, so that it fits on all their hosts.
+    """
+    alike: dict[model.Shape, list[Offer]] = {}
+    for offer in offers:
+        alike.setdefault(_without_memory(offer.guest), []).append(offer)
+    merged = []
+    for group in alike.values():
+        clusters: list[list[Offer]] = []
+        for offer in sorted(group, key=lambda offer: offer.guest.memory_mib):
+            least = clusters[-1][0].guest.memory_mib if clusters else 0
+            if clusters and offer.guest.memory_mib * 100 <= least * (
+                    100 + tolerance_percent):
+                clusters[-1].append(offer)
+            else:
+                clusters.append([offer])
+        merged += [_poorest(cluster) for cluster in clusters]
+    return tuple(sorted(merged, key=_order))
+
+
+def _without_memory(guest: model.Shape) -> model.Shape:
+    return dataclasses.replace(guest, cells=tuple(
+        dataclasses.replace(cell, memory_mib=0) for cell in guest.cells))
+
+
+def _poorest(cluster: Sequence[Offer]) -> Offer:
+    guests = [offer.guest for offer in cluster]
+    cells = tuple(
+        dataclasses.replace(same[0], memory_mib=min(
+            cell.memory_mib for cell in same))
+        for same in zip(*(guest.cells for guest in guests), strict=True))
+    kinds: dict[str, str] = {}
+    for offer in cluster:
+        for host, kind in offer.kinds.items():
+            kinds.setdefault(host, kind)
+    return Offer(dataclasses.replace(guests[0], cells=cells), kinds)
+
+
+def _order(offer: Offer) -> tuple[int, int, int, str]:
+    guest = offer.guest
+    return (guest.cpus, len(guest.cells), guest.memory_mib, str(guest.cells))
+
+
+def flavor(guest: model.Shape, profile: profiles.Profile) -> Flavor:
+    """Write a guest as a flavor.
+
+    Beside what the guest needs it keeps images from showing SMT siblings
+    where there are none, and carries hpcvirt's mark with a digest, by which
+    a later run knows its own flavors and sees whether they were changed.
+    """
+    specs = codec.encode(dataclasses.replace(guest, devices=tuple(
+        device for device in guest.devices if device.alias is not None)))
+    for device in guest.devices:
+        if device.affinity is not None:
+            specs[vocabulary.PCI_NUMA_AFFINITY_POLICY.name] = (
+                device.affinity.value)
+    if guest.topology is not None:
+        specs[vocabulary.CPU_MAX_THREADS.name] = str(guest.topology.threads)
+    content = (guest.cpus, guest.memory_mib, profile.disk_gib)
+    return Flavor(
+        names.name(profile.name_prefix, guest, profile.disk_gib), *content,
+        marked(*content, specs))
+
+
+def marked(vcpus: int, ram_mib: int, disk_gib: int,
+           extra_specs: Mapping[str, str]) -> dict[str, str]:
+    """Extra specs with hpcvirt's mark for this content, in sorted order."""
+    row = vocabulary.GENERATED_BY
+    specs = {key: value for key, value in extra_specs.items()
+             if key != row.name}
+    digest = names.content_digest(vcpus, ram_mib, disk_gib, specs)
+    specs[row.name] = f'{vocabulary.GENERATED_MARK}+{digest}'
+    return dict(sorted(specs.items()))

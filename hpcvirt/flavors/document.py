@@ -1,0 +1,112 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The plan as a JSON document, for machines."""
+
+from typing import Any
+
+from hpcvirt.flavors import fleet
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.flavors import settings
+from hpcvirt.model import cpuset
+
+SCHEMA_VERSION = 1
+
+
+def document(plan: fleet.Plan) -> dict[str, Any]:
+    """Make plain values of a plan: dicts, lists, numbers, strings."""
+    return {
+        'schema_version': SCHEMA_VERSION,
+        'hosts': [_host(planned) for planned in plan.hosts],
+        'flavors': [_flavor(planned) for planned in plan.flavors],
+        'host_config': {
+            planned.host.name: host_config(planned.settings, plan.profile)
+            for planned in plan.hosts},
+        'warnings': [{'code': item.code.value, 'message': item.message}
+                     for item in plan.notices],
+    }
+
+
+def _host(planned: fleet.PlannedHost) -> dict[str, Any]:
+    host = planned.host
+    return {
+        'name': host.name,
+        'packages': len(host.packages),
+        'cells': len(host.cells),
+        'cpus': len(host.cpus),
+        'dedicated_pcpus': len(planned.settings.dedicated),
+        'memory_mib': sum(cell.memory_mib for cell in host.cells),
+        'guest_memory_mib': sum(
+            planned.settings.pages[share.id].get(planned.page_kib, 0)
+            * planned.page_kib // 1024 for share in planned.divided.cells),
+    }
+
+
+def _flavor(planned: fleet.PlannedFlavor) -> dict[str, Any]:
+    flavor = planned.flavor
+    return {
+        'name': flavor.name,
+        'vcpus': flavor.vcpus,
+        'ram_mib': flavor.ram_mib,
+        'disk_gib': flavor.disk_gib,
+        'extra_specs': dict(flavor.extra_specs),
+        'per_host': dict(planned.per_host),
+        'stranded_pcpus': {host: left.pcpus
+                           for host, left in planned.stranded.items()},
+    }
+
+
+def host_config(found: settings.Settings,
+                profile: profiles.Profile) -> dict[str, Any]:
+    """The settings of one host. ``pci_alias`` is there only with an alias."""
+    config: dict[str, Any] = {
+        'cpu_dedicated_set': cpuset.render(found.dedicated),
+        'cpu_shared_set': cpuset.render(found.shared),
+        'reserved_host_memory_mb': found.reserved_host_memory_mib,
+        'reserved_huge_pages': [
+            {'node': item.node, 'size': item.size_kib, 'count': item.count}
+            for item in found.reserved_pages],
+        'pages': {
+            str(cell): {str(size): total for size, total in pages.items()}
+            for cell, pages in found.pages.items()},
+        'pci_device_spec': [device_spec(item, profile.devices)
+                            for item in found.functions],
+    }
+    if profile.devices and profile.devices.ports is profiles.Ports.ALIAS:
+        config['pci_alias'] = [alias(profile.devices)]
+    return config
+
+
+def device_spec(item: settings.Functions,
+                wanted: profiles.Devices | None) -> dict[str, str]:
+    """An item of ``[pci]device_spec``.
+
+    The address of a physical function stands for its virtual functions; the
+    product keeps the physical function itself from being given away.
+    """
+    spec = {'address': item.device.address}
+    if wanted and wanted.product_id is not None:
+        spec['vendor_id'] = wanted.vendor_id or item.device.vendor_id
+        spec['product_id'] = wanted.product_id
+    if wanted and wanted.ports is profiles.Ports.NEUTRON:
+        spec['physical_network'] = wanted.physical_network or ''
+    return spec
+
+
+def alias(wanted: profiles.Devices) -> dict[str, str]:
+    """An item of ``[pci]alias``, for nova-api and nova-compute alike."""
+    return {
+        'name': wanted.alias,
+        'vendor_id': wanted.vendor_id or '',
+        'product_id': wanted.product_id or '',
+        'device_type': 'type-VF',
+    }

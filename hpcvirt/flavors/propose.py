@@ -1,0 +1,168 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""From a host's sizes and memory to the guests that it is made for.
+
+Memory goes with cores: a guest cell gets the share of its host cell's pages
+that its cores are of the cell's cores, rounded down. Where the cells of a
+host differ in memory by more than the tolerance, a size is proposed once for
+each level of memory at which it fits.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt.flavors import division
+from hpcvirt.flavors import memory
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.flavors import sizes as rule
+from hpcvirt.model import shape as model
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Proposal:
+    """A guest for a host.
+
+    :ivar kind: what it is of the host, in words
+    :ivar size: its CPU side, in cores of the host
+    """
+
+    guest: model.Shape
+    kind: str
+    size: rule.Size
+
+
+def pieces(size: rule.Size) -> Iterator[memory.Piece]:
+    """The parts of a guest, each on a host cell of its own."""
+    for cores in set(size.cores):
+        yield memory.Piece(cores * size.threads, len(size.cores))
+
+
+def proposals(divided: division.Division, sizes: Sequence[rule.Size],
+              pools: Sequence[memory.CellPool],
+              profile: profiles.Profile) -> tuple[Proposal, ...]:
+    """Propose guests for one host, smallest first.
+
+    A size gets no proposal if its memory rounds to nothing, or if isolated
+    emulator threads leave it no vCPU.
+    """
+    by_id = {pool.id: pool for pool in pools}
+    found = []
+    for size in sizes:
+        for memory_mib in _memories(divided, size, by_id, profile):
+            guest = _guest(size, memory_mib, pools[0].page_kib, profile)
+            if guest is not None:
+                found.append(Proposal(guest, size.kind, size))
+    return tuple(found)
+
+
+def _memories(divided: division.Division, size: rule.Size,
+              pools: Mapping[int, memory.CellPool],
+              profile: profiles.Profile) -> Iterator[tuple[int, ...]]:
+    """The memory of each guest cell, once for every level."""
+    if len(set(size.cores)) > 1:
+        yield _uneven_memory(divided, size, pools, profile)
+        return
+    cores, count = size.cores[0], len(size.cores)
+    able = _cells_for(divided, cores)
+    shares = {cell.id: pools[cell.id].share_mib(cores) for cell in able}
+    for level in _levels(list(shares.values()),
+                         profile.memory_tolerance_percent):
+        enough = [cell for cell in able if shares[cell.id] >= level]
+        if _room_for(count, enough, size.one_package):
+            yield (_rounded(level, pools, profile),) * count
+
+
+def _cells_for(divided: division.Division,
+               cores: int) -> list[division.CellShare]:
+    """The cells that a size was made for.
+
+    Those that it tiles; a small guest on a large cell would otherwise be
+    proposed with the memory of the large one as well.
+    """
+    tiled = [cell for cell in divided.cells if len(cell.cores) % cores == 0]
+    return tiled or [cell for cell in divided.cells
+                     if len(cell.cores) > cores]
+
+
+def _levels(amounts: Sequence[int], tolerance_percent: int) -> list[int]:
+    """The least of each group of amounts that lie close together."""
+    levels: list[int] = []
+    for amount in sorted(amounts):
+        if not levels or amount * 100 > levels[-1] * (
+                100 + tolerance_percent):
+            levels.append(amount)
+    return levels
+
+
+def _room_for(count: int, cells: Sequence[division.CellShare],
+              one_package: bool) -> bool:
+    if not one_package:
+        return len(cells) >= count
+    packages = [cell.package for cell in cells]
+    return any(packages.count(package) >= count for package in packages)
+
+
+def _uneven_memory(divided: division.Division, size: rule.Size,
+                   pools: Mapping[int, memory.CellPool],
+                   profile: profiles.Profile) -> tuple[int, ...]:
+    """Unequal guest cells: each has what the host cells of its width have."""
+    return tuple(
+        _rounded(min(pools[cell.id].share_mib(cores) for cell in divided.cells
+                     if len(cell.cores) == cores), pools, profile)
+        for cores in size.cores)
+
+
+def _rounded(memory_mib: int, pools: Mapping[int, memory.CellPool],
+             profile: profiles.Profile) -> int:
+    page_kib = next(iter(pools.values())).page_kib
+    return memory.round_down(memory_mib, profile.memory_step_mib, page_kib)
+
+
+def _guest(size: rule.Size, memory_mib: Sequence[int], page_kib: int,
+           profile: profiles.Profile) -> model.Shape | None:
+    isolated = profile.emulator_threads is model.EmulatorThreads.ISOLATE
+    # Nova takes the emulator's CPU beside guest cell 0 alone, but guest
+    # cells that differ are where its claim fails: each gives up a core.
+    cores = [number - isolated for number in size.cores]
+    if min(cores) < 1 or min(memory_mib) < 1:
+        return None
+    threads = size.threads
+    vcpus = sum(cores) * threads
+    sockets = size.sockets if sum(cores) % size.sockets == 0 else 1
+    return model.Shape(
+        cells=tuple(
+            model.GuestCell(number * threads, 0, mib, page_kib)
+            for number, mib in zip(cores, memory_mib, strict=True)),
+        cpu_policy=model.CPUPolicy.DEDICATED,
+        thread_policy=model.ThreadPolicy.REQUIRE if threads > 1 else None,
+        emulator_threads=profile.emulator_threads,
+        devices=_devices(profile.devices),
+        topology=model.GuestTopology(
+            sockets, vcpus // (sockets * threads), threads),
+        numa_scope=(model.NUMAScope.PACKAGE
+                    if size.one_package and profile.package_scope
+                    else model.NUMAScope.HOST))
+
+
+def _devices(wanted: profiles.Devices | None
+             ) -> tuple[model.DeviceRequest, ...]:
+    if wanted is None:
+        return ()
+    if wanted.ports is profiles.Ports.NEUTRON:
+        return (model.DeviceRequest(
+            None, wanted.per_instance, wanted.affinity,
+            wanted.physical_network),)
+    return (model.DeviceRequest(
+        wanted.alias, wanted.per_instance, wanted.affinity),)

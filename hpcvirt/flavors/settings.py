@@ -1,0 +1,199 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The settings that a host needs for its flavors, and the host under them."""
+
+import dataclasses
+from collections.abc import Collection
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt.fit import devices
+from hpcvirt.fit import supply as supplies
+from hpcvirt.flavors import division
+from hpcvirt.flavors import memory
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.model import host as model
+from hpcvirt.model import shape as shape_model
+from hpcvirt.model import usage as usage_model
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReservedPages:
+    """An item of Nova's ``reserved_huge_pages``."""
+
+    node: int
+    size_kib: int
+    count: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Functions:
+    """The virtual functions to create on a device."""
+
+    device: model.Device
+    count: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Settings:
+    """What to set on a compute host.
+
+    :ivar dedicated: ``[compute]cpu_dedicated_set``
+    :ivar shared: ``[compute]cpu_shared_set``
+    :ivar reserved_host_memory_mib: ``reserved_host_memory_mb``: what the
+        host keeps in truth, emulators not counted
+    :ivar reserved_pages: ``reserved_huge_pages``
+    :ivar pages: cell -> page size in KiB -> the total that nova-compute
+        reports then
+    :ivar rest_mib: cell -> what the host keeps of it in truth
+    :ivar functions: virtual functions to create
+    """
+
+    dedicated: frozenset[int]
+    shared: frozenset[int]
+    reserved_host_memory_mib: int
+    reserved_pages: tuple[ReservedPages, ...]
+    pages: Mapping[int, Mapping[int, int]]
+    rest_mib: Mapping[int, int]
+    functions: tuple[Functions, ...] = ()
+
+
+def settings(divided: division.Division,
+             pools: Sequence[memory.CellPool],
+             guests: Collection[shape_model.Shape],
+             profile: profiles.Profile) -> Settings:
+    """Work out the settings of a host for all flavors that may come to it.
+
+    No more huge pages are set aside than guests can fill: what rounding
+    leaves stays in normal pages, with the host.
+    """
+    host = divided.host
+    small = memory.small_page_kib(host)
+    taken = {pool.id: _pages_needed(divided, pool, guests) for pool in pools}
+    page_kib = pools[0].page_kib if pools else small
+    pages, reserved, rest = {}, [], {}
+    for cell in host.cells:
+        count = taken.get(cell.id, 0)
+        own = dict(profile.host_pages_per_cell) if cell.id in taken else {}
+        huge = {pool.size_kib: 0 for pool in cell.pages}
+        huge.update(own)
+        if page_kib != small and cell.id in taken:
+            huge[page_kib] = huge.get(page_kib, 0) + count
+        huge.pop(small, None)
+        huge_kib = sum(size * number for size, number in huge.items())
+        normal = max(0, _memory_kib(cell, small) - huge_kib) // small
+        pages[cell.id] = dict(sorted({small: normal, **huge}.items()))
+        reserved += [ReservedPages(cell.id, size, number)
+                     for size, number in own.items() if number]
+        if page_kib == small and cell.id in taken:
+            reserved.append(ReservedPages(cell.id, small, normal - count))
+        guests_mib = -(-count * page_kib // 1024)
+        emulators = _overhead_mib(divided, cell.id, count, guests, profile)
+        rest[cell.id] = max(0, int(
+            cell.memory_mib - guests_mib - emulators
+            - (memory.host_pages_mib(profile) if own else 0)))
+    return Settings(
+        divided.dedicated, divided.shared, sum(rest.values()),
+        tuple(reserved), pages, rest, functions(host, profile.devices))
+
+
+def _memory_kib(cell: model.Cell, small_kib: int) -> int:
+    """A cell's memory, to the page where its pages are known."""
+    if cell.pool(small_kib) is None:
+        return cell.memory_mib * 1024
+    return sum(pool.size_kib * pool.total for pool in cell.pages)
+
+
+def functions(host: model.Host,
+              wanted: profiles.Devices | None) -> tuple[Functions, ...]:
+    """Choose the devices whose virtual functions guests get."""
+    if wanted is None:
+        return ()
+    return tuple(
+        Functions(device, min(device.total_vfs, wanted.vfs_per_device
+                              or device.total_vfs))
+        for device in host.devices if device.total_vfs
+        and wanted.vendor_id in (None, device.vendor_id))
+
+
+def supply(host: model.Host, found: Settings,
+           wanted: profiles.Devices | None) -> supplies.Supply:
+    """The empty host as nova-compute will report it under the settings."""
+    configured = dataclasses.replace(host, cells=tuple(
+        dataclasses.replace(cell, pages=tuple(
+            model.PagePool(size, total)
+            for size, total in found.pages[cell.id].items()))
+        for cell in host.cells))
+    usage = usage_model.Usage(tuple(
+        usage_model.CellUsage(
+            cell.id, cell.cpus & found.dedicated, cell.cpus & found.shared,
+            pages=tuple(
+                usage_model.PageUsage(item.size_kib, reserved=item.count)
+                for item in found.reserved_pages if item.node == cell.id))
+        for cell in host.cells))
+    return supplies.of_host(configured, usage, _device_pools(found, wanted))
+
+
+def _device_pools(found: Settings, wanted: profiles.Devices | None,
+                  ) -> tuple[devices.Pool, ...]:
+    if wanted is None:
+        return ()
+    if wanted.ports is profiles.Ports.NEUTRON:
+        return tuple(
+            devices.pool(item.device.cell, item.count,
+                         physnet=wanted.physical_network)
+            for item in found.functions)
+    return tuple(devices.pool(item.device.cell, item.count,
+                              alias=wanted.alias)
+                 for item in found.functions)
+
+
+def _pages_needed(divided: division.Division, pool: memory.CellPool,
+                  guests: Collection[shape_model.Shape]) -> int:
+    """Pages that guests can fill on a cell, in any mixture of sizes.
+
+    CPUs run out first, so it is the guest cell with the most memory for
+    each CPU that counts, as if it filled the cell.
+    """
+    cpus = next(len(share.dedicated) for share in divided.cells
+                if share.id == pool.id)
+    needed = 0
+    for cell in _cells(guests):
+        if cell.page_kib != pool.page_kib or cell.pcpus > cpus:
+            continue
+        each = cell.memory_mib * 1024 // pool.page_kib
+        if each <= pool.pages:
+            needed = max(needed, -(-each * cpus // cell.pcpus))
+    return min(needed, pool.pages)
+
+
+def _overhead_mib(divided: division.Division, cell_id: int, pages: int,
+                  guests: Collection[shape_model.Shape],
+                  profile: profiles.Profile) -> float:
+    """What emulators need on a cell that is full of the neediest guests."""
+    cpus = next((len(share.dedicated) for share in divided.cells
+                 if share.id == cell_id), 0)
+    worst = 0.0
+    for guest in guests:
+        for cell in set(guest.cells):
+            each = cell.memory_mib * 1024 // (cell.page_kib or 1)
+            count = min(cpus // cell.pcpus, pages // each if each else 0)
+            worst = max(worst, count * memory.overhead_mib(
+                profile, memory.Piece(cell.pcpus, len(guest.cells)),
+                cell.memory_mib))
+    return worst
+
+
+def _cells(guests: Collection[shape_model.Shape],
+           ) -> set[shape_model.GuestCell]:
+    return {cell for guest in guests for cell in guest.cells}

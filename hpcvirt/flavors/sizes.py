@@ -1,0 +1,193 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Which sizes of guests a host divides into: the rule.
+
+Counted in cores of the host, per guest cell. From small to large:
+
+part of a cell
+    as many cores as divide every cell of the host, no fewer than a
+    last-level-cache group has, and no cache is cut unless its group
+    is;
+cell
+    all cores of a cell;
+cells of a package
+    two or more cells that divide a package;
+package
+    all cells of one package;
+steps of the host
+    one quarter, two, three, ... of the host (``host_steps`` of them), where
+    a quarter is a part of a cell or a number of cells;
+host
+    all cells.
+
+A guest larger than a cell has equal guest cells, as few as will do, unless
+the cells of the host differ. Every size but the uneven steps (three of four
+quarters) and those of unequal cells tiles the host exactly.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from hpcvirt.flavors import division
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Size:
+    """The CPU side of a guest.
+
+    :ivar cores: cores of each guest cell, largest first
+    :ivar threads: vCPUs of each core
+    :ivar sockets: sockets that the guest sees
+    :ivar one_package: its cells are meant to lie in one package
+    :ivar kind: what it is of the host, in words
+    """
+
+    cores: tuple[int, ...]
+    threads: int
+    sockets: int = 1
+    one_package: bool = False
+    kind: str = ''
+
+    @property
+    def vcpus(self) -> int:
+        return sum(self.cores) * self.threads
+
+
+def sizes(divided: division.Division, steps: int = 4,
+          smallest: int | None = None) -> tuple[Size, ...]:
+    """List the sizes of a host, smallest first.
+
+    :param steps: into how many steps the whole host is cut
+    :param smallest: cores of the smallest part of a cell, None for those of
+        a last-level-cache group
+    """
+    found: dict[tuple[int, ...], Size] = {}
+    for size in (*_whole(divided), *_in_packages(divided),
+                 *_parts(divided, smallest), *_steps(divided, steps)):
+        found.setdefault(size.cores, size)
+    return tuple(sorted(found.values(), key=lambda size: (
+        size.vcpus, len(size.cores), size.cores)))
+
+
+def parts_of_cell(divided: division.Division,
+                  smallest: int | None = None) -> list[int]:
+    """The parts into which every cell can be cut, in cores, rising.
+
+    Cores under one cache stay together as far as the sizes can say; where
+    the caches have unequal groups (cores switched off or kept by the host)
+    parts go down to half a group instead.
+    """
+    widths = [len(cell.cores) for cell in divided.cells]
+    groups = {count for cell in divided.cells for count in cell.llc}
+    if not widths:
+        return []
+    alike = len(groups) == 1
+    least = min(groups) if alike else (min(groups) + 1) // 2
+    return [part for part in _divisors(math.gcd(*widths))
+            if (smallest or least) <= part < min(widths)
+            and (not alike or all(part % group == 0 or group % part == 0
+                                  for group in groups))]
+
+
+def _parts(divided: division.Division,
+           smallest: int | None) -> Iterator[Size]:
+    widths = {len(cell.cores) for cell in divided.cells}
+    for part in parts_of_cell(divided, smallest):
+        share = (f'1/{max(widths) // part} of a cell' if len(widths) == 1
+                 else 'part of a cell')
+        yield Size((part,), divided.threads, kind=share)
+
+
+def _whole(divided: division.Division) -> Iterator[Size]:
+    """The host and its packages."""
+    packages = _packages(divided)
+    widths = _falling(len(cell.cores) for cell in divided.cells)
+    if widths:
+        yield Size(widths, divided.threads, _sockets(divided, widths),
+                   kind='host')
+    for package in packages:
+        yield Size(package, divided.threads, 1, len(package) > 1, 'package')
+
+
+def _in_packages(divided: division.Division) -> Iterator[Size]:
+    """Single cells, and several that divide a package."""
+    for package in _packages(divided):
+        for width in sorted(set(package)):
+            yield Size((width,), divided.threads, kind='cell')
+        if len(set(package)) == 1:
+            for count in _divisors(len(package)):
+                if 1 < count < len(package):
+                    yield Size(package[:count], divided.threads, 1, True,
+                               f'{count} cells')
+
+
+def _steps(divided: division.Division, steps: int) -> Iterator[Size]:
+    widths = [len(cell.cores) for cell in divided.cells]
+    if len(set(widths)) != 1 or sum(widths) % steps:
+        return
+    width, step = widths[0], sum(widths) // steps
+    if width % step and step % width:
+        return
+    for number in range(1, steps):
+        total = number * step
+        for count in range(math.ceil(total / width), len(widths) + 1):
+            if total % count == 0:
+                cores = (total // count,) * count
+                yield Size(cores, divided.threads,
+                           _sockets(divided, cores),
+                           kind=_fraction(number, steps))
+                break
+
+
+def _fraction(number: int, steps: int) -> str:
+    common = math.gcd(number, steps)
+    return f'{number // common}/{steps // common} of the host'
+
+
+def _sockets(divided: division.Division, cores: Sequence[int]) -> int:
+    """Sockets for a guest that may span packages.
+
+    As many as the packages that it needs, if they hold equal shares of it;
+    otherwise one for each guest cell. Cells of unequal size share one
+    socket: a socket's border may not cut a cell in two.
+    """
+    packages = _packages(divided)
+    if len(set(cores)) > 1:
+        return 1
+    if len({len(package) for package in packages}) > 1:
+        return len(cores)
+    spanned = math.ceil(len(cores) / len(packages[0]))
+    return len(cores) if len(cores) % spanned else spanned
+
+
+def _packages(divided: division.Division) -> list[tuple[int, ...]]:
+    """The cores of each cell of each package, largest cell first.
+
+    A cell whose package is unknown stands alone.
+    """
+    found: dict[tuple[str, int], list[int]] = {}
+    for cell in divided.cells:
+        key = (('cell', cell.id) if cell.package is None
+               else ('package', cell.package))
+        found.setdefault(key, []).append(len(cell.cores))
+    return [_falling(widths) for widths in found.values()]
+
+
+def _falling(numbers: Sequence[int] | Iterator[int]) -> tuple[int, ...]:
+    return tuple(sorted(numbers, reverse=True))
+
+
+def _divisors(number: int) -> list[int]:
+    return [part for part in range(1, number + 1) if number % part == 0]
