@@ -18,26 +18,21 @@ with a default may be missing, so that older files of the same schema version
 stay readable.
 """
 
-import collections.abc
-import dataclasses
-import enum
-import functools
 import json
-import math
-import types
 import typing
 from collections.abc import Mapping
-from typing import Any
 
 from hpcvirt import exception
+from hpcvirt.bench import plain
 from hpcvirt.bench import record
 
-T = typing.TypeVar('T')
+to_plain = plain.to_plain
+from_plain = plain.from_plain
 
 
 def dumps(result: record.Result) -> str:
     """Write a result as JSON text, keys in the order of the fields."""
-    return json.dumps(to_plain(result), indent=2, allow_nan=False,
+    return json.dumps(plain.to_plain(result), indent=2, allow_nan=False,
                       ensure_ascii=False) + '\n'
 
 
@@ -48,136 +43,26 @@ def loads(text: str, where: str = 'result') -> record.Result:
     :raises InvalidInput: for anything else
     """
     try:
-        plain = json.loads(text, parse_constant=_no_constant)
+        read = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as exc:
         raise exception.InvalidInput(where, f'not JSON: {exc}') from exc
-    return result_from(plain, where)
+    return result_from(read, where)
 
 
-def result_from(plain: object, where: str = 'result') -> record.Result:
+def result_from(read: object, where: str = 'result') -> record.Result:
     """Make a result of what a JSON reader returned.
 
     :raises InvalidInput: if it is not a result of this schema version
     """
     version = None
-    if isinstance(plain, Mapping):
-        version = plain.get('schema_version')
+    if isinstance(read, Mapping):
+        version = read.get('schema_version')
     if version != record.SCHEMA_VERSION:
         raise exception.InvalidInput(
             where, f'schema_version is {version!r}; this version of hpcvirt '
             f'reads {record.SCHEMA_VERSION}')
-    return from_plain(record.Result, plain, where)
-
-
-def to_plain(value: Any) -> Any:
-    """Make dicts, lists, strings and numbers of a record."""
-    if isinstance(value, enum.Enum):
-        return value.value
-    if dataclasses.is_dataclass(value):
-        return {field.name: to_plain(getattr(value, field.name))
-                for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {key: to_plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [to_plain(item) for item in value]
-    return value
-
-
-def from_plain(kind: type[T], plain: object, where: str) -> T:
-    """Make a record of dicts, lists, strings and numbers.
-
-    :param kind: a dataclass of :mod:`hpcvirt.bench.record` or below
-    :raises InvalidInput: naming the field at fault
-    """
-    made: T = _read(kind, plain, where)
-    return made
-
-
-def _read(kind: Any, plain: object, where: str) -> Any:
-    origin = typing.get_origin(kind)
-    if origin is types.UnionType:
-        inner = next(arm for arm in typing.get_args(kind)
-                     if arm is not types.NoneType)
-        return None if plain is None else _read(inner, plain, where)
-    if origin is tuple:
-        return _read_list(typing.get_args(kind)[0], plain, where)
-    if origin is collections.abc.Mapping:
-        return _read_mapping(typing.get_args(kind)[1], plain, where)
-    if dataclasses.is_dataclass(kind):
-        return _read_record(kind, plain, where)
-    if issubclass(kind, enum.Enum):
-        return _read_choice(kind, plain, where)
-    return _read_scalar(kind, plain, where)
-
-
-def _read_list(kind: Any, plain: object, where: str) -> tuple[Any, ...]:
-    if not isinstance(plain, list):
-        raise exception.InvalidInput(where, 'not a list')
-    return tuple(_read(kind, item, f'{where}[{number}]')
-                 for number, item in enumerate(plain))
-
-
-def _read_mapping(kind: Any, plain: object, where: str) -> dict[str, Any]:
-    if not isinstance(plain, dict):
-        raise exception.InvalidInput(where, 'not an object')
-    return {key: _read(kind, item, f'{where}.{key}')
-            for key, item in plain.items()}
-
-
-def _read_record(kind: Any, plain: object, where: str) -> Any:
-    if not isinstance(plain, dict):
-        raise exception.InvalidInput(where, 'not an object')
-    kinds = _field_types(kind)
-    unknown = sorted(set(plain) - set(kinds))
-    if unknown:
-        raise exception.InvalidInput(
-            where, f'unknown field {unknown[0]!r}')
-    missing = sorted(_needed(kind) - set(plain))
-    if missing:
-        raise exception.InvalidInput(where, f'no field {missing[0]!r}')
-    return kind(**{name: _read(kinds[name], item, f'{where}.{name}')
-                   for name, item in plain.items()})
-
-
-def _read_choice(kind: Any, plain: object, where: str) -> Any:
-    try:
-        return kind(plain)
-    except ValueError as exc:
-        known = ', '.join(str(item.value) for item in kind)
-        raise exception.InvalidInput(
-            where, f'{plain!r} is none of {known}') from exc
-
-
-def _read_scalar(kind: Any, plain: object, where: str) -> Any:
-    if kind is float and type(plain) is int:
-        plain = _as_float(plain, where)
-    if type(plain) is not kind:
-        raise exception.InvalidInput(
-            where, f'{plain!r} is not of type {kind.__name__}')
-    if isinstance(plain, float) and not math.isfinite(plain):
-        raise exception.InvalidInput(where, 'not a finite number')
-    return plain
-
-
-def _as_float(plain: int, where: str) -> float:
-    try:
-        return float(plain)
-    except OverflowError as exc:
-        raise exception.InvalidInput(where, 'not a finite number') from exc
+    return plain.from_plain(record.Result, read, where)
 
 
 def _no_constant(name: str) -> typing.NoReturn:
     raise ValueError(f'{name} is no number in JSON')
-
-
-@functools.cache
-def _field_types(kind: Any) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
-
-
-@functools.cache
-def _needed(kind: Any) -> frozenset[str]:
-    return frozenset(
-        field.name for field in dataclasses.fields(kind)
-        if field.default is dataclasses.MISSING
-        and field.default_factory is dataclasses.MISSING)

@@ -1,0 +1,171 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How large a benchmark is run: a rule over the guest's memory and CPUs.
+
+The values are worked out once, for the guest, and used in both arms: a
+native run of another size is another benchmark.
+"""
+
+import dataclasses
+import enum
+import math
+
+from hpcvirt import exception
+
+#: Bytes of a double precision number.
+DOUBLE = 8
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Machine:
+    """What the guests of one run have, all together.
+
+    :ivar cpus: CPUs that the benchmark may use
+    :ivar memory_mib: memory of the guests
+    :ivar cells: NUMA cells of the guests
+    :ivar llc_kib: last-level cache behind these CPUs, None if unknown
+    """
+
+    cpus: int
+    memory_mib: int
+    cells: int = 1
+    llc_kib: int | None = None
+
+
+class Count(enum.StrEnum):
+    """How many ranks or threads a variant uses."""
+
+    ONE = 'one'
+    TWO = 'two'
+    PER_CPU = 'per-cpu'
+    PER_CELL = 'per-cell'
+    REST = 'rest'
+    POWER_OF_TWO = 'power-of-two'
+    SQUARE = 'square'
+
+
+class Rule(enum.StrEnum):
+    """How a size is worked out."""
+
+    FIXED = 'fixed'
+    HPL_ORDER = 'hpl-order'
+    GRID_ROWS = 'grid-rows'
+    GRID_COLUMNS = 'grid-columns'
+    STREAM_ELEMENTS = 'stream-elements'
+    LARGEST = 'largest'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Choice:
+    """One of several problem sizes, smallest first.
+
+    :ivar memory_mib: what it needs, about
+    """
+
+    value: str
+    memory_mib: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Size:
+    """One parameter of a benchmark's size.
+
+    :ivar rule: how it is worked out
+    :ivar help: one sentence for an operator
+    :ivar value: the value of FIXED
+    :ivar memory_fraction: part of the guests' memory that may be used
+    :ivar multiple_of: round HPL_ORDER down to a multiple of this
+    :ivar llc_multiple: each array of STREAM is at least so many times the
+        last-level cache
+    :ivar choices: for LARGEST: the largest that fits is taken
+    """
+
+    rule: Rule
+    help: str
+    value: str = ''
+    memory_fraction: float = 0.5
+    multiple_of: int = 1
+    llc_multiple: int = 4
+    choices: tuple[Choice, ...] = ()
+
+
+def count(rule: Count, machine: Machine, ranks: int = 1) -> int:
+    """Number of ranks or threads.
+
+    :param ranks: for threads per rank under REST: the ranks already decided
+    """
+    cpus = max(1, machine.cpus)
+    if rule is Count.ONE:
+        return 1
+    if rule is Count.TWO:
+        return 2
+    if rule is Count.PER_CELL:
+        return max(1, machine.cells)
+    if rule is Count.REST:
+        return max(1, cpus // ranks)
+    if rule is Count.POWER_OF_TWO:
+        return 1 << (cpus.bit_length() - 1)
+    if rule is Count.SQUARE:
+        return math.isqrt(cpus) ** 2
+    return cpus
+
+
+def size(rule: Size, machine: Machine, ranks: int, where: str) -> str:
+    """Work out one parameter.
+
+    :param where: what to name in the error
+    :raises InvalidInput: if the machine is too small for the benchmark
+    """
+    usable_bytes = machine.memory_mib * 2 ** 20 * rule.memory_fraction
+    if rule.rule is Rule.FIXED:
+        return rule.value
+    if rule.rule is Rule.GRID_ROWS:
+        return str(grid(ranks)[0])
+    if rule.rule is Rule.GRID_COLUMNS:
+        return str(grid(ranks)[1])
+    if rule.rule is Rule.HPL_ORDER:
+        order = math.isqrt(int(usable_bytes / DOUBLE))
+        return str(_positive(order // rule.multiple_of * rule.multiple_of,
+                             machine, where))
+    if rule.rule is Rule.STREAM_ELEMENTS:
+        return str(_stream(rule, usable_bytes, machine, where))
+    fitting = [choice.value for choice in rule.choices
+               if choice.memory_mib * 2 ** 20 <= usable_bytes]
+    _positive(len(fitting), machine, where)
+    return fitting[-1]
+
+
+def grid(ranks: int) -> tuple[int, int]:
+    """The process grid nearest to a square, P <= Q, with P x Q = ranks."""
+    rows = next(rows for rows in range(math.isqrt(ranks), 0, -1)
+                if ranks % rows == 0)
+    return rows, ranks // rows
+
+
+def _stream(rule: Size, usable_bytes: float, machine: Machine,
+            where: str) -> int:
+    # Three arrays share what may be used.
+    elements = int(usable_bytes / 3 / DOUBLE)
+    cache_bytes = (machine.llc_kib or 0) * 1024
+    if elements * DOUBLE < rule.llc_multiple * cache_bytes:
+        raise exception.InvalidInput(
+            where, f'{machine.memory_mib} MiB are too little for arrays of '
+            f'{rule.llc_multiple} times a cache of {machine.llc_kib} KiB')
+    return _positive(elements, machine, where)
+
+
+def _positive(number: int, machine: Machine, where: str) -> int:
+    if number < 1:
+        raise exception.InvalidInput(
+            where, f'{machine.memory_mib} MiB of memory are too little')
+    return number
