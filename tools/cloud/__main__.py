@@ -1,0 +1,139 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The command: ``python3 -m tools.cloud up``, ``status``, ``down``."""
+
+import argparse
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Sequence
+
+from tools.cloud import cloud as one_cloud
+from tools.cloud import errors
+from tools.cloud import progress
+from tools.cloud import services
+from tools.cloud import settings
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    :returns: 0 done or up, 1 the cloud is not up, 2 it cannot be done
+    """
+    args = _parser().parse_args(argv)
+    # A CI job that is cancelled gets SIGTERM: clean up as for Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        cloud = one_cloud.Cloud(settings.load())
+        status: int = args.run(cloud, args)
+        return status
+    except errors.CloudError as exc:
+        progress.complain(f'cloud: {exc}')
+        return 2
+    except KeyboardInterrupt:
+        progress.complain('cloud: interrupted')
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog='python3 -m tools.cloud',
+        description='A complete OpenStack on one machine, with five '
+        'pretended NUMA hosts and one real libvirt compute. Choices are made '
+        'by the variables HPCVIRT_CLOUD_*; see docs/source/cloud.rst.')
+    verbs = parser.add_subparsers(metavar='VERB', required=True)
+    up = verbs.add_parser('up', help='bring the cloud up')
+    up.add_argument('--keep', action='store_true',
+                    help='leave what was started when something fails')
+    up.set_defaults(run=_up)
+    verbs.add_parser('status', help='list the services').set_defaults(
+        run=_status)
+    down = verbs.add_parser('down', help='stop everything, leave nothing')
+    down.add_argument('--purge', action='store_true',
+                      help='delete the caches and logs as well')
+    down.set_defaults(run=_down)
+    verbs.add_parser(
+        'env', help='print the credentials for a shell').set_defaults(
+            run=_env)
+    for verb, line in (('start', 'start one service'),
+                       ('stop', 'stop one service'),
+                       ('kill', 'end one service without asking'),
+                       ('restart', 'stop and start one service')):
+        one = verbs.add_parser(verb, help=line)
+        one.add_argument('service')
+        one.set_defaults(run=_one, verb=verb)
+    return parser
+
+
+def _up(cloud: one_cloud.Cloud, args: argparse.Namespace) -> int:
+    with cloud.locked():
+        cloud.up(keep=args.keep)
+    return 0
+
+
+def _down(cloud: one_cloud.Cloud, args: argparse.Namespace) -> int:
+    if os.geteuid() != 0:
+        raise errors.CloudError('only root can take the cloud down')
+    if not cloud.settings.state.exists():
+        progress.say('the cloud was down already')
+        return 0
+    with cloud.locked():
+        cloud.down()
+        if args.purge:
+            cloud.purge()
+    return 0
+
+
+def _status(cloud: one_cloud.Cloud, args: argparse.Namespace) -> int:
+    del args
+    total = 0
+    for name in [*services.all_names(), services.SPARE]:
+        pid = cloud.running.pid(name)
+        if pid is None and name == services.SPARE:
+            continue
+        memory = cloud.running.resident_mib(name)
+        total += memory
+        state = f'up    pid {pid:<8d}' if pid else 'down  ' + ' ' * 12
+        print(f'{name:16s} {state} {memory:5d} MiB  '
+              f'{cloud.running.log_file(name)}')
+    print(f'resident memory {total} MiB')
+    return 1 if cloud.dead() else 0
+
+
+def _env(cloud: one_cloud.Cloud, args: argparse.Namespace) -> int:
+    del args
+    if not cloud.settings.run.exists():
+        raise errors.CloudError('the cloud is not up')
+    for name, value in cloud.settings.credentials().items():
+        print(f'export {name}={shlex.quote(value)}')
+    print(f'export PATH={shlex.quote(str(cloud.settings.venv / "bin"))}'
+          ':"$PATH"')
+    return 0
+
+
+def _one(cloud: one_cloud.Cloud, args: argparse.Namespace) -> int:
+    with cloud.locked():
+        if args.verb == 'kill':
+            cloud.stop(args.service, patience_s=0)
+        elif args.verb == 'stop':
+            cloud.stop(args.service)
+        elif args.verb == 'start':
+            cloud.start(args.service)
+        else:
+            cloud.restart(args.service)
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,50 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Write users, services and endpoints into Keystone.
+
+Run by the cloud's Python environment; one process instead of thirty client
+commands. Arguments: the services' password, then name, type and URL of each.
+"""
+
+import sys
+
+import openstack
+
+
+def main(password: str, *words: str) -> None:
+    """Make what is missing."""
+    identity = openstack.connect().identity
+    admin = identity.find_role('admin')
+    service_role = (identity.find_role('service')
+                    or identity.create_role(name='service'))
+    project = (identity.find_project('service')
+               or identity.create_project(name='service',
+                                          domain_id='default'))
+    for name, kind, url in zip(words[::3], words[1::3], words[2::3],
+                               strict=True):
+        user = identity.find_user(name) or identity.create_user(
+            name=name, password=password, domain_id='default',
+            default_project_id=project.id)
+        for role in (admin, service_role):
+            identity.assign_project_role_to_user(project, user, role)
+        if identity.find_service(name):
+            continue
+        service = identity.create_service(name=name, type=kind)
+        for interface in ('public', 'internal', 'admin'):
+            identity.create_endpoint(
+                service_id=service.id, interface=interface,
+                region_id='RegionOne', url=url)
+
+
+if __name__ == '__main__':
+    main(*sys.argv[1:])

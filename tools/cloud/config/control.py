@@ -1,0 +1,80 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""keystone.conf, placement.conf, glance-api.conf."""
+
+from tools.cloud import inifile
+from tools.cloud import settings as cloud_settings
+from tools.cloud.config import shared
+
+
+def write(settings: cloud_settings.Settings) -> None:
+    """Write the files of the services beside Nova and Neutron."""
+    inifile.write(settings.etc / 'keystone' / 'keystone.conf',
+                  _keystone(settings))
+    inifile.write(settings.etc / 'placement' / 'placement.conf',
+                  _placement(settings))
+    inifile.write(settings.etc / 'glance' / 'glance-api.conf',
+                  _glance(settings))
+
+
+def _keystone(settings: cloud_settings.Settings) -> inifile.Sections:
+    directory = settings.etc / 'keystone'
+    return inifile.merge(shared.database(settings, 'keystone'), {
+        'token': {'provider': 'fernet', 'expiration': 14400},
+        'fernet_tokens': {'key_repository': str(directory / 'fernet-keys')},
+        'credential': {'key_repository': str(directory / 'credential-keys')},
+        'cache': {
+            'enabled': True,
+            'backend': 'dogpile.cache.memcached',
+            'memcache_servers':
+                f'{cloud_settings.IP}:{settings.port("memcached")}',
+        },
+        # Hashing is made cheap: Tempest makes and checks many passwords.
+        'identity': {'password_hash_rounds': 4},
+    })
+
+
+def _placement(settings: cloud_settings.Settings) -> inifile.Sections:
+    options = shared.database(settings, 'placement')['database']
+    return inifile.merge(shared.token(settings, 'placement'), {
+        'api': {'auth_strategy': 'keystone'},
+        'placement_database': {**options, 'sync_on_startup': False},
+    })
+
+
+def _glance(settings: cloud_settings.Settings) -> inifile.Sections:
+    store = settings.run / 'glance'
+    return inifile.merge(
+        shared.database(settings, 'glance'),
+        shared.token(settings, 'glance'), {
+            'DEFAULT': {
+                'bind_host': cloud_settings.IP,
+                'bind_port': settings.port('glance'),
+                'workers': 1,
+                'enabled_backends': 'fast:file',
+                'enabled_import_methods': '[glance-direct]',
+                'worker_self_reference_url': settings.url('glance'),
+            },
+            'glance_store': {'default_backend': 'fast'},
+            'fast': {'filesystem_store_datadir': str(store / 'images')},
+            'os_glance_staging_store': {
+                'filesystem_store_datadir': str(store / 'staging')},
+            'os_glance_tasks_store': {
+                'filesystem_store_datadir': str(store / 'tasks')},
+            'paste_deploy': {
+                'flavor': 'keystone',
+                'config_file': str(settings.venv / 'etc' / 'glance'
+                                   / 'glance-api-paste.ini'),
+            },
+            'oslo_concurrency': {'lock_path': str(settings.run / 'locks')},
+        })

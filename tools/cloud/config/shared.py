@@ -1,0 +1,68 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Sections that several services have in common."""
+
+from tools.cloud import inifile
+from tools.cloud import settings as cloud_settings
+
+
+def database(settings: cloud_settings.Settings,
+             name: str) -> inifile.Sections:
+    """Where a service keeps its data."""
+    return {'database': {
+        'connection': settings.database_url(name),
+        'max_pool_size': 10,
+        'max_overflow': 20,
+        'connection_recycle_time': 280,
+    }}
+
+
+def identity(settings: cloud_settings.Settings,
+             user: str) -> dict[str, inifile.Value]:
+    """How one service proves to another who it is."""
+    return {
+        'auth_type': 'password',
+        'auth_url': settings.url('keystone'),
+        'project_domain_name': 'Default',
+        'user_domain_name': 'Default',
+        'project_name': 'service',
+        'username': user,
+        'password': settings.password,
+        'region_name': 'RegionOne',
+    }
+
+
+def token(settings: cloud_settings.Settings, user: str) -> inifile.Sections:
+    """How an API checks its callers' tokens."""
+    options = identity(settings, user)
+    del options['region_name']
+    return {'keystone_authtoken': {
+        'www_authenticate_uri': settings.url('keystone'),
+        'memcached_servers':
+            f'{cloud_settings.IP}:{settings.port("memcached")}',
+        'service_token_roles_required': True,
+        'service_token_roles': 'service,admin',
+        **options,
+    }}
+
+
+def messages(settings: cloud_settings.Settings) -> inifile.Sections:
+    """How the services talk to each other."""
+    return {
+        'DEFAULT': {'transport_url': settings.message_url},
+        'oslo_messaging_rabbit': {
+            'rabbit_quorum_queue': False,
+            'heartbeat_timeout_threshold': 0,
+        },
+        'oslo_concurrency': {'lock_path': str(settings.run / 'locks')},
+    }

@@ -1,0 +1,142 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The machines that the fake computes pretend to be.
+
+Each takes a topology that the project ships; the host settings (dedicated
+CPUs, pages, reserves) are what hpcvirt's generator says this host needs.
+"""
+
+import json
+import pathlib
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
+
+from tools.cloud import commands
+from tools.cloud import settings as cloud_settings
+from tools.cloud.config import compute
+
+TOPOLOGIES = cloud_settings.REPOSITORY / 'etc' / 'hpcvirt' / 'topologies'
+
+#: Host -> its topology file. Two hosts are alike, so that instances can
+#: move; the others differ in cells, packages, SMT and page sizes.
+FLEET = {
+    'intel1': 'intel-2s-16c-smt.json',
+    'intel2': 'intel-2s-16c-smt.json',
+    'epyc1': 'epyc-2s-64c-nps4.json',
+    'xeon1': 'xeon-2s-24c-snc2-1g.json',
+    'opteron1': 'opteron-4s-12c.json',
+}
+
+#: Virtual functions that each SR-IOV port of a fake host has.
+VFS_PER_PORT = 8
+
+
+def write_topologies(settings: cloud_settings.Settings) -> None:
+    """Copy the topologies under the names of the hosts."""
+    for host, source in FLEET.items():
+        document = json.loads((TOPOLOGIES / source).read_text())
+        document['name'] = host
+        _write(topology(settings, host), document)
+
+
+def topology(settings: cloud_settings.Settings, host: str) -> pathlib.Path:
+    """Name the topology file of a host."""
+    return settings.etc / 'topologies' / f'{host}.json'
+
+
+def machine(settings: cloud_settings.Settings, host: str) -> pathlib.Path:
+    """Name the file that a fake compute reads."""
+    return settings.etc / 'machines' / f'{host}.json'
+
+
+def plan_file(settings: cloud_settings.Settings) -> pathlib.Path:
+    """Name the file with the generator's plan for the fleet."""
+    return settings.etc / 'plan.json'
+
+
+def plan(settings: cloud_settings.Settings) -> dict[str, Any]:
+    """Let the generator plan flavors and host settings for the fleet."""
+    text = commands.output([
+        settings.program('hpcvirt'), 'flavor', 'plan', '--format', 'json',
+        *(str(topology(settings, host)) for host in FLEET)])
+    plan_file(settings).write_text(text)
+    answer: dict[str, Any] = json.loads(text)
+    return answer
+
+
+def write(settings: cloud_settings.Settings) -> None:
+    """Write nova.conf and the machine file of each fake compute."""
+    write_topologies(settings)
+    configs = plan(settings)['host_config']
+    for host in FLEET:
+        document = json.loads(topology(settings, host).read_text())
+        _write(machine(settings, host), _machine(document, configs[host]))
+        compute.write_fake(settings, host, configs[host])
+
+
+def _machine(document: Mapping[str, Any],
+             config: Mapping[str, Any]) -> dict[str, Any]:
+    dedicated = cpu_list(config['cpu_dedicated_set'])
+    shared = cpu_list(config.get('cpu_shared_set') or '')
+    cells = []
+    for cell in document['cells']:
+        # Nova knows only cells with CPUs; the libvirt driver skips others.
+        if not cell['cpus']:
+            continue
+        cells.append({
+            'id': cell['id'],
+            'package': cell['package'],
+            'dedicated': [c for c in cell['cpus'] if c in dedicated],
+            'shared': [c for c in cell['cpus'] if c in shared],
+            'siblings': cell['siblings'],
+            'memory_mib': cell['memory_mib'],
+            'pages': config['pages'][str(cell['id'])],
+        })
+    return {'cells': cells, 'devices': _functions(document['devices'])}
+
+
+def _functions(devices: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    functions = []
+    for device in devices:
+        if not device['total_vfs']:
+            continue
+        bus, _, port = device['address'].rpartition('.')
+        bus = bus.rpartition(':')[0]
+        shared = {'status': 'available', 'numa_node': device['cell'],
+                  'vendor_id': compute.VF_VENDOR}
+        functions.append({
+            **shared, 'address': device['address'], 'product_id': '1528',
+            'dev_type': 'type-PF', 'parent_addr': None,
+            'label': f'label_{compute.VF_VENDOR}_1528'})
+        functions += [{
+            **shared, 'address': f'{bus}:{16 + int(port):02x}.{number}',
+            'product_id': compute.VF_PRODUCT, 'dev_type': 'type-VF',
+            'parent_addr': device['address'],
+            'label': f'label_{compute.VF_VENDOR}_{compute.VF_PRODUCT}',
+        } for number in range(min(VFS_PER_PORT, device['total_vfs']))]
+    return functions
+
+
+def cpu_list(text: str) -> set[int]:
+    """Read ``0-3,8`` (the generator writes no exclusions)."""
+    cpus: set[int] = set()
+    for term in filter(None, text.split(',')):
+        low, _, high = term.partition('-')
+        cpus.update(range(int(low), int(high or low) + 1))
+    return cpus
+
+
+def _write(path: pathlib.Path, document: Mapping[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document, indent=1) + '\n')

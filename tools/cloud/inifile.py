@@ -1,0 +1,50 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Write configuration files as oslo.config reads them."""
+
+import pathlib
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+#: A sequence is an option that is given several times.
+Value = str | int | bool | Sequence[str]
+Sections = Mapping[str, Mapping[str, Value]]
+
+
+def merge(*parts: Sections) -> dict[str, dict[str, Value]]:
+    """Lay sections over each other; the later one wins."""
+    merged: dict[str, dict[str, Value]] = {}
+    for part in parts:
+        for section, options in part.items():
+            merged.setdefault(section, {}).update(options)
+    return merged
+
+
+def write(path: pathlib.Path, sections: Sections) -> None:
+    """Write a file that only root can read: it holds passwords."""
+    lines = []
+    for section, options in sections.items():
+        lines.append(f'[{section}]')
+        for name, value in options.items():
+            if isinstance(value, (str, int)):
+                lines.append(f'{name} = {_text(value)}')
+            else:
+                lines += [f'{name} = {item}' for item in value]
+        lines.append('')
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    path.write_text('\n'.join(lines))
+
+
+def _text(value: str | int) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,42 @@
+#!/bin/sh
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+#
+# The first process of the hypervisor's mount namespace: it sees directories
+# of the cloud where libvirt and Open vSwitch expect the machine's own, and
+# no D-Bus, so that no other daemon of the machine hears of the guests.
+#
+# Usage: node-init.sh RUN_DIRECTORY
+set -eu
+run=$1
+mount --make-rprivate /
+if [ -d /run/udev ]; then
+    mkdir -p "$run/udev"
+    mount --bind /run/udev "$run/udev"
+fi
+mount -t tmpfs -o mode=0755 tmpfs /run
+mkdir -p /run/libvirt /run/openvswitch /run/lock
+if [ -d "$run/udev" ]; then
+    mkdir -p /run/udev
+    mount --bind "$run/udev" /run/udev
+fi
+mount --bind "$run/libvirt/run" /run/libvirt
+mount --bind "$run/libvirt/etc" /etc/libvirt
+mount --bind "$run/libvirt/lib" /var/lib/libvirt
+mount --bind "$run/libvirt/cache" /var/cache/libvirt
+mount --bind "$run/libvirt/log" /var/log/libvirt
+mount --bind "$run/ovs/run" /run/openvswitch
+mount --bind "$run/ovs/etc" /etc/openvswitch
+mount --bind "$run/ovs/log" /var/log/openvswitch
+mount -t hugetlbfs -o pagesize=2M none "$run/hugepages"
+touch "$run/node-ready"
+exec sleep infinity

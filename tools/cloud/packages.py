@@ -1,0 +1,142 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The Debian packages that the cloud needs, and nothing they would start.
+
+Names are those of Debian 12 and 13. While packages are installed a
+``policy-rc.d`` keeps their services from starting; a machine that has one of
+its own keeps it.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from tools.cloud import commands
+from tools.cloud import errors
+from tools.cloud import progress
+from tools.cloud import settings as cloud_settings
+
+PACKAGES = (
+    # what the APIs stand on
+    'mariadb-server', 'rabbitmq-server', 'memcached',
+    # the hypervisor
+    'libvirt-daemon-system', 'libvirt-daemon', 'libvirt-daemon-driver-qemu',
+    'libvirt-clients', 'qemu-system-x86', 'qemu-utils', 'genisoimage',
+    # its network
+    'openvswitch-switch', 'iproute2', 'iptables', 'ebtables', 'ipset',
+    'conntrack', 'dnsmasq-base', 'bridge-utils', 'iputils-ping',
+    # to build libvirt-python and uWSGI
+    'libvirt-dev', 'pkg-config', 'gcc', 'libc6-dev',
+    # the guest
+    'busybox-static', 'dropbear-bin', 'kmod', 'cpio', 'openssh-client',
+)
+
+#: For a virtual environment made with Debian's own Python.
+PYTHON_PACKAGES = ('python3-venv', 'python3-dev')
+
+POLICY = pathlib.Path('/usr/sbin/policy-rc.d')
+RELEASES = ('12', '13')
+
+
+def ensure(settings: cloud_settings.Settings) -> None:
+    """Install what is missing; does not touch the network if nothing is.
+
+    :raises CloudError: not root, not Debian 12 or 13, or apt-get failed
+    """
+    if os.geteuid() != 0:
+        raise errors.CloudError(
+            'the cloud needs root: it sets huge pages, mounts and bridges')
+    wanted = PACKAGES
+    if pathlib.Path(sys.executable).resolve().is_relative_to('/usr/bin'):
+        wanted += PYTHON_PACKAGES
+    missing = [name for name in wanted if not _installed(name)]
+    if not missing:
+        return
+    _check_release()
+    with progress.step(f'installed {len(missing)} Debian packages'):
+        _install(settings, missing)
+
+
+def fetch(settings: cloud_settings.Settings, name: str,
+          directory: pathlib.Path) -> pathlib.Path:
+    """Download a package without installing it.
+
+    :returns: the .deb file
+    """
+    if not _candidate(name):
+        commands.run(settings, 'apt', ['apt-get', 'update'])
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    # The sandbox user of apt cannot write there, and says so; harmless.
+    script = 'cd "$1" && apt-get -o APT::Sandbox::User=root download "$2"'
+    commands.run(settings, 'apt', [
+        'sh', '-c', script, 'sh', str(directory), name])
+    return next(directory.glob('*.deb'))
+
+
+def dependency(name: str, prefix: str) -> str:
+    """Name the package with this prefix that a metapackage stands for."""
+    for line in commands.output(['apt-cache', 'depends', name]).splitlines():
+        words = line.split()
+        if len(words) == 2 and words[1].startswith(prefix):
+            return words[1]
+    raise errors.CloudError(f'{name} depends on no {prefix}*')
+
+
+def update(settings: cloud_settings.Settings) -> None:
+    """Read the package lists."""
+    commands.run(settings, 'apt', ['apt-get', 'update'])
+
+
+def _installed(name: str) -> bool:
+    done = subprocess.run(
+        ['dpkg-query', '-W', '-f', '${db:Status-Status}', name],
+        capture_output=True, text=True, check=False)
+    return done.stdout == 'installed'
+
+
+def _candidate(name: str) -> bool:
+    done = subprocess.run(['apt-cache', 'show', name], check=False,
+                          capture_output=True)
+    return done.returncode == 0 and bool(done.stdout)
+
+
+def _check_release() -> None:
+    values = {}
+    path = pathlib.Path('/etc/os-release')
+    for line in path.read_text().splitlines() if path.exists() else []:
+        key, _, value = line.partition('=')
+        values[key] = value.strip('"')
+    if (values.get('ID') != 'debian'
+            or values.get('VERSION_ID') not in RELEASES):
+        raise errors.CloudError(
+            'packages are missing and can be installed on Debian 12 and 13 '
+            'only; this is ' + values.get('PRETTY_NAME', 'unknown'))
+
+
+def _install(settings: cloud_settings.Settings, names: list[str]) -> None:
+    ours = not POLICY.exists()
+    if ours:
+        POLICY.write_text('#!/bin/sh\nexit 101\n')
+        POLICY.chmod(0o755)
+    environment = {'DEBIAN_FRONTEND': 'noninteractive'}
+    try:
+        commands.run(settings, 'apt', ['apt-get', 'update'])
+        commands.run(settings, 'apt', [
+            'apt-get', '-o', 'DPkg::Lock::Timeout=300', 'install', '-y',
+            '--no-install-recommends', *names], environment, seconds=1800)
+    finally:
+        if ours:
+            POLICY.unlink(missing_ok=True)

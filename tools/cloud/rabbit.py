@@ -1,0 +1,71 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""RabbitMQ as a node of its own, and memcached."""
+
+from tools.cloud import processes
+from tools.cloud import settings as cloud_settings
+from tools.cloud import waiting
+
+#: Debian's /usr/sbin/rabbitmq-server insists on the user rabbitmq and its
+#: directories; this is the program behind it.
+PROGRAM = '/usr/lib/rabbitmq/bin/rabbitmq-server'
+
+
+def start(settings: cloud_settings.Settings,
+          running: processes.Processes) -> None:
+    """Start both; they are waited for by :func:`wait`."""
+    directory = settings.run / 'rabbit'
+    (directory / 'log').mkdir(parents=True, exist_ok=True)
+    (directory / 'rabbitmq.conf').write_text('\n'.join([
+        f'listeners.tcp.1 = {cloud_settings.IP}:{settings.port("rabbit")}',
+        'default_user = cloud',
+        f'default_pass = {settings.password}',
+        'loopback_users = none',
+        'log.console = true',
+        'log.console.level = warning',
+        'vm_memory_high_watermark.absolute = 512MB',
+        'disk_free_limit.absolute = 50MB', '']))
+    (directory / 'plugins').write_text('[].\n')
+    (directory / 'advanced.config').write_text('[].\n')
+    running.start('rabbit', [PROGRAM], {
+        'HOME': str(directory),
+        'RABBITMQ_NODENAME': f'hpcvirt-{settings.port_base}@localhost',
+        'RABBITMQ_CONFIG_FILE': str(directory / 'rabbitmq.conf'),
+        'RABBITMQ_ADVANCED_CONFIG_FILE': str(directory / 'advanced.config'),
+        'RABBITMQ_CONF_ENV_FILE': str(directory / 'no-such-file'),
+        'RABBITMQ_MNESIA_BASE': str(directory / 'mnesia'),
+        'RABBITMQ_LOG_BASE': str(directory / 'log'),
+        'RABBITMQ_PID_FILE': str(directory / 'pid'),
+        'RABBITMQ_ENABLED_PLUGINS_FILE': str(directory / 'plugins'),
+        'RABBITMQ_DIST_PORT': str(settings.port('rabbit-distribution')),
+        'ERL_EPMD_PORT': str(settings.port('epmd')),
+        'ERL_EPMD_ADDRESS': cloud_settings.IP,
+        'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS': '+S 1:1 +sbwt none',
+    })
+    running.start('memcached', [
+        'memcached', '-u', 'nobody', '-l', cloud_settings.IP,
+        '-p', str(settings.port('memcached')), '-U', '0', '-m', '32'])
+
+
+def wait(settings: cloud_settings.Settings,
+         running: processes.Processes) -> None:
+    """Wait until both take connections."""
+    for name in ('memcached', 'rabbit'):
+        port = settings.port(name)
+        waiting.for_service(running, name,
+                            lambda port=port: waiting.port_open(port))
+
+
+def stop(settings: cloud_settings.Settings) -> None:
+    """End Erlang's name server, which RabbitMQ leaves behind."""
+    waiting.succeeds(['epmd', '-port', str(settings.port('epmd')), '-kill'])

@@ -1,0 +1,201 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Where the cloud lives: directories, ports, passwords, sizes.
+
+Everything that can be chosen comes from the environment, so that tox, a CI
+job and a person choose in the same way:
+
+``HPCVIRT_CLOUD_DIR``
+    the state directory, /var/tmp/hpcvirt-cloud by default
+``HPCVIRT_CLOUD_PORT_BASE``
+    the first of the 40 ports it listens on, all on 127.0.0.1; 25000
+``HPCVIRT_CLOUD_SUBNET``
+    the first three numbers of the guests' /24 network; 10.199.99
+``HPCVIRT_CLOUD_PAGES``
+    2 MiB pages for guests of the libvirt compute; 320
+``HPCVIRT_CLOUD_VIRT_TYPE``
+    qemu, which runs everywhere, or kvm
+``HPCVIRT_CLOUD_FILTER``
+    ``hpcvirt``, or ``upstream`` for a cloud with Nova's own filter and
+    weighers, to compare with
+"""
+
+import dataclasses
+import os
+import pathlib
+import secrets
+
+from tools.cloud import errors
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+IP = '127.0.0.1'
+
+#: Big enough for the programs, and a reboot does not empty it.
+DEFAULT_STATE = '/var/tmp/hpcvirt-cloud'  # noqa: S108
+
+#: Port of each listener, counted from the base.
+PORTS = {
+    'keystone': 0,
+    'placement': 1,
+    'nova-api': 2,
+    'glance': 4,
+    'neutron': 5,
+    'mariadb': 10,
+    'rabbit': 11,
+    'rabbit-distribution': 12,
+    'epmd': 13,
+    'memcached': 14,
+    'ovsdb': 15,
+    'openflow': 16,
+}
+
+DATABASES = ('keystone', 'placement', 'glance', 'neutron', 'nova_api',
+             'nova_cell0', 'nova_cell1')
+
+#: A Unix socket's path has room for 107 bytes; the longest of ours is
+#: ``<state>/run/libvirt/run/virtlogd-admin-sock`` and QEMU's monitors,
+#: ``<state>/run/libvirt/lib/qemu/domain-NN-instance-XXXXXXXX/monitor.sock``.
+MAX_STATE_PATH = 40
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What is chosen once per cloud.
+
+    :ivar state: the state directory
+    :ivar pages: number of 2 MiB pages for the libvirt compute
+    """
+
+    state: pathlib.Path
+    port_base: int = 25000
+    subnet: str = '10.199.99'
+    pages: int = 320
+    virt_type: str = 'qemu'
+    filter: str = 'hpcvirt'
+
+    @property
+    def cache(self) -> pathlib.Path:
+        """What a later start uses again: programs, images, schemas."""
+        return self.state / 'cache'
+
+    @property
+    def run(self) -> pathlib.Path:
+        """What belongs to one life of the cloud."""
+        return self.state / 'run'
+
+    @property
+    def log(self) -> pathlib.Path:
+        return self.state / 'log'
+
+    @property
+    def etc(self) -> pathlib.Path:
+        return self.run / 'etc'
+
+    @property
+    def venv(self) -> pathlib.Path:
+        return self.cache / 'venv'
+
+    @property
+    def guest(self) -> pathlib.Path:
+        return self.cache / 'guest'
+
+    @property
+    def key(self) -> pathlib.Path:
+        return self.cache / 'id_ed25519'
+
+    @property
+    def libvirt_uri(self) -> str:
+        socket = self.run / 'libvirt' / 'run' / 'libvirt-sock'
+        return f'qemu+unix:///system?socket={socket}'
+
+    @property
+    def password(self) -> str:
+        return (self.cache / 'password').read_text().strip()
+
+    def program(self, name: str) -> str:
+        """Path of a program of the Python environment."""
+        return str(self.venv / 'bin' / name)
+
+    def port(self, name: str) -> int:
+        """Port of a listener."""
+        return self.port_base + PORTS[name]
+
+    def url(self, name: str) -> str:
+        """URL of an API."""
+        return f'http://{IP}:{self.port(name)}'
+
+    def database_url(self, name: str) -> str:
+        """SQLAlchemy's name of a database."""
+        return (f'mysql+pymysql://cloud:{self.password}@{IP}:'
+                f'{self.port("mariadb")}/{name}?charset=utf8mb4')
+
+    @property
+    def message_url(self) -> str:
+        return f'rabbit://cloud:{self.password}@{IP}:{self.port("rabbit")}/'
+
+    def credentials(self) -> dict[str, str]:
+        """The administrator's credentials, as environment variables."""
+        return {
+            'OS_AUTH_TYPE': 'password',
+            'OS_AUTH_URL': f'{self.url("keystone")}/v3',
+            'OS_USERNAME': 'admin',
+            'OS_PASSWORD': self.password,
+            'OS_PROJECT_NAME': 'admin',
+            'OS_USER_DOMAIN_NAME': 'Default',
+            'OS_PROJECT_DOMAIN_NAME': 'Default',
+            'OS_REGION_NAME': 'RegionOne',
+            'OS_IDENTITY_API_VERSION': '3',
+            'OS_INTERFACE': 'public',
+        }
+
+    def prepare(self) -> None:
+        """Make the directories and the password."""
+        for directory in (self.cache, self.run, self.log, self.etc):
+            directory.mkdir(parents=True, exist_ok=True)
+        path = self.cache / 'password'
+        if not path.exists() or not path.read_text().strip():
+            path.touch(mode=0o600)
+            path.write_text(secrets.token_hex(12) + '\n')
+
+
+def load() -> Settings:
+    """Read the environment."""
+    state = pathlib.Path(
+        os.environ.get('HPCVIRT_CLOUD_DIR') or DEFAULT_STATE)
+    if not state.is_absolute() or len(str(state)) > MAX_STATE_PATH:
+        raise errors.CloudError(
+            f'HPCVIRT_CLOUD_DIR must be an absolute path of at most '
+            f'{MAX_STATE_PATH} characters, for the sockets below it: {state}')
+    virt_type = os.environ.get('HPCVIRT_CLOUD_VIRT_TYPE') or 'qemu'
+    if virt_type not in ('qemu', 'kvm'):
+        raise errors.CloudError(
+            f'HPCVIRT_CLOUD_VIRT_TYPE is qemu or kvm, not {virt_type!r}')
+    chosen = os.environ.get('HPCVIRT_CLOUD_FILTER') or 'hpcvirt'
+    if chosen not in ('hpcvirt', 'upstream'):
+        raise errors.CloudError(
+            f'HPCVIRT_CLOUD_FILTER is hpcvirt or upstream, not {chosen!r}')
+    return Settings(
+        state=state,
+        port_base=_number('HPCVIRT_CLOUD_PORT_BASE', 25000, 1024, 65000),
+        subnet=os.environ.get('HPCVIRT_CLOUD_SUBNET') or '10.199.99',
+        pages=_number('HPCVIRT_CLOUD_PAGES', 320, 64, 1 << 20),
+        virt_type=virt_type,
+        filter=chosen)
+
+
+def _number(name: str, default: int, low: int, high: int) -> int:
+    text = os.environ.get(name) or str(default)
+    if not text.isdigit() or not low <= int(text) <= high:
+        raise errors.CloudError(
+            f'{name} is a number from {low} to {high}, not {text!r}')
+    return int(text)
