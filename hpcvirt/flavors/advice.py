@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import notice
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.flavors import sizes as sizes_room
 from hpcvirt.model import shape as model
 
 if typing.TYPE_CHECKING:
@@ -36,10 +37,39 @@ def on(hosts: 'Sequence[fleet.PlannedHost]',
             'beside them (1 to 2 % in 003_5d5158a0f72041aa.txt); '
             'housekeeping_cores_per_cell keeps cores for the host')
     for planned in hosts:
+        yield from _served(planned, flavors)
+        yield from _parts(planned, profile)
         yield from _caches(planned)
         yield from _given_back(planned, profile)
         yield from _devices(planned, profile)
     yield from _mixed_smt(hosts, flavors)
+
+
+def _served(planned: 'fleet.PlannedHost',
+            flavors: 'Sequence[fleet.PlannedFlavor]',
+            ) -> Iterator[notice.Notice]:
+    if not any(item.per_host[planned.host.name] for item in flavors):
+        yield notice.Notice(notice.Code.HOST_NOT_SERVED,
+                            'none of the flavors fits', (planned.host.name,))
+
+
+def _parts(planned: 'fleet.PlannedHost',
+           profile: profiles.Profile) -> Iterator[notice.Notice]:
+    """Say how cells could be cut where the rule cuts none."""
+    widths = {len(share.cores) for share in planned.divided.cells}
+    if len(widths) != 1:
+        return
+    width = widths.pop()
+    sizes = sizes_room.sizes(planned.divided, profile.host_steps,
+                             profile.smallest_cores)
+    cuts = [str(part) for part in range(width // 8 or 1, width)
+            if width % part == 0 and part > 1]
+    if cuts and all(max(size.cores) == width for size in sizes):
+        yield notice.Notice(
+            notice.Code.NO_PARTS,
+            f'no flavor is smaller than a cell, because its {width} cores '
+            'share a cache; smallest_cores allows parts of '
+            f'{" or ".join(cuts)} cores', (planned.host.name,))
 
 
 def _caches(planned: 'fleet.PlannedHost') -> Iterator[notice.Notice]:
@@ -48,10 +78,10 @@ def _caches(planned: 'fleet.PlannedHost') -> Iterator[notice.Notice]:
     if cut:
         yield notice.Notice(
             notice.Code.LLC_NOT_SEEN,
-            f'{planned.host.name}: cells have several last-level caches, '
-            'which Nova does not see; a part of a cell has the size of '
-            'whole caches, but its pins may lie across them unless the '
-            'firmware shows each cache as a NUMA cell')
+            'cells have several last-level caches, which Nova does not see; '
+            'a part of a cell has the size of whole caches, but its pins may '
+            'lie across them unless the firmware shows each cache as a NUMA '
+            'cell', (planned.host.name,))
 
 
 def _given_back(planned: 'fleet.PlannedHost',
@@ -68,9 +98,9 @@ def _given_back(planned: 'fleet.PlannedHost',
     for size, count in given.items():
         yield notice.Notice(
             notice.Code.HUGE_PAGES_GIVEN_BACK,
-            f'{planned.host.name}: has {count} pages of '
-            f'{memory.page_name(size)} now, and none under this plan; '
-            'host_pages_per_cell keeps pages for programs of the host')
+            f'there are {count} pages of {memory.page_name(size)} now, and '
+            'none under this plan; host_pages_per_cell keeps pages for '
+            'programs of the host', (planned.host.name,))
 
 
 def _devices(planned: 'fleet.PlannedHost',
@@ -80,8 +110,8 @@ def _devices(planned: 'fleet.PlannedHost',
     vendor = profile.devices.vendor_id
     yield notice.Notice(
         notice.Code.DEVICES_MISSING,
-        f'{planned.host.name}: has no device with virtual functions'
-        + (f' of vendor {vendor}' if vendor else ''))
+        'there is no device with virtual functions'
+        + (f' of vendor {vendor}' if vendor else ''), (planned.host.name,))
 
 
 def _mixed_smt(hosts: 'Sequence[fleet.PlannedHost]',
@@ -89,13 +119,11 @@ def _mixed_smt(hosts: 'Sequence[fleet.PlannedHost]',
                ) -> Iterator[notice.Notice]:
     wide = [planned.host.name for planned in hosts
             if planned.divided.threads > 1]
-    for name in wide:
-        loose = [item.flavor.name for item in flavors
-                 if item.guest.thread_policy is not model.ThreadPolicy.REQUIRE
-                 and item.per_host[name]]
-        if loose and len(wide) < len(hosts):
+    for name in wide if len(wide) < len(hosts) else ():
+        if any(item.guest.thread_policy is not model.ThreadPolicy.REQUIRE
+               and item.per_host[name] for item in flavors):
             yield notice.Notice(
                 notice.Code.SMT_MIXED,
-                f'{name}: takes {", ".join(loose)}, made for hosts without '
-                'SMT, with two vCPUs on the siblings of a core; keep such '
-                'hosts apart by an aggregate if that matters')
+                'takes flavors made for hosts without SMT, with their vCPUs '
+                'on the siblings of a core; keep hosts with and without SMT '
+                'apart by aggregates if that matters', (name,))

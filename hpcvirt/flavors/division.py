@@ -99,19 +99,19 @@ def divide(host: model.Host, profile: profiles.Profile) -> Division:
     if without:
         notices.append(notice.Notice(
             notice.Code.CELL_NOT_USED,
-            f'{host.name}: {cells_in_words(without)} no core left for '
-            'guests'))
+            f'{cells_in_words(without)} no core left for guests',
+            (host.name,)))
     if odd:
         notices.append(notice.Notice(
             notice.Code.IRREGULAR_CORES,
-            f'{host.name}: CPUs {cpuset.render(odd)} are left to the host, '
-            f'because their cores do not have {threads} threads as the '
-            'others do'))
+            f'CPUs {cpuset.render(odd)} are left to the host, because '
+            f'their cores do not have {threads} threads as the others do',
+            (host.name,)))
     if profile.smt is profiles.SMT.LEAVE and host.threads_per_core > 1:
         notices.append(notice.Notice(
             notice.Code.SIBLINGS_IDLE,
-            f'{host.name}: the SMT siblings of dedicated CPUs stay idle; '
-            'nothing else may be put on them'))
+            'the SMT siblings of dedicated CPUs stay idle; nothing else may '
+            'be put on them', (host.name,)))
     return Division(host, threads, tuple(cells), tuple(notices))
 
 
@@ -122,18 +122,18 @@ def _unusable(host: model.Host) -> Iterator[notice.Notice]:
         memory_mib = sum(cell.memory_mib for cell in without_cpus)
         yield notice.Notice(
             notice.Code.CELL_WITHOUT_CPUS,
-            f'{host.name}: {cells_in_words(c.id for c in without_cpus)} '
-            f'{memory_mib} MiB and no CPUs; Nova places no pinned guest '
-            'there, so the memory stays with the host')
+            f'{cells_in_words(c.id for c in without_cpus)} {memory_mib} MiB '
+            'and no CPUs; Nova places no pinned guest there, so the memory '
+            'stays with the host', (host.name,))
     without_memory = [cell for cell in host.cells
                       if cell.cpus and not cell.memory_mib]
     if without_memory:
         cpus = frozenset[int]().union(*(c.cpus for c in without_memory))
         yield notice.Notice(
             notice.Code.CELL_WITHOUT_MEMORY,
-            f'{host.name}: {cells_in_words(c.id for c in without_memory)} '
-            f'no memory; the CPUs {cpuset.render(cpus)} are not dedicated, '
-            'because no guest fits there')
+            f'{cells_in_words(c.id for c in without_memory)} no memory; the '
+            f'CPUs {cpuset.render(cpus)} are not dedicated, because no guest '
+            'fits there', (host.name,))
 
 
 def cells_in_words(ids: Iterable[int]) -> str:

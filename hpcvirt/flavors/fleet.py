@@ -135,7 +135,7 @@ def plan(hosts: Sequence[model.Host], profile: profiles.Profile) -> Plan:
             if notices else 'no guest fits')
     notices += advice.on(planned, flavors, profile)
     return Plan(profile, planned, tuple(flavors),
-                tuple(dict.fromkeys(notices)))
+                notice.gather(notices))
 
 
 def _check_names(hosts: Sequence[model.Host]) -> None:
@@ -160,10 +160,9 @@ def _draft(host: model.Host, profile: profiles.Profile) -> _Draft:
         room = ', '.join(str(mib) for mib in sorted(set(poor.values())))
         notices.append(notice.Notice(
             notice.Code.CELL_NOT_USED,
-            f'{host.name}: {division.cells_in_words(poor)} {room} MiB for '
-            'guests after the reserve; that is less than '
-            f'{memory.LEAST_MIB_PER_CPU} MiB for each CPU and left to the '
-            'host'))
+            f'{division.cells_in_words(poor)} {room} MiB for guests after '
+            f'the reserve; that is less than {memory.LEAST_MIB_PER_CPU} MiB '
+            'for each CPU and left to the host', (host.name,)))
     page_kib, said = memory.choose_page(divided, profile)
     return _Draft(
         divided,
@@ -185,7 +184,9 @@ def _flavor(offer: catalogue.Offer, hosts: Sequence[PlannedHost],
             profile: profiles.Profile,
             ) -> tuple[PlannedFlavor | None, list[notice.Notice]]:
     """Count an offer on every host; None if no host takes it."""
-    guest, said = _held_scope(offer.guest, hosts, profile)
+    guest, said = _held_scope(
+        offer.guest, [planned for planned in hosts
+                      if planned.host.name in offer.kinds], profile)
     full = {planned.host.name: capacity.fill(
         guest, planned.supply, packing=profile.pack_cells)
         for planned in hosts}
@@ -195,10 +196,10 @@ def _flavor(offer: catalogue.Offer, hosts: Sequence[PlannedHost],
                        if filling.misfit), '')
         return None, [notice.Notice(
             notice.Code.SIZE_NOT_PLACED,
-            f'{flavor.name} is left out, no host takes it: {reason}')]
-    if said:
-        said = [notice.Notice(item.code, f'{flavor.name}: {item.message}')
-                for item in said]
+            f'is left out, because no host takes it: {reason}',
+            (flavor.name,))]
+    said = [dataclasses.replace(item, subjects=(flavor.name,))
+            for item in said]
     return PlannedFlavor(
         flavor, guest, offer.kinds,
         {name: filling.count for name, filling in full.items()},

@@ -157,9 +157,9 @@ def choose_page(divided: division.Division, profile: profiles.Profile,
                                                                  wanted):
         return wanted, (notice.Notice(
             notice.Code.HUGE_PAGES_UNKNOWN,
-            f'{host.name}: the topology names no huge pages; '
-            f'{page_name(wanted)} pages are taken for granted, as on every '
-            'machine with 4 KiB pages'),)
+            f'the topology names no huge pages; {page_name(wanted)} pages '
+            'are taken for granted, as on every machine with 4 KiB pages',
+            (host.name,)),)
     if profile.page_size is not None:
         without = [cell.id for cell, sizes in zip(cells, known, strict=True)
                    if wanted not in sizes]
@@ -196,9 +196,9 @@ def uneven(host: model.Host,
     if richer:
         yield notice.Notice(
             notice.Code.HUGE_PAGES_UNEVEN,
-            f'{host.name}: pages of {page_name(found[0].page_kib)} do not '
-            f'come out even; every cell can give {least}, '
-            + ', '.join(richer))
+            f'pages of {page_name(found[0].page_kib)} do not come out even; '
+            f'every cell can give {least}, ' + ', '.join(richer),
+            (host.name,))
 
 
 def page_name(size_kib: int) -> str:

@@ -14,33 +14,59 @@
 
 import dataclasses
 import enum
+from collections.abc import Iterable
+
+_NAMES_SPELT_OUT = 6
 
 
 class Code(enum.StrEnum):
     """The codes of notices; each value is part of the JSON document."""
 
+    CELL_NOT_USED = 'cell-not-used'
     CELL_WITHOUT_CPUS = 'cell-without-cpus'
     CELL_WITHOUT_MEMORY = 'cell-without-memory'
-    CELL_NOT_USED = 'cell-not-used'
     DEVICES_MISSING = 'devices-missing'
+    HOST_NOT_SERVED = 'host-not-served'
     HUGE_PAGES_GIVEN_BACK = 'huge-pages-given-back'
     HUGE_PAGES_UNEVEN = 'huge-pages-uneven'
     HUGE_PAGES_UNKNOWN = 'huge-pages-unknown'
     IRREGULAR_CORES = 'irregular-cores'
     LLC_NOT_SEEN = 'llc-not-seen'
     NO_HOUSEKEEPING = 'no-housekeeping'
+    NO_PARTS = 'no-parts'
     PACKAGE_SCOPE_NOT_HELD = 'package-scope-not-held'
     SIBLINGS_IDLE = 'siblings-idle'
-    SMT_MIXED = 'smt-mixed'
     SIZE_NOT_PLACED = 'size-not-placed'
+    SMT_MIXED = 'smt-mixed'
 
 
-@dataclasses.dataclass(frozen=True, slots=True, order=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Notice:
     """Something that the operator should know about a plan.
 
-    :ivar message: one sentence without a full stop that names the host
+    :ivar what: one sentence without a full stop, or the end of one that
+        begins with its subject
+    :ivar subjects: the hosts or flavors that it speaks of
     """
 
     code: Code
-    message: str
+    what: str
+    subjects: tuple[str, ...] = ()
+
+    @property
+    def message(self) -> str:
+        if not self.subjects:
+            return self.what
+        names = ', '.join(self.subjects[:_NAMES_SPELT_OUT])
+        more = len(self.subjects) - _NAMES_SPELT_OUT
+        return f'{names}{f" and {more} more" if more > 0 else ""}: {self.what}'
+
+
+def gather(notices: Iterable[Notice]) -> tuple[Notice, ...]:
+    """Say once what is true of many."""
+    subjects: dict[tuple[Code, str], dict[str, None]] = {}
+    for item in notices:
+        known = subjects.setdefault((item.code, item.what), {})
+        known.update(dict.fromkeys(item.subjects))
+    return tuple(Notice(code, what, tuple(names))
+                 for (code, what), names in subjects.items())

@@ -105,8 +105,8 @@ def _parts(divided: division.Division,
            smallest: int | None) -> Iterator[Size]:
     widths = {len(cell.cores) for cell in divided.cells}
     for part in parts_of_cell(divided, smallest):
-        share = (f'1/{max(widths) // part} of a cell' if len(widths) == 1
-                 else 'part of a cell')
+        share = (f'1/{max(widths) // part} cell' if len(widths) == 1
+                 else 'part')
         yield Size((part,), divided.threads, kind=share)
 
 
@@ -153,7 +153,7 @@ def _steps(divided: division.Division, steps: int) -> Iterator[Size]:
 
 def _fraction(number: int, steps: int) -> str:
     common = math.gcd(number, steps)
-    return f'{number // common}/{steps // common} of the host'
+    return f'{number // common}/{steps // common} host'
 
 
 def _sockets(divided: division.Division, cores: Sequence[int]) -> int:

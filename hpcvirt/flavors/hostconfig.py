@@ -1,0 +1,98 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The settings of a host as lines to put into its files.
+
+``nova.conf``, the kernel's command line or sysfs for the huge pages, and
+sysfs for the virtual functions.
+"""
+
+import json
+from collections.abc import Iterator
+
+from hpcvirt.flavors import document
+from hpcvirt.flavors import fleet
+from hpcvirt.flavors import memory
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.model import cpuset
+
+
+def lines(plan: fleet.Plan) -> Iterator[str]:
+    """Write the settings of every host."""
+    for planned in plan.hosts:
+        yield f'# {planned.host.name}'
+        yield '# nova.conf'
+        yield from _nova(planned, plan.profile)
+        yield from _pages(planned)
+        yield from _functions(planned)
+        yield ''
+
+
+def _nova(planned: fleet.PlannedHost,
+          profile: profiles.Profile) -> Iterator[str]:
+    found = planned.settings
+    yield '[DEFAULT]'
+    yield f'reserved_host_memory_mb = {found.reserved_host_memory_mib}'
+    for item in found.reserved_pages:
+        yield (f'reserved_huge_pages = node:{item.node},size:{item.size_kib},'
+               f'count:{item.count}')
+    yield '[compute]'
+    yield f'cpu_dedicated_set = {cpuset.render(found.dedicated)}'
+    if found.shared:
+        yield f'cpu_shared_set = {cpuset.render(found.shared)}'
+    if profile.pack_cells:
+        yield 'packing_host_numa_cells_allocation_strategy = true'
+    if profile.devices is None:
+        return
+    yield '[pci]'
+    for function in found.functions:
+        spec = document.device_spec(function, profile.devices)
+        yield f'device_spec = {json.dumps(spec)}'
+    if profile.devices.ports is profiles.Ports.ALIAS:
+        yield '# also on the hosts of nova-api'
+        yield f'alias = {json.dumps(document.alias(profile.devices))}'
+
+
+def _pages(planned: fleet.PlannedHost) -> Iterator[str]:
+    small = memory.small_page_kib(planned.host)
+    sizes = sorted({size for pages in planned.settings.pages.values()
+                    for size in pages if size != small})
+    if not sizes:
+        return
+    yield "# on the kernel's command line (Linux 5.16 or newer)"
+    words = [f'default_hugepagesz={memory.page_name(sizes[0]).upper()}']
+    for size in sizes:
+        counts = [f'{cell}:{pages[size]}' for cell, pages
+                  in planned.settings.pages.items() if pages.get(size)]
+        if counts:
+            words.append(f'hugepagesz={memory.page_name(size).upper()} '
+                         f'hugepages={",".join(counts)}')
+    yield ' '.join(words)
+    yield '# or on the running host, soon after it has booted'
+    for size in sizes:
+        for cell, pages in planned.settings.pages.items():
+            before = planned.host.by_id[cell].pool(size)
+            if pages.get(size) or (before and before.total):
+                yield (f'echo {pages.get(size, 0)} > /sys/devices/system/node'
+                       f'/node{cell}/hugepages/hugepages-{size}kB'
+                       '/nr_hugepages')
+    for cell, rest in planned.settings.rest_mib.items():
+        yield (f'# cell {cell}: {rest} MiB are left to the host, emulators '
+               'not counted')
+
+
+def _functions(planned: fleet.PlannedHost) -> Iterator[str]:
+    if planned.settings.functions:
+        yield '# virtual functions'
+    for item in planned.settings.functions:
+        yield (f'echo {item.count} > /sys/bus/pci/devices/'
+               f'{item.device.address}/sriov_numvfs')

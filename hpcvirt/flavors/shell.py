@@ -1,0 +1,37 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The plan as ``openstack`` commands that a person can paste."""
+
+import shlex
+from collections.abc import Iterator
+
+from hpcvirt.flavors import catalogue
+from hpcvirt.flavors import fleet
+
+
+def commands(plan: fleet.Plan) -> Iterator[str]:
+    """Write one line for each flavor; warnings are comments."""
+    for item in plan.notices:
+        yield f'# {item.code}: {item.message}'
+    for planned in plan.flavors:
+        yield command(planned.flavor)
+
+
+def command(flavor: catalogue.Flavor) -> str:
+    """Write the line that creates a flavor; Nova gives it an id."""
+    words = ['openstack', 'flavor', 'create',
+             '--vcpus', str(flavor.vcpus), '--ram', str(flavor.ram_mib),
+             '--disk', str(flavor.disk_gib)]
+    for key, value in flavor.extra_specs.items():
+        words += ['--property', f'{key}={value}']
+    return shlex.join([*words, flavor.name])

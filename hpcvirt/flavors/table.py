@@ -1,0 +1,158 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The plan as a table for people, at most 100 columns wide."""
+
+import itertools
+import textwrap
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from hpcvirt.flavors import evidence
+from hpcvirt.flavors import fleet
+from hpcvirt.flavors import memory
+
+WIDTH = 100
+
+_HEADINGS = ('Flavor', 'Is', 'vCPUs', 'Cells', 'GiB', 'Fit', 'Left: CPUs',
+             'GiB', 'Expected loss')
+_RIGHT = {2, 4, 5, 6, 7}
+_LEGEND = ('Is: what the guest is of the host, if it was made for it. Fit: '
+           'how many of this flavor alone the host takes. Left: what is '
+           'stranded then.')
+
+
+def table(plan: fleet.Plan) -> str:
+    """Draw a plan: what each kind of host takes, then what to know of it."""
+    blocks = [_kind(plan, hosts) for hosts in _kinds(plan)]
+    sources = {loss.source: loss for planned in plan.hosts
+               for row in plan.flavors
+               for loss in _losses(row, planned)}
+    about = {
+        evidence.HS06_STUDY: 'HS06 rate lost by guests of a 32-core host '
+        'with pins, NUMA cells and 2 MB pages',
+        evidence.NPB_STUDY: 'NAS Parallel Benchmarks, time added',
+    }
+    notes = [_LEGEND]
+    notes += [f'Expected loss: {about[source]} ({source}).'
+              for source in sorted(sources)]
+    blocks.append('\n'.join(
+        textwrap.fill(note, WIDTH, subsequent_indent='  ')
+        for note in notes))
+    if plan.notices:
+        blocks.append('\n'.join(
+            ['Warnings', *(_notice(f'{item.code}: {item.message}.')
+                           for item in plan.notices)]))
+    return '\n\n'.join(blocks) + '\n'
+
+
+def _kinds(plan: fleet.Plan) -> list[list[fleet.PlannedHost]]:
+    """Hosts for which every figure of the table is the same."""
+    kinds: dict[object, list[fleet.PlannedHost]] = {}
+    for planned in plan.hosts:
+        name = planned.host.name
+        figures = (_facts(planned), tuple(
+            (row.per_host[name], row.stranded[name], row.kinds.get(name, ''))
+            for row in plan.flavors))
+        kinds.setdefault(figures, []).append(planned)
+    return list(kinds.values())
+
+
+def _kind(plan: fleet.Plan, hosts: Sequence[fleet.PlannedHost]) -> str:
+    names = ', '.join(planned.host.name for planned in hosts)
+    title = names if len(hosts) == 1 else f'{len(hosts)} hosts: {names}'
+    rows = list(_rows(plan, hosts[0]))
+    lines = textwrap.wrap(title, WIDTH, subsequent_indent='  ')
+    lines += textwrap.wrap(_facts(hosts[0]), WIDTH, initial_indent='  ',
+                           subsequent_indent='  ')
+    lines.append('')
+    lines += _aligned([_HEADINGS, *rows]) if rows else [
+        '  none of the flavors fits here']
+    return '\n'.join(lines)
+
+
+def _facts(planned: fleet.PlannedHost) -> str:
+    host = planned.host
+    cells = [cell for cell in host.cells if cell.cpus]
+    pages = sum(
+        planned.settings.pages[share.id].get(planned.page_kib, 0)
+        for share in planned.divided.cells) * planned.page_kib // 1024
+    total = sum(cell.memory_mib for cell in host.cells)
+    return (f'{_count(len(host.packages), "package")}, '
+            f'{_count(len(cells), "cell")} with CPUs, '
+            f'{len(planned.settings.dedicated)} of {len(host.cpus)} CPUs '
+            f'dedicated, {_gib(pages)} of {_gib(total)} GiB in '
+            f'{memory.page_name(planned.page_kib)} pages for guests')
+
+
+def _rows(plan: fleet.Plan,
+          planned: fleet.PlannedHost) -> Iterator[tuple[str, ...]]:
+    name = planned.host.name
+    for row in plan.flavors:
+        if not row.per_host[name]:
+            continue
+        left = row.stranded[name]
+        yield (row.flavor.name, row.kinds.get(name, '-'),
+               str(row.flavor.vcpus), _cells(row), _gib(row.flavor.ram_mib),
+               str(row.per_host[name]), str(left.pcpus),
+               _gib(left.memory_mib), _expected(_losses(row, planned)))
+
+
+def _losses(row: fleet.PlannedFlavor,
+            planned: fleet.PlannedHost) -> tuple[evidence.Loss, ...]:
+    name = planned.host.name
+    if name not in row.kinds or not row.per_host[name]:
+        return ()
+    return evidence.expected(
+        row.guest.pcpus, len(planned.settings.dedicated),
+        row.kinds[name] == 'package')
+
+
+def _expected(losses: Sequence[evidence.Loss]) -> str:
+    if not losses:
+        return '-'
+    low = min(loss.low for loss in losses)
+    high = max(loss.high for loss in losses)
+    span = f'{low:g} %' if low == high else f'{low:g}-{high:g} %'
+    return f'{span}, {losses[0].configuration}'
+
+
+def _cells(row: fleet.PlannedFlavor) -> str:
+    """``4x12``, or ``1x24+1x14`` where cells differ."""
+    groups = [(cpus, len(list(same))) for cpus, same in itertools.groupby(
+        cell.cpus for cell in row.guest.cells)]
+    return '+'.join(f'{count}x{cpus}' for cpus, count in groups)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [text.rjust(width) if index in _RIGHT else text.ljust(width)
+                 for index, (text, width)
+                 in enumerate(zip(row, widths, strict=True))]
+        lines.append('  ' + '  '.join(cells).rstrip())
+    return lines
+
+
+def _notice(text: str) -> str:
+    return textwrap.fill(text, WIDTH, initial_indent='  ',
+                         subsequent_indent='    ')
+
+
+def _gib(memory_mib: int) -> str:
+    gib = memory_mib / 1024
+    return f'{gib:.1f}'.removesuffix('.0') if gib < 100 else f'{gib:.0f}'
+
+
+def _count(number: int, noun: str) -> str:
+    return f'{number} {noun}' + ('' if number == 1 else 's')
