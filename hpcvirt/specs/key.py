@@ -97,12 +97,13 @@ class Key:
         :param name: the concrete name, where the key's own varies
         :raises InvalidInput: naming the key and what it takes
         """
-        if not self._accepts(value):
+        if not self.accepts(value):
             raise exception.InvalidInput(
                 name or self.name,
                 f'{value[:64]!r} is not one of its values ({self.values})')
 
-    def _accepts(self, value: str) -> bool:
+    def accepts(self, value: str) -> bool:
+        """Whether a value is of the type."""
         if self.kind is Kind.CHOICE:
             return value in self.choices
         if self.kind is Kind.BOOLEAN:
