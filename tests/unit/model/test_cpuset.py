@@ -1,0 +1,66 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import random
+import unittest
+
+from hpcvirt import exception
+from hpcvirt.model import cpuset
+
+
+class ParseTest(unittest.TestCase):
+    def test_ranges_numbers_and_blanks(self) -> None:
+        for text, cpus in {
+                '': set(), ' \n': set(), '0': {0}, '0-3': {0, 1, 2, 3},
+                '0-1,8': {0, 1, 8}, ' 0 - 1 , 8\n': {0, 1, 8},
+                '5-5': {5}, '0-3,2-4': {0, 1, 2, 3, 4},
+                '007': {7}, '0000000000000000012': {12}}.items():
+            self.assertEqual(cpus, cpuset.parse(text), text)
+
+    def test_a_caret_takes_cpus_out_wherever_it_stands(self) -> None:
+        for text, cpus in {'0-3,^2': {0, 1, 3}, '^2,0-3': {0, 1, 3},
+                           '0-7,^1-6': {0, 7}, '0,^0': set(),
+                           '0-3, ^ 2': {0, 1, 3}, '^5': set()}.items():
+            self.assertEqual(cpus, cpuset.parse(text), text)
+
+    def test_anything_else_is_refused_and_named(self) -> None:
+        for text in ('a', '1,', ',1', '1-', '-1', '1--2', '0x3', '1.5', '^',
+                     '3-1', '65536', '0-65536', '0-99999999999999', '1;2',
+                     '\u0663', '1 2', '0-3,^', '^^1'):
+            with self.assertRaises(exception.InvalidInput, msg=text) as got:
+                cpuset.parse(text, 'node0/cpulist')
+            self.assertEqual('node0/cpulist', got.exception.where)
+
+    def test_the_highest_cpu_is_read(self) -> None:
+        self.assertEqual(65536, len(cpuset.parse('0-65535')))
+
+    def test_many_large_ranges_are_read_at_once(self) -> None:
+        text = ','.join(['0-65535'] * 40000)
+        self.assertEqual(65536, len(cpuset.parse(text)))
+
+    def test_a_text_that_no_machine_needs_is_refused(self) -> None:
+        with self.assertRaisesRegex(exception.InvalidInput, 'too long'):
+            cpuset.parse('1,' * 300_000 + '1')
+
+
+class RenderTest(unittest.TestCase):
+    def test_neighbours_become_ranges(self) -> None:
+        for cpus, text in ((set(), ''), ({3}, '3'), ({0, 1}, '0-1'),
+                           ({0, 2}, '0,2'), ([8, 2, 1, 0, 8], '0-2,8'),
+                           ({0, 1, 2, 8, 9, 11}, '0-2,8-9,11')):
+            self.assertEqual(text, cpuset.render(cpus))
+
+    def test_what_is_rendered_is_parsed_back(self) -> None:
+        dice = random.Random(1)
+        for _ in range(500):
+            cpus = frozenset(dice.sample(range(300), dice.randint(0, 300)))
+            self.assertEqual(cpus, cpuset.parse(cpuset.render(cpus)))
