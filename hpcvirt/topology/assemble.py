@@ -91,11 +91,11 @@ def host(where: str, name: str, cells: Sequence[CellFacts],
         raise exception.InvalidInput(where, 'no cell has a CPU')
     if not any(cell.memory_kib for cell in ordered):
         raise exception.InvalidInput(where, 'no cell has memory')
-    _check_groups(where, 'siblings', siblings, cell_of)
-    _check_groups(where, 'last-level cache', caches, cell_of)
+    cores = _partition(where, 'siblings', siblings, cell_of)
+    shared = _partition(where, 'last-level cache', caches, cell_of)
     return model.Host(
         name=name,
-        cells=tuple(_cell(where, cell, siblings, caches) for cell in ordered),
+        cells=tuple(_cell(where, cell, cores, shared) for cell in ordered),
         distances=_matrix(where, [cell.id for cell in ordered], distances),
         devices=_checked_devices(where, {cell.id for cell in ordered},
                                  devices))
@@ -187,11 +187,17 @@ def _cell_of(where: str, cells: Iterable[CellFacts]) -> dict[int, int]:
     return found
 
 
-def _check_groups(where: str, what: str,
-                  groups: Mapping[int, frozenset[int]],
-                  cell_of: Mapping[int, int]) -> None:
-    """Check that the groups are a partition of CPUs that exist."""
-    for cpu, group in sorted(groups.items()):
+def _partition(where: str, what: str,
+               groups: Mapping[int, frozenset[int]],
+               cell_of: Mapping[int, int]) -> dict[int, frozenset[int]]:
+    """Check that the groups are a partition of CPUs that exist.
+
+    :returns: the same, with one object for all CPUs of a group
+    """
+    one: dict[frozenset[int], frozenset[int]] = {}
+    unique = {cpu: one.setdefault(group, group)
+              for cpu, group in sorted(groups.items())}
+    for cpu, group in unique.items():
         here = f'{where}: {what} of CPU {cpu}'
         if cpu not in cell_of:
             raise exception.InvalidInput(here, 'that CPU is in no cell')
@@ -199,37 +205,42 @@ def _check_groups(where: str, what: str,
             raise exception.InvalidInput(
                 here, f'{cpuset.render(group) or "nothing"} leaves out '
                 'the CPU itself')
+    for group in one:
         for other in sorted(group):
+            here = f'{where}: {what} of CPU {min(group)}'
             if other not in cell_of:
                 raise exception.InvalidInput(
                     here, f'CPU {other} does not exist')
-            if groups.get(other) != group:
-                theirs = cpuset.render(groups.get(other, ()))
+            if unique.get(other) is not group:
+                theirs = cpuset.render(unique.get(other, ()))
                 raise exception.InvalidInput(
-                    here, f'{cpuset.render(group)}, but CPU {other} '
-                    f'says {theirs or "nothing"}')
+                    here, f'{cpuset.render(group)[:40]}, but CPU {other} '
+                    f'says {theirs[:40] or "nothing"}')
+    return unique
 
 
 def _cell(where: str, facts: CellFacts,
           siblings: Mapping[int, frozenset[int]],
           caches: Mapping[int, frozenset[int]]) -> model.Cell:
-    for cpu in sorted(facts.cpus):
-        if cpu not in siblings:
+    here = f'{where}: cell {facts.id}'
+    silent = facts.cpus - siblings.keys()
+    if silent:
+        raise exception.InvalidInput(
+            here, f'the siblings of CPU {min(silent)} are not told')
+    cores = {siblings[cpu] for cpu in facts.cpus}
+    for core in cores:
+        if not core <= facts.cpus:
             raise exception.InvalidInput(
-                _of_cell(where, facts.id),
-                f'the siblings of CPU {cpu} are not told')
-        if not siblings[cpu] <= facts.cpus:
-            far = min(siblings[cpu] - facts.cpus)
-            raise exception.InvalidInput(
-                _of_cell(where, facts.id),
-                f'CPU {cpu} has the sibling {far}, which is in another cell')
-    told = {caches[cpu] & facts.cpus for cpu in facts.cpus if cpu in caches}
-    rest = facts.cpus - frozenset().union(*told)
+                here, f'CPU {min(core & facts.cpus)} has the sibling '
+                f'{min(core - facts.cpus)}, which is in another cell')
+    told = {cache & facts.cpus for cache in
+            {caches[cpu] for cpu in facts.cpus if cpu in caches}}
+    rest = facts.cpus.difference(*told)
     return model.Cell(
         id=facts.id,
         package=facts.package,
         cpus=facts.cpus,
-        siblings=_ordered({siblings[cpu] for cpu in facts.cpus}),
+        siblings=_ordered(cores),
         llc=_ordered(told | {rest} if rest else told),
         memory_mib=facts.memory_kib // 1024,
         pages=tuple(sorted(facts.pages, key=lambda pool: pool.size_kib)))

@@ -34,10 +34,10 @@ from hpcvirt import exception
 MAX_BYTES = 64 * 1024 * 1024
 
 #: hwloc nests one element per level of the machine: 20 is a lot.
-MAX_DEPTH = 200
+MAX_DEPTH = 64
 
 #: That machine has 40,000.
-MAX_ELEMENTS = 2_000_000
+MAX_ELEMENTS = 500_000
 
 _KINDS = (
     (stat.S_ISDIR, 'a directory'),
@@ -56,7 +56,7 @@ def content(path: str | os.PathLike[str], most: int = MAX_BYTES,
     :param where: what to name in the error, the path if None
     :raises InvalidInput: if it is no file, cannot be read or is too large
     """
-    where = where or os.fspath(path)
+    where = where or os.fspath(path) or repr(path)
     try:
         # Looked at before it is opened: to open a FIFO can block, and to
         # open a device (a watchdog, a tape) does something.

@@ -29,6 +29,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from collections.abc import Set
 
 from hpcvirt import exception
 from hpcvirt.model import host as model
@@ -105,10 +106,13 @@ def _host_name(root: hwloc_tree.Element, machine: hwloc_tree.Element,
 
 def _nodes(tree: hwloc_tree.Tree) -> list[_Node]:
     """Find the NUMA nodes, and check their CPUs against the tree."""
-    nodes = []
+    nodes: dict[int, _Node] = {}
     cpus = frozenset(tree.cpus)
     for place in tree.of_type('NUMANode'):
         number = tree.number(place.element, assemble.MAX_CELL)
+        if number in nodes:
+            raise exception.InvalidInput(
+                f'{tree.where}: NUMANode {number}', 'occurs twice')
         local = tree.members(place.element, 'cpuset', cpus) or frozenset()
         # Version 1: the CPUs are inside. Later: beside, in the same object.
         holder = next((element for element in (place.element, *place.parents)
@@ -122,13 +126,13 @@ def _nodes(tree: hwloc_tree.Tree) -> list[_Node]:
                 f'{min(local ^ inside)}')
         allowed = tree.members(tree.machine, 'allowed_nodeset',
                                frozenset({number}))
-        nodes.append(_Node(number, local, allowed != frozenset(),
-                           place.element))
-    _check_complete(tree, {node.number for node in nodes})
-    return nodes
+        nodes[number] = _Node(number, local, allowed != frozenset(),
+                              place.element)
+    _check_complete(tree, nodes.keys())
+    return list(nodes.values())
 
 
-def _check_complete(tree: hwloc_tree.Tree, described: set[int]) -> None:
+def _check_complete(tree: hwloc_tree.Tree, described: Set[int]) -> None:
     """Refuse a file that names nodes which it does not describe.
 
     hwloc 2 writes such files where it is told to write version 1 on a
@@ -247,12 +251,15 @@ def _groups(tree: hwloc_tree.Tree,
             shared: Callable[[hwloc_tree.Place], hwloc_tree.Element | None],
             ) -> dict[int, frozenset[int]]:
     """Group the CPUs by the object around them that they share."""
-    groups = {}
+    groups: dict[hwloc_tree.Element, frozenset[int]] = {}
+    group_of = {}
     for cpu, place in tree.cpus.items():
         element = shared(place)
         if element is not None:
-            groups[cpu] = frozenset(tree.below.get(element, {cpu}))
-    return groups
+            if element not in groups:
+                groups[element] = frozenset(tree.below.get(element, {cpu}))
+            group_of[cpu] = groups[element]
+    return group_of
 
 
 def _core(place: hwloc_tree.Place) -> hwloc_tree.Element:

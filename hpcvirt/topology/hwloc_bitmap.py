@@ -18,9 +18,14 @@ leading ``0xf...f`` stands for all numbers above the other words.
 
 from collections.abc import Iterable
 
+from hpcvirt import exception
+from hpcvirt.model import cpuset
 from hpcvirt.topology import pci
 
 _WORD_BITS = 32
+#: Enough for every CPU number.
+_MAX_WORDS = (cpuset.MAX_CPU + 1) // _WORD_BITS
+
 _INFINITE = '0xf...f'
 
 
@@ -31,6 +36,9 @@ def members(text: str, universe: Iterable[int], where: str) -> frozenset[int]:
     :raises InvalidInput: if it is not such a set
     """
     words = [word.strip() for word in text.strip().split(',')]
+    if len(words) > _MAX_WORDS:
+        raise exception.InvalidInput(
+            where, f'has more than {_MAX_WORDS} words')
     infinite = words[0].lower() == _INFINITE
     if infinite:
         del words[0]

@@ -70,20 +70,28 @@ def _from_matrices(root: hwloc_tree.Element, tree: hwloc_tree.Tree,
     if best is None:
         return None
     here = f'{tree.where}: distances2'
+    count = document.whole(best.get('nbobjs'), here, 'nbobjs', len(nodes))
     numbers = [_node(index, best, tree, nodes, here)
-               for index in _numbers(best, 'indexes', here)]
-    values = _numbers(best, 'u64values', here)
-    count = document.whole(best.get('nbobjs'), here, 'nbobjs', 2 ** 20)
-    if len(set(numbers)) != count:
-        raise exception.InvalidInput(
-            here, f'names {len(set(numbers))} nodes instead of {count}')
-    return _square(numbers, values, here)
+               for index in _numbers(best, 'indexes', count, here)]
+    if len(set(numbers)) < count:
+        raise exception.InvalidInput(here, 'names a node twice')
+    values = _numbers(best, 'u64values', count ** 2, here)
+    return _square(numbers, values)
 
 
-def _numbers(element: hwloc_tree.Element, tag: str, where: str) -> list[int]:
-    text = ' '.join(child.text or '' for child in element.iterfind(tag))
+def _numbers(element: hwloc_tree.Element, tag: str, count: int, where: str,
+             ) -> list[int]:
+    words = ' '.join(child.text or ''
+                     for child in element.iterfind(tag)).split()
+    _check_count(len(words), count, f'{where}: {tag}')
     return [document.whole(word, where, f'a number in <{tag}>', 2 ** 64)
-            for word in text.split()]
+            for word in words]
+
+
+def _check_count(found: int, wanted: int, where: str) -> None:
+    if found != wanted:
+        raise exception.InvalidInput(
+            where, f'has {found} numbers instead of {wanted}')
 
 
 def _node(index: int, element: hwloc_tree.Element, tree: hwloc_tree.Tree,
@@ -110,9 +118,11 @@ def _from_latencies(tree: hwloc_tree.Tree, nodes: Sequence[int]) -> _Matrix:
         if count != len(nodes) or depth != len(places[0].parents):
             continue  # of other objects than NUMA nodes
         base = _real(element.get('latency_base'), here)
+        latencies = element.findall('latency')
+        _check_count(len(latencies), count ** 2, here)
         return _square(nodes, [
             round(base * _real(latency.get('value'), here))
-            for latency in element.iterfind('latency')], here)
+            for latency in latencies])
     return {}
 
 
@@ -127,9 +137,5 @@ def _real(text: str | None, where: str) -> float:
     return value
 
 
-def _square(nodes: Sequence[int], values: Sequence[int], where: str,
-            ) -> _Matrix:
-    if len(values) != len(nodes) ** 2:
-        raise exception.InvalidInput(
-            where, f'has {len(values)} values for {len(nodes)} nodes')
+def _square(nodes: Sequence[int], values: Sequence[int]) -> _Matrix:
     return dict(zip(itertools.product(nodes, nodes), values, strict=True))

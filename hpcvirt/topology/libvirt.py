@@ -30,6 +30,9 @@ from hpcvirt.model import host as model
 from hpcvirt.topology import assemble
 from hpcvirt.topology import document
 
+#: POWER and SPARC have 8. A bound keeps a hostile file from naming millions.
+_MOST_SIBLINGS = 64
+
 #: Bytes per unit, as libvirt scales them (virScaleInteger).
 _UNITS: dict[str, int] = {'b': 1, 'byte': 1, 'bytes': 1} | {
     name.lower(): int(base ** power)
@@ -97,8 +100,12 @@ def _siblings(cells: Iterable[ElementTree.Element], where: str,
             if number in siblings:
                 raise exception.InvalidInput(
                     here, f'CPU {number} occurs twice')
-            siblings[number] = cpuset.parse(
-                text, f'{here}: siblings of CPU {number}')
+            there = f'{here}: siblings of CPU {number}'
+            core = cpuset.parse(text, there)
+            if len(core) > _MOST_SIBLINGS:
+                raise exception.InvalidInput(
+                    there, f'no core has {len(core)} threads')
+            siblings[number] = core
     return siblings
 
 

@@ -51,6 +51,8 @@ def read(path: str | None = None, source: str = 'auto') -> host.Host:
         raise exception.InvalidInput(
             f'--source {source}', 'needs the PATH of a file')
     data = document.content(path)
+    if not data.strip():
+        raise exception.InvalidInput(path, 'is empty')
     if source == 'snapshot' or (source == 'auto' and _begins(data, b'{')):
         return snapshot.read(data, path)
     if source == 'auto' and not _begins(data, b'<'):

@@ -1,0 +1,65 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Lay out a sysfs in a directory: a captured machine's, or a made-up one's.
+
+A machine is a dict: path -> content; ``Link`` as content makes a symbolic
+link.
+"""
+
+import os
+import pathlib
+import tempfile
+import unittest
+
+MACHINES = pathlib.Path(__file__).parents[2] / 'data' / 'machines'
+
+
+class Link(str):
+    """The target of a symbolic link."""
+
+    __slots__ = ()
+
+
+def captured(machine: str) -> dict[str, str]:
+    """Read a machine's sysfs.txt; its README.rst tells the form."""
+    files: dict[str, str] = {}
+    text = (MACHINES / machine / 'sysfs.txt').read_text()
+    for line in text.splitlines():
+        path, arrow, target = line.partition(' -> ')
+        if arrow:
+            files[path] = Link(target)
+            continue
+        path, _, content = line.partition(' = ')
+        files[path.removesuffix(' =')] = content.replace('\\n', '\n')
+    return files
+
+
+def lay_out(files: dict[str, str], root: str | pathlib.Path) -> None:
+    for name, content in files.items():
+        path = pathlib.Path(root, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, Link):
+            path.symlink_to(content)
+        else:
+            path.write_text(content + '\n')
+
+
+def scratch(case: unittest.TestCase) -> str:
+    """Make a directory for one test, in memory where there is one.
+
+    A sysfs has hundreds of small files, which a busy disk is slow with.
+    """
+    memory = '/dev/shm' if os.access('/dev/shm', os.W_OK) else None
+    directory = tempfile.TemporaryDirectory(dir=memory)
+    case.addCleanup(directory.cleanup)
+    return directory.name

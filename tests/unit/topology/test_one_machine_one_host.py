@@ -1,0 +1,136 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Whatever describes a machine, the Host is the same."""
+
+import dataclasses
+import unittest
+
+from hpcvirt import topology
+from hpcvirt.model import host as model
+from tests.unit.topology import machines
+from tests.unit.topology import sysfs_files
+from tests.unit.topology import writers
+
+MACHINE = sysfs_files.MACHINES / 'emulated-intel-2x2x2'
+INVENTED = range(60)
+
+
+class Written(unittest.TestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.scratch = sysfs_files.scratch(self)
+
+    def from_sysfs(self, files: dict[str, str], seed: int = 0) -> model.Host:
+        root = f'{self.scratch}/box-{seed}/box'
+        sysfs_files.lay_out(files, root)
+        return topology.read(root)
+
+    def from_xml(self, data: bytes) -> model.Host:
+        path = f'{self.scratch}/box.xml'
+        with open(path, 'wb') as stream:
+            stream.write(data)
+        return topology.read(path)
+
+
+class CapturedMachineTest(Written):
+    def setUp(self) -> None:
+        super().setUp()
+        self.by_sysfs = self.from_sysfs(
+            sysfs_files.captured('emulated-intel-2x2x2'))
+        self.by_libvirt = topology.read(str(MACHINE / 'capabilities.xml'))
+        self.by_hwloc = topology.read(str(MACHINE / 'lstopo.xml'))
+
+    def test_sources_agree_on_cells_and_distances(self) -> None:
+        self.assertEqual(self.by_sysfs.cells, self.by_libvirt.cells)
+        self.assertEqual(self.by_sysfs.cells, self.by_hwloc.cells)
+        self.assertEqual(((10, 21), (21, 10)), self.by_sysfs.distances)
+        self.assertEqual(self.by_sysfs.distances, self.by_libvirt.distances)
+        self.assertEqual(self.by_sysfs.distances, self.by_hwloc.distances)
+
+    def test_hwloc_knows_all_of_a_device_but_vfs_and_driver(self) -> None:
+        self.assertEqual(
+            [dataclasses.replace(device, total_vfs=0, driver=None)
+             for device in self.by_sysfs.devices],
+            list(self.by_hwloc.devices))
+
+    def test_sysfs_tells_what_numactl_told(self) -> None:
+        first, second = self.by_sysfs.cells
+        self.assertEqual({0, 1, 2, 3}, first.cpus)
+        self.assertEqual(({4, 5}, {6, 7}), second.siblings)
+        self.assertEqual((3921, 4030), (first.memory_mib, second.memory_mib))
+        self.assertEqual(
+            (model.PagePool(4, 741763), model.PagePool(2048, 512),
+             model.PagePool(1048576, 0)), first.pages)
+
+    def test_sysfs_tells_adapters_with_their_vfs(self) -> None:
+        found = {device.address: (device.product_id, device.cell,
+                                  device.total_vfs, device.driver)
+                 for device in self.by_sysfs.devices}
+        self.assertEqual({
+            '0000:41:00.0': ('10c9', 0, 7, 'igb'),
+            '0000:41:10.0': ('10ca', 0, 0, 'igbvf'),
+            '0000:41:10.2': ('10ca', 0, 0, 'igbvf'),
+            '0000:81:00.0': ('10c9', 1, 7, 'igb'),
+            '0000:81:10.0': ('10ca', 1, 0, 'vfio-pci'),
+            '0000:81:10.2': ('10ca', 1, 0, 'igbvf')}, found)
+
+    def test_hwloc_tells_the_name_and_the_others_take_the_file_s(self,
+                                                                 ) -> None:
+        self.assertEqual('emuhost', self.by_hwloc.name)
+        self.assertEqual('capabilities', self.by_libvirt.name)
+        self.assertEqual('box', self.by_sysfs.name)
+
+
+class InventedMachinesTest(Written):
+    """Invented machines, written by writers and read back."""
+
+    def expect(self, seed: int, host: model.Host, read: model.Host,
+               **unknown: object) -> None:
+        self.assertEqual(dataclasses.replace(host, **unknown), read,
+                         f'seed {seed}')
+
+    def test_sysfs(self) -> None:
+        for seed in INVENTED:
+            host, offline = machines.invent(seed)
+            read = self.from_sysfs(
+                writers.sysfs(host, offline, seed % 2 == 0), seed)
+            if not host.distances:
+                host = dataclasses.replace(host, distances=read.distances)
+            self.expect(seed, host, read)
+
+    def test_libvirt(self) -> None:
+        for seed in INVENTED:
+            host, offline = machines.invent(seed)
+            self.expect(seed, host,
+                        self.from_xml(writers.libvirt(host, offline)),
+                        devices=())
+
+    def test_hwloc_version_2(self) -> None:
+        for seed in INVENTED:
+            host, offline = machines.invent(seed)
+            self.expect(
+                seed, host, self.from_xml(writers.hwloc(host, offline)),
+                devices=tuple(
+                    dataclasses.replace(device, total_vfs=0, driver=None)
+                    for device in host.devices))
+
+    def test_hwloc_version_1_of_a_whole_system(self) -> None:
+        for seed in INVENTED:
+            host, offline = machines.invent(seed)
+            read = self.from_xml(writers.hwloc(
+                host, offline, version=1, show_offline=True))
+            self.expect(
+                seed, host, read, distances=(),
+                devices=tuple(
+                    dataclasses.replace(device, total_vfs=0, driver=None)
+                    for device in host.devices))
