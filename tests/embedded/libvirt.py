@@ -175,9 +175,13 @@ class Connection(fakelibvirt.Connection):
         self._domain_xml[domain.name()] = xml
         return domain
 
+    def domain(self, name: str) -> str:
+        """The XML of a domain, exactly as it came."""
+        return self._domain_xml[name]
+
     def domains(self) -> tuple[str, ...]:
-        """The XML of each domain that exists, exactly as it came."""
-        return tuple(self._domain_xml[name] for name in list(self._vms))
+        """The XML of each domain that exists."""
+        return tuple(map(self.domain, list(self._vms)))
 
 
 def _host_info(host: model.Host) -> fakelibvirt.HostInfo:

@@ -26,13 +26,14 @@ from tests.embedded import settings
 #: The product of the network cards here: a ConnectX-6 Dx.
 VENDOR_ID = '15b3'
 PRODUCT_ID = '101d'
+VF_PRODUCT_ID = '101e'
 PHYSNET = 'hpc0'
 
 
 def build(name: str, cells: int = 2, cores: int | Sequence[int] = 4,
           threads: int = 1, *, packages: int | None = None,
           small_mib: int = 1024,
-          pages: Mapping[int, int] | None = None,
+          pages: Mapping[int, int | Sequence[int]] | None = None,
           vfs: Mapping[int, int] | None = None,
           far_siblings: bool = False, cpu_gap: int = 0,
           housekeeping_cores: int = 0,
@@ -43,7 +44,7 @@ def build(name: str, cells: int = 2, cores: int | Sequence[int] = 4,
     :param packages: a package has the cells one after another; one per cell
         by default
     :param small_mib: memory of each cell in small pages
-    :param pages: huge pages of each cell, by size in KiB
+    :param pages: huge pages of each cell, or of each in turn, by size in KiB
     :param vfs: virtual functions by cell: each is one network card there
     :param far_siblings: the second thread of every core is numbered after
         the first of all cores (as Intel does), not right behind it
@@ -53,10 +54,8 @@ def build(name: str, cells: int = 2, cores: int | Sequence[int] = 4,
     :param reserved: ``reserved_huge_pages``
     """
     counts = [cores] * cells if isinstance(cores, int) else list(cores)
-    pages = {} if pages is None else pages
     siblings = _siblings(counts, threads, far_siblings, cpu_gap)
-    pools = (model.PagePool(4, small_mib * 256),
-             *(model.PagePool(size, pages[size]) for size in sorted(pages)))
+    pools = _pools(cells, {4: small_mib * 256, **(pages or {})})
     per_package = cells // (packages or cells)
     host = model.Host(
         name=name,
@@ -65,8 +64,8 @@ def build(name: str, cells: int = 2, cores: int | Sequence[int] = 4,
                 id=number, package=number // per_package,
                 cpus=frozenset().union(*group), siblings=group,
                 llc=(frozenset().union(*group),),
-                memory_mib=sum(pool.memory_mib for pool in pools),
-                pages=pools)
+                memory_mib=sum(pool.memory_mib for pool in pools[number]),
+                pages=pools[number])
             for number, group in enumerate(siblings)),
         devices=tuple(
             model.Device(f'0000:{0x41 + 0x20 * number:02x}:00.0', VENDOR_ID,
@@ -83,6 +82,14 @@ def build(name: str, cells: int = 2, cores: int | Sequence[int] = 4,
             json.dumps({'address': device.address,
                         'physical_network': PHYSNET})
             for device in host.devices)), enabled_vfs=128)
+
+
+def _pools(cells: int, pages: Mapping[int, int | Sequence[int]],
+           ) -> list[tuple[model.PagePool, ...]]:
+    return [tuple(
+        model.PagePool(size, count if isinstance(count, int)
+                       else count[number])
+        for size, count in sorted(pages.items())) for number in range(cells)]
 
 
 def _siblings(counts: Sequence[int], threads: int, far: bool,

@@ -36,6 +36,7 @@ _DRIVER = 'nova.virt.libvirt.driver.LibvirtDriver'
 #: The methods that read the options below, or call what reads them.
 READERS = (
     f'{_TRACKER}._update_available_resource',
+    f'{_DRIVER}._cleanup_resize',
     f'{_DRIVER}._get_guest_config',
     f'{_DRIVER}._get_host_numa_topology',
     f'{_DRIVER}._get_pcpu_available',
@@ -81,11 +82,13 @@ class ComputeSettings:
 class ComputeHost(Protocol):
     """What code that acts for a host must know of it.
 
+    :ivar hostname: its name
     :ivar settings: its part of nova.conf
     :ivar physical_functions: addresses of its SR-IOV physical functions;
         Nova looks for them in the sysfs of the machine it runs on
     """
 
+    hostname: str
     settings: ComputeSettings
     physical_functions: frozenset[str]
 
@@ -94,7 +97,8 @@ class ComputeHost(Protocol):
 def acting_for(host: ComputeHost) -> Iterator[None]:
     """Let this thread read the options of a host."""
     outer = _local.__dict__.copy()
-    _local.options = host.settings.options()
+    _local.options = {**host.settings.options(),
+                      (None, 'host'): host.hostname}
     _local.physical_functions = host.physical_functions
     try:
         yield

@@ -1,0 +1,87 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A Nova in which hpcvirt is set up as an operator does it."""
+
+from hpcvirt.conf import weights
+from tests.embedded import nova
+
+
+class HPCNova(nova.EmbeddedNova):
+    """HPCTopologyFilter in place of NUMATopologyFilter, all weighers."""
+
+    AVAILABLE_FILTERS = ('nova.scheduler.filters.all_filters',
+                         'hpcvirt.nova.filters.all_filters')
+    ENABLED_FILTERS = (*nova.USUAL_FILTERS, 'HPCTopologyFilter',
+                       'PciPassthroughFilter')
+    WEIGHT_CLASSES = ('nova.scheduler.weights.all_weighers',)
+
+    def setUp(self):
+        weights.register_opts(nova.CONF)
+        super().setUp()
+
+    def create_hpc_flavor(self, cells=1, pcpus=4, mib=512, page='2048',
+                          **more):
+        """Create a flavor with dedicated CPUs.
+
+        :param cells: guest NUMA cells
+        :param pcpus: dedicated CPUs of each cell
+        :param mib: memory of each cell
+        :param page: page size
+        :param more: further extra specs; ``hw__x`` stands for ``hw:x``
+        """
+        return self.create_flavor(cells * pcpus, cells * mib, {
+            'hw:cpu_policy': 'dedicated',
+            'hw:mem_page_size': page,
+            'hw:numa_nodes': str(cells),
+            **{key.replace('__', ':'): value for key, value in more.items()}})
+
+    def fill_cell(self, host, cell, pcpus):
+        """Boot one guest that takes CPUs of a given cell of a host.
+
+        The claim takes the emptiest cell first, so guests are booted on the
+        others too and deleted afterwards.
+        """
+        flavor = self.create_hpc_flavor(pcpus=pcpus)
+        passing = []
+        while True:
+            server = self.boot(flavor, availability_zone=f'nova:{host}')
+            if self.guest(server).host_cells == (cell,):
+                break
+            passing.append(server)
+        for each in passing:
+            self.delete(each)
+        return server
+
+    def assert_sits(self, server, host_cells, pcpus, mib, page_kib=2048):
+        """Hold the domain of a server against what it must be.
+
+        :param host_cells: the host cell of each guest cell, or a set that
+            they may be from
+        :param pcpus: dedicated CPUs of each cell
+        :param mib: memory of each cell
+        """
+        guest = self.guest(server)
+        if isinstance(host_cells, (set, frozenset)):
+            self.assertEqual(len(guest.cells), len(set(guest.host_cells)))
+            self.assertLessEqual(set(guest.host_cells), host_cells)
+        else:
+            self.assertEqual(tuple(host_cells), guest.host_cells)
+        machine = self.connections[self.host_of(server)].machine
+        for cell in guest.cells:
+            home = machine.host.by_id[cell.host_cell]
+            self.assertEqual(pcpus, len(cell.vcpus))
+            self.assertEqual(pcpus, len(guest.pinned_of(cell) & home.cpus))
+            self.assertEqual(mib, cell.memory_mib)
+            self.assertEqual(page_kib, cell.page_kib)
+        self.assertEqual([], self.faults())
+        return guest
