@@ -152,6 +152,9 @@ def _memory_without_pages(demand: demands.CellDemand,
 def _cores(demand: demands.CellDemand,
            cell: supplies.CellSupply) -> reasons.Misfit | None:
     """Dedicated vCPUs: the thread policy."""
+    # To Nova a cell without vCPUs is as good as none.
+    if not demand.pcpus + demand.vcpus:
+        return reasons.Misfit(reasons.Code.NO_VCPUS)
     if not cell.siblings:
         return reasons.Misfit(reasons.Code.NO_CORES, {'cell': cell.id})
     if demand.threads is _ISOLATE:
@@ -203,7 +206,11 @@ def _isolated(demand: demands.CellDemand,
         return reasons.Misfit(reasons.Code.SIBLINGS_ON_ISOLATE, {
             'cell': cell.id})
     whole = sum(len(core & cell.free) >= width for core in cell.siblings)
-    needed = demand.pcpus + demand.emulator_pcpus
+    needed = demand.pcpus
+    if demand.emulator_pcpus and whole >= needed:
+        # The emulator threads' core may be a narrower one.
+        whole = sum(core <= cell.free for core in cell.siblings if core)
+        needed += demand.emulator_pcpus
     if whole < needed:
         return reasons.Misfit(reasons.Code.FREE_CORES, {
             'cell': cell.id, 'free': whole, 'needed': needed})

@@ -45,7 +45,10 @@ class Code(enum.StrEnum):
     NO_CORES = 'no-cores'
     NOTHING_TO_ISOLATE = 'nothing-to-isolate'
     EMULATOR_PCPU = 'emulator-pcpu'
+    NO_VCPUS = 'no-vcpus'
     # A whole guest against a whole host.
+    EXTRA_SPEC = 'extra-spec'
+    NO_CANDIDATES = 'no-candidates'
     NO_TOPOLOGY = 'no-topology'
     NO_THREADS = 'no-threads'
     HOST_CELLS = 'host-cells'
@@ -104,8 +107,11 @@ _SENTENCES: Mapping[Code, str] = {
     Code.NOTHING_TO_ISOLATE:
         'a guest cell has no dedicated vCPUs and the thread policy is '
         'isolate',
+    Code.NO_VCPUS: 'a guest cell has no vCPUs',
     Code.EMULATOR_PCPU:
         'cell {cell} has no PCPU left for the emulator threads',
+    Code.EXTRA_SPEC: 'the extra spec {key} is malformed: {what}',
+    Code.NO_CANDIDATES: 'no allocation candidate is left',
     Code.NO_TOPOLOGY: 'the host reports no NUMA topology',
     Code.NO_THREADS:
         'the host has no SMT siblings and the thread policy is require',
@@ -152,6 +158,48 @@ _SENTENCES: Mapping[Code, str] = {
         "arrangements of cells: Nova's defect {defect}",
 }
 
+#: What a count of refusals calls them.
+_KINDS: Mapping[Code, str] = {
+    Code.CELL_PCPUS: 'too few PCPUs in a cell',
+    Code.FREE_PCPUS: 'too few free PCPUs in a cell',
+    Code.SHARED_CPUS: 'too few shared CPUs in a cell',
+    Code.CPU_RATIO: 'over the CPU ratio of a cell',
+    Code.RAM_RATIO: 'over the RAM ratio of a cell',
+    Code.MEMORY: 'too little memory in a cell',
+    Code.FREE_MEMORY: 'too little free memory in a cell',
+    Code.PAGE_SIZE: 'no pages of the size',
+    Code.PAGE_CLASS: 'too few free pages of the class in a cell',
+    Code.PAGE_MULTIPLE: 'memory is not whole pages',
+    Code.FREE_PAGES: 'too few free pages in a cell',
+    Code.NO_SIBLINGS: 'no SMT siblings',
+    Code.SIBLINGS: 'too few free SMT siblings in a cell',
+    Code.SIBLINGS_ON_ISOLATE: 'SMT siblings under isolate',
+    Code.FREE_CORES: 'too few free whole cores in a cell',
+    Code.NO_CORES: 'no cores in a cell',
+    Code.NOTHING_TO_ISOLATE: 'a guest cell without dedicated vCPUs',
+    Code.NO_VCPUS: 'a guest cell without vCPUs',
+    Code.EMULATOR_PCPU: 'no PCPU for the emulator threads',
+    Code.EXTRA_SPEC: 'malformed extra spec',
+    Code.NO_CANDIDATES: 'no allocation candidate',
+    Code.NO_TOPOLOGY: 'no NUMA topology',
+    Code.NO_THREADS: 'no SMT siblings',
+    Code.HOST_CELLS: 'too few cells',
+    Code.TOO_FEW_CELLS: 'too few cells with room',
+    Code.CELLS_CONTENDED: 'too few cells with room',
+    Code.DEVICES: 'too few PCI devices',
+    Code.DEVICE_AFFINITY: 'PCI devices on other cells',
+    Code.NETWORK_AFFINITY: 'networks on other cells',
+    Code.SCOPE_PACKAGE: 'cells of several packages',
+    Code.PACKAGE_UNKNOWN: 'packages unknown',
+    Code.CELL_OCCUPIED: 'cells in use',
+    Code.UNDECIDED: 'too many sets of cells',
+    Code.CLAIM_REFUSES: "fits, but Nova's claim would refuse",
+    Code.CLAIM_MISPLACES: "fits, but Nova's claim would misplace",
+    Code.CLAIM_MISACCOUNTS: "fits, but Nova's claim would fail",
+    Code.CLAIM_RAISES: "fits, but Nova's claim would fail",
+    Code.CLAIM_TOO_LONG: "fits, but Nova's claim would take too long",
+}
+
 #: Causes that a sentence about a whole host spells out.
 _CAUSES_SPELT_OUT = 8
 
@@ -193,3 +241,12 @@ class Misfit:
 
     def __str__(self) -> str:
         return self.message
+
+
+def tally(refused: Mapping[Code, int]) -> str:
+    """Count refusals in words, the most frequent first."""
+    kinds: collections.Counter[str] = collections.Counter()
+    for code, count in refused.items():
+        kinds[_KINDS[code]] += count
+    return ', '.join(f'{kind} ({count})'
+                     for kind, count in kinds.most_common())

@@ -1,0 +1,275 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Nova's objects in the terms of the fit engine.
+
+A RequestSpec becomes a Demand, once per request; a HostState becomes a
+Supply, whose cells and device pools are read when the engine asks for them.
+Nothing is decided here, nothing of Nova's is changed, and nothing is kept.
+
+The fields of a NUMACell are read from where oslo.versionedobjects keeps
+them (``_obj_NAME``): its properties cost twenty times as much, and a large
+cloud has a hundred thousand cells to look at in each request.
+"""
+
+import typing
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from nova import exception as nova_exception
+from nova import objects
+from nova.virt import hardware
+
+from hpcvirt.fit import demand as demands
+from hpcvirt.fit import devices
+from hpcvirt.fit import supply as supplies
+from hpcvirt.model import shape as model
+from hpcvirt.specs import codec
+from hpcvirt.specs import vocabulary
+
+_Item = typing.TypeVar('_Item')
+
+
+def demand(spec: typing.Any) -> demands.Demand | None:
+    """Compile a RequestSpec.
+
+    :returns: None for a guest without NUMA topology
+    :raises InvalidInput: if an extra spec of hpcvirt's own is malformed
+    """
+    topology = _unused_topology(spec)
+    if not topology:
+        return None
+    extra_specs = _extra_specs(spec)
+    isolated = topology.emulator_threads_isolated
+    cells = tuple(
+        demands.CellDemand(
+            policy=_policy(cell), threads=_threads(cell),
+            pcpus=len(cell.pcpuset), vcpus=len(cell.cpuset),
+            memory_mib=cell.memory, page_kib=_page_kib(cell),
+            emulator_pcpus=int(isolated and number == 0))
+        for number, cell in enumerate(topology.cells))
+    metadata = network(spec)
+    return demands.Demand(
+        cells=cells,
+        requests=tuple(_request(request) for request in _requests(spec)),
+        physnets=frozenset(_get(metadata, 'physnets', ())),
+        tunneled=_get(metadata, 'tunneled', False),
+        numa_scope=codec.numa_scope(extra_specs),
+        exclusive_cells=codec.exclusive_cells(extra_specs))
+
+
+def needs_threads(spec: typing.Any) -> bool:
+    """Whether a host without SMT siblings is out of the question.
+
+    Flavor and image are looked at together here, as Nova's filter does; for
+    a cell of the guest the engine judges for itself.
+    """
+    image = spec.image.properties if spec.image else {}
+    specs = _extra_specs(spec)
+    policies = (specs.get(vocabulary.CPU_POLICY.name),
+                image.get('hw_cpu_policy'))
+    threads = (specs.get(vocabulary.CPU_THREAD_POLICY.name),
+               image.get('hw_cpu_thread_policy'))
+    return (model.CPUPolicy.DEDICATED in policies and
+            model.ThreadPolicy.REQUIRE in threads)
+
+
+def network(spec: typing.Any) -> typing.Any:
+    """The networks of the guest: Nova's NetworkMetadata, or None."""
+    return spec.network_metadata if 'network_metadata' in spec else None
+
+
+def in_placement(spec: typing.Any) -> bool:
+    """Whether allocation candidates can differ in PCI devices."""
+    return any(
+        request.source != objects.InstancePCIRequest.NEUTRON_PORT
+        for request in _requests(spec))
+
+
+def providers(spec: typing.Any, mappings: Mapping[str, Sequence[str]],
+              ) -> tuple[tuple[str, ...], ...]:
+    """Tell which devices Placement has allocated in one candidate.
+
+    :param mappings: the candidate's: request group -> provider UUIDs
+    :returns: per PCI request the provider of each device; an empty one for
+        a request that Placement knows nothing of
+    """
+    return tuple(_providers(request, mappings)
+                 for request in _requests(spec))
+
+
+def supply(host_state: typing.Any) -> supplies.Supply:
+    """Look at a HostState that has a NUMA topology."""
+    stats = host_state.pci_stats
+    return supplies.Supply(
+        cells=Lazy(host_state.numa_topology.cells, _cell),
+        pools=None if stats is None else Lazy(stats.pools, _pool),
+        cpu_ratio=host_state.cpu_allocation_ratio,
+        ram_ratio=host_state.ram_allocation_ratio)
+
+
+class Lazy(Sequence[_Item]):
+    """A sequence that makes each item when it is first asked for."""
+
+    __slots__ = ('_items', '_make', '_source')
+
+    def __init__(self, source: Sequence[typing.Any],
+                 make: Callable[[typing.Any], _Item]) -> None:
+        self._source = source
+        self._make = make
+        self._items: list[_Item] = []
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __iter__(self) -> Iterator[_Item]:
+        made = self._items
+        yield from made
+        for source in self._source[len(made):]:
+            item = self._make(source)
+            made.append(item)
+            yield item
+
+    @typing.overload
+    def __getitem__(self, index: int) -> _Item: ...
+
+    @typing.overload
+    def __getitem__(self, index: slice) -> list[_Item]: ...
+
+    def __getitem__(self, index: int | slice) -> _Item | list[_Item]:
+        return list(self)[index]
+
+
+def _unused_topology(spec: typing.Any) -> typing.Any:
+    """The guest's NUMA topology as the claim will start from it.
+
+    When several guests are created at once the scheduler leaves in the
+    request what it has come to for the one before: host cells, pins, and a
+    page size where the flavor names a class. The claim starts anew.
+    """
+    topology = spec.numa_topology
+    if not topology or not any(
+            cell.id != number or _get(cell, 'cpu_pinning_raw', None)
+            for number, cell in enumerate(topology.cells)):
+        return topology
+    try:
+        anew = hardware.numa_get_constraints(spec.flavor, spec.image)
+    except (nova_exception.NovaException, AttributeError):
+        return topology
+    if anew is None or len(anew.cells) != len(topology.cells):
+        return topology
+    return anew
+
+
+def _extra_specs(spec: typing.Any) -> Mapping[str, str]:
+    return _get(spec.flavor, 'extra_specs', {})
+
+
+def _requests(spec: typing.Any) -> Sequence[typing.Any]:
+    return spec.pci_requests.requests if spec.pci_requests else ()
+
+
+def _policy(cell: typing.Any) -> model.CPUPolicy:
+    return model.CPUPolicy(_get(cell, 'cpu_policy', None) or
+                           model.CPUPolicy.SHARED)
+
+
+def _threads(cell: typing.Any) -> model.ThreadPolicy | None:
+    policy = _get(cell, 'cpu_thread_policy', None)
+    return model.ThreadPolicy(policy) if policy else None
+
+
+def _page_kib(cell: typing.Any) -> int | model.PageClass | None:
+    size = _get(cell, 'pagesize', None)
+    if not size:
+        return None
+    return model.PageClass(size) if size < 0 else size
+
+
+def _request(request: typing.Any) -> devices.Request:
+    affinity = _get(request, 'numa_policy', None)
+    name = request.alias_name or f'port {request.requester_id}'
+    return devices.Request(
+        specs=tuple({tag: value.lower() if isinstance(value, str) else value
+                     for tag, value in spec.items()
+                     if tag not in devices.IGNORED_TAGS}
+                    for spec in request.spec),
+        count=request.count,
+        affinity=(model.PCIAffinity(affinity) if affinity
+                  else model.PCIAffinity.LEGACY),
+        name=name)
+
+
+def _providers(request: typing.Any,
+               mappings: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    # Neutron's devices are not in Placement; groups of a port with a
+    # guaranteed bandwidth go by the port, not by the request.
+    if request.source == objects.InstancePCIRequest.NEUTRON_PORT:
+        return ()
+    if not mappings:
+        settled = request.spec[0].get('rp_uuids') if request.spec else None
+        return tuple(settled.split(',')) if settled else ()
+    # One group for each device: REQUEST_ID-0, REQUEST_ID-1, ...
+    return tuple(uuids[0] for group, uuids in mappings.items()
+                 if group.startswith(request.request_id))
+
+
+def _pool(pool: Mapping[str, typing.Any]) -> devices.Pool:
+    return devices.Pool(pool.get('numa_node'), pool['count'], pool,
+                        pool.get('rp_uuid'))
+
+
+def _cell(cell: typing.Any) -> supplies.CellSupply:
+    try:
+        dedicated = cell._obj_pcpuset
+        network = cell._obj_network_metadata
+        return supplies.CellSupply(
+            cell._obj_id, cell._obj_socket, dedicated,
+            dedicated - cell._obj_pinned_cpus, cell._obj_cpuset,
+            cell._obj_siblings, cell._obj_cpu_usage, cell._obj_memory,
+            cell._obj_memory_usage,
+            [_pages(pool._obj_size_kb, pool._obj_total, pool._obj_used,
+                    pool._obj_reserved) for pool in cell._obj_mempages],
+            network._obj_physnets, network._obj_tunneled)
+    except AttributeError:
+        return _cell_with_gaps(cell)
+
+
+def _cell_with_gaps(cell: typing.Any) -> supplies.CellSupply:
+    """Read a cell in which a compute host of another age left fields out."""
+    dedicated = _get(cell, 'pcpuset', frozenset())
+    network = _get(cell, 'network_metadata', None)
+    return supplies.CellSupply(
+        id=cell.id, package=_get(cell, 'socket', None), dedicated=dedicated,
+        free=dedicated - _get(cell, 'pinned_cpus', frozenset()),
+        shared=cell.cpuset, siblings=_get(cell, 'siblings', ()),
+        cpu_usage=_get(cell, 'cpu_usage', 0), memory_mib=cell.memory,
+        memory_used_mib=_get(cell, 'memory_usage', 0),
+        pages=[_pages(pool.size_kb, pool.total, _get(pool, 'used', 0),
+                      _get(pool, 'reserved', 0))
+               for pool in _get(cell, 'mempages', ())],
+        physnets=_get(network, 'physnets', frozenset()),
+        tunneled=_get(network, 'tunneled', False))
+
+
+def _pages(size_kib: int, total: int, used: int,
+           reserved: int) -> supplies.PageSupply:
+    return supplies.PageSupply(size_kib, total, used, total - used - reserved)
+
+
+def _get(thing: typing.Any, field: str, default: typing.Any) -> typing.Any:
+    """Read a field that may be unset, or belong to nothing."""
+    if thing is None or field not in thing:
+        return default
+    return getattr(thing, field)

@@ -1,0 +1,142 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The cases of :mod:`tests.cases` as Nova's own objects."""
+
+import copy
+import uuid
+
+from nova import objects
+from nova.objects import pci_device_pool
+from nova.pci import stats
+from nova.pci import whitelist
+from nova.scheduler import host_manager
+
+objects.register_all()
+
+#: No device_spec: pools are made here, not found.
+NO_DEVICE_FILTER = whitelist.Whitelist([])
+
+
+def host_topology(case):
+    """What nova-compute reports of the host."""
+    return objects.NUMATopology(cells=[
+        objects.NUMACell(
+            id=cell.id, socket=cell.package, cpuset=set(cell.shared),
+            pcpuset=set(cell.dedicated), pinned_cpus=set(cell.pinned),
+            siblings=[set(core) for core in cell.siblings],
+            cpu_usage=cell.cpu_usage, memory=cell.memory_mib,
+            memory_usage=cell.memory_used_mib,
+            mempages=[
+                objects.NUMAPagesTopology(
+                    size_kb=pages.size_kib, total=pages.total,
+                    used=pages.used, reserved=pages.reserved)
+                for pages in cell.pages],
+            network_metadata=objects.NetworkMetadata(
+                physnets=set(cell.physnets), tunneled=cell.tunneled))
+        for cell in case.host])
+
+
+def guest_topology(case):
+    """What nova-api makes of the flavor; the claim starts from it."""
+    cells = []
+    start = 0
+    for number, cell in enumerate(case.guest):
+        middle = start + cell.pcpus
+        end = middle + cell.vcpus
+        cells.append(objects.InstanceNUMACell(
+            id=number, pcpuset=set(range(start, middle)),
+            cpuset=set(range(middle, end)), memory=cell.memory_mib,
+            pagesize=case.page_kib, cpu_policy=case.policy,
+            cpu_thread_policy=case.threads))
+        start = end
+    return objects.InstanceNUMATopology(
+        cells=cells, emulator_threads_policy='isolate'
+        if case.isolated_emulator else None)
+
+
+def pci_stats(case, topology):
+    """The devices that nova-compute reports, None if it reports none."""
+    if case.pools is None:
+        return None
+    pools = pci_device_pool.from_pci_stats([
+        {**pool.tags, 'numa_node': pool.cell, 'count': pool.count,
+         **({'rp_uuid': pool.provider} if pool.provider else {})}
+        for pool in case.pools])
+    return stats.PciDeviceStats(topology, stats=pools,
+                                dev_filter=NO_DEVICE_FILTER)
+
+
+def pci_requests(case, mapping=None):
+    """The requests; with a mapping, as the claim gets them."""
+    requests = []
+    for request in case.requests:
+        spec = dict(request.spec)
+        uuids = [uuids[0] for group, uuids in (mapping or {}).items()
+                 if group.startswith(request.id)]
+        if uuids and request.alias:
+            spec['rp_uuids'] = ','.join(uuids)
+        requests.append(objects.InstancePCIRequest(
+            count=request.count, request_id=request.id, spec=[spec],
+            alias_name=request.alias, numa_policy=request.affinity,
+            requester_id=None if request.alias else request.id))
+    return requests
+
+
+def network_metadata(case):
+    return objects.NetworkMetadata(physnets=set(case.physnets),
+                                   tunneled=case.tunneled)
+
+
+def limits(case):
+    return objects.NUMATopologyLimits(
+        cpu_allocation_ratio=case.cpu_ratio,
+        ram_allocation_ratio=case.ram_ratio,
+        network_metadata=network_metadata(case))
+
+
+def host_state(case, name='host'):
+    """A HostState, as HostState.update leaves it."""
+    state = host_manager.HostState(name, name, str(uuid.UUID(int=1)))
+    state.uuid = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
+    state.numa_topology = host_topology(case)
+    state.pci_stats = pci_stats(case, state.numa_topology)
+    state.cpu_allocation_ratio = case.cpu_ratio
+    state.ram_allocation_ratio = case.ram_ratio
+    state.allocation_candidates = candidates(case, state.uuid)
+    return state
+
+
+def candidates(case, provider):
+    return [
+        {'allocations': {provider: {'resources': {'MEMORY_MB': number + 1}}},
+         'mappings': copy.deepcopy(mapping)}
+        for number, mapping in enumerate(case.mappings)]
+
+
+def request_spec(case, extra_specs=None):
+    """A RequestSpec, as nova-scheduler gets it."""
+    vcpus = sum(cell.pcpus + cell.vcpus for cell in case.guest)
+    memory_mib = sum(cell.memory_mib for cell in case.guest)
+    instance = str(uuid.uuid4())
+    return objects.RequestSpec(
+        instance_uuid=instance, num_instances=1,
+        flavor=objects.Flavor(
+            name='hpc', vcpus=vcpus, memory_mb=memory_mib, root_gb=1,
+            ephemeral_gb=0, swap=0, extra_specs=extra_specs or {}),
+        image=objects.ImageMeta(properties=objects.ImageMetaProps()),
+        numa_topology=guest_topology(case) if case.guest else None,
+        pci_requests=objects.InstancePCIRequests(
+            instance_uuid=instance, requests=pci_requests(case)),
+        network_metadata=network_metadata(case),
+        scheduler_hints={}, requested_resources=[],
+        limits=objects.SchedulerLimits())
