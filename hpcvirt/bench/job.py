@@ -45,10 +45,12 @@ cat > command
 #: Runs the command that START left. setsid makes a session and a process
 #: group of its own, which outlives the connection and which the watchdog can
 #: end as a whole; the leader itself survives the TERM to tell the tale.
-#: "status" is renamed into place so that nobody reads half of it.
+#: "status" is renamed into place so that nobody reads half of it. A launch
+#: whose answer was lost on the way may be asked for again: once is enough.
 LAUNCH = """
 set -eu
 cd "$1"
+mkdir launched 2>/dev/null || exit 0
 setsid sh -c '
 echo $$ > pid
 trap : TERM
@@ -116,17 +118,23 @@ class Job:
 
     def start(self, argv: Sequence[str], limit_s: int,
               inputs: Mapping[str, bytes],
-              environment: Mapping[str, str]) -> bool:
+              environment: Mapping[str, str],
+              prepare: Sequence[Sequence[str]] = ()) -> bool:
         """Start the job, or leave it be if it is there already.
 
         :param limit_s: seconds after which the program is ended, 0 for none
-        :param inputs: files that the program finds in its directory
+        :param inputs: files that the program finds in its directory, each
+            made executable
+        :param prepare: argument lists to be run before; if one fails its
+            status is the job's
         :returns: False if the job is there already
         :raises Unreachable: if the place does not answer
         """
         words = [f'{name}={value}' for name, value in environment.items()]
-        line = shlex.join(['env', *words, *argv] if words else list(argv))
-        made = self._shell(START, line.encode() + b'\n', fail=(17,))
+        lines = [shlex.join(line) + ' || exit' for line in prepare]
+        lines.append(shlex.join(['env', *words, *argv] if words else argv))
+        text = '\n'.join(lines) + '\n'
+        made = self._shell(START, text.encode(), fail=(17,))
         if made.status == 17:
             return False
         for name, content in inputs.items():
@@ -171,8 +179,9 @@ class Job:
         if posixpath.basename(name) != name or name in ('', '.', '..'):
             raise exception.InvalidInput(name, 'not a plain file name')
         path = posixpath.join(self.directory, name)
-        done = self._place.run(['sh', '-c', 'cat > "$1"', 'put', path],
-                               content, 300)
+        done = self._place.run(
+            ['sh', '-c', 'cat > "$1" && chmod 700 "$1"', 'put', path],
+            content, 300)
         self._check(done)
 
     def _shell(self, script: str, stdin: bytes, *more: str,

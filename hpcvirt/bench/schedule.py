@@ -38,18 +38,22 @@ class Slot:
     warm_up: bool
 
 
-def slots(pairs: int, warm_ups: int) -> tuple[Slot, ...]:
+def slots(pairs: int, warm_ups: int,
+          purpose: record.Purpose = record.Purpose.COMPARE,
+          ) -> tuple[Slot, ...]:
     """Lay out a run.
 
     :param pairs: pairs that count, at least 1
     :param warm_ups: samples per arm that are dropped
+    :param purpose: an unpaired run has samples of the guest alone
     """
+    alone = purpose is record.Purpose.UNPAIRED
     order: list[Slot] = []
     for number in range(warm_ups + pairs):
         warm_up = number < warm_ups
         pair = number if warm_up else number - warm_ups
         arms = ORDER if pair % 2 == 0 else ORDER[::-1]
-        for arm in arms:
+        for arm in (record.Arm.GUEST,) if alone else arms:
             order.append(Slot(len(order), arm, pair, warm_up))
     return tuple(order)
 
@@ -58,5 +62,6 @@ def missing(run: record.Run) -> tuple[Slot, ...]:
     """Say which samples a run still lacks, in their order."""
     taken = {sample.position for sample in run.samples}
     return tuple(
-        slot for slot in slots(run.planned_pairs, run.planned_warm_ups)
+        slot for slot in slots(run.planned_pairs, run.planned_warm_ups,
+                               run.purpose)
         if slot.position not in taken)
