@@ -195,9 +195,11 @@ def _partition(where: str, what: str,
     :returns: the same, with one object for all CPUs of a group
     """
     one: dict[frozenset[int], frozenset[int]] = {}
-    unique = {cpu: one.setdefault(group, group)
-              for cpu, group in sorted(groups.items())}
-    for cpu, group in unique.items():
+    said_by: dict[frozenset[int], int] = {}
+    unique = {}
+    for cpu, group in sorted(groups.items()):
+        unique[cpu] = one.setdefault(group, group)
+        said_by.setdefault(group, cpu)
         here = f'{where}: {what} of CPU {cpu}'
         if cpu not in cell_of:
             raise exception.InvalidInput(here, 'that CPU is in no cell')
@@ -205,13 +207,13 @@ def _partition(where: str, what: str,
             raise exception.InvalidInput(
                 here, f'{cpuset.render(group) or "nothing"} leaves out '
                 'the CPU itself')
-    for group in one:
+    for group, cpu in said_by.items():
+        here = f'{where}: {what} of CPU {cpu}'
         for other in sorted(group):
-            here = f'{where}: {what} of CPU {min(group)}'
             if other not in cell_of:
                 raise exception.InvalidInput(
                     here, f'CPU {other} does not exist')
-            if unique.get(other) is not group:
+            if unique.get(other) is not one[group]:
                 theirs = cpuset.render(unique.get(other, ()))
                 raise exception.InvalidInput(
                     here, f'{cpuset.render(group)[:40]}, but CPU {other} '

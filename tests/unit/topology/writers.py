@@ -171,15 +171,12 @@ def hwloc(host: model.Host, offline: Iterable[int] = (),
             for device in host.devices:
                 if device.cell == cell.id:
                     _hwloc_device(holder[-1], device)
-    for cell in host.cells:
-        if not cell.cpus:
-            _node(machine, cell, shown if version > 1 else ())
-    for device in host.devices:
-        if device.cell is None:
-            _hwloc_device(machine, device)
-    if show_offline:
-        for cpu in offline:
-            _object(machine, 'PU', {cpu}, (), os_index=cpu)
+    for cell in (cell for cell in host.cells if not cell.cpus):
+        _node(machine, cell, shown if version > 1 else ())
+    for device in (each for each in host.devices if each.cell is None):
+        _hwloc_device(machine, device)
+    for cpu in offline if show_offline else ():
+        _object(machine, 'PU', {cpu}, (), os_index=cpu)
     if version == 2:
         _hwloc_distances(root, host)
     return (f'<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE topology '

@@ -1,0 +1,235 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import unittest
+
+from hpcvirt import exception
+from hpcvirt.model import host as model
+from hpcvirt.topology import document
+from hpcvirt.topology import libvirt
+from tests.unit.topology import machines
+from tests.unit.topology import writers
+
+CPU = '<cpu id="{}" socket_id="0" siblings="{}"/>'
+MEMORY = '<memory unit="KiB">4194304</memory>'
+
+
+def read(xml: str | bytes) -> model.Host:
+    data = xml.encode() if isinstance(xml, str) else xml
+    return libvirt.read(document.xml_root(data, 'caps.xml'), 'caps.xml',
+                        'caps')
+
+
+def capabilities(*cells: str, cache: str = '', cpu: str = '') -> str:
+    return (f'<capabilities><host><cpu>{cpu}</cpu><topology><cells>'
+            f'{"".join(cells)}</cells></topology><cache>{cache}</cache>'
+            '</host></capabilities>')
+
+
+def cell(number: int, *cpus: str, inside: str = MEMORY) -> str:
+    return (f'<cell id="{number}">{inside}<cpus>{"".join(cpus)}</cpus>'
+            '</cell>')
+
+
+class Case(unittest.TestCase):
+    def refused(self, xml: str, pattern: str) -> None:
+        with self.assertRaisesRegex(exception.InvalidInput, pattern):
+            read(xml)
+
+
+class LibvirtTest(Case):
+    def test_everything_but_devices_is_read(self) -> None:
+        host = machines.of_cells(
+            machines.cell(0, (0, 4), (1, 5), llc=((0, 4), (1, 5)),
+                          huge=((2048, 7),)),
+            machines.cell(3, (2, 6), (3, 7), package=1),
+            machines.cell(4))
+        self.assertEqual((host.cells, host.distances), (
+            read(writers.libvirt(host)).cells,
+            read(writers.libvirt(host)).distances))
+
+    def test_memory_in_every_unit_of_libvirt(self) -> None:
+        for text, mib in (
+                ('<memory>4096</memory>', 4),
+                ('<memory unit="KiB"> 4096\n</memory>', 4),
+                ('<memory unit="k">4096</memory>', 4),
+                ('<memory unit="KB">4096</memory>', 4096 * 1000 // 2 ** 20),
+                ('<memory unit="MiB">4096</memory>', 4096),
+                ('<memory unit="M">4096</memory>', 4096),
+                ('<memory unit="MB">4096</memory>',
+                 4096 * 10 ** 6 // 2 ** 20),
+                ('<memory unit="GiB">4</memory>', 4096),
+                ('<memory unit="GB">4</memory>', 4 * 10 ** 9 // 2 ** 20),
+                ('<memory unit="TiB">1</memory>', 2 ** 20),
+                ('<memory unit="bytes">4194304</memory>', 4),
+                ('<memory unit="b">4194304</memory>', 4)):
+            host = read(capabilities(cell(0, CPU.format(0, 0), inside=text)))
+            self.assertEqual(mib, host.cells[0].memory_mib, text)
+
+    def test_an_unknown_unit_is_refused(self) -> None:
+        for unit in ('pages', '', 'Kib '):
+            self.refused(capabilities(cell(
+                0, CPU.format(0, 0),
+                inside=f'<memory unit="{unit}">4</memory>')),
+                'cell 0: .* is not a unit of memory')
+
+    def test_page_sizes_in_other_units(self) -> None:
+        host = read(capabilities(cell(0, CPU.format(0, 0), inside=MEMORY + (
+            '<pages size="4">1000</pages><pages unit="MiB" size="2">3</pages>'
+            '<pages unit="bytes" size="1073741824">1</pages>'))))
+        self.assertEqual(
+            (model.PagePool(4, 1000), model.PagePool(2048, 3),
+             model.PagePool(1048576, 1)), host.cells[0].pages)
+
+    def test_without_pages_all_memory_is_in_small_ones(self) -> None:
+        xml = cell(0, CPU.format(0, 0))
+        self.assertEqual((model.PagePool(4, 1048576),),
+                         read(capabilities(xml)).cells[0].pages)
+
+    def test_the_cpu_tells_how_large_a_small_page_is(self) -> None:
+        host = read(capabilities(
+            cell(0, CPU.format(0, 0)),
+            cpu='<pages unit="KiB" size="524288"/>'
+                '<pages unit="KiB" size="64"/>'))
+        self.assertEqual((model.PagePool(64, 65536),), host.cells[0].pages)
+
+    def test_huge_pages_alone_are_taken_out_of_the_small_ones(self) -> None:
+        # libvirt 1.2.6 and 1.2.7 did not count small pages.
+        host = read(capabilities(cell(
+            0, CPU.format(0, 0),
+            inside=f'{MEMORY}<pages unit="KiB" size="2048">512</pages>')))
+        self.assertEqual(
+            (model.PagePool(4, 786432), model.PagePool(2048, 512)),
+            host.cells[0].pages)
+
+    def test_a_cell_without_memory_and_one_without_cpus(self) -> None:
+        host = read(capabilities(cell(0, CPU.format(0, 0), inside=''),
+                                 cell(1, inside=MEMORY)))
+        self.assertEqual([(0, {0}, 0), (None, set(), 4096)],
+                         [(cell.package, cell.cpus, cell.memory_mib)
+                          for cell in host.cells])
+
+    def test_a_cell_may_lack_even_the_element_for_its_cpus(self) -> None:
+        host = read(capabilities(
+            cell(0, CPU.format(0, 0)), f'<cell id="1">{MEMORY}</cell>'))
+        self.assertEqual(frozenset(), host.cells[1].cpus)
+
+    def test_offline_cpus_have_a_number_alone_and_are_left_out(self) -> None:
+        host = read(capabilities(cell(
+            0, CPU.format(0, 0), CPU.format(1, 1), '<cpu id="2"/>')))
+        self.assertEqual({0, 1}, host.cpus)
+
+    def test_siblings_may_be_offline(self) -> None:
+        # So it is on a machine without NUMA, whose siblings libvirt counts.
+        host = read(capabilities(cell(0, CPU.format(0, '0-1'),
+                                      CPU.format(2, '2-3')),
+                                 cache='<bank id="0" level="3" type="both" '
+                                 'cpus="0-3"/>'))
+        self.assertEqual(({0}, {2}), host.cells[0].siblings)
+        self.assertEqual(({0, 2},), host.cells[0].llc)
+
+    def test_a_package_without_number_is_package_0(self) -> None:
+        host = read(capabilities(cell(
+            0, '<cpu id="0" socket_id="-1" siblings="0"/>')))
+        self.assertEqual(0, host.cells[0].package)
+
+    def test_missing_distances_are_unknown(self) -> None:
+        self.assertEqual((), read(capabilities(
+            cell(0, CPU.format(0, 0)), cell(1, CPU.format(1, 1)))).distances)
+
+    def test_cells_may_be_in_any_order(self) -> None:
+        host = machines.of_cells(machines.cell(0, (0,)),
+                                 machines.cell(2, (1,)))
+        turned = model.Host('box', host.cells[::-1], tuple(
+            row[::-1] for row in host.distances[::-1]))
+        self.assertEqual(host.distances,
+                         read(writers.libvirt(turned)).distances)
+
+    def test_the_highest_level_of_cache_counts(self) -> None:
+        bank = '<bank id="{0}" level="{1}" type="{2}" cpus="{3}"/>'
+        host = read(capabilities(
+            cell(0, CPU.format(0, 0), CPU.format(1, 1), CPU.format(2, 2)),
+            cache=bank.format(0, 3, 'both', '0') + bank.format(
+                1, 3, 'both', '1') + bank.format(2, 3, 'both', '2')
+            + bank.format(0, 4, 'both', '0-1')
+            + bank.format(0, 5, 'code', '0-2')))
+        self.assertEqual(({0, 1}, {2}), host.cells[0].llc)
+
+
+class ContradictionTest(Case):
+    def test_each_is_refused_and_names_the_element(self) -> None:
+        one = cell(0, CPU.format(0, '0-1'), CPU.format(1, '0-1'))
+        two = cell(1, CPU.format(2, 2), CPU.format(3, 3))
+        bank = '<bank id="7" level="3" type="both" cpus="{}"/>'
+        sibling = '<distances><sibling id="{}" value="{}"/></distances>'
+        for pattern, xml in {
+            'cell 1: CPU 1 occurs twice': capabilities(
+                one, cell(1, CPU.format(1, 1))),
+            'has two cells with the number 0': capabilities(
+                one, cell(0, CPU.format(5, 5))),
+            'cell 0: CPU 0 has the sibling 2, which is in another cell':
+                capabilities(cell(0, CPU.format(0, '0,2')),
+                             cell(1, CPU.format(2, '0,2'))),
+            'siblings of CPU .*: 0-1, but CPU 1 says 1': capabilities(
+                cell(0, CPU.format(0, '0-1'), CPU.format(1, 1))),
+            'siblings of CPU 0: 1 leaves out the CPU itself': capabilities(
+                cell(0, CPU.format(0, 1), CPU.format(1, 1))),
+            'siblings of CPU 0: no core has 65 threads': capabilities(
+                cell(0, CPU.format(0, '0-64'))),
+            'cache bank 7: names CPU 9, which does not exist': capabilities(
+                one, cache=bank.format('0-1,9')),
+            'cache bank 7: names CPU 1, which another bank of level 3 names':
+                capabilities(one, cache=bank.format('0-1')
+                             + bank.format('1')),
+            'cell 0: has pages of 8388608 KiB in 4194304 KiB of memory':
+                capabilities(cell(
+                    0, CPU.format(0, 0), inside=f'{MEMORY}<pages size="4">0'
+                    '</pages><pages size="2048">4096</pages>')),
+            'cell 0: has two pools of 4 KiB pages': capabilities(cell(
+                0, CPU.format(0, 0),
+                inside=MEMORY + '<pages size="4">1</pages>' * 2)),
+            'cell 0: 3 KiB is not a page size': capabilities(cell(
+                0, CPU.format(0, 0),
+                inside=f'{MEMORY}<pages size="3">1</pages>')),
+            'from cell 0 to cell 9: cell 9 does not exist': capabilities(
+                cell(0, CPU.format(0, 0),
+                     inside=MEMORY + sibling.format(9, 20))),
+            'the distance from cell 0 to cell 1 is missing': capabilities(
+                cell(0, CPU.format(0, 0),
+                     inside=MEMORY + sibling.format(0, 10)), two),
+            'cell 0: has two distances to cell 0': capabilities(
+                cell(0, CPU.format(0, 0),
+                     inside=MEMORY + sibling.format(0, 10) * 2)),
+            'value of <sibling> is 256, which is not within': capabilities(
+                cell(0, CPU.format(0, 0),
+                     inside=MEMORY + sibling.format(0, 256))),
+            'no cell has a CPU': capabilities(cell(0)),
+            'no cell has memory': capabilities(
+                cell(0, CPU.format(0, 0), inside='')),
+            'content of <memory> is -1, which is not within': capabilities(
+                cell(0, CPU.format(0, 0), inside='<memory>-1</memory>')),
+            'is not within 0 to 4398046511104': capabilities(cell(
+                0, CPU.format(0, 0),
+                inside='<memory unit="EiB">1</memory>')),
+            'id of <cell> is missing': '<capabilities><host><topology>'
+                '<cells><cell/></cells></topology></host></capabilities>',
+            "id of <cpu> is 'x', not a whole number": capabilities(
+                cell(0, CPU.format('x', 0))),
+            'has no host topology': '<capabilities><host/></capabilities>',
+            'root element is <domain>': '<domain/>',
+        }.items():
+            with self.subTest(pattern):
+                self.refused(xml, f'caps.xml.*{pattern}')
+
+    def test_siblings_that_nobody_tells_are_not_guessed(self) -> None:
+        self.refused(capabilities(cell(0, '<cpu id="0"/>')),
+                     'no cell has a CPU')

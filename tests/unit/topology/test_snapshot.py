@@ -1,0 +1,237 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import copy
+import json
+import unittest
+from typing import Any
+
+from hpcvirt import exception
+from hpcvirt.model import host as model
+from hpcvirt.topology import snapshot
+from tests.unit.topology import machines
+
+BOX: dict[str, Any] = {
+    'schema_version': 1, 'name': 'box',
+    'cells': [
+        {'id': 0, 'package': 0, 'cpus': [0, 1, 4, 5],
+         'siblings': [[0, 4], [1, 5]], 'llc': [[0, 1, 4, 5]],
+         'memory_mib': 4096, 'pages': {'4': 786432, '2048': 512}},
+        {'id': 2, 'package': 1, 'cpus': [2, 3, 6, 7],
+         'siblings': [[2, 6], [3, 7]], 'llc': [[2, 6], [3, 7]],
+         'memory_mib': 4096, 'pages': {'4': 1048576, '2048': 0}}],
+    'distances': [[10, 21], [21, 10]],
+    'devices': [{'address': '0000:41:00.0', 'vendor_id': '8086',
+                 'product_id': '1572', 'cell': 2, 'total_vfs': 64,
+                 'driver': 'i40e'}]}
+
+
+def read(value: object) -> model.Host:
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return snapshot.read(data, 'box.json')
+
+
+class RoundTripTest(unittest.TestCase):
+    def test_a_snapshot_is_written_as_it_was_read(self) -> None:
+        self.assertEqual(BOX, snapshot.to_json(read(BOX)))
+
+    def test_text_is_the_same_snapshot(self) -> None:
+        self.assertEqual(BOX, json.loads(snapshot.dumps(read(BOX))))
+
+    def test_any_machine_comes_back(self) -> None:
+        for seed in range(200):
+            host, _ = machines.invent(seed)
+            text = snapshot.dumps(host)
+            self.assertEqual(host, read(text.encode()), f'seed {seed}')
+
+    def test_keys_stand_in_the_documented_order(self) -> None:
+        plain = json.loads(snapshot.dumps(read(BOX)))
+        self.assertEqual(list(BOX), list(plain))
+        self.assertEqual(list(BOX['cells'][0]), list(plain['cells'][0]))
+        self.assertEqual(list(BOX['devices'][0]), list(plain['devices'][0]))
+
+    def test_memory_keeps_small_pages_beyond_its_last_mib(self) -> None:
+        box = copy.deepcopy(BOX)
+        box['cells'][0]['pages'] = {'4': 1048576 + 255}
+        self.assertEqual(box, snapshot.to_json(read(box)))
+
+    def test_cells_in_another_order_keep_their_distances(self) -> None:
+        box = copy.deepcopy(BOX)
+        box['cells'].reverse()
+        box['distances'] = [[10, 31], [21, 10]]
+        read_box = read(box)
+        self.assertEqual([0, 2], [cell.id for cell in read_box.cells])
+        self.assertEqual(((10, 21), (31, 10)), read_box.distances)
+
+
+class DefaultsTest(unittest.TestCase):
+    def test_what_a_hand_may_leave_out(self) -> None:
+        box = copy.deepcopy(BOX)
+        del box['distances'], box['cells'][1]['llc']
+        del box['devices'][0]['total_vfs'], box['devices'][0]['driver']
+        host = read(box)
+        self.assertEqual((), host.distances)
+        self.assertEqual(({2, 3, 6, 7},), host.cells[1].llc)
+        self.assertEqual((0, None),
+                         (host.devices[0].total_vfs, host.devices[0].driver))
+
+    def test_devices_may_be_left_out(self) -> None:
+        box = copy.deepcopy(BOX)
+        del box['devices']
+        self.assertEqual((), read(box).devices)
+
+    def test_addresses_are_read_in_upper_case_too(self) -> None:
+        box = copy.deepcopy(BOX)
+        box['devices'][0] |= {'address': '0000:AF:00.0', 'vendor_id': '15B3'}
+        device = read(box).devices[0]
+        self.assertEqual(('0000:af:00.0', '15b3'),
+                         (device.address, device.vendor_id))
+
+
+class RefusalTest(unittest.TestCase):
+    def refused(self, value: object, pattern: str) -> None:
+        with self.assertRaisesRegex(exception.InvalidInput,
+                                    f'^box.json.*{pattern}'):
+            read(value)
+
+    def changed(self, *path: Any, to: object) -> dict[str, Any]:
+        box = copy.deepcopy(BOX)
+        inside: Any = box
+        for step in path[:-1]:
+            inside = inside[step]
+        inside[path[-1]] = to
+        return box
+
+    def test_another_schema_version(self) -> None:
+        for version in (0, 2, 99):
+            self.refused(self.changed('schema_version', to=version),
+                         f'has schema_version {version}')
+        # Also where nothing else is as in version 1.
+        self.refused({'schema_version': 2, 'machine': {}},
+                     'has schema_version 2; this hpcvirt reads 1')
+
+    def test_no_schema_version(self) -> None:
+        for value in ({}, {'name': 'box', 'cells': []}):
+            self.refused(value, 'schema_version: is missing')
+
+    def test_contradictions_name_the_element(self) -> None:
+        for pattern, box in {
+            'cell 0: has pages of': self.changed(
+                'cells', 0, 'pages', to={'4': 0, '2048': 99999}),
+            'cell 2: CPU 0 is also in cell 0': self.changed(
+                'cells', 1, to=BOX['cells'][0] | {'id': 2}),
+            r'siblings\[0\]: CPU 2 is not in this cell': self.changed(
+                'cells', 0, 'siblings', to=[[0, 2], [1, 5], [4]]),
+            r'siblings\[1\]: CPU 0 is already in another one': self.changed(
+                'cells', 0, 'siblings', to=[[0, 4], [0, 1, 5]]),
+            'siblings: CPU 5 is in none of them': self.changed(
+                'cells', 0, 'siblings', to=[[0, 4], [1]]),
+            r'llc\[0\]: CPU 9 is not in this cell': self.changed(
+                'cells', 0, 'llc', to=[[0, 1, 4, 5, 9]]),
+            r'llc\[1\]: is empty': self.changed(
+                'cells', 0, 'llc', to=[[0, 1, 4, 5], []]),
+            'has two cells with the number 0': self.changed(
+                'cells', 1, 'id', to=0),
+            'cpus: has a number twice': self.changed(
+                'cells', 0, 'cpus', to=[0, 1, 4, 5, 5]),
+            'distances: has 1 rows for 2 cells': self.changed(
+                'distances', to=[[10, 21]]),
+            r'distances\[1\]: has 1 columns for 2 cells': self.changed(
+                'distances', 1, to=[10]),
+            'cell 2: 0 is not within 1 to 255': self.changed(
+                'distances', 0, 1, to=0),
+            'device 0000:41:00.0: occurs twice': self.changed(
+                'devices', to=BOX['devices'] * 2),
+            'device 0000:41:00.0: is on cell 1, which does not exist':
+                self.changed('devices', 0, 'cell', to=1),
+            'is not a PCI address': self.changed(
+                'devices', 0, 'address', to='41:00.0'),
+            'is not a PCI id': self.changed(
+                'devices', 0, 'vendor_id', to='0x8086'),
+            '65536 VFs are not within': self.changed(
+                'devices', 0, 'total_vfs', to=65536),
+            'is not the name of a driver': self.changed(
+                'devices', 0, 'driver', to='a b'),
+            'no cell has a CPU': {'schema_version': 1, 'name': 'box',
+                                  'cells': []},
+            'no cell has memory': self.changed('cells', to=[
+                cell | {'memory_mib': 0, 'pages': {}}
+                for cell in BOX['cells']]),
+            'cell 0: has CPUs but no package': self.changed(
+                'cells', 0, 'package', to=None),
+            'CPU 65536 is not within': self.changed(
+                'cells', 0, to=BOX['cells'][0] | {
+                    'cpus': [65536], 'siblings': [[65536]],
+                    'llc': [[65536]]}),
+            'a cell has a number from 0': self.changed(
+                'cells', 1, 'id', to=1024),
+            'KiB of memory is not within': self.changed(
+                'cells', 0, 'memory_mib', to=2 ** 40),
+            "'' cannot be the name": self.changed('name', to=''),
+            'cannot be the name': self.changed('name', to='a\nb'),
+            'cannot be the name of': self.changed('name', to='\ud800'),
+        }.items():
+            with self.subTest(pattern):
+                self.refused(box, pattern)
+
+    def test_wrong_types_name_the_element(self) -> None:
+        for pattern, box in {
+            r'cpus: is not a whole number': self.changed(
+                'cells', 0, 'cpus', 0, to=True),
+            r'cells\[0\].id: is not a whole': self.changed(
+                'cells', 0, 'id', to=False),
+            'schema_version: is not a whole': self.changed(
+                'schema_version', to=True),
+            r'\(cell 0\).memory_mib: is not a whole': self.changed(
+                'cells', 0, 'memory_mib', to=4096.0),
+            r'\(cell 0\).memory_mib: is missing or null': self.changed(
+                'cells', 0, 'memory_mib', to=None),
+            'memory_mib: -1 is not within': self.changed(
+                'cells', 0, 'memory_mib', to=-1),
+            'memory_mib: 1000': self.changed(
+                'cells', 0, 'memory_mib', to=10 ** 400),
+            "a page size is 'x'": self.changed(
+                'cells', 0, 'pages', to={'x': 1}),
+            "'04' is not a page size": self.changed(
+                'cells', 0, 'pages', to={'04': 1}),
+            '3 KiB is not a page size': self.changed(
+                'cells', 0, 'pages', to={'3': 1}),
+            r'pages: is not an object': self.changed(
+                'cells', 0, 'pages', to=[4]),
+            'cells: is not a list': self.changed('cells', to={}),
+            r'cells\[0\]: is not an object': self.changed(
+                'cells', 0, to=[]),
+            'name: is not a string': self.changed('name', to=7),
+            "key 'distance' is not known": BOX | {'distance': []},
+            'name is missing': {k: v for k, v in BOX.items() if k != 'name'},
+            r'cells\[0\]: siblings is missing': self.changed(
+                'cells', 0, to={k: v for k, v in BOX['cells'][0].items()
+                                if k != 'siblings'}),
+            'is not an object': [BOX],
+        }.items():
+            with self.subTest(pattern):
+                self.refused(box, pattern)
+
+    def test_what_is_no_json(self) -> None:
+        good = json.dumps(BOX).encode()
+        for pattern, data in {
+            'is not valid JSON': good[:-1],
+            'is not UTF-8': b'{"name": "\xff"}',
+            'NaN is not JSON': b'{"schema_version": NaN}',
+            '-Infinity is not JSON': b'{"schema_version": -Infinity}',
+            "'name' occurs twice": b'{"name": 1, "name": 2}',
+            'is nested too deeply': b'{"a":' + b'[' * 200_000,
+            'not valid': b'{"schema_version": ' + b'9' * 9999 + b'}',
+            r'not valid JSON \(Extra': good + good,
+        }.items():
+            with self.subTest(pattern):
+                self.refused(data, pattern)

@@ -1,0 +1,333 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import os
+import pathlib
+import socket
+import unittest
+
+from hpcvirt import exception
+from hpcvirt import topology
+from hpcvirt.model import host as model
+from tests.unit.topology import machines
+from tests.unit.topology import sysfs_files
+from tests.unit.topology import writers
+
+CPU = 'sys/devices/system/cpu'
+NODE = 'sys/devices/system/node'
+PCI = 'sys/devices/pci0000:00/0000:41:00.0'
+
+
+class SysfsTest(unittest.TestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.root = pathlib.Path(sysfs_files.scratch(self)) / 'box'
+        self.host = machines.of_cells(
+            machines.cell(0, (0, 4), (1, 5), package=0, huge=((2048, 8),)),
+            machines.cell(1, (2, 6), (3, 7), package=1, huge=((2048, 4),)),
+            devices=(model.Device('0000:41:00.0', '8086', '1572', 1, 64,
+                                  'i40e'),))
+        self.files = writers.sysfs(self.host)
+
+    def read(self) -> model.Host:
+        sysfs_files.lay_out(self.files, self.root)
+        return topology.read(str(self.root), 'sysfs')
+
+    def refused(self, pattern: str) -> str:
+        with self.assertRaisesRegex(exception.InvalidInput, pattern) as got:
+            self.read()
+        return str(got.exception)
+
+    def drop(self, *parts: str) -> None:
+        for name in list(self.files):
+            if any(part in name for part in parts):
+                del self.files[name]
+
+
+class CellsTest(SysfsTest):
+    def test_everything_is_read(self) -> None:
+        self.assertEqual(self.host, self.read())
+
+    def test_a_cpu_that_is_offline_is_left_out_everywhere(self) -> None:
+        # As kernels do that keep it among the siblings, and in a cpulist.
+        self.files[f'{CPU}/online'] = '0-4,6-7'
+        cell = self.read().cells[0]
+        self.assertEqual({0, 1, 4}, cell.cpus)
+        self.assertEqual(({0, 4}, {1}), cell.siblings)
+        self.assertEqual(({0, 1, 4},), cell.llc)
+
+    def test_files_of_an_offline_cpu_are_not_needed(self) -> None:
+        self.files[f'{CPU}/online'] = '0-4,6-7'
+        self.drop('cpu5/topology', 'cpu5/cache')
+        self.assertEqual({0, 1, 4}, self.read().cells[0].cpus)
+
+    def test_a_cell_may_lose_all_its_cpus(self) -> None:
+        self.files[f'{CPU}/online'] = '0-1,4-5'
+        cell = self.read().cells[1]
+        self.assertEqual((frozenset(), None), (cell.cpus, cell.package))
+        self.assertGreater(cell.memory_mib, 0)
+
+    def test_the_old_name_of_the_siblings_is_read(self) -> None:
+        for name in list(self.files):
+            if name.endswith('core_cpus_list'):
+                old = name.replace('core_cpus', 'thread_siblings')
+                self.files[old] = self.files.pop(name)
+        self.assertEqual(self.host, self.read())
+
+    def test_a_cell_over_several_packages_has_the_lowest(self) -> None:
+        for cpu in range(8):
+            self.files[f'{CPU}/cpu{cpu}/topology/physical_package_id'] = (
+                '3' if cpu in (0, 4) else '2')
+        self.assertEqual([2, 2], [cell.package for cell in self.read().cells])
+
+    def test_a_package_without_number_is_package_0(self) -> None:
+        for cpu in range(8):
+            self.files[f'{CPU}/cpu{cpu}/topology/physical_package_id'] = '-1'
+        self.assertEqual((0,), self.read().packages)
+
+    def test_nodes_that_went_offline_are_not_read(self) -> None:
+        self.files[f'{NODE}/node2/cpulist'] = ''
+        self.assertEqual(self.host, self.read())
+
+    def test_without_a_list_all_nodes_are_online(self) -> None:
+        self.drop('node/online')
+        self.assertEqual(self.host, self.read())
+
+    def test_a_machine_without_nodes_is_one_cell(self) -> None:
+        self.drop(NODE)
+        self.files['proc/meminfo'] = (
+            'MemTotal:        4194304 kB\nMemFree: 10 kB')
+        self.files['sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages'] \
+            = '512'
+        self.files[f'{PCI}/numa_node'] = '-1'
+        read = self.read()
+        self.assertEqual(1, len(read.cells))
+        self.assertEqual((0, set(range(8)), 4096),
+                         (read.cells[0].id, read.cells[0].cpus,
+                          read.cells[0].memory_mib))
+        self.assertEqual(
+            (model.PagePool(4, 786432), model.PagePool(2048, 512)),
+            read.cells[0].pages)
+        self.assertEqual((), read.distances)
+
+    def test_without_nodes_the_whole_memory_must_be_told(self) -> None:
+        self.drop(NODE)
+        self.refused('proc/meminfo: is missing')
+
+
+class CachesTest(SysfsTest):
+    def test_a_cache_over_several_cells_is_cut(self) -> None:
+        for cpu in range(8):
+            self.files[f'{CPU}/cpu{cpu}/cache/index3/shared_cpu_list'] = '0-7'
+        self.assertEqual(self.host, self.read())
+
+    def test_the_highest_level_counts_where_there_is_no_third(self) -> None:
+        self.drop('/index3/')
+        self.assertEqual(
+            ({0}, {1}, {4}, {5}), self.read().cells[0].llc)
+
+    def test_instruction_caches_do_not_count(self) -> None:
+        self.drop('/index3/', '/index2/')
+        for cpu in range(8):
+            self.files[f'{CPU}/cpu{cpu}/cache/index1/shared_cpu_list'] = '0-7'
+        self.assertEqual(
+            ({0}, {1}, {4}, {5}), self.read().cells[0].llc)
+
+    def test_cpus_without_a_cache_share_the_rest(self) -> None:
+        self.drop('/cache/')
+        self.assertEqual(({0, 1, 4, 5},), self.read().cells[0].llc)
+
+    def test_low_power_cores_have_a_last_level_of_their_own(self) -> None:
+        self.drop('cpu1/cache/index3', 'cpu5/cache/index3')
+        for cpu in (0, 4):
+            self.files[f'{CPU}/cpu{cpu}/cache/index3/shared_cpu_list'] = '0,4'
+        for cpu in (1, 5):
+            self.files[f'{CPU}/cpu{cpu}/cache/index2/shared_cpu_list'] = '1,5'
+        self.assertEqual(({0, 4}, {1, 5}), self.read().cells[0].llc)
+
+    def test_a_cache_whose_level_nobody_knows_is_passed_over(self) -> None:
+        self.drop('index3/level')
+        self.assertEqual(4, len(self.read().cells[0].llc))
+
+    def test_a_cache_with_cpus_that_do_not_exist_is_refused(self) -> None:
+        self.files[f'{CPU}/cpu3/cache/index3/shared_cpu_list'] = '2-3,6-7,99'
+        self.refused('cpu3/cache/index3/shared_cpu_list: names CPU 99')
+
+
+class PagesTest(SysfsTest):
+    def arm(self) -> None:
+        self.files = writers.sysfs(machines.of_cells(machines.cell(
+            0, (0,), small=10 ** 6, small_kib=64, huge=((524288, 2),))))
+        self.files['sys/kernel/mm/hugepages/hugepages-524288kB/'
+                   'nr_hugepages'] = '2'
+
+    def test_free_memory_tells_how_large_a_small_page_is(self) -> None:
+        self.arm()
+        self.drop('sys/kernel')
+        self.assertEqual(model.PagePool(64, 10 ** 6),
+                         self.read().cells[0].pages[0])
+
+    def test_so_do_huge_pages_of_512_mib(self) -> None:
+        self.arm()
+        self.drop('vmstat')
+        self.assertEqual(model.PagePool(64, 10 ** 6),
+                         self.read().cells[0].pages[0])
+
+    def test_without_both_a_small_page_has_4_kib(self) -> None:
+        self.drop('vmstat')
+        self.assertEqual(self.host, self.read())
+
+    def test_huge_pages_larger_than_the_memory_are_refused(self) -> None:
+        self.files[f'{NODE}/node1/hugepages/hugepages-2048kB/'
+                   'nr_hugepages'] = '10000000'
+        self.refused('cell 1: has pages of 20480000000 KiB in')
+
+    def test_a_kernel_without_huge_pages_is_read(self) -> None:
+        self.drop('hugepages')
+        self.assertEqual([1, 1], [len(cell.pages)
+                                  for cell in self.read().cells])
+
+    def test_a_meminfo_without_total_is_refused(self) -> None:
+        self.files[f'{NODE}/node1/meminfo'] = 'Node 1 MemTotal: many kB'
+        self.refused('node1/meminfo: tells no MemTotal')
+
+
+class DevicesTest(SysfsTest):
+    def test_a_device_near_no_node_has_no_cell(self) -> None:
+        self.files[f'{PCI}/numa_node'] = '-1'
+        self.assertIsNone(self.read().devices[0].cell)
+
+    def test_so_has_one_of_which_the_kernel_does_not_say(self) -> None:
+        self.drop('numa_node')
+        self.assertIsNone(self.read().devices[0].cell)
+
+    def test_a_copy_without_links_tells_the_driver_in_uevent(self) -> None:
+        self.drop(f'{PCI}/driver')
+        self.files[f'{PCI}/uevent'] = 'DRIVER=ice\nPCI_CLASS=20000'
+        self.assertEqual('ice', self.read().devices[0].driver)
+
+    def test_what_is_bound_to_no_driver_has_none(self) -> None:
+        self.drop(f'{PCI}/driver')
+        self.assertIsNone(self.read().devices[0].driver)
+
+    def test_other_classes_are_not_listed(self) -> None:
+        self.files[f'{PCI}/class'] = '0x060400'
+        self.assertEqual((), self.read().devices)
+
+    def test_a_device_on_a_missing_node_is_refused(self) -> None:
+        self.files[f'{PCI}/numa_node'] = '5'
+        self.refused('device 0000:41:00.0: is on cell 5')
+
+    def test_a_machine_without_pci_has_no_devices(self) -> None:
+        self.drop('pci')
+        self.assertEqual((), self.read().devices)
+
+
+class IncompleteTest(SysfsTest):
+    """What the kernel always tells must be there; nothing is guessed."""
+
+    def test_a_missing_file_is_named(self) -> None:
+        whole = dict(self.files)
+        for name in (f'{CPU}/online', f'{NODE}/node1/cpulist',
+                     f'{NODE}/node1/distance', f'{NODE}/node1/meminfo',
+                     f'{CPU}/cpu3/topology/physical_package_id',
+                     f'{CPU}/cpu3/topology/thread_siblings_list',
+                     f'{CPU}/cpu3/cache/index3/shared_cpu_list',
+                     f'{NODE}/node1/hugepages/hugepages-2048kB/'
+                     'nr_hugepages', f'{PCI}/class', f'{PCI}/vendor'):
+            self.files = dict(whole)
+            self.drop(name.replace('thread_siblings', 'core_cpus'))
+            self.files.setdefault(f'{CPU}/kernel_max', '7')
+            self.files.setdefault(f'{PCI}/irq', '7')
+            self.files.setdefault(
+                f'{NODE}/node1/hugepages/hugepages-2048kB/free_hugepages',
+                '0')
+            self.root = self.root.parent / f'{self.root.name}x'
+            self.assertIn(f'{self.root}/{name}: is missing',
+                          self.refused('is missing').replace(
+                              'bus/pci/devices/', 'devices/pci0000:00/'))
+
+    def test_a_node_that_is_online_but_missing(self) -> None:
+        self.files[f'{NODE}/online'] = '0-2'
+        self.refused('node 2: is online but missing')
+
+    def test_a_cpu_that_is_online_but_in_no_node(self) -> None:
+        self.files[f'{NODE}/node1/cpulist'] = '2-3,6'
+        self.refused('CPU 7 is online but in no node')
+
+    def test_a_row_of_distances_that_is_too_short(self) -> None:
+        self.files[f'{NODE}/node1/distance'] = '20'
+        self.refused('node1/distance: has 1 columns for 2 nodes')
+
+    def test_a_cpu_in_two_nodes(self) -> None:
+        self.files[f'{NODE}/node1/cpulist'] = '2-3,5-7'
+        self.refused('cell 1: CPU 5 is also in cell 0')
+
+    def test_siblings_that_disagree(self) -> None:
+        self.files[f'{CPU}/cpu4/topology/core_cpus_list'] = '4'
+        self.refused('siblings of CPU')
+
+    def test_a_directory_without_a_sysfs(self) -> None:
+        self.files = {'etc/hostname': 'x'}
+        self.refused('has no sys/devices/system/cpu in it')
+
+
+class PlaceTest(SysfsTest):
+    def test_the_sys_directory_itself_may_be_named(self) -> None:
+        self.read()
+        self.assertEqual(self.host.cells,
+                         topology.read(str(self.root / 'sys')).cells)
+
+    def test_proc_is_found_beside_the_sys_directory(self) -> None:
+        self.drop(NODE, 'pci')
+        self.files['proc/meminfo'] = 'MemTotal:        4194304 kB'
+        self.read()
+        self.assertEqual(
+            4096, topology.read(str(self.root / 'sys')).cells[0].memory_mib)
+
+    def test_a_copy_is_named_by_its_host_name_or_its_directory(self) -> None:
+        self.assertEqual('box', self.read().name)
+        (self.root / 'etc').mkdir()
+        (self.root / 'etc' / 'hostname').write_text('node7\n')
+        self.assertEqual('node7', topology.read(str(self.root)).name)
+
+    def test_a_link_out_of_the_copy_is_refused(self) -> None:
+        self.files[f'{CPU}/online'] = sysfs_files.Link('/etc/passwd')
+        self.refused('cpu/online: is a link that leads out of the copy')
+
+    def test_a_link_in_a_circle_is_refused(self) -> None:
+        self.files[f'{CPU}/online'] = sysfs_files.Link('online')
+        self.refused('cpu/online: ')
+
+    def test_a_fifo_is_refused_and_never_waited_for(self) -> None:
+        sysfs_files.lay_out(self.files, self.root)
+        (self.root / CPU / 'online').unlink()
+        os.mkfifo(self.root / CPU / 'online')
+        with self.assertRaisesRegex(exception.InvalidInput, 'is a FIFO'):
+            topology.read(str(self.root))
+
+    def test_what_is_no_text_is_refused(self) -> None:
+        sysfs_files.lay_out(self.files, self.root)
+        (self.root / CPU / 'online').write_bytes(b'\xff\xfe')
+        with self.assertRaisesRegex(exception.InvalidInput, 'is not text'):
+            topology.read(str(self.root))
+
+    def test_the_running_machine_is_read_where_it_has_a_sysfs(self) -> None:
+        # Some containers hide parts of it: then a part is named.
+        try:
+            read = topology.read()
+        except exception.InvalidInput as exc:
+            self.assertIn('/', str(exc))
+        else:
+            self.assertEqual(socket.gethostname(), read.name)
+            # Not the memory: a virtual machine may be given more meanwhile.
+            self.assertEqual(read.cpus, topology.read('/sys').cpus)
