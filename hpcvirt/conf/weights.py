@@ -25,7 +25,7 @@ GROUP = cfg.OptGroup(
 
 _OPTS = [
     cfg.FloatOpt(
-        'numa_fragmentation_weight_multiplier', default=10.0,
+        'numa_fragmentation_weight_multiplier', default=20.0,
         help="""
 How much the room that a placement destroys counts in the choice of a host.
 
@@ -60,7 +60,7 @@ Related options:
   cells of a host a guest starts.
 """),
     cfg.FloatOpt(
-        'device_locality_weight_multiplier', default=5.0,
+        'device_locality_weight_multiplier', default=20.0,
         help="""
 How much it counts that a guest's PCI devices sit on the cells of its CPUs.
 
