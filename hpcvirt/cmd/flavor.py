@@ -10,10 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``hpcvirt flavor``: plan, apply, lint."""
+"""``hpcvirt flavor``: plan, create and check flavors."""
 
 import argparse
 
+from hpcvirt.cmd import flavor_apply
+from hpcvirt.cmd import flavor_lint
 from hpcvirt.cmd import flavor_plan
 
 
@@ -21,3 +23,5 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
     """Add the verbs of this noun."""
     verbs = parser.add_subparsers(dest='verb', metavar='VERB', required=True)
     flavor_plan.add(verbs)
+    flavor_apply.add(verbs)
+    flavor_lint.add(verbs)

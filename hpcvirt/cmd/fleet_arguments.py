@@ -16,15 +16,12 @@ import argparse
 import dataclasses
 import os
 from collections.abc import Sequence
-from typing import Any
-
-import yaml
 
 from hpcvirt import exception
 from hpcvirt import topology
+from hpcvirt.cmd import yaml_file
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import host as model
-from hpcvirt.topology import document
 from hpcvirt.topology import source
 
 EPILOG = """\
@@ -34,22 +31,6 @@ names; NAME=PATH gives a host the name NAME.
 
 #: No profile comes near this.
 MAX_PROFILE_BYTES = 1024 * 1024
-
-
-class _Loader(yaml.SafeLoader):
-    """A YAML loader that refuses a key that stands twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode,
-                          deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            key = (key_node.tag, str(key_node.value))
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f'the key {key[1][:64]!r} occurs twice',
-                    key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -108,16 +89,4 @@ def read_profile(path: str) -> profiles.Profile:
 
     :raises InvalidInput: naming the file and the key at fault
     """
-    data = document.content(path, MAX_PROFILE_BYTES)
-    try:
-        content = yaml.load(data.decode(), _Loader)  # noqa: S506
-    except UnicodeDecodeError as exc:
-        raise exception.InvalidInput(
-            path, f'is not UTF-8 (byte {exc.start})') from exc
-    except RecursionError as exc:
-        raise exception.InvalidInput(path, 'is nested too deeply') from exc
-    except (yaml.YAMLError, ValueError, TypeError) as exc:
-        # ValueError and TypeError: a date such as 2026-99-99, a key that is
-        # a list.
-        raise exception.InvalidInput(path, f'is not YAML ({exc})') from exc
-    return profiles.build(content, path)
+    return profiles.build(yaml_file.read(path, MAX_PROFILE_BYTES), path)

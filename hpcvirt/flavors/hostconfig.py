@@ -19,6 +19,7 @@ sysfs for the virtual functions.
 import json
 from collections.abc import Iterator
 
+from hpcvirt.flavors import division
 from hpcvirt.flavors import document
 from hpcvirt.flavors import fleet
 from hpcvirt.flavors import memory
@@ -32,6 +33,7 @@ def lines(plan: fleet.Plan) -> Iterator[str]:
         yield f'# {planned.host.name}'
         yield '# nova.conf'
         yield from _nova(planned, plan.profile)
+        yield from _rest(planned)
         yield from _pages(planned)
         yield from _functions(planned)
         yield ''
@@ -69,7 +71,8 @@ def _pages(planned: fleet.PlannedHost) -> Iterator[str]:
     if not sizes:
         return
     yield "# on the kernel's command line (Linux 5.16 or newer)"
-    words = [f'default_hugepagesz={memory.page_name(sizes[0]).upper()}']
+    usual = planned.page_kib if planned.page_kib != small else sizes[0]
+    words = [f'default_hugepagesz={memory.page_name(usual).upper()}']
     for size in sizes:
         counts = [f'{cell}:{pages[size]}' for cell, pages
                   in planned.settings.pages.items() if pages.get(size)]
@@ -85,9 +88,15 @@ def _pages(planned: fleet.PlannedHost) -> Iterator[str]:
                 yield (f'echo {pages.get(size, 0)} > /sys/devices/system/node'
                        f'/node{cell}/hugepages/hugepages-{size}kB'
                        '/nr_hugepages')
+
+
+def _rest(planned: fleet.PlannedHost) -> Iterator[str]:
+    cells: dict[int, list[int]] = {}
     for cell, rest in planned.settings.rest_mib.items():
-        yield (f'# cell {cell}: {rest} MiB are left to the host, emulators '
-               'not counted')
+        cells.setdefault(rest, []).append(cell)
+    kept = '; '.join(f'{division.cells_in_words(numbers)} {rest} MiB'
+                     for rest, numbers in cells.items())
+    yield f'# for the host, beside the emulators of its guests: {kept}'
 
 
 def _functions(planned: fleet.PlannedHost) -> Iterator[str]:

@@ -191,9 +191,13 @@ def uneven(host: model.Host,
     if len({pool.cores for pool in found}) > 1:
         return
     least = min(pool.pages for pool in found)
-    richer = [f'cell {pool.id} has room for {pool.pages}' for pool in found
-              if pool.pages > least]
-    if richer:
+    rooms: dict[int, list[int]] = {}
+    for pool in found:
+        if pool.pages > least:
+            rooms.setdefault(pool.pages, []).append(pool.id)
+    if rooms:
+        richer = [f'{division.cells_in_words(cells)} room for {pages}'
+                  for pages, cells in rooms.items()]
         yield notice.Notice(
             notice.Code.HUGE_PAGES_UNEVEN,
             f'pages of {page_name(found[0].page_kib)} do not come out even; '

@@ -1,0 +1,100 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The way into a cloud: ``clouds.yaml`` and the ``OS_*`` variables.
+
+Read by openstacksdk as every OpenStack client does: ``--os-cloud`` or
+``OS_CLOUD`` names an entry of ``clouds.yaml``; without one the ``OS_*``
+variables tell. The Compute microversion is pinned, so that the answers keep
+their form when the cloud is upgraded.
+"""
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import openstack
+import openstack.config
+from keystoneauth1 import exceptions as auth_exceptions
+from novaclient import client as nova_client
+from novaclient import exceptions as nova_exceptions
+from openstack import exceptions as sdk_exceptions
+
+from hpcvirt import exception
+
+#: The first microversion in which Nova checks extra specs when they are set.
+COMPUTE_MICROVERSION = '2.86'
+
+#: Seconds without an answer before a cloud counts as out of reach.
+TIMEOUT_S = 60
+
+# What they warn about comes again as an error, which is told in one line.
+for _name in ('keystoneauth', 'novaclient', 'openstack'):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+
+
+def compute(cloud: str | None = None) -> Any:
+    """Make a novaclient for a cloud.
+
+    :param cloud: an entry of ``clouds.yaml``; None leaves it to the
+        environment
+    :raises Unreachable: if the cloud is not described, or says no
+    """
+    with one_line_errors():
+        config = openstack.config.OpenStackConfig(app_name='hpcvirt')
+        # Without clouds.yaml openstacksdk would pass over OS_CLOUD and ask
+        # for an auth_url instead.
+        region = config.get_one(cloud=cloud or os.environ.get('OS_CLOUD'),
+                                api_timeout=TIMEOUT_S)
+        session = region.get_session()
+        return nova_client.Client(
+            COMPUTE_MICROVERSION, session=session,
+            region_name=region.get_region_name('compute'),
+            endpoint_type=region.get_interface('compute'),
+            service_type=region.get_service_type('compute') or 'compute',
+            endpoint_override=region.get_endpoint('compute'),
+            timeout=TIMEOUT_S)
+
+
+@contextlib.contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turn what the client libraries raise into one line.
+
+    :raises Unreachable: instead
+    """
+    try:
+        yield
+    except sdk_exceptions.ConfigException as exc:
+        raise exception.Unreachable(
+            f'the cloud is not configured: {exc}') from exc
+    except auth_exceptions.MissingRequiredOptions as exc:
+        raise exception.Unreachable(
+            'the cloud is not configured: set OS_CLOUD, or OS_AUTH_URL and '
+            f'the other OS_* variables ({exc})') from exc
+    except (auth_exceptions.http.NotAcceptable,
+            nova_exceptions.NotAcceptable,
+            nova_exceptions.UnsupportedVersion) as exc:
+        raise exception.Unreachable(
+            'the Compute API does not have microversion '
+            f'{COMPUTE_MICROVERSION} (Nova 21.0.0) that hpcvirt needs: '
+            f'{exc}') from exc
+    except (auth_exceptions.Unauthorized,
+            nova_exceptions.Unauthorized) as exc:
+        raise exception.Unreachable(
+            f'the cloud does not accept the credentials: {exc}') from exc
+    except (auth_exceptions.ClientException,
+            nova_exceptions.ClientException,
+            sdk_exceptions.SDKException) as exc:
+        raise exception.Unreachable(
+            f'the cloud cannot be used: {exc}') from exc

@@ -1,0 +1,271 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Check flavors that exist: what Nova refuses, misplaces or wastes.
+
+Each rule is a function that takes a flavor as Nova keeps it and the guest
+that Nova makes of it; the letters are those of Nova's defects in
+:mod:`hpcvirt.fit.claim`.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from collections.abc import Iterator
+
+from hpcvirt import exception
+from hpcvirt.flavors import catalogue
+from hpcvirt.flavors import finding
+from hpcvirt.flavors import memory
+from hpcvirt.flavors import plan
+from hpcvirt.model import shape as model
+from hpcvirt.specs import codec
+from hpcvirt.specs import vocabulary
+
+_ERROR = finding.Severity.ERROR
+_WARNING = finding.Severity.WARNING
+_NOTE = finding.Severity.NOTE
+
+#: From so many guest cells on Nova's search takes seconds where nothing
+#: fits: 10.3 s for 6 guest cells on 16 host cells, measured with Nova 34.
+MANY_CELLS = 6
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Subject:
+    """A flavor and what Nova makes of it."""
+
+    flavor: catalogue.Flavor
+    guest: model.Shape
+
+    def finds(self, code: str, severity: finding.Severity, key: str,
+              message: str, advice: str) -> finding.Finding:
+        return finding.Finding(code, severity, self.flavor.name, key,
+                               message, advice)
+
+
+Rule = Callable[[Subject], Iterator[finding.Finding]]
+
+
+def lint(flavor: catalogue.Flavor) -> tuple[finding.Finding, ...]:
+    """Check one flavor by itself, without hosts."""
+    found = list(_keys(flavor))
+    try:
+        guest = codec.decode(flavor.vcpus, flavor.ram_mib,
+                             flavor.extra_specs)
+    except exception.InvalidInput as exc:
+        if not any(item.key == exc.where for item in found):
+            found.append(finding.Finding(
+                'refused', _ERROR, flavor.name, exc.where,
+                f'Nova refuses the flavor: {exc.what}', 'correct the value'))
+        return tuple(found)
+    subject = Subject(flavor, guest)
+    for rule in RULES:
+        found += rule(subject)
+    return tuple(found)
+
+
+def _keys(flavor: catalogue.Flavor) -> Iterator[finding.Finding]:
+    """Keys that nobody knows, and values of the wrong type."""
+    for key, value in flavor.extra_specs.items():
+        row = vocabulary.find(key)
+        if vocabulary.is_unknown(key):
+            yield finding.Finding(
+                'unknown-key', _ERROR, flavor.name, key,
+                'nobody knows this extra spec: Nova passes over it, and its '
+                'API refuses to set it from microversion 2.86 on',
+                'correct or remove it')
+        elif row is not None and not row.accepts(value):
+            yield finding.Finding(
+                'bad-value', _ERROR, flavor.name, key,
+                f'{value[:64]!r} is not one of its values ({row.values})',
+                'correct the value')
+
+
+def _unequal_cells(subject: Subject) -> Iterator[finding.Finding]:
+    """Defect A."""
+    cells = [(cell.pcpus + cell.vcpus, cell.memory_mib)
+             for cell in subject.guest.cells]
+    if len(set(cells)) < 2:
+        return
+    key = vocabulary.NUMA_CPUS.at(num=0)
+    if cells == sorted(cells, reverse=True):
+        yield subject.finds(
+            'unequal-cells', _WARNING, key,
+            "the guest cells differ; Nova's claim mixes such cells up and "
+            'refuses hosts that have room', 'make the cells equal')
+    else:
+        yield subject.finds(
+            'smallest-cell-first', _ERROR, key,
+            'the guest cells differ and a smaller one stands before a '
+            "larger; Nova's claim then accepts hosts where the guest does "
+            'not fit and refuses hosts where it does',
+            'make the cells equal, or put the largest first')
+
+
+def _several_devices(subject: Subject) -> Iterator[finding.Finding]:
+    """Defect B."""
+    strict = [device for device in subject.guest.devices
+              if device.affinity is model.PCIAffinity.REQUIRED]
+    count = sum(device.count for device in strict)
+    if len(subject.guest.cells) > 1 and count > 1:
+        yield subject.finds(
+            'several-required-devices',
+            _ERROR if len(strict) > 1 else _WARNING,
+            vocabulary.PCI_NUMA_AFFINITY_POLICY.name,
+            f'{count} devices are required beside several guest cells; '
+            "Nova's claim gives pins of the wrong cell if they sit on "
+            'different host cells',
+            'use the policy preferred, or one device')
+
+
+def _page_size(subject: Subject) -> Iterator[finding.Finding]:
+    """Defect C, and memory that is not whole pages."""
+    if not subject.guest.cells:
+        return
+    key = vocabulary.MEM_PAGE_SIZE.name
+    page_kib = subject.guest.cells[0].page_kib
+    if page_kib in (model.PageClass.LARGE, model.PageClass.ANY):
+        yield subject.finds(
+            'page-size-class', _ERROR, key,
+            'the first host cell that Nova tries settles the size for all '
+            'others, so hosts with room are refused',
+            'name the size, 2048 or 1048576')
+    elif page_kib in (None, model.PageClass.SMALL):
+        yield subject.finds(
+            'small-pages', _WARNING, key,
+            'the memory is in small pages, which costs address translation'
+            + (' and is not kept free for the guest' if page_kib is None
+               else ''),
+            'use huge pages, 2048 or 1048576')
+    elif page_kib is not None:
+        wrong = [cell.memory_mib for cell in subject.guest.cells
+                 if cell.memory_mib * 1024 % page_kib]
+        if wrong:
+            yield subject.finds(
+                'not-whole-pages', _ERROR, 'ram',
+                f'{wrong[0]} MiB of a guest cell are not whole pages of '
+                f'{memory.page_name(page_kib)}; the guest fits nowhere',
+                'make the memory of each cell a multiple of the page size')
+
+
+def _many_cells(subject: Subject) -> Iterator[finding.Finding]:
+    """Defect D."""
+    count = len(subject.guest.cells)
+    if count >= MANY_CELLS:
+        yield subject.finds(
+            'many-cells', _NOTE, vocabulary.NUMA_NODES.name,
+            f'on hosts with more than {count} cells where nothing fits Nova '
+            f'tries all arrangements of {count} guest cells, for seconds to '
+            'minutes', 'let HPCTopologyFilter refuse such hosts first')
+
+
+def _threads(subject: Subject) -> Iterator[finding.Finding]:
+    """Defect E, and the thread policies that do not do what they say."""
+    guest = subject.guest
+    if guest.cpu_policy is model.CPUPolicy.SHARED or not guest.cells:
+        return
+    key = vocabulary.CPU_THREAD_POLICY.name
+    threads = guest.topology.threads if guest.topology else 1
+    if guest.thread_policy is model.ThreadPolicy.ISOLATE:
+        yield subject.finds(
+            'isolate', _WARNING, key,
+            'isolate finds only hosts without SMT: it does not keep '
+            'siblings idle',
+            'use require with whole cores, or hosts that dedicate one '
+            'thread of each core')
+        return
+    if guest.thread_policy is model.ThreadPolicy.REQUIRE:
+        width = max(threads, 2)
+        consequence = 'leaves a thread of a core that no such guest can use'
+    else:
+        width = 2 if threads == 1 else threads
+        consequence = ('shares a core with another guest on hosts with SMT, '
+                       'where prefer falls back to single threads')
+    odd = [cell.pcpus for cell in guest.cells if cell.pcpus % width]
+    if odd:
+        yield subject.finds(
+            'half-cores', _WARNING, key,
+            f'a guest cell of {odd[0]} dedicated CPUs {consequence}',
+            'use whole cores: a multiple of the threads of a core')
+    if threads > 1 and guest.thread_policy is not model.ThreadPolicy.REQUIRE:
+        yield subject.finds(
+            'siblings-not-held', _WARNING, vocabulary.CPU_THREADS.name,
+            f'the guest sees {threads} threads in each core, which need not '
+            'be siblings on the host',
+            'use the thread policy require')
+
+
+def _policies(subject: Subject) -> Iterator[finding.Finding]:
+    """CPUs that are not dedicated, and what isolated emulators cost."""
+    guest = subject.guest
+    if guest.cpu_policy is model.CPUPolicy.SHARED:
+        key = (vocabulary.NUMA_NODES.name if guest.cells
+               else vocabulary.CPU_POLICY.name)
+        yield subject.finds(
+            'not-pinned', _WARNING, key,
+            'the vCPUs have no CPUs of their own'
+            + (': they float over the shared CPUs of their cell'
+               if guest.cells else ' and the guest has no NUMA cells'),
+            'use the CPU policy dedicated')
+    elif guest.emulator_threads is model.EmulatorThreads.ISOLATE:
+        yield subject.finds(
+            'emulator-cpu', _NOTE, vocabulary.EMULATOR_THREADS_POLICY.name,
+            'each instance takes one dedicated CPU more than its vCPUs, '
+            'beside guest cell 0',
+            'share emulator threads on cpu_shared_set to save it')
+
+
+def _guest_topology(subject: Subject) -> Iterator[finding.Finding]:
+    """A guest CPU topology that Nova cannot give."""
+    specs = subject.flavor.extra_specs
+    wanted = [(row.name, int(specs[row.name])) for row in (
+        vocabulary.CPU_SOCKETS, vocabulary.CPU_CORES, vocabulary.CPU_THREADS)
+        if row.name in specs]
+    product = 1
+    for _, number in wanted:
+        product *= number
+    whole = len(wanted) == 3
+    vcpus = subject.flavor.vcpus
+    if product and (product != vcpus if whole else vcpus % product):
+        yield subject.finds(
+            'topology-mismatch', _WARNING, wanted[0][0],
+            f'{" x ".join(str(number) for _, number in wanted)} does not give '
+            f'{vcpus} vCPUs; Nova shows the guest another topology',
+            'make sockets x cores x threads the number of vCPUs')
+
+
+def _numbering(subject: Subject) -> Iterator[finding.Finding]:
+    """Cells that are described but do not exist."""
+    count = len(subject.guest.cells)
+    for row in (vocabulary.NUMA_CPUS, vocabulary.NUMA_MEM):
+        known = {row.at(num=number) for number in range(count)}
+        for key in subject.flavor.extra_specs:
+            if row.matches(key) and key not in known:
+                yield subject.finds(
+                    'no-such-cell', _WARNING, key,
+                    f'the guest has {count} cells, and Nova passes over '
+                    'this one', 'remove it, or number the cells from 0')
+
+
+def _mark(subject: Subject) -> Iterator[finding.Finding]:
+    """A flavor of ours that somebody changed."""
+    existing = plan.Existing('', subject.flavor)
+    if plan.is_ours(existing) and plan.is_edited(subject.flavor):
+        yield subject.finds(
+            'edited', _NOTE, vocabulary.GENERATED_BY.name,
+            'the flavor was changed after hpcvirt made it',
+            'remove the mark if the change is meant to stay')
+
+
+RULES: tuple[Rule, ...] = (
+    _unequal_cells, _several_devices, _page_size, _many_cells, _threads,
+    _policies, _guest_topology, _numbering, _mark)
