@@ -1,0 +1,60 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""JSON documents among outputs."""
+
+import json
+from typing import Any
+from typing import NoReturn
+
+from hpcvirt.bench.parsers import reading
+
+
+def load(text: str) -> dict[str, Any] | None:
+    """A JSON object, None if the text is none.
+
+    :raises Refused: for JSON that holds what is no number, or is cut short
+    """
+    stripped = text.strip()
+    if not stripped.startswith('{'):
+        return None
+    try:
+        found = json.loads(stripped, parse_constant=_refuse)
+    except (ValueError, RecursionError) as exc:
+        raise reading.Refused(f'not a whole JSON document: {exc}') from exc
+    return found if isinstance(found, dict) else None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise reading.Refused(f'the document holds {constant}')
+
+
+def inner(document: object, *path: str) -> object:
+    """What stands at a path of keys, None if there is nothing."""
+    for key in path:
+        if not isinstance(document, dict):
+            return None
+        document = document.get(key)
+    return document
+
+
+def score(value: object, what: str) -> float:
+    """A figure of a document: a number, not a text or a truth value.
+
+    :raises Refused: otherwise, or if it is not above 0
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise reading.Refused(f'{what} is {value!r:.60}, which is no number')
+    if not 1e-30 <= value <= 1e30:
+        raise reading.Refused(f'{what} is {value!r:.60}, which is not above '
+                              '0 or no measurement')
+    return float(value)

@@ -1,0 +1,116 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""GROMACS 4 to 2025: ``md.log`` or the standard error of mdrun."""
+
+import re
+from collections.abc import Mapping
+
+from hpcvirt.bench import outcome
+from hpcvirt.bench.parsers import expectation
+from hpcvirt.bench.parsers import number
+from hpcvirt.bench.parsers import reading
+from hpcvirt.bench.parsers import text as texts
+
+KEYS = (
+    expectation.Key('steps', expectation.Kind.WHOLE, 'time steps',
+                    ('nsteps',)),
+    expectation.Key('ranks', expectation.Kind.WHOLE,
+                    'MPI ranks or thread-MPI threads',
+                    ('np', 'nprocs', 'ntmpi', 'processes')),
+    expectation.Key('threads', expectation.Kind.WHOLE,
+                    'OpenMP threads per rank', ('ntomp', 'omp_num_threads')),
+    expectation.Key('version', expectation.Kind.WORD, 'such as 2022.5'),
+)
+
+_PERFORMANCE = re.compile(r'^ *(\(.*ns/day\).*)\n *Performance:(.*)$',
+                          re.MULTILINE)
+_PERFORMANCE_ANY = re.compile(r'^ *Performance:.*$', re.MULTILINE)
+_COLUMN = re.compile(r'\(([^()]+)\)')
+_TIME = re.compile(r'^ *Time: +(\S+) +(\S+) +(\S+)[ \t]*$', re.MULTILINE)
+_FINISHED = re.compile(r'^Finished mdrun', re.MULTILINE)
+_STARTED = re.compile(r'^Started mdrun', re.MULTILINE)
+#: Only the log has these lines, so only there "Finished mdrun" is missed.
+_LOG = re.compile(r'^(?:Log file opened on|Started mdrun|Input Parameters:)',
+                  re.MULTILINE)
+_FATAL = re.compile(r'^Fatal error:\n?(.*)$', re.MULTILINE)
+_STOPPED = re.compile(
+    r'^.*(?:Received the .* signal, stopping|'
+    r'Run time exceeded .* hours, will terminate|Halting|'
+    r'blowing up|LINCS WARNING).*$', re.MULTILINE)
+_VERSION = re.compile(
+    r'GROMACS version: +(?:VERSION )?(\S+)|'
+    r'^Reading file .*, VERSION (\S+)', re.MULTILINE)
+_STEPS = re.compile(r'^ *nsteps += *(\d+)|^(\d+) steps,', re.MULTILINE)
+_RANKS = re.compile(r'^Using (\d+) MPI (?:thread|process)', re.MULTILINE)
+_THREADS = re.compile(r'^Using (\d+) OpenMP thread', re.MULTILINE)
+
+
+def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
+    """Read the log, or standard error.
+
+    :raises Refused: if it is not the whole output of one good run
+    """
+    fatal = _FATAL.search(text)
+    if fatal is not None:
+        raise reading.Refused(f'Fatal error: {texts.quote(fatal[1])}')
+    stopped = _STOPPED.search(text)
+    if stopped is not None:
+        raise reading.Refused(texts.quote(stopped[0]))
+    if len(_STARTED.findall(text)) > 1:
+        raise reading.Refused('several runs in one file, or a continued run')
+    lines = _PERFORMANCE.findall(text)
+    if not lines or len(_PERFORMANCE_ANY.findall(text)) != len(lines):
+        raise reading.Missing('no table of performance: the output is not '
+                              'complete')
+    if _LOG.search(text) and not _FINISHED.search(text):
+        raise reading.Missing('no "Finished mdrun": the log is not complete')
+    # The log and standard error say the same when both are in one file.
+    if len({' '.join(line[1].split()) for line in lines}) > 1:
+        raise reading.Refused('several runs in one file')
+    rate = _rate(*lines[0])
+    metrics = {'ns_per_day': outcome.Metric(rate, 'ns/day', reading.UP)}
+    time = _TIME.findall(text)
+    if time:
+        metrics['wall_s'] = outcome.Metric(
+            number.figure(time[-1][1], 'wall time'), 's', reading.DOWN)
+    return reading.Reading(metrics, _parameters(text))
+
+
+def _rate(header: str, row: str) -> float:
+    """Take ns/day out of the row; hours per ns are its proof."""
+    columns = [name.strip() for name in _COLUMN.findall(header)]
+    words = row.split()
+    if len(words) != len(columns):
+        raise reading.Refused('the line of performance is cut short')
+    cells = dict(zip(columns, words, strict=True))
+    rate = number.figure(cells['ns/day'], 'ns/day')
+    hours = next((cells[name] for name in ('hour/ns', 'hours/ns')
+                  if name in cells), None)
+    if hours is not None:
+        value = number.real(hours, 'hour/ns')
+        slack = 0.0006 + value * 1e-3 + 24 * 0.0006 / rate / max(rate, 0.001)
+        if abs(24 / rate - value) > slack:
+            raise reading.Refused(
+                f'{cells["ns/day"]} ns/day and {hours} hours per ns do not '
+                'belong together')
+    return rate
+
+
+def _parameters(text: str) -> dict[str, str]:
+    found = {}
+    for name, pattern in (('version', _VERSION), ('steps', _STEPS),
+                          ('ranks', _RANKS), ('threads', _THREADS)):
+        match = pattern.search(text)
+        if match is not None:
+            found[name] = next(word for word in match.groups() if word)
+    return found

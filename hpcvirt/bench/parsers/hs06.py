@@ -1,0 +1,76 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""HEP-SPEC06: what the user's script prints, or a suite's report.
+
+The script prints one line ``HS06: SCORE``. A report of the HEP benchmark
+suite has a profile ``hs06``, ``hs06_32`` or ``hs06_64``.
+"""
+
+import re
+from collections.abc import Mapping
+
+from hpcvirt.bench import outcome
+from hpcvirt.bench.parsers import document
+from hpcvirt.bench.parsers import expectation
+from hpcvirt.bench.parsers import number
+from hpcvirt.bench.parsers import reading
+
+KEYS = (
+    expectation.Key('copies', expectation.Kind.WHOLE,
+                    'copies that ran at once', ('cpus', 'runcpu_num')),
+)
+
+_PROFILES = ('hs06', 'hs06_32', 'hs06_64')
+_SCORE = re.compile(
+    r'^ *(?:Total +)?(?:HS06|HEP-?SPEC06)(?: +(?:score|result|total))? *[:=] *'
+    r'(\S+)(?: *HS06)?[ \t]*$', re.MULTILINE | re.IGNORECASE)
+_FAILED = re.compile(
+    r'^.*(?:runspec finished with errors|Error: |miscompare|'
+    r'\bNR\b *$).*$', re.MULTILINE | re.IGNORECASE)
+
+
+def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
+    """Read the script's standard output or the suite's report.
+
+    :raises Refused: if it is not of one good run
+    """
+    found = document.load(text)
+    if found is not None:
+        return _read_report(found)
+    failed = _FAILED.search(text)
+    if failed is not None:
+        raise reading.Refused(failed[0].strip()[:100])
+    scores = _SCORE.findall(text)
+    if len(scores) != 1:
+        raise reading.Refused(f'{len(scores)} lines "HS06: SCORE", not one')
+    return _reading(number.figure(scores[0], 'HS06'), {})
+
+
+def _read_report(found: dict[str, object]) -> reading.Reading:
+    profiles = [document.inner(found, 'profiles', name)
+                for name in _PROFILES]
+    there = [profile for profile in profiles if profile is not None]
+    if len(there) != 1:
+        raise reading.Refused(f'{len(there)} profiles of HS06, not one')
+    parameters = {}
+    copies = document.inner(there[0], 'runcpu_num')
+    if isinstance(copies, int) and not isinstance(copies, bool):
+        parameters['copies'] = str(copies)
+    return _reading(
+        document.score(document.inner(there[0], 'score'), 'score'),
+        parameters)
+
+
+def _reading(score: float, parameters: dict[str, str]) -> reading.Reading:
+    return reading.Reading(
+        {'score': outcome.Metric(score, 'HS06', reading.UP)}, parameters)

@@ -1,0 +1,120 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""LAMMPS since 2012: ``log.lammps`` or standard output.
+
+One execution may hold several runs (minimization, equilibration, production):
+the last one with steps counts, which is where scripts put what they time.
+"""
+
+import re
+from collections.abc import Mapping
+
+from hpcvirt.bench import outcome
+from hpcvirt.bench.parsers import expectation
+from hpcvirt.bench.parsers import number
+from hpcvirt.bench.parsers import reading
+from hpcvirt.bench.parsers import text as texts
+
+KEYS = (
+    expectation.Key('steps', expectation.Kind.WHOLE,
+                    'time steps of the last run'),
+    expectation.Key('atoms', expectation.Kind.WHOLE, 'atoms'),
+    expectation.Key('ranks', expectation.Kind.WHOLE, 'MPI ranks',
+                    ('np', 'nprocs', 'procs', 'processes')),
+    expectation.Key('threads', expectation.Kind.WHOLE,
+                    'OpenMP threads per rank', ('omp_num_threads',)),
+    expectation.Key('version', expectation.Kind.WORD, 'such as 29Sep2021'),
+)
+
+_BANNER = re.compile(r'^LAMMPS \(([^)]*)\)', re.MULTILINE)
+_LOOP = re.compile(
+    r'^Loop time of (\S+) on (\d+) procs(?: \(.*\))? for (\d+) steps with '
+    r'(\d+) atoms[ \t]*$', re.MULTILINE)
+_LOOP_ANY = re.compile(r'^Loop time of .*$', re.MULTILINE)
+_RATE = re.compile(r'^Performance: .*?(\S+) timesteps/s', re.MULTILINE)
+_ERROR = re.compile(r'^ *(?:\[\d+\] *)?ERROR\b.*$', re.MULTILINE)
+_END = re.compile(r'^Total wall time: *\d+:\d\d:\d\d', re.MULTILINE)
+_STEP = re.compile(r'^ *Step +\S', re.MULTILINE)
+_NO_NUMBER = re.compile(r'(?<![\w.])-?(?:nan|inf)(?![\w.])', re.IGNORECASE)
+_THREADS = re.compile(r'(\d+) MPI tasks x (\d+) OpenMP threads')
+
+
+def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
+    """Read the log or standard output of one execution.
+
+    :raises Refused: if it is not the whole output of one good run
+    """
+    error = _ERROR.search(text)
+    if error is not None:
+        raise reading.Refused(texts.quote(error[0]))
+    ends = len(_END.findall(text))
+    if len(_BANNER.findall(text)) > 1 or ends > 1:
+        raise reading.Refused('several executions in one file')
+    loops = list(_LOOP.finditer(text))
+    if len(loops) != len(_LOOP_ANY.findall(text)):
+        raise reading.Refused('a line "Loop time" is broken')
+    timed = [loop for loop in loops if number.whole(loop[3], 'steps') > 0]
+    if not timed:
+        raise reading.Missing('no "Loop time" of any steps')
+    if ends == 0:
+        raise reading.Missing('no "Total wall time": the output is not '
+                              'complete')
+    loop = timed[-1]
+    _check_thermo(text[:loop.start()])
+    loop_s = number.figure(loop[1], 'Loop time')
+    steps = int(loop[3])
+    rate = _rate(text[loop.end():], steps / loop_s)
+    remarks: tuple[str, ...] = ()
+    if len(timed) > 1:
+        remarks = (f'{len(timed)} runs in the script: the last counts',)
+    return reading.Reading(
+        {'timesteps_per_s': outcome.Metric(rate, '1/s', reading.UP),
+         'loop_time_s': outcome.Metric(loop_s, 's', reading.DOWN)},
+        _parameters(text, loop), remarks=remarks)
+
+
+def _rate(after: str, expected: float) -> float:
+    """Steps per second as printed; versions before 2014 do not print it."""
+    match = _RATE.search(after)
+    if match is None:
+        return expected
+    rate = number.figure(match[1], 'timesteps/s')
+    # Three decimals are printed.
+    if abs(rate - expected) > 0.001 + 0.01 * expected:
+        raise reading.Refused(
+            f'{match[1]} timesteps/s do not belong to the steps and the time '
+            f'of the loop ({expected:g})')
+    return rate
+
+
+def _check_thermo(before: str) -> None:
+    """A simulation that blew up runs on at some rate, with nan energies."""
+    heads = list(_STEP.finditer(before))
+    if not heads:
+        return
+    match = _NO_NUMBER.search(before, heads[-1].end())
+    if match is not None:
+        raise reading.Refused(
+            'the simulation is no longer one: '
+            f'{texts.line_at(before, match.start())}')
+
+
+def _parameters(text: str, loop: re.Match[str]) -> dict[str, str]:
+    found = {'ranks': loop[2], 'steps': loop[3], 'atoms': loop[4]}
+    banner = _BANNER.search(text)
+    if banner is not None:
+        found['version'] = ''.join(banner[1].partition(' - ')[0].split())
+    threads = _THREADS.search(text, loop.end())
+    if threads is not None:
+        found['ranks'], found['threads'] = threads[1], threads[2]
+    return found

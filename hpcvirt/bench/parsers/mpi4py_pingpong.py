@@ -1,0 +1,94 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``python -m mpi4py.bench pingpong`` of mpi4py 3 and 4.
+
+A row has size, bandwidth and, unless ``--no-stats`` was given, mean time,
+deviation and number of samples. The time is one way.
+"""
+
+import re
+from collections.abc import Mapping
+
+from hpcvirt.bench import outcome
+from hpcvirt.bench.parsers import expectation
+from hpcvirt.bench.parsers import number
+from hpcvirt.bench.parsers import reading
+from hpcvirt.bench.parsers import table
+
+KEYS = (
+    expectation.Key('max_size', expectation.Kind.WHOLE,
+                    'largest message in bytes', ('max', 'size')),
+    expectation.Key('min_size', expectation.Kind.WHOLE,
+                    'smallest message in bytes', ('min',)),
+    expectation.Key('rows', expectation.Kind.WHOLE, 'number of sizes'),
+)
+
+_TITLE = re.compile(r'^# *MPI PingPong Test', re.MULTILINE)
+#: The deviation sign arrives as U+FFFD or ? where the locale lost it.
+_ROW = re.compile(
+    r'^ *(\d+) +(\S+)(?: +\| +(\S+) +\S+ +(\S+) +(\d+))?[ \t]*$',
+    re.MULTILINE)
+_ROW_LIKE = re.compile(r'^ *\d+ +[-+.\w]+(?: +\|.*)?$', re.MULTILINE)
+
+
+def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
+    """Read the table.
+
+    :raises Refused: if it is not a table of one run
+    """
+    titles = list(_TITLE.finditer(text))
+    if not titles:
+        raise reading.Missing('no title "MPI PingPong Test"')
+    if len(titles) > 1:
+        raise reading.Refused('several runs in one file')
+    body = text[titles[0].end():]
+    rows = _ROW.findall(body)
+    if not rows:
+        raise reading.Missing('no rows under the headers')
+    if len(rows) != len(_ROW_LIKE.findall(body)):
+        raise reading.Refused('a row of the table is broken')
+    sizes = [number.whole(row[0], 'the message size') for row in rows]
+    table.check_ascending(sizes)
+    table.check_doubling(sizes)
+    if len({bool(row[2]) for row in rows}) > 1:
+        raise reading.Refused('the last row is cut short')
+    metrics = {}
+    for size, row in zip(sizes, rows, strict=True):
+        metrics.update(_row(size, row))
+    remarks: tuple[str, ...] = ()
+    if 'max_size' not in expect:
+        remarks = (table.NO_END,)
+    return reading.Reading(metrics, table.parameters(sizes), remarks=remarks)
+
+
+def _row(size: int, row: tuple[str, ...]) -> dict[str, outcome.Metric]:
+    _, bandwidth, seconds, deviation, _ = row
+    name = f'bandwidth_mb_s[{size}]'
+    rate = number.real(bandwidth, name)
+    found = {}
+    if seconds:
+        mean_s = number.figure(seconds, f'the time of {size} bytes')
+        if number.real(deviation, f'the deviation at {size} bytes') < 0:
+            raise reading.Refused(f'a deviation below 0 at {size} bytes')
+        found[f'latency_us[{size}]'] = outcome.Metric(
+            mean_s * 1e6, 'us', reading.DOWN)
+        # Two decimals are printed: 0.00 MB/s is a slow, good row.
+        if size and abs(size / mean_s / 1e6 - rate) > 0.006 + 1e-4 * rate:
+            raise reading.Refused(
+                f'{bandwidth} MB/s and {seconds} s do not belong to {size} '
+                'bytes')
+    if rate > 0:
+        found[name] = outcome.Metric(rate, 'MB/s', reading.UP)
+    elif rate < 0 or not found:
+        raise reading.Refused(f'{name} is {bandwidth}')
+    return found

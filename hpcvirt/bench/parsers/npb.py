@@ -1,0 +1,164 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""NAS Parallel Benchmarks 2.x, 3.x: MPI, OpenMP and serial, Fortran and C.
+
+Every kernel ends with one block of ``name = value`` lines. Versions differ in
+which lines there are: ``Total processes`` and ``Compiled procs`` (MPI 3.3),
+``Active processes`` (MPI 3.4), ``Total threads`` (OpenMP), none (serial).
+"""
+
+import re
+from collections.abc import Mapping
+
+from hpcvirt.bench import outcome
+from hpcvirt.bench.parsers import expectation
+from hpcvirt.bench.parsers import number
+from hpcvirt.bench.parsers import reading
+
+KEYS = (
+    expectation.Key('benchmark', expectation.Kind.WORD,
+                    'EP, CG, MG, FT, IS, LU, BT or SP', ('kernel', 'name')),
+    expectation.Key('class', expectation.Kind.WORD, 'problem class S to F'),
+    expectation.Key('size', expectation.Kind.WORD,
+                    'problem size, such as 1400 or 64x64x64'),
+    expectation.Key('processes', expectation.Kind.WHOLE,
+                    'MPI processes, 1 if the program has none',
+                    ('ranks', 'np', 'nprocs', 'procs', 'process')),
+    expectation.Key('threads', expectation.Kind.WHOLE,
+                    'OpenMP threads, 1 if the program has none',
+                    ('omp_num_threads',)),
+    expectation.Key('cpus', expectation.Kind.WHOLE, 'processes x threads'),
+    expectation.Key('iterations', expectation.Kind.WHOLE, 'iterations'),
+    expectation.Key('version', expectation.Kind.WORD, 'such as 3.4.2'),
+)
+
+_BANNER = re.compile(r'^.*NAS Parallel Benchmarks.* -- +(\S+) ',
+                     re.MULTILINE)
+_BLOCK = re.compile(r'^ *(\w+)(?:-MZ)? +Benchmark +Completed\.?[ \t]*$',
+                    re.MULTILINE | re.IGNORECASE)
+_NAY = re.compile(
+    r'^.*(?:verification +(?:failed|unsuccessful)|unsuccessful|'
+    r'verification +not +performed).*$', re.IGNORECASE | re.MULTILINE)
+_WRONG_PROCESSES = re.compile(
+    r'num of procs allocated +\( *(\d+) *\)\s+is not equal to\s+'
+    r'compiled number of procs +\( *(\d+) *\)')
+
+
+def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
+    """Read the standard output of one kernel.
+
+    :raises Refused: if it is not the whole output of one good run
+    """
+    blocks = list(_BLOCK.finditer(text))
+    if not blocks:
+        raise reading.Missing(_why_nothing(text))
+    if len(blocks) > 1 or len(_BANNER.findall(text)) > 1:
+        raise reading.Refused('several runs in one file')
+    lines = _lines(text[blocks[0].end():])
+    verification = lines.get('verification')
+    if verification is None:
+        raise reading.Missing('no verification: the output is not complete')
+    if verification.upper() != 'SUCCESSFUL':
+        raise reading.Refused(f'Verification = {verification[:60]}')
+    nay = _NAY.search(text)
+    if nay is not None:
+        raise reading.Refused(f'the output also says: {nay[0].strip()[:80]}')
+    parameters = _parameters(blocks[0][1].upper(), lines)
+    total = number.figure(lines.get('mop/s total', ''), 'Mop/s total')
+    _check_share(lines, total, parameters)
+    metrics = {'mops_total': outcome.Metric(total, 'Mop/s', reading.UP)}
+    remarks: tuple[str, ...] = ()
+    seconds = number.real(lines.get('time in seconds', ''),
+                          'Time in seconds')
+    if seconds > 0:
+        metrics['time_s'] = outcome.Metric(seconds, 's', reading.DOWN)
+    elif seconds < 0:
+        raise reading.Refused(f'Time in seconds is {seconds}')
+    else:
+        remarks = ('the time rounds to 0.00 s: take a larger class',)
+    if 'active' in lines:
+        total_processes = lines.get('total processes', 'all')
+        remarks += (
+            f'{lines["active"]} of {total_processes} processes took part',)
+    return reading.Reading(metrics, parameters, remarks=remarks)
+
+
+def _why_nothing(text: str) -> str:
+    match = _WRONG_PROCESSES.search(text)
+    if match is not None:
+        raise reading.Refused(
+            f'{match[1]} processes were started, the program is compiled '
+            f'for {match[2]}')
+    if _BANNER.search(text):
+        return 'no "Benchmark Completed": the output is not complete'
+    return 'no "Benchmark Completed": not an output of NPB'
+
+
+def _lines(block: str) -> dict[str, str]:
+    """The lines of the block up to the compile options, folded names."""
+    found: dict[str, str] = {}
+    for line in block.partition('Compile options')[0].splitlines():
+        words, equals, value = line.partition('=')
+        name = ' '.join(words.lower().split())
+        if equals and found.setdefault(name, value.strip()) != value.strip():
+            raise reading.Refused(f'{words.strip()[:40]} stands there twice')
+    active = found.get('active processes', found.get('active procs'))
+    if active is not None and active != found.get('total processes'):
+        found['active'] = active
+    return found
+
+
+def _parameters(kernel: str, lines: Mapping[str, str]) -> dict[str, str]:
+    processes = number.whole(
+        lines.get('active', lines.get('total processes', '1')),
+        'Total processes')
+    compiled = lines.get('compiled procs', lines.get('compiled processes'))
+    if compiled is not None and 'active' not in lines and (
+            number.whole(compiled, 'Compiled procs') != processes):
+        raise reading.Refused(
+            f'{processes} processes ran a program compiled for {compiled}')
+    threads = number.whole(lines.get('total threads', '1'), 'Total threads')
+    if 0 in (processes, threads):
+        raise reading.Missing('no process or no thread took part')
+    parameters = {
+        'benchmark': kernel,
+        'class': lines.get('class', ''),
+        'size': ''.join(lines.get('size', '').split()),
+        'processes': str(processes),
+        'threads': str(threads),
+        'cpus': str(processes * threads),
+        'iterations': lines.get('iterations', ''),
+        'version': lines.get('version', ''),
+    }
+    if len(parameters['class']) != 1 or not parameters['class'].isupper():
+        raise reading.Refused(f'Class = {parameters["class"][:20]!r}')
+    number.whole(parameters['iterations'], 'Iterations')
+    return {name: value for name, value in parameters.items() if value}
+
+
+def _check_share(lines: Mapping[str, str], total: float,
+                 parameters: Mapping[str, str]) -> None:
+    """Mop/s per process or thread times their number is the total."""
+    for name, count in (
+            ('mop/s/process', lines.get('total processes')),
+            ('mop/s/thread', lines.get('total threads'))):
+        if name not in lines or count is None:
+            continue
+        share = number.real(lines[name], name)
+        expected = share * number.whole(count, 'the number of processes')
+        # Two decimals are printed.
+        slack = 0.01 + 0.006 * int(parameters['cpus'])
+        if abs(expected - total) > slack + 1e-4 * total:
+            raise reading.Refused(
+                f'{name} = {lines[name]} does not make Mop/s total = '
+                f'{lines["mop/s total"]}')

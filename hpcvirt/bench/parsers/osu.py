@@ -1,0 +1,112 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""OSU Micro-Benchmarks 3 to 7: osu_latency, osu_bw, osu_bibw.
+
+Headers changed over the versions; what stayed is a title line, a line of
+column names with the unit, and rows that begin with the message size. With
+validation there is a column Pass or Fail; with -z there are percentiles.
+"""
+
+import re
+from collections.abc import Mapping
+
+from hpcvirt.bench import outcome
+from hpcvirt.bench.parsers import expectation
+from hpcvirt.bench.parsers import number
+from hpcvirt.bench.parsers import reading
+from hpcvirt.bench.parsers import table
+
+KEYS = (
+    expectation.Key('test', expectation.Kind.WORD,
+                    'latency, bandwidth or bi-bandwidth'),
+    expectation.Key('max_size', expectation.Kind.WHOLE,
+                    'largest message in bytes; 4194304 if not given',
+                    ('max', 'max_message_size', 'size')),
+    expectation.Key('min_size', expectation.Kind.WHOLE,
+                    'smallest message in bytes', ('min',)),
+    expectation.Key('rows', expectation.Kind.WHOLE, 'number of sizes'),
+    expectation.Key('version', expectation.Kind.WORD, 'such as 7.5'),
+)
+
+#: The programs' own default for the largest message.
+DEFAULT_MAX_BYTES = 4194304
+
+#: Title -> test, metric, unit, direction, what the column line must name.
+_TESTS = {
+    'latency': ('latency', 'latency_us', 'us', reading.DOWN, '(us)'),
+    'bandwidth': ('bandwidth', 'bandwidth_mb_s', 'MB/s', reading.UP,
+                  '(mb/s)'),
+    'bi-directional bandwidth': ('bi-bandwidth', 'bandwidth_mb_s', 'MB/s',
+                                 reading.UP, '(mb/s)'),
+}
+
+_TITLE = re.compile(
+    r'^# *OSU MPI\S*(?: (.*?))? Test *v?([0-9][\w.-]*)?[ \t]*$',
+    re.MULTILINE | re.IGNORECASE)
+_COLUMNS = re.compile(r'^# *Size .*$', re.MULTILINE)
+_ROW = re.compile(r'^ *(\d+)[ \t]+(\S+)((?:[ \t]+\S+)*)[ \t]*$',
+                  re.MULTILINE)
+#: Figures are printed with two decimals: fewer is a row cut short.
+_CUT = re.compile(r'[0-9]+(?:\.[0-9]?)?')
+
+
+def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
+    """Read the standard output of one of the three programs.
+
+    :raises Refused: if it is not the whole table of one good run
+    """
+    titles = list(_TITLE.finditer(text))
+    if not titles:
+        raise reading.Missing('no title of an OSU test')
+    if len(titles) > 1:
+        raise reading.Refused('several runs in one file')
+    title = ' '.join((titles[0][1] or '').lower().split())
+    if title not in _TESTS:
+        raise reading.Refused(f'{title[:60]!r} is another OSU test')
+    test, metric, unit, direction, column = _TESTS[title]
+    body = text[titles[0].end():]
+    columns = _COLUMNS.search(body)
+    if columns is None or column not in columns[0].lower():
+        raise reading.Missing('no line of column names: headers only, or cut '
+                              'short')
+    rows = _ROW.findall(body)
+    if not rows:
+        raise reading.Missing('no rows under the headers')
+    sizes = [number.whole(row[0], 'the message size') for row in rows]
+    table.check_ascending(sizes)
+    table.check_doubling(sizes)
+    metrics = {}
+    for size, (_, word, more) in zip(sizes, rows, strict=True):
+        name = f'{metric}[{size}]'
+        if _CUT.fullmatch(word):
+            raise reading.Refused(f'{name} is cut short: {word}')
+        metrics[name] = outcome.Metric(number.figure(word, name), unit,
+                                       direction)
+        _check_more(more, name)
+    if 'max_size' not in expect and sizes[-1] < DEFAULT_MAX_BYTES:
+        raise reading.Refused(
+            f'the table ends at {sizes[-1]} bytes: cut short, unless expect '
+            f'max_size={sizes[-1]}')
+    parameters = {'test': test, **table.parameters(sizes)}
+    if titles[0][2]:
+        parameters['version'] = titles[0][2]
+    return reading.Reading(metrics, parameters)
+
+
+def _check_more(more: str, name: str) -> None:
+    for word in more.split():
+        if word.lower() == 'pass':
+            continue
+        if word.lower() == 'fail':
+            raise reading.Refused(f'validation failed at {name}')
+        number.real(word, f'a column beside {name}')

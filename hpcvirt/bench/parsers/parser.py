@@ -1,0 +1,137 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Turn the output of a benchmark into figures, or into a reason why not.
+
+A parser is a module with ``KEYS``, what ``--expect`` may name, and
+``read(text) -> Reading``, which raises ``Refused``. It holds no state, reads
+no files and never crashes: whatever the bytes, the answer is an Outcome.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from collections.abc import Mapping
+
+from hpcvirt.bench import outcome
+from hpcvirt.bench.parsers import expectation
+from hpcvirt.bench.parsers import gromacs
+from hpcvirt.bench.parsers import hepscore
+from hpcvirt.bench.parsers import hpcc
+from hpcvirt.bench.parsers import hs06
+from hpcvirt.bench.parsers import lammps
+from hpcvirt.bench.parsers import mpi4py_pingpong
+from hpcvirt.bench.parsers import namd
+from hpcvirt.bench.parsers import netpipe
+from hpcvirt.bench.parsers import npb
+from hpcvirt.bench.parsers import number
+from hpcvirt.bench.parsers import osu
+from hpcvirt.bench.parsers import qe
+from hpcvirt.bench.parsers import reading
+from hpcvirt.bench.parsers import stream
+from hpcvirt.bench.parsers import text
+from hpcvirt.bench.parsers import wrf
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Parser:
+    """One program's output format.
+
+    :ivar read: text and what is expected, in the parser's own spelling, to
+        a Reading; most parsers look at the text alone
+    """
+
+    keys: tuple[expectation.Key, ...]
+    read: Callable[[str, Mapping[str, str]], reading.Reading]
+
+
+PARSERS = {
+    'hpcc': Parser(hpcc.KEYS, hpcc.read),
+    'stream': Parser(stream.KEYS, stream.read),
+    'npb': Parser(npb.KEYS, npb.read),
+    'osu': Parser(osu.KEYS, osu.read),
+    'netpipe': Parser(netpipe.KEYS, netpipe.read),
+    'mpi4py_pingpong': Parser(mpi4py_pingpong.KEYS, mpi4py_pingpong.read),
+    'qe': Parser(qe.KEYS, qe.read),
+    'gromacs': Parser(gromacs.KEYS, gromacs.read),
+    'lammps': Parser(lammps.KEYS, lammps.read),
+    'namd': Parser(namd.KEYS, namd.read),
+    'wrf': Parser(wrf.KEYS, wrf.read),
+    'hepscore': Parser(hepscore.KEYS, hepscore.read),
+    'hs06': Parser(hs06.KEYS, hs06.read),
+}
+
+
+def parse(name: str, raw: bytes, expect: Mapping[str, str],
+          exit_status: int | None = None,
+          where: str | None = None) -> outcome.Outcome:
+    """Judge one output.
+
+    :param name: of the parser, a key of :data:`PARSERS`
+    :param raw: the output as it was written, or the beginning of it if it is
+        larger than :data:`hpcvirt.bench.parsers.text.LIMIT_BYTES`
+    :param expect: what was asked for, in any spelling that the parser knows
+    :param exit_status: what the program ended with, None if nobody knows
+    :param where: what to name in an error, the parser by default
+    :raises InvalidInput: if ``expect`` cannot be understood; never for what
+        is in the output
+    """
+    parser = PARSERS[name]
+    wanted = expectation.normal(parser.keys, expect, where or name)
+    try:
+        found = _read(parser, raw, wanted)
+    except reading.Refused as exc:
+        return outcome.Outcome(valid=False, reason=exc.reason)
+    reason = expectation.unmet(parser.keys, wanted, found)
+    if reason is None and exit_status not in (None, found.exit_status):
+        reason = (f'the program ended with exit status {exit_status}, '
+                  f'expected was {found.exit_status}')
+    if reason is not None:
+        return outcome.Outcome(valid=False, reason=reason,
+                               parameters=found.parameters)
+    return outcome.Outcome(valid=True, reason=None, metrics=found.metrics,
+                           parameters=found.parameters,
+                           remarks=found.remarks)
+
+
+def _read(parser: Parser, raw: bytes,
+          wanted: Mapping[str, str]) -> reading.Reading:
+    if len(raw) > text.LIMIT_BYTES:
+        raise reading.Refused(
+            f'the output is larger than {text.LIMIT_BYTES >> 20} MiB')
+    words = text.clean(raw)
+    if not words.lstrip().startswith('{'):
+        words = text.without_overlong_lines(words)
+    if not words.strip():
+        raise reading.Refused('the output is empty')
+    try:
+        found = parser.read(words, wanted)
+        _check_parameters(parser, found)
+    except reading.Missing as exc:
+        said = text.complaint(words)
+        if said is None:
+            raise
+        raise reading.Refused(
+            f'{exc.reason}; the output says: {said}') from exc
+    for name, metric in found.metrics.items():
+        if not (math.isfinite(metric.value) and metric.value > 0):
+            raise reading.Refused(f'{name} is {metric.value}')
+    if not found.metrics:
+        raise reading.Refused('the output holds no figure')
+    return found
+
+
+def _check_parameters(parser: Parser, found: reading.Reading) -> None:
+    for key in parser.keys:
+        value = found.parameters.get(key.name)
+        if value is not None and key.kind is expectation.Kind.WHOLE:
+            number.whole(value, key.name)

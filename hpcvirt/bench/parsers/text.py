@@ -1,0 +1,101 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The text of an output, freed of what terminals and launchers add."""
+
+import re
+
+#: No benchmark that hpcvirt knows writes a thousandth of this; a reader needs
+#: to take no more than one byte above it to know.
+LIMIT_BYTES = 64 * 2 ** 20
+
+#: Colours and cursor movements (ECMA-48), window titles.
+_ESCAPES = re.compile(
+    r'\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|'
+    r'\x1b[@-Z\\^_]')
+_OVERLONG = re.compile(r'^.{4097,}$', re.MULTILINE)
+#: mpirun --tag-output: ``[1,0]<stdout>:`` before every line.
+_TAG = re.compile(r'^\[\d+,\d+\]<(?:stdout|stderr)>: ?', re.MULTILINE)
+
+
+def clean(raw: bytes) -> str:
+    """Decode an output and take out colours, tags and carriage returns.
+
+    Anything can be decoded: bytes that are no text become U+FFFD, and no
+    parser takes such a line for a figure.
+    """
+    text = raw.decode('utf-8', 'replace').removeprefix('\ufeff')
+    if '\x1b' in text:
+        text = _ESCAPES.sub('', text)
+    if '\r' in text:
+        text = text.replace('\r\n', '\n').replace('\r', '\n')
+    return _TAG.sub('', text)
+
+
+def without_overlong_lines(text: str) -> str:
+    """Take out lines that no program prints figures in.
+
+    They are binary garbage or dumps, and cost time to look through.
+    """
+    return _OVERLONG.sub('', text)
+
+
+#: What programs and launchers say when they fail, in order of telling.
+_COMPLAINTS = tuple(re.compile('(?im)' + pattern) for pattern in (
+    r'mpirun has detected an attempt to run as root',
+    r'This test requires exactly two processes',
+    r'not enough slots available',
+    r'Need at least \d+ processes for these tests',
+    r'cannot open file hpccinf\.txt',
+    r'error while loading shared libraries: .*',
+    r'command not found',
+    r'Error in routine .*',
+    r'Fatal error.*',
+    r'Out of memory.*',
+    r'Memory allocation failed.*',
+    r'Segmentation fault.*',
+    r'Bus error.*',
+    r'Illegal instruction.*',
+    r'Killed\b.*',
+    r'MPI_ABORT was invoked.*',
+    r'FATAL CALLED FROM.*',
+    r'No such file or directory',
+    r'Permission denied',
+    r'^[^\w\n]{0,20}ERROR\b.*\w{3}.*',
+))
+
+
+def complaint(text: str) -> str | None:
+    """What the output itself says went wrong: one line, None if nothing.
+
+    Only asked when there is no result: MPI libraries complain in good runs
+    as well.
+    """
+    for pattern in _COMPLAINTS:
+        match = pattern.search(text)
+        if match is not None:
+            return line_at(text, match.start())
+    return None
+
+
+def line_at(text: str, place: int) -> str:
+    """The line of the text around a place, shortened to be quoted."""
+    begin = text.rfind('\n', 0, place) + 1
+    end = text.find('\n', place)
+    return quote(text[begin:] if end < 0 else text[begin:end])
+
+
+def quote(line: str) -> str:
+    """A piece of an output as it can stand in a reason."""
+    folded = ' '.join(line[:400].split())
+    printable = ''.join(c if c.isprintable() else '?' for c in folded)
+    return printable if len(printable) <= 120 else printable[:117] + '...'

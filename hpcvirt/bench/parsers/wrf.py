@@ -1,0 +1,114 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""WRF 3 and 4: ``rsl.error.0000`` or ``rsl.out.0000``.
+
+The figure is the mean of "Timing for main" over the outer domain (its lines
+include the domains nested in it), without the first step, which also reads
+and sets up.
+"""
+
+import datetime
+import itertools
+import re
+import statistics
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt.bench import outcome
+from hpcvirt.bench.parsers import expectation
+from hpcvirt.bench.parsers import number
+from hpcvirt.bench.parsers import reading
+from hpcvirt.bench.parsers import text as texts
+
+KEYS = (
+    expectation.Key('steps', expectation.Kind.WHOLE,
+                    'time steps of the outer domain, the first included'),
+    expectation.Key('domains', expectation.Kind.WHOLE, 'domains'),
+    expectation.Key('ranks', expectation.Kind.WHOLE, 'MPI ranks',
+                    ('np', 'nprocs', 'procs', 'processes', 'ntasks')),
+    expectation.Key('version', expectation.Kind.WORD, 'such as 4.2.2'),
+)
+
+_SUCCESS = re.compile(r'SUCCESS COMPLETE WRF')
+_STEP = re.compile(
+    r'^ *Timing for main: +time +(\S+) +on domain +(\d+): +(\S+) +elapsed '
+    r'seconds?\.?[ \t]*$', re.MULTILINE)
+_STEP_ANY = re.compile(r'^ *Timing for main:?.*$', re.MULTILINE)
+_FATAL = re.compile(r'^.*FATAL CALLED.*$', re.MULTILINE)
+_TASKS = re.compile(r'Ntasks in X +(\d+) *, *ntasks in Y +(\d+)',
+                    re.IGNORECASE)
+_VERSION = re.compile(r'WRF V(\d[\w.]*) MODEL')
+_TIME = '%Y-%m-%d_%H:%M:%S'
+
+
+def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
+    """Read the output of rank 0.
+
+    :raises Refused: if it is not the whole output of one good run
+    """
+    fatal = _FATAL.search(text)
+    if fatal is not None:
+        raise reading.Refused(texts.quote(fatal[0]))
+    steps = _STEP.findall(text)
+    if not steps:
+        raise reading.Missing('no whole line "Timing for main"')
+    if len(steps) != len(_STEP_ANY.findall(text)):
+        raise reading.Refused('a line "Timing for main" is broken')
+    successes = len(_SUCCESS.findall(text))
+    if successes == 0:
+        raise reading.Missing('no "SUCCESS COMPLETE WRF": the output is not '
+                              'complete')
+    domains = {int(domain[:9]) for _, domain, _ in steps}
+    outer = str(min(domains))
+    own = [(time, seconds) for time, domain, seconds in steps
+           if domain == outer]
+    if successes > 1:
+        raise reading.Refused('several runs in one file, or rsl.out and '
+                              'rsl.error together')
+    remarks = _check_times([time for time, _ in own])
+    elapsed = [number.figure(seconds, f'the time of the step to {time}')
+               for time, seconds in own]
+    if len(elapsed) < 2:
+        raise reading.Refused('one step only, and the first does not count')
+    metric = outcome.Metric(statistics.fmean(elapsed[1:]), 's', reading.DOWN)
+    parameters = {'steps': str(len(own)), 'domains': str(len(domains))}
+    version = _VERSION.search(text)
+    if version is not None:
+        parameters['version'] = version[1]
+    tasks = _TASKS.search(text)
+    if tasks is not None:
+        parameters['ranks'] = str(int(tasks[1][:9]) * int(tasks[2][:9]))
+    return reading.Reading({'step_time_s': metric}, parameters,
+                           remarks=remarks)
+
+
+def _check_times(times: Sequence[str]) -> tuple[str, ...]:
+    """Model time rises; where its steps are uneven, one may be missing."""
+    moments = [_moment(time) for time in times]
+    gaps = {(after - before).total_seconds()
+            for before, after in itertools.pairwise(moments)}
+    if any(gap <= 0 for gap in gaps):
+        raise reading.Refused('model time does not rise from step to step: '
+                              'several runs in one file')
+    if len(gaps) > 1:
+        return ('uneven time steps: adaptive, or lines are missing',)
+    return ()
+
+
+def _moment(time: str) -> datetime.datetime:
+    try:
+        return datetime.datetime.strptime(time, _TIME).replace(
+            tzinfo=datetime.UTC)
+    except ValueError as exc:
+        raise reading.Refused(
+            f'{texts.quote(time)!r} is no model time') from exc
