@@ -29,7 +29,6 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from hpcvirt.bench import binaries
-from hpcvirt.bench import bounds
 from hpcvirt.bench import executor
 from hpcvirt.bench import judgement
 from hpcvirt.bench import record
@@ -45,8 +44,6 @@ class Planned:
     """One run of a plan.
 
     :ivar bounds: the user's own; the definition's hold for other metrics
-    :ivar context: what the definition's bounds depend on: ``pages``,
-        ``shape``, ``nodes``
     """
 
     task: tasks.Task
@@ -57,7 +54,6 @@ class Planned:
     shape: str = ''
     bounds: Mapping[str, judgement.Bound] = dataclasses.field(
         default_factory=dict)
-    context: Mapping[str, str] = dataclasses.field(default_factory=dict)
     study: str | None = None
     case: str | None = None
 
@@ -75,7 +71,7 @@ class Watcher(Protocol):
     def tick(self, elapsed_s: float) -> None:
         """The sample still runs."""
 
-    def done(self, run: record.Run, sample: record.Sample) -> None:
+    def done(self, sample: record.Sample) -> None:
         """The sample is finished and kept."""
 
 
@@ -104,23 +100,6 @@ def execute(plan: tuple[Planned, ...],
             taking.clean(arm, run.id)
     store.finish(entry.id, _now())
     return entry.id
-
-
-def with_bounds(result: record.Result,
-                plan: tuple[Planned, ...]) -> record.Result:
-    """Add to each run the bounds of the metrics that it measured.
-
-    Which sizes a benchmark prints is known only when it has run.
-    """
-    runs = []
-    for run, planned in zip(result.runs, plan, strict=True):
-        metrics = dict.fromkeys(
-            name for sample in run.samples for name in sample.outcome.metrics)
-        found = bounds.of_definition(planned.task.made, metrics,
-                                     planned.context)
-        runs.append(dataclasses.replace(
-            run, bounds={**found, **planned.bounds}))
-    return dataclasses.replace(result, runs=tuple(runs))
 
 
 def fingerprint(plan: tuple[Planned, ...],
@@ -162,7 +141,7 @@ def _samples(planned: Planned, run: record.Run,
         sample = taking.take(planned.task, arms[slot.arm], run.id, slot,
                              beside, keep, watcher.tick)
         store.add_sample(run.id, sample)
-        watcher.done(run, sample)
+        watcher.done(sample)
         yield sample
 
 

@@ -1,0 +1,114 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What Nova says of an instance that is measured: where it is, on which CPUs.
+
+The host's name and the pins are shown to operators only; without that right
+they are None, and the native arm has to be told its CPUs.
+"""
+
+import dataclasses
+from typing import Any
+
+from novaclient import exceptions as nova_exceptions
+
+from hpcvirt import exception
+from hpcvirt.cloud import session
+from hpcvirt.specs import codec
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Server:
+    """An instance.
+
+    :ivar address: a floating address if it has one, else its first
+    :ivar host: the compute host, None if the caller may not know
+    :ivar flavor: the name of its flavor
+    :ivar host_cpus: the PCPUs of the host that its vCPUs are pinned to;
+        empty if it is not pinned, None if the caller may not know
+    :ivar page_kib: page size that backs its memory, None for small pages
+    """
+
+    id: str
+    name: str
+    address: str
+    host: str | None
+    flavor: str
+    host_cpus: frozenset[int] | None
+    page_kib: int | None
+
+
+def find(nova: Any, name: str) -> Server:
+    """Look an instance up by its name or id.
+
+    :param nova: a client of :func:`hpcvirt.cloud.session.compute`
+    :raises InvalidInput: if there is none, or more than one
+    :raises Unreachable: if the cloud does not answer
+    """
+    with session.one_line_errors():
+        found = _lookup(nova, name)
+        if found.status != 'ACTIVE':
+            raise exception.InvalidInput(
+                f'server {name}', f'is {found.status}, not ACTIVE')
+        cpus, pages = _topology(nova, found)
+        return Server(
+            id=found.id, name=found.name, address=_address(found, name),
+            host=getattr(found, 'OS-EXT-SRV-ATTR:host', None),
+            flavor=found.flavor['original_name'], host_cpus=cpus,
+            page_kib=pages)
+
+
+def _lookup(nova: Any, name: str) -> Any:
+    named = nova.servers.list(search_opts={'name': f'^{name}$'})
+    found = [server for server in named if server.name == name]
+    if not found:
+        try:
+            return nova.servers.get(name)
+        except nova_exceptions.NotFound as exc:
+            raise exception.InvalidInput(
+                f'server {name}', 'the cloud has no such server') from exc
+    if len(found) > 1:
+        ids = ', '.join(server.id for server in found)
+        raise exception.InvalidInput(
+            f'server {name}', f'names several servers: {ids}')
+    return found[0]
+
+
+def _address(server: Any, name: str) -> str:
+    every = [entry for network in server.addresses.values()
+             for entry in network]
+    floating = [entry for entry in every
+                if entry.get('OS-EXT-IPS:type') == 'floating']
+    for entry in floating + every:
+        return str(entry['addr'])
+    raise exception.InvalidInput(f'server {name}', 'has no address')
+
+
+def _topology(nova: Any,
+              server: Any) -> tuple[frozenset[int] | None, int | None]:
+    try:
+        nodes = nova.servers.topology(server).nodes
+    except (nova_exceptions.Forbidden, nova_exceptions.NotFound):
+        nodes = []
+    pins = [node.get('cpu_pinning') for node in nodes]
+    cpus = None
+    # A caller who is no operator sees the guest's side alone.
+    if any('host_node' in node for node in nodes):
+        cpus = frozenset(cpu for pin in pins if pin for cpu in pin.values())
+    sizes = {node.get('pagesize_kb') for node in nodes} - {None}
+    if sizes:
+        return cpus, min(sizes)
+    shape = codec.decode(server.flavor['vcpus'], server.flavor['ram'],
+                         server.flavor['extra_specs'])
+    asked = [cell.page_kib for cell in shape.cells
+             if cell.page_kib is not None]
+    return cpus, min(asked, default=None)
