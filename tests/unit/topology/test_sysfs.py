@@ -24,6 +24,7 @@ from tests.unit.topology import writers
 
 CPU = 'sys/devices/system/cpu'
 NODE = 'sys/devices/system/node'
+HUGE = f'{NODE}/node1/hugepages/hugepages-2048kB'
 PCI = 'sys/devices/pci0000:00/0000:41:00.0'
 
 
@@ -242,15 +243,13 @@ class IncompleteTest(SysfsTest):
                      f'{CPU}/cpu3/topology/physical_package_id',
                      f'{CPU}/cpu3/topology/thread_siblings_list',
                      f'{CPU}/cpu3/cache/index3/shared_cpu_list',
-                     f'{NODE}/node1/hugepages/hugepages-2048kB/'
-                     'nr_hugepages', f'{PCI}/class', f'{PCI}/vendor'):
+                     f'{HUGE}/nr_hugepages', f'{PCI}/class',
+                     f'{PCI}/vendor'):
             self.files = dict(whole)
             self.drop(name.replace('thread_siblings', 'core_cpus'))
             self.files.setdefault(f'{CPU}/kernel_max', '7')
             self.files.setdefault(f'{PCI}/irq', '7')
-            self.files.setdefault(
-                f'{NODE}/node1/hugepages/hugepages-2048kB/free_hugepages',
-                '0')
+            self.files.setdefault(f'{HUGE}/free_hugepages', '0')
             self.root = self.root.parent / f'{self.root.name}x'
             self.assertIn(f'{self.root}/{name}: is missing',
                           self.refused('is missing').replace(
