@@ -32,6 +32,7 @@ from hpcvirt.fit import network
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.fit import table as tables
+from hpcvirt.model import shape as model
 
 #: Sets of deciding cells that are tried before the search gives up. Enough
 #: for every guest on a host with 16 deciding cells.
@@ -53,7 +54,7 @@ class Conditions:
         if demand.requests and supply.pools is not None:
             self._offer = devices.Offer(
                 demand.requests, supply.pools,
-                {cell.id: cell.package for cell in supply.cells}, providers)
+                packages(demand, supply), providers)
             self.deciding |= self._offer.deciding
         self._known: dict[frozenset[int], bool] = {}
 
@@ -98,6 +99,15 @@ class Conditions:
         return reasons.Misfit(reasons.Code.NETWORK_AFFINITY, {
             'networks': ' and '.join(a.network for a in self._networks),
             'cells': _listed(self.deciding)}, causes)
+
+
+def packages(demand: demands.Demand,
+             supply: supplies.Supply) -> dict[int, int | None]:
+    """The package of each host cell, if a device request asks for it."""
+    if any(request.affinity is model.PCIAffinity.SOCKET
+           for request in demand.requests):
+        return {cell.id: cell.package for cell in supply.cells}
+    return {}
 
 
 def first(table: tables.Table,

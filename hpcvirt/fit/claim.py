@@ -66,30 +66,26 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
     :param providers: what Placement allocated to each PCI request
     :returns: the placement, or why the guest must not go to this host
     """
-    if not 0 < len(demand.cells) <= len(supply.cells):
-        return engine.place(demand, supply, packing, providers)
+    if not demand.cells:
+        return placements.Placement(())
     ordered = order.claim_order(demand, supply, packing)
     conditions = choice.Conditions(demand, supply, providers)
     if _out_of_reach(demand):
-        # Equal guest cells, and the first host cells with room have the
-        # devices too: each guest cell is fitted once, where it stays.
         roomy = engine.first_with_room(demand, supply, ordered)
-        if roomy is not None and conditions.met(cell.id for cell in roomy):
+        if isinstance(roomy, reasons.Misfit):
+            return roomy
+        # The first cells with room have the devices too: each guest cell is
+        # fitted just once, and stays there.
+        if conditions.met(cell.id for cell in roomy):
             return scope.judge(demand, supply, placements.Placement(
-                tuple(cell.id for cell in roomy), _pages(demand)))
-    truth = engine.arrange(demand, supply, ordered, conditions)
-    if isinstance(truth, reasons.Misfit):
-        return truth
+                tuple(cell.id for cell in roomy),
+                tuple(cell.page_kib for cell in demand.cells)))
+    fitting = engine.arrange(demand, supply, ordered, conditions)
+    if isinstance(fitting, reasons.Misfit):
+        return fitting
     end = walk.follow(demand, supply, ordered, conditions)
     if end.ranks is None or not end.sound:
-        defect = 'A'
-        if demand.pages_by_class and walk.follow(
-                demand, supply, ordered, conditions,
-                settle_pages=False).sound:
-            defect = 'C'
-        elif demand.uniform:
-            defect = 'B'
-        return _defect(end, ordered, truth, defect)
+        return _defect(demand, supply, ordered, conditions, end, fitting)
     return scope.judge(demand, supply, placements.Placement(
         tuple(ordered[rank].id for rank in end.ranks), end.pages_kib))
 
@@ -103,14 +99,13 @@ def _out_of_reach(demand: demands.Demand) -> bool:
                  first.threads is model.ThreadPolicy.ISOLATE))
 
 
-def _pages(demand: demands.Demand) -> tuple[int | None, ...]:
-    return tuple(cell.page_kib for cell in demand.cells)
-
-
-def _defect(end: walk.Outcome, ordered: Sequence[supplies.CellSupply],
-            fitting: Sequence[int], defect: str) -> reasons.Misfit:
+def _defect(demand: demands.Demand, supply: supplies.Supply,
+            ordered: Sequence[supplies.CellSupply],
+            conditions: choice.Conditions, end: walk.Outcome,
+            fitting: Sequence[int]) -> reasons.Misfit:
     """Say which of Nova's defects keeps a guest that fits off a host.
 
+    :param end: how the claim ends
     :param fitting: the ranks where the guest fits
     """
     if end.given_up:
@@ -119,13 +114,17 @@ def _defect(end: walk.Outcome, ordered: Sequence[supplies.CellSupply],
     if end.raised is not None:
         return reasons.Misfit(reasons.Code.CLAIM_RAISES, {
             'cell': ordered[end.raised].id, 'defect': 'G'})
-    if end.ranks is None:
+    if end.misaccounted is not None:
+        return reasons.Misfit(reasons.Code.CLAIM_MISACCOUNTS, {
+            'cell': ordered[end.misaccounted].id, 'defect': 'F'})
+    defect = 'B' if demand.uniform else 'A'
+    if demand.pages_by_class and walk.follow(
+            demand, supply, ordered, conditions, settle_pages=False).sound:
+        defect = 'C'
+    if end.ranks is None or end.misplaced is None:
         return reasons.Misfit(reasons.Code.CLAIM_REFUSES, {
             'cells': ', '.join(str(ordered[rank].id) for rank in fitting),
             'defect': defect})
-    if end.misplaced is not None:
-        return reasons.Misfit(reasons.Code.CLAIM_MISPLACES, {
-            'guest_cell': end.misplaced,
-            'cell': ordered[end.ranks[end.misplaced]].id, 'defect': defect})
-    return reasons.Misfit(reasons.Code.CLAIM_MISACCOUNTS, {
-        'cell': ordered[end.ranks[0]].id, 'defect': 'F'})
+    return reasons.Misfit(reasons.Code.CLAIM_MISPLACES, {
+        'guest_cell': end.misplaced,
+        'cell': ordered[end.ranks[end.misplaced]].id, 'defect': defect})

@@ -104,10 +104,11 @@ class Offer:
                  providers: Providers = ()) -> None:
         """Match the requests.
 
-        :param packages: the package of each host cell, for socket affinity
+        :param packages: the package of each host cell; asked only for
+            requests with socket affinity
         """
         self._requests = requests
-        self._pools = pools
+        self._pools = pools = tuple(pools)
         self._packages = packages
         self._providers = providers or ((),) * len(requests)
         self._matching = [

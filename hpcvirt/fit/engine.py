@@ -63,9 +63,9 @@ def check(demand: demands.Demand, supply: supplies.Supply,
     As exact as :func:`place` but cheaper: where host cells need only be
     counted it looks at no more of them than it must.
     """
-    if (demand.cells and demand.uniform and not demand.selective and
-            first_with_room(demand, supply, supply.cells) is not None):
-        return None
+    if demand.cells and demand.uniform and not demand.selective:
+        roomy = first_with_room(demand, supply, supply.cells)
+        return roomy if isinstance(roomy, reasons.Misfit) else None
     placed = place(demand, supply, packing, providers)
     return placed if isinstance(placed, reasons.Misfit) else None
 
@@ -80,9 +80,6 @@ def place(demand: demands.Demand, supply: supplies.Supply,
     """
     if not demand.cells:
         return placements.Placement(())
-    if len(supply.cells) < len(demand.cells):
-        return reasons.Misfit(reasons.Code.HOST_CELLS, {
-            'total': len(supply.cells), 'needed': len(demand.cells)})
     ordered = order.claim_order(demand, supply, packing)
     ranks = arrange(demand, supply, ordered,
                     choice.Conditions(demand, supply, providers))
@@ -102,23 +99,42 @@ def arrange(demand: demands.Demand, supply: supplies.Supply,
 
     :returns: for each guest cell the rank of its host cell
     """
+    misfit = _too_small(demand, supply)
+    if misfit is not None:
+        return misfit
     table = tables.Table(demand, supply, ordered)
     return table.shortage() or choice.first(table, conditions)
 
 
 def first_with_room(demand: demands.Demand, supply: supplies.Supply,
                     ordered: Iterable[supplies.CellSupply],
-                    ) -> list[supplies.CellSupply] | None:
+                    ) -> list[supplies.CellSupply] | reasons.Misfit:
     """Find as many host cells with room as equal guest cells need.
 
-    :returns: the first ones in this order, None if there are too few
+    :param demand: a uniform one
+    :returns: the first ones in this order, or why they are too few
     """
+    misfit = _too_small(demand, supply)
+    if misfit is not None:
+        return misfit
     found: list[supplies.CellSupply] = []
+    obstacles: list[reasons.Misfit] = []
     wanted = demand.cells[0]
     for cell in ordered:
-        if cells.obstacle(wanted, cell, supply.cpu_ratio,
-                          supply.ram_ratio) is None:
-            found.append(cell)
-            if len(found) == len(demand.cells):
-                return found
-    return None
+        misfit = cells.obstacle(wanted, cell, supply.cpu_ratio,
+                                supply.ram_ratio)
+        if misfit is not None:
+            obstacles.append(misfit)
+            continue
+        found.append(cell)
+        if len(found) == len(demand.cells):
+            return found
+    return reasons.too_few_cells(len(found), len(demand.cells), obstacles)
+
+
+def _too_small(demand: demands.Demand,
+               supply: supplies.Supply) -> reasons.Misfit | None:
+    if len(supply.cells) >= len(demand.cells):
+        return None
+    return reasons.Misfit(reasons.Code.HOST_CELLS, {
+        'total': len(supply.cells), 'needed': len(demand.cells)})

@@ -20,6 +20,7 @@ import collections
 import dataclasses
 import enum
 import typing
+from collections.abc import Iterable
 from collections.abc import Mapping
 
 
@@ -241,6 +242,19 @@ class Misfit:
 
     def __str__(self) -> str:
         return self.message
+
+
+def too_few_cells(free: int, needed: int,
+                  obstacles: Iterable[Misfit]) -> Misfit:
+    """Refuse a host for what is wrong with its cells.
+
+    :param free: cells with room
+    :param obstacles: what keeps guest cells off the others
+    """
+    causes = sorted(dict.fromkeys(obstacles),
+                    key=lambda misfit: misfit.details.get('cell', -1))
+    return Misfit(Code.TOO_FEW_CELLS, {'free': free, 'needed': needed},
+                  tuple(causes))
 
 
 def tally(refused: Mapping[Code, int]) -> str:

@@ -57,14 +57,14 @@ class Table:
             contending = matching.contenders(self.wishes)
             if not contending:
                 return None
-        free = set().union(*(self.wishes[guest] for guest in contending))
+        free = len(set().union(*(self.wishes[guest]
+                                 for guest in contending)))
         causes = self.obstacles(contending)
         if len(contending) == len(self.wishes):
-            return reasons.Misfit(reasons.Code.TOO_FEW_CELLS, {
-                'free': len(free), 'needed': len(contending)}, causes)
+            return reasons.too_few_cells(free, len(contending), causes)
         return reasons.Misfit(reasons.Code.CELLS_CONTENDED, {
             'guest_cells': ', '.join(map(str, contending)),
-            'free': len(free), 'needed': len(contending)}, causes)
+            'free': free, 'needed': len(contending)}, causes)
 
     def obstacles(self, guests: Sequence[int] | None = None,
                   ranks: Sequence[int] | None = None,

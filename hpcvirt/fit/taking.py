@@ -14,6 +14,7 @@
 
 from collections.abc import Sequence
 
+from hpcvirt.fit import choice
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import pins
@@ -56,9 +57,8 @@ def _pools(demand: demands.Demand, supply: supplies.Supply,
            ) -> Sequence[devices.Pool] | None:
     if not demand.requests or supply.pools is None:
         return supply.pools
-    offer = devices.Offer(
-        demand.requests, supply.pools,
-        {cell.id: cell.package for cell in supply.cells}, providers)
+    offer = devices.Offer(demand.requests, supply.pools,
+                          choice.packages(demand, supply), providers)
     left = offer.take(placed.cells)
     if left is None:
         return supply.pools

@@ -61,8 +61,9 @@ class Outcome:
     :ivar pages_kib: for each guest cell the page size that it got
     :ivar misplaced: the first guest cell that was not fitted on its host
         cell or does not fit there; None if all is well
-    :ivar misaccounted: the emulator threads got a CPU on a core that is not
-        free, and the claim's own accounting will fail
+    :ivar misaccounted: the rank of the host cell where the emulator threads
+        got a CPU on a core that is not free, so that the accounting of the
+        compute host fails; None if all is well
     :ivar raised: the rank of the host cell on which the claim raises
     :ivar given_up: the walk is longer than MOST_TRIES
     """
@@ -70,7 +71,7 @@ class Outcome:
     ranks: tuple[int, ...] | None = None
     pages_kib: tuple[int | None, ...] = ()
     misplaced: int | None = None
-    misaccounted: bool = False
+    misaccounted: int | None = None
     raised: int | None = None
     given_up: bool = False
 
@@ -78,7 +79,7 @@ class Outcome:
     def sound(self) -> bool:
         """The claim accepts the guest, and what it gives can be had."""
         return (self.ranks is not None and self.misplaced is None and
-                not self.misaccounted)
+                self.misaccounted is None)
 
 
 def follow(demand: demands.Demand, supply: supplies.Supply,
@@ -164,8 +165,6 @@ class _Memory:
         """Judge what the claim has come to."""
         misplaced = next((guest for guest, rank in enumerate(arrangement)
                           if not self._sound(guest, rank)), None)
-        first = self._ordered[arrangement[0]]
-        asked = self._asked[0]
         return Outcome(
             ranks=tuple(arrangement),
             pages_kib=tuple(
@@ -173,8 +172,13 @@ class _Memory:
                 for asked, rank in zip(self._asked, arrangement,
                                        strict=True)),
             misplaced=misplaced,
-            misaccounted=misplaced is None and bool(asked.emulator_pcpus) and
-            not pins.choose(asked, first).taken <= first.free)
+            misaccounted=None if misplaced is not None
+            else self._misaccounted(arrangement[0]))
+
+    def _misaccounted(self, rank: int) -> int | None:
+        cell = self._ordered[rank]
+        taken = pins.choose(self._asked[0], cell).taken
+        return None if taken <= cell.free else rank
 
     def _sound(self, guest: int, rank: int) -> bool:
         if self._settle_pages and _by_class(self._asked[guest]):

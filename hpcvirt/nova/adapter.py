@@ -239,8 +239,7 @@ def _cell(cell: typing.Any) -> supplies.CellSupply:
             dedicated - cell._obj_pinned_cpus, cell._obj_cpuset,
             cell._obj_siblings, cell._obj_cpu_usage, cell._obj_memory,
             cell._obj_memory_usage,
-            [_pages(pool._obj_size_kb, pool._obj_total, pool._obj_used,
-                    pool._obj_reserved) for pool in cell._obj_mempages],
+            Lazy(cell._obj_mempages, _pages),
             network._obj_physnets, network._obj_tunneled)
     except AttributeError:
         return _cell_with_gaps(cell)
@@ -256,16 +255,21 @@ def _cell_with_gaps(cell: typing.Any) -> supplies.CellSupply:
         shared=cell.cpuset, siblings=_get(cell, 'siblings', ()),
         cpu_usage=_get(cell, 'cpu_usage', 0), memory_mib=cell.memory,
         memory_used_mib=_get(cell, 'memory_usage', 0),
-        pages=[_pages(pool.size_kb, pool.total, _get(pool, 'used', 0),
-                      _get(pool, 'reserved', 0))
-               for pool in _get(cell, 'mempages', ())],
+        pages=Lazy(_get(cell, 'mempages', ()), _pages),
         physnets=_get(network, 'physnets', frozenset()),
         tunneled=_get(network, 'tunneled', False))
 
 
-def _pages(size_kib: int, total: int, used: int,
-           reserved: int) -> supplies.PageSupply:
-    return supplies.PageSupply(size_kib, total, used, total - used - reserved)
+def _pages(pages: typing.Any) -> supplies.PageSupply:
+    try:
+        total, used = pages._obj_total, pages._obj_used
+        return supplies.PageSupply(pages._obj_size_kb, total, used,
+                                   total - used - pages._obj_reserved)
+    except AttributeError:
+        used = _get(pages, 'used', 0)
+        reserved = _get(pages, 'reserved', 0)
+        return supplies.PageSupply(pages.size_kb, pages.total, used,
+                                   pages.total - used - reserved)
 
 
 def _get(thing: typing.Any, field: str, default: typing.Any) -> typing.Any:
