@@ -78,6 +78,7 @@ class Judgement:
     :ivar dropped: numbers of the pairs that the outlier rule set aside
     :ivar paired: False if the arms were not measured in pairs
     :ivar suspect: the whole interval is on the better side of native
+    :ivar machine: ratio of native against native, if that was measured
     :ivar p_pass: Holm-adjusted p-value of "the loss is beyond the bound"
     :ivar p_fail: Holm-adjusted p-value of "the loss is within the bound"
     """
@@ -98,6 +99,7 @@ class Judgement:
     dropped: tuple[int, ...] = ()
     paired: bool = True
     suspect: bool = False
+    machine: Interval | None = None
     p_pass: float | None = None
     p_fail: float | None = None
     remarks: tuple[str, ...] = ()
