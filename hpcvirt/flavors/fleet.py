@@ -121,9 +121,10 @@ def plan(hosts: Sequence[model.Host], profile: profiles.Profile) -> Plan:
     planned = tuple(
         _host(draft, found, guests, profile)
         for draft, found in zip(drafts, pools, strict=True))
+    fill = _Filler(planned, profile.pack_cells)
     flavors = []
     for offer in merged:
-        flavor, said = _flavor(offer, planned, profile)
+        flavor, said = _flavor(offer, planned, profile, fill)
         notices += said
         if flavor is not None:
             flavors.append(flavor)
@@ -180,16 +181,35 @@ def _host(draft: _Draft, pools: Sequence[memory.CellPool],
         settings_room.supply(host, found, profile.devices))
 
 
+class _Filler:
+    """Fills hosts, and those that are alike only once."""
+
+    def __init__(self, hosts: Sequence[PlannedHost], packing: bool) -> None:
+        self._packing = packing
+        first: dict[model.Host, str] = {}
+        self._twin = {
+            planned.host.name: first.setdefault(
+                dataclasses.replace(planned.host, name=''),
+                planned.host.name) for planned in hosts}
+        self._known: dict[tuple[shape_model.Shape, str, bool],
+                          capacity.Filling] = {}
+
+    def __call__(self, guest: shape_model.Shape, planned: PlannedHost,
+                 packing: bool | None = None) -> capacity.Filling:
+        packing = self._packing if packing is None else packing
+        key = guest, self._twin[planned.host.name], packing
+        if key not in self._known:
+            self._known[key] = capacity.fill(guest, planned.supply,
+                                             packing=packing)
+        return self._known[key]
+
+
 def _flavor(offer: catalogue.Offer, hosts: Sequence[PlannedHost],
-            profile: profiles.Profile,
+            profile: profiles.Profile, fill: _Filler,
             ) -> tuple[PlannedFlavor | None, list[notice.Notice]]:
     """Count an offer on every host; None if no host takes it."""
-    guest, said = _held_scope(
-        offer.guest, [planned for planned in hosts
-                      if planned.host.name in offer.kinds], profile)
-    full = {planned.host.name: capacity.fill(
-        guest, planned.supply, packing=profile.pack_cells)
-        for planned in hosts}
+    guest, said = _held_scope(offer.guest, hosts, profile, fill)
+    full = {planned.host.name: fill(guest, planned) for planned in hosts}
     flavor = catalogue.flavor(guest, profile)
     if not any(filling.count for filling in full.values()):
         reason = next((filling.misfit.message for filling in full.values()
@@ -210,24 +230,25 @@ def _flavor(offer: catalogue.Offer, hosts: Sequence[PlannedHost],
 
 
 def _held_scope(guest: shape_model.Shape, hosts: Sequence[PlannedHost],
-                profile: profiles.Profile,
+                profile: profiles.Profile, fill: _Filler,
                 ) -> tuple[shape_model.Shape, list[notice.Notice]]:
     """Drop the package scope where it would cost guests.
 
     Nova's claim chooses the cells, and it looks for free memory, not for
     neighbours: where cell 0 has a little less memory than the others, as on
     most machines, it starts at cell 1. The filter could only refuse that,
-    and the host would stay empty.
+    and the host would stay empty. The figures of a plan thus hold with the
+    filter and without.
     """
     if guest.numa_scope is not shape_model.NUMAScope.PACKAGE:
         return guest, []
-    losing = _losing(guest, hosts, profile.pack_cells)
+    losing = _losing(guest, hosts, fill, profile.pack_cells)
     if not losing:
         return guest, []
     message = ('its cells may lie in different packages on '
                f'{", ".join(losing)}, because of the order in which Nova '
                'takes cells there')
-    if not profile.pack_cells and not _losing(guest, hosts, True):
+    if not profile.pack_cells and not _losing(guest, hosts, fill, True):
         message += ('; with pack_cells they would share one, see '
                     'packing_host_numa_cells_allocation_strategy')
     return _anywhere(guest), [notice.Notice(
@@ -235,13 +256,11 @@ def _held_scope(guest: shape_model.Shape, hosts: Sequence[PlannedHost],
 
 
 def _losing(guest: shape_model.Shape, hosts: Sequence[PlannedHost],
-            packing: bool) -> list[str]:
+            fill: _Filler, packing: bool) -> list[str]:
     """The hosts that would take fewer guests for the package scope."""
-    return [
-        planned.host.name for planned in hosts
-        if capacity.fill(guest, planned.supply, packing=packing).count
-        < capacity.fill(_anywhere(guest), planned.supply,
-                        packing=packing).count]
+    return [planned.host.name for planned in hosts
+            if fill(guest, planned, packing).count
+            < fill(_anywhere(guest), planned, packing).count]
 
 
 def _anywhere(guest: shape_model.Shape) -> shape_model.Shape:

@@ -151,6 +151,8 @@ def choose_page(divided: division.Division, profile: profiles.Profile,
              for cell in cells]
     common = set.intersection(*known) if known else set()
     wanted = profile.page_size or DEFAULT_PAGE_KIB
+    _check_host_pages(host, common - {small} or {
+        DEFAULT_PAGE_KIB, GIB_PAGE_KIB}, profile)
     if wanted in common:
         return wanted, ()
     if not any(sizes - {small} for sizes in known) and _is_usual(small,
@@ -169,6 +171,16 @@ def choose_page(divided: division.Division, profile: profiles.Profile,
             + ', '.join(page_name(size) for size in sorted(common)))
     huge = sorted(common - {small})
     return (huge[0] if huge else small), ()
+
+
+def _check_host_pages(host: model.Host, huge: set[int],
+                      profile: profiles.Profile) -> None:
+    for size, _ in profile.host_pages_per_cell:
+        if size not in huge:
+            raise exception.InvalidInput(
+                host.name, 'host_pages_per_cell asks for pages of '
+                f'{page_name(size)}; its cells have '
+                + ', '.join(page_name(known) for known in sorted(huge)))
 
 
 def _is_usual(small_kib: int, wanted_kib: int) -> bool:
