@@ -27,6 +27,9 @@ extensions = [
     'command_reference',
 ]
 
+# A command line in prose keeps its two dashes.
+smartquotes = False
+
 html_theme = 'openstackdocs'
 html_theme_options = {'display_global_toc_section': True}
 pygments_style = 'native'
