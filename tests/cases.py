@@ -111,7 +111,9 @@ class Case:
 
 
 def a_case(dice, most_cells=5):
-    """Roll a case; about half of them fit."""
+    """Roll a case; a quarter of them fit."""
+    if dice.random() < 0.1:
+        return a_case_with_devices_apart(dice)
     guest_cells = dice.choice((1, 1, 2, 2, 2, 3, 3, 4))
     host_cells = min(guest_cells + dice.choice((0, 0, 0, 1, 1, 1, 2, 2)),
                      most_cells) - (dice.random() < 0.03) or 1
@@ -139,6 +141,53 @@ def a_case(dice, most_cells=5):
         cpu_ratio=dice.choice((1.0, 2.0, 2.0, 1.5, 4.0, 4.0, 0.5)),
         ram_ratio=dice.choice((1.0, 1.5, 2.0, 0.9)),
         packing=dice.random() < 0.3)
+
+
+def on_another_host(dice, case):
+    """The same guest before another host."""
+    host = a_host(dice, len(case.host), case.policy)
+    pools, mappings = some_pools(dice, len(host), case.requests)
+    return dataclasses.replace(
+        case, host=host, pools=pools, mappings=mappings,
+        cpu_ratio=dice.choice((case.cpu_ratio, 2.0)),
+        ram_ratio=dice.choice((case.ram_ratio, 1.5)))
+
+
+def a_case_with_devices_apart(dice):
+    """Roll an equal guest that must reach devices on several cells.
+
+    Other devices keep Nova from trying those cells first.
+    """
+    cells = dice.choice((3, 4, 5))
+    guest = dice.choice((2, 2, 3))
+    homes = dice.sample(range(cells), min(guest, dice.choice((1, 2, 2, 3))))
+    size = dice.choice((1, 2, 3, 4))
+    host = tuple(
+        HostCell(
+            id=cell, package=cell // 2, shared=frozenset(),
+            dedicated=frozenset(range(cell * 8, cell * 8 + 8)),
+            pinned=frozenset(range(cell * 8, cell * 8 + dice.choice(
+                (0, 0, 1, 2, 4, 6)))),
+            siblings=tuple(frozenset({cpu})
+                           for cpu in range(cell * 8, cell * 8 + 8)),
+            cpu_usage=0, memory_mib=8192,
+            memory_used_mib=dice.choice((0, 2048, 4096)),
+            pages=(Pages(HUGE_KIB, 4096),))
+        for cell in range(cells))
+    kind = {'vendor_id': '8086', 'remote_managed': 'false',
+            'dev_type': 'type-PCI'}
+    pools = [Pool(home, 1, {**kind, 'product_id': str(number)})
+             for number, home in enumerate(homes)]
+    pools += [Pool(cell, dice.randint(0, 8), {**kind, 'product_id': 'other'})
+              for cell in range(cells)]
+    requests = tuple(
+        Request({'product_id': str(number)}, 1, 'required', 'gpu',
+                str(uuid.UUID(int=dice.getrandbits(128))))
+        for number in range(len(homes)))
+    return Case(host=host, guest=(GuestCell(size, 0, 1024),) * guest,
+                policy='dedicated', page_kib=HUGE_KIB, pools=tuple(pools),
+                requests=requests, mappings=({'': ['root']},),
+                packing=dice.random() < 0.3)
 
 
 def a_guest(dice, count, policy):

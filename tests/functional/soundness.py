@@ -1,0 +1,88 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What Nova's own claim makes of a case, and whether it can stand."""
+
+import dataclasses
+
+import nova.conf
+from nova import exception
+from nova.virt import hardware
+
+from tests import cases
+from tests import oracle
+from tests.functional import nova_objects
+
+CONF = nova.conf.CONF
+
+#: What is wrong with a claim that must not be made.
+REFUSED = 'refused'
+RAISED = 'raised'
+OUT_OF_PLACE = 'out of place'
+NO_PAGE_SIZE = 'no page size'
+FOREIGN_PINS = 'foreign pins'
+NOT_ACCOUNTED = 'not accounted'
+
+
+def claim(case, mapping, topology=None):
+    """Let Nova fit the guest, as nova-compute does after Placement.
+
+    :returns: an InstanceNUMATopology, None, or the error it ends with
+    """
+    topology = topology or nova_objects.host_topology(case)
+    CONF.set_override('packing_host_numa_cells_allocation_strategy',
+                      case.packing, 'compute')
+    try:
+        return hardware.numa_fit_instance_to_host(
+            topology, nova_objects.guest_topology(case),
+            provider_mapping=None, limits=nova_objects.limits(case),
+            pci_requests=nova_objects.pci_requests(case, mapping),
+            pci_stats=nova_objects.pci_stats(case, topology))
+    except ValueError as exc:
+        return exc
+
+
+def fault(case, claimed):
+    """Say what is wrong with a claim.
+
+    :returns: None for a claim that nova-compute can go on with
+    """
+    if claimed is None:
+        return REFUSED
+    if isinstance(claimed, ValueError):
+        return RAISED
+    host = {cell.id: cell for cell in case.host}
+    for number, cell in enumerate(claimed.cells):
+        if case.page_kib and cell.pagesize < 0:
+            return NO_PAGE_SIZE
+        settled = case if not case.page_kib else dataclasses.replace(
+            case, page_kib=cell.pagesize)
+        if not oracle.fits(settled, number, host[cell.id]):
+            return OUT_OF_PLACE
+        pins = set((cell.cpu_pinning or {}).values())
+        if case.policy in ('dedicated', 'mixed') and not (
+                len(pins) == case.guest[number].pcpus and
+                pins <= host[cell.id].free):
+            return FOREIGN_PINS
+    try:
+        hardware.numa_usage_from_instance_numa(accountable(case), claimed)
+    except (exception.CPUPinningInvalid, exception.CPUPinningUnknown):
+        return NOT_ACCOUNTED
+    return None
+
+
+def accountable(case):
+    """The host with pages; Nova cannot account on one that reports none."""
+    return nova_objects.host_topology(dataclasses.replace(case, host=tuple(
+        cell if cell.pages else dataclasses.replace(
+            cell, pages=(cases.Pages(cases.PAGE_KIB, 1 << 20),))
+        for cell in case.host)))

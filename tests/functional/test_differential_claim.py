@@ -1,0 +1,123 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The predicted claim against Nova's own, on random hosts and guests."""
+
+import logging
+import random
+import unittest
+
+from hpcvirt.fit import claim
+from hpcvirt.fit import pins
+from hpcvirt.fit import reasons
+from tests import cases
+from tests import oracle
+from tests.functional import nova_objects
+from tests.functional import soundness
+
+CASES = 5000
+
+#: Which of Nova's defects may be named for what, in which kind of guest.
+DEFECTS = {
+    'A': lambda case: not case.equal_cells,
+    'B': lambda case: case.equal_cells and (
+        case.requests or case.physnets or case.tunneled),
+    'C': lambda case: case.page_kib is not None and case.page_kib < 0,
+    'D': lambda case: len(case.host) > 4,
+    'F': lambda case: case.threads == 'isolate' and case.isolated_emulator,
+    'G': lambda case: any(not cell.siblings for cell in case.host),
+}
+
+
+class ClaimTestCase(unittest.TestCase):
+    """Each test rolls its own cases, so that they can run side by side."""
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(logging.disable, logging.root.manager.disable)
+        logging.disable(logging.CRITICAL)
+        self.addCleanup(soundness.CONF.clear_override,
+                        'packing_host_numa_cells_allocation_strategy',
+                        'compute')
+
+    def roll(self, block):
+        accepted = explained = 0
+        for number in range(CASES):
+            seed = block * CASES + number
+            case = cases.a_case(random.Random(seed))
+            for mapping in case.mappings:
+                with self.subTest(seed=seed, case=case, mapping=mapping):
+                    verdict = self.compare(case, mapping)
+                    accepted += verdict is None
+                    explained += verdict in DEFECTS
+        # The dice must come to something worth comparing.
+        self.assertGreater(accepted, CASES // 10)
+        self.assertGreater(explained, CASES // 500)
+
+    def compare(self, case, mapping):
+        """Hold a prediction against what Nova does.
+
+        :returns: None for a guest that is let in, else the defect named
+        """
+        claimed = soundness.claim(case, mapping)
+        fault = soundness.fault(case, claimed)
+        demand, supply = cases.demand(case), cases.supply(case)
+        providers = cases.providers(case, mapping)
+        predicted = claim.predict(demand, supply, case.packing, providers)
+        checked = claim.check(demand, supply, case.packing, providers)
+        if fault is None:
+            self.assertIsNone(checked)
+            self.assertEqual(tuple(cell.id for cell in claimed.cells),
+                             predicted.cells)
+            self.compare_cells(case, claimed, demand, supply, predicted)
+            return None
+        self.assertEqual(predicted, checked)
+        self.assertIsInstance(predicted, reasons.Misfit, fault)
+        self.assertTrue(predicted.message)
+        if oracle.first(case, mapping) is None:
+            # Nova may well accept it, but it does not fit.
+            self.assertNotIn('defect', predicted.details)
+            return 'misfit'
+        defect = predicted.details['defect']
+        self.assertTrue(DEFECTS[defect](case), defect)
+        self.assertIn(f'defect {defect}', predicted.message)
+        return defect
+
+    def compare_cells(self, case, claimed, demand, supply, predicted):
+        by_id = {cell.id: cell for cell in supply.cells}
+        for wanted, cell, home, page_kib in zip(
+                demand.cells, claimed.cells, predicted.cells,
+                predicted.pages_kib, strict=True):
+            if case.page_kib:
+                self.assertEqual(cell.pagesize, page_kib)
+            if case.policy in ('dedicated', 'mixed'):
+                chosen = pins.choose(wanted, by_id[home])
+                self.assertEqual(
+                    [cpu for _, cpu in sorted((cell.cpu_pinning
+                                               or {}).items())],
+                    list(chosen.cpus))
+                self.assertEqual(cell.cpuset_reserved or set(),
+                                 chosen.emulator)
+
+    def test_first_block_of_cases(self):
+        self.roll(0)
+
+    def test_second_block_of_cases(self):
+        self.roll(1)
+
+    def test_third_block_of_cases(self):
+        self.roll(2)
+
+    def test_fourth_block_of_cases(self):
+        self.roll(3)
+
+

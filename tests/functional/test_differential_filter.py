@@ -1,0 +1,144 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""HPCTopologyFilter beside NUMATopologyFilter, on random requests and hosts.
+
+Wherever Nova's filter agrees with what the claim will come to, ours must
+agree with Nova's: in the hosts, in the allocation candidates that are left
+and in the limits. Elsewhere ours must agree with the claim.
+"""
+
+import copy
+import logging
+import random
+import unittest
+
+from nova.scheduler.filters import numa_topology_filter
+
+from hpcvirt.nova import filters
+from tests import cases
+from tests.functional import nova_objects
+from tests.functional import soundness
+
+REQUESTS = 1750
+HOSTS = 3
+
+
+class FilterTestCase(unittest.TestCase):
+    """Each test rolls its own requests, so that they can run in parallel."""
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(logging.disable, logging.root.manager.disable)
+        logging.disable(logging.CRITICAL)
+        self.addCleanup(soundness.CONF.clear_override,
+                        'packing_host_numa_cells_allocation_strategy',
+                        'compute')
+        self.ours = filters.HPCTopologyFilter()
+        self.novas = numa_topology_filter.NUMATopologyFilter()
+
+    def roll(self, block):
+        passed = refused = differing = 0
+        for number in range(REQUESTS):
+            seed = block * REQUESTS + number
+            dice = random.Random(f'filter {seed}')
+            first = cases.a_case(dice)
+            fleet = [first, *(cases.on_another_host(dice, first)
+                              for _ in range(HOSTS - 1))]
+            with self.subTest(seed=seed):
+                agreed, left = self.compare(fleet)
+                differing += not agreed
+                passed += left
+                refused += HOSTS - left
+        self.assertGreater(passed, REQUESTS // 5)
+        self.assertGreater(refused, REQUESTS // 5)
+        self.assertGreater(differing, REQUESTS // 1000)
+
+    def compare(self, fleet):
+        """Send one request through both filters.
+
+        :returns: whether they agree, and how many hosts passed ours
+        """
+        soundness.CONF.set_override(
+            'packing_host_numa_cells_allocation_strategy', fleet[0].packing,
+            'compute')
+        spec = nova_objects.request_spec(fleet[0])
+        before = spec.obj_to_primitive()
+        ours = [nova_objects.host_state(case, f'host{number}')
+                for number, case in enumerate(fleet)]
+        topologies = [state.numa_topology.obj_to_primitive()
+                      for state in ours]
+        pools = [copy.deepcopy(state.pci_stats and state.pci_stats.pools)
+                 for state in ours]
+        passed = list(self.ours.filter_all(list(ours), spec))
+        self.assertEqual(before, spec.obj_to_primitive())
+        self.assertEqual(topologies, [state.numa_topology.obj_to_primitive()
+                                      for state in ours])
+        self.assertEqual(pools, [state.pci_stats and state.pci_stats.pools
+                                 for state in ours])
+        self.assertEqual([state for state in ours if state in passed], passed)
+        agreed = True
+        for case, state in zip(fleet, ours, strict=True):
+            self.compare_with_claims(case, state)
+            agreed &= self.compare_with_nova(case, state, spec)
+        for state in ours:
+            self.assertEqual(bool(state.allocation_candidates),
+                             state in passed)
+        return agreed, len(passed)
+
+    def compare_with_claims(self, case, state):
+        """Exactly the candidates are left that the claim can do with."""
+        sound = [soundness.fault(case, soundness.claim(case, mapping)) is None
+                 for mapping in case.mappings]
+        every = nova_objects.candidates(case, state.uuid)
+        self.assertEqual(
+            [each for each, good in zip(every, sound, strict=True) if good],
+            state.allocation_candidates)
+
+    def compare_with_nova(self, case, state, spec):
+        """Nova's filter does the same, or the claim proves it wrong."""
+        theirs = nova_objects.host_state(case, state.host)
+        try:
+            passes = bool(list(self.novas.filter_all([theirs], spec)))
+        except ValueError:
+            # A cell without cores that a mixed guest comes to.
+            return False
+        if passes and state.allocation_candidates:
+            self.assertEqual(
+                theirs.limits['numa_topology'].obj_to_primitive(),
+                state.limits['numa_topology'].obj_to_primitive())
+        if theirs.allocation_candidates == state.allocation_candidates:
+            self.assertEqual(passes, bool(state.limits))
+            return True
+        # Candidate by candidate: one that Nova judges otherwise is one that
+        # the claim, which starts afresh, judges otherwise than Nova's filter,
+        # or that it accepts without being able to go on with it.
+        for each, mapping in zip(nova_objects.candidates(case, state.uuid),
+                                 case.mappings, strict=True):
+            passes = each in theirs.allocation_candidates
+            if passes != (each in state.allocation_candidates):
+                claimed = soundness.claim(case, mapping)
+                fault = soundness.fault(case, claimed)
+                self.assertNotEqual(passes, fault is None)
+        return False
+
+    def test_first_block_of_requests(self):
+        self.roll(0)
+
+    def test_second_block_of_requests(self):
+        self.roll(1)
+
+    def test_third_block_of_requests(self):
+        self.roll(2)
+
+    def test_fourth_block_of_requests(self):
+        self.roll(3)
