@@ -45,8 +45,8 @@ def box(title: str, lines: Iterable[str], style: str = LIGHT,
     """
     across, down, corners = style[0], style[1], style[2:]
     head = f' {title} ' if title else ''
-    rows = block(lines, max(width - 4, len(head) - 1))
-    inner = len(rows[0]) + 2 if rows else max(width - 2, len(head) + 1)
+    rows = block(lines, max(width - 4, len(head)))
+    inner = len(rows[0]) + 2 if rows else max(width - 2, len(head) + 2)
     upper = f'{across}{head}'.ljust(inner, across)
     return [f'{corners[0]}{upper}{corners[1]}',
             *(f'{down} {row} {down}' for row in rows),

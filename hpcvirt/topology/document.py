@@ -37,7 +37,7 @@ MAX_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 64
 
 #: That machine has 40,000.
-MAX_ELEMENTS = 500_000
+MAX_ELEMENTS = 250_000
 
 _KINDS = (
     (stat.S_ISDIR, 'a directory'),

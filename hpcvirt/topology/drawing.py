@@ -139,16 +139,11 @@ def _cell_summary(cell: model.Cell, inner: int) -> list[str]:
     threads = cell.threads_per_core
     if threads > 1:
         cores += f' x {threads}'
+    # A list that is too long for the line is left out: the cores below have
+    # all its numbers.
     cpus = f'CPUs {cpuset.render(cell.cpus)}'
-    line = f'{cores}{cpus:>{inner - len(cores)}}'
-    if len(line) <= inner and '  ' in line:
-        return [line]
-    return [cores, *boxes.wrap(_breakable(cpus), inner, ' ' * 5)]
-
-
-def _breakable(text: str) -> list[str]:
-    """Cut a list of CPUs into words that may be put on several lines."""
-    return text.replace(',', ', ').split()
+    room = inner - len(cores)
+    return [f'{cores}{cpus:>{room}}' if len(cpus) + 2 <= room else cores]
 
 
 def _cache_groups(cell: model.Cell) -> list[list[frozenset[int]]]:
@@ -247,22 +242,25 @@ def _devices(devices: Iterable[model.Device], inner: int) -> list[str]:
         alike.setdefault(kind, []).append(device)
     for group in alike.values():
         first = group[0]
-        words = [_addresses(group), f'{first.vendor_id}:{first.product_id}']
+        kind_of = f'{first.vendor_id}:{first.product_id}'
+        words = _addresses(group) + (
+            [kind_of] if len(group) == 1 else [f'{len(group)} x {kind_of}'])
         if first.driver:
             words.append(first.driver)
         if first.total_vfs:
             words.append(_count(first.total_vfs, 'VF'))
+            words += [] if len(group) == 1 else ['each']
         lines += boxes.wrap(words, inner, '  ')
     return lines
 
 
-def _addresses(devices: Sequence[model.Device]) -> str:
+def _addresses(devices: Sequence[model.Device]) -> list[str]:
+    """Write the first address, and the last one without a common bus."""
     first, last = devices[0].address, devices[-1].address
     if len(devices) == 1:
-        return first
-    if len(devices) == 2:
-        return f'{first} {last}'
-    return f'{first} … {last} ({len(devices)} functions)'
+        return [first]
+    bus, _, rest = last.rpartition(':')
+    return [first, '…', rest if first.startswith(f'{bus}:') else last]
 
 
 def _memory_cells(host: model.Host, width: int) -> list[str]:
@@ -273,7 +271,7 @@ def _memory_cells(host: model.Host, width: int) -> list[str]:
             continue
         near = _nearest(host, cell)
         title = f'cell {cell.id} · memory only'
-        inner = max(len(title) - 1, 28)
+        inner = max(len(title) + 2, 28)
         lines = [f'nearest to {near}'] if near else []
         lines += _pools(cell, inner)
         lines += _devices([device for device in host.devices

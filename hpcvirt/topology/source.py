@@ -53,7 +53,7 @@ def read(path: str | None = None, source: str = 'auto') -> host.Host:
     data = document.content(path)
     if not data.strip():
         raise exception.InvalidInput(path, 'is empty')
-    if source == 'snapshot' or (source == 'auto' and _begins(data, b'{')):
+    if source == 'snapshot' or (source == 'auto' and _begins(data, b'{[')):
         return snapshot.read(data, path)
     if source == 'auto' and not _begins(data, b'<'):
         raise exception.InvalidInput(
@@ -75,7 +75,7 @@ def _is_directory(path: str | None) -> bool:
         return False
 
 
-def _begins(data: bytes, mark: bytes) -> bool:
+def _begins(data: bytes, marks: bytes) -> bool:
     """Look at the first character, of UTF-16 XML, too."""
     head = data[:64].lstrip(b'\xef\xbb\xbf\xff\xfe').lstrip()
-    return head.replace(b'\0', b'').startswith(mark)
+    return head.lstrip(b'\0')[:1] in {bytes([mark]) for mark in marks}

@@ -1,0 +1,123 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+import unittest
+from typing import Any
+
+from hpcvirt import exception
+from hpcvirt.model import host as model
+from hpcvirt.topology import assemble
+
+POOL = model.PagePool(4, 1000)
+CELL = assemble.CellFacts(0, 0, frozenset({0, 1}), 4096, (POOL,))
+OTHER = assemble.CellFacts(3, 1, frozenset({2, 3}), 8192, ())
+CORES = {0: frozenset({0, 1}), 1: frozenset({0, 1}),
+         2: frozenset({2}), 3: frozenset({3})}
+DEVICE = model.Device('0000:41:00.0', '8086', '1572', 3)
+
+
+def build(*cells: assemble.CellFacts, **changes: Any) -> model.Host:
+    facts: dict[str, Any] = {
+        'where': 'box', 'name': 'box', 'cells': cells or (CELL, OTHER),
+        'siblings': CORES, 'caches': {}, 'distances': {}, 'devices': ()}
+    return assemble.host(**(facts | changes))
+
+
+class HostTest(unittest.TestCase):
+    def test_cells_cores_pools_and_devices_are_put_in_order(self) -> None:
+        host = build(
+            OTHER, dataclasses.replace(CELL, pages=(
+                model.PagePool(2048, 0), POOL)),
+            devices=[model.Device(f'{domain}:01:00.0', '8086', '1572', None)
+                     for domain in ('10000', '0001', 'ffff')])
+        self.assertEqual([0, 3], [cell.id for cell in host.cells])
+        self.assertEqual(({2}, {3}), host.cells[1].siblings)
+        self.assertEqual((POOL, model.PagePool(2048, 0)),
+                         host.cells[0].pages)
+        self.assertEqual(
+            ['0001:01:00.0', 'ffff:01:00.0', '10000:01:00.0'],
+            [device.address for device in host.devices])
+
+    def test_cpus_without_a_cache_share_what_is_left(self) -> None:
+        three = assemble.CellFacts(0, 0, frozenset({0, 1, 2, 3}), 4096, ())
+        host = build(three, caches={0: frozenset({0, 1}),
+                                    1: frozenset({0, 1})})
+        self.assertEqual(({0, 1}, {2, 3}), host.cells[0].llc)
+
+    def test_memory_is_rounded_down(self) -> None:
+        host = build(dataclasses.replace(CELL, memory_kib=5119), OTHER)
+        self.assertEqual(4, host.cells[0].memory_mib)
+
+    def test_pages_may_fill_the_last_mib_of_a_snapshot(self) -> None:
+        last = dataclasses.replace(CELL, pages=(model.PagePool(4, 1279),))
+        self.assertEqual(1279, build(last, OTHER).cells[0].pages[0].total)
+        beyond = dataclasses.replace(CELL, pages=(model.PagePool(4, 1280),))
+        with self.assertRaisesRegex(exception.InvalidInput, 'has pages of'):
+            build(beyond, OTHER)
+
+    def test_contradictions_name_the_element(self) -> None:
+        for pattern, change in {
+            "^box: ' ' cannot be the name": {'name': ' '},
+            'siblings of CPU 0: 0-1, but CPU 1 says 1': {
+                'siblings': CORES | {1: frozenset({1})}},
+            'siblings of CPU 9: that CPU is in no cell': {
+                'siblings': CORES | {9: frozenset({9})}},
+            'siblings of CPU 2: CPU 9 does not exist': {
+                'siblings': CORES | {2: frozenset({2, 9})}},
+            'siblings of CPU 2: nothing leaves out the CPU itself': {
+                'siblings': CORES | {2: frozenset()}},
+            'cell 3: the siblings of CPU 2 are not told': {
+                'siblings': {0: CORES[0], 1: CORES[1]}},
+            'cell 0: CPU 0 has the sibling 2, which is in another cell': {
+                'siblings': {0: frozenset({0, 2}), 1: frozenset({1}),
+                             2: frozenset({0, 2}), 3: frozenset({3})}},
+            'last-level cache of CPU 0: CPU 7 does not exist': {
+                'caches': {0: frozenset({0, 7})}},
+            'from cell 0 to cell 0: 0 is not within 1': {
+                'distances': {(0, 0): 0}},
+            'the distance from cell 0 to cell 3 is missing': {
+                'distances': {(0, 0): 10}},
+        }.items():
+            with self.subTest(pattern), self.assertRaisesRegex(
+                    exception.InvalidInput, pattern):
+                build(**change)
+
+    def test_a_host_of_many_cpus_is_checked_in_no_time(self) -> None:
+        every = frozenset(range(65536))
+        groups = dict.fromkeys(every, every)
+        host = build(assemble.CellFacts(0, 0, every, 4096, ()),
+                     siblings=groups, caches=groups)
+        self.assertEqual((every,), host.cells[0].llc)
+
+
+class SmallPagesTest(unittest.TestCase):
+    def test_the_smallest_of_a_machine_s_page_sizes(self) -> None:
+        for sizes, small_kib in (([], 4), ([4, 2048], 4), ([524288, 64], 64),
+                                 ([2048, 1048576], 4), ([0, 16], 16)):
+            self.assertEqual(small_kib, assemble.small_page_kib(sizes))
+
+    def test_they_are_what_huge_pages_leave(self) -> None:
+        huge = model.PagePool(2048, 3)
+        self.assertEqual((model.PagePool(4, 512), huge),
+                         assemble.with_small_pages(8192, [huge], 4))
+        self.assertEqual((model.PagePool(64, 32), huge),
+                         assemble.with_small_pages(8192, [huge], 64))
+
+    def test_nothing_is_left_of_less_than_the_huge_pages(self) -> None:
+        huge = model.PagePool(2048, 5)
+        self.assertEqual((model.PagePool(4, 0), huge),
+                         assemble.with_small_pages(8192, [huge], 4))
+
+    def test_what_the_source_tells_is_kept(self) -> None:
+        self.assertEqual((POOL,),
+                         assemble.with_small_pages(8192, [POOL], 4))

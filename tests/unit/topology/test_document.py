@@ -1,0 +1,141 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import os
+import pathlib
+import socket
+import tempfile
+import unittest
+
+from hpcvirt import exception
+from hpcvirt.topology import document
+
+DOCTYPE = '<!DOCTYPE topology SYSTEM "hwloc2.dtd">'
+
+
+class ContentTest(unittest.TestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.path = pathlib.Path(directory.name, 'file')
+
+    def refused(self, pattern: str, path: str | None = None) -> None:
+        with self.assertRaisesRegex(exception.InvalidInput, pattern):
+            document.content(self.path if path is None else path, 10)
+
+    def test_a_file_is_read_as_a_whole(self) -> None:
+        self.path.write_bytes(b'0123456789')
+        self.assertEqual(b'0123456789', document.content(self.path, 10))
+
+    def test_a_file_that_is_too_large_is_refused(self) -> None:
+        self.path.write_bytes(b'0123456789a')
+        self.refused('file: is larger than')
+
+    def test_so_is_one_whose_size_is_not_told(self) -> None:
+        self.refused('is larger than', '/proc/self/status')
+
+    def test_a_missing_file_is_refused(self) -> None:
+        self.refused(r'file: cannot be read \(No such file')
+
+    def test_a_directory_is_refused(self) -> None:
+        self.path.mkdir()
+        self.refused('file: is a directory, not a file')
+
+    def test_a_fifo_is_refused_and_not_waited_for(self) -> None:
+        os.mkfifo(self.path)
+        self.refused('file: is a FIFO, not a file')
+
+    def test_a_socket_is_refused(self) -> None:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(self.path))
+            self.refused('file: is a socket, not a file')
+
+    def test_a_device_is_refused(self) -> None:
+        self.refused('/dev/zero: is a character device', '/dev/zero')
+
+    def test_a_link_in_a_circle_is_refused(self) -> None:
+        self.path.symlink_to(self.path)
+        self.refused('file: cannot be read')
+
+    def test_paths_that_cannot_be_are_refused(self) -> None:
+        for path in ('', 'a\0b', 'x' * 5000, '/dev/null/x', '\udcff'):
+            self.refused('cannot be read', path)
+
+
+class XmlTest(unittest.TestCase):
+    def refused(self, xml: str | bytes, pattern: str) -> None:
+        data = xml.encode() if isinstance(xml, str) else xml
+        with self.assertRaisesRegex(exception.InvalidInput,
+                                    f'a.xml: .*{pattern}'):
+            document.xml_root(data, 'a.xml')
+
+    def test_the_doctype_of_hwloc_is_accepted_and_not_opened(self) -> None:
+        for name in ('hwloc2.dtd', 'file:///dev/zero', '/dev/zero'):
+            root = document.xml_root(
+                f'<!DOCTYPE topology SYSTEM "{name}"><topology/>'.encode(),
+                'a.xml')
+            self.assertEqual('topology', root.tag)
+
+    def test_other_doctypes_are_refused(self) -> None:
+        for doctype in ('<!DOCTYPE capabilities SYSTEM "x.dtd">',
+                        '<!DOCTYPE topology []>',
+                        '<!DOCTYPE topology [<!ELEMENT topology EMPTY>]>',
+                        '<!DOCTYPE topology SYSTEM "hwloc2.dtd" [ ]>',
+                        '<!DOCTYPE topology [<!ATTLIST a b CDATA "">]>'):
+            self.refused(doctype + '<topology/>', 'document type definition')
+
+    def test_entities_are_refused_and_never_expanded(self) -> None:
+        for declaration in ('<!ENTITY a "aaaa">',
+                            '<!ENTITY a SYSTEM "file:///etc/passwd">',
+                            '<!ENTITY % a SYSTEM "http://127.0.0.1/a">'):
+            self.refused(f'<!DOCTYPE topology [{declaration}]>'
+                         '<topology>&a;</topology>', 'refused')
+
+    def test_entities_that_nobody_declared_are_refused(self) -> None:
+        self.refused(f'{DOCTYPE}<topology>&a;</topology>', 'well-formed')
+
+    def test_what_is_not_well_formed_is_refused(self) -> None:
+        for xml in ('', '<', '<a', '<a>', '<a></b>', '<a/><b/>', 'x<a/>',
+                    '<a b="1" b="2"/>', '<a>\0</a>',
+                    '<?xml version="1.0" encoding="no-such"?><a/>',
+                    '<?xml version="1.0" encoding="utf-7"?><a/>',
+                    '<?xml version="1.0" encoding="base64"?><a/>',
+                    b'<a>\xff\xfe</a>', b'\x89PNG\r\n\x1a\n'):
+            self.refused(xml, 'not well-formed XML')
+
+    def test_encodings_that_xml_knows_are_read(self) -> None:
+        for encoding in ('utf-8', 'utf-16', 'iso-8859-1'):
+            xml = f'<?xml version="1.0" encoding="{encoding}"?><a b="\xe9"/>'
+            root = document.xml_root(xml.encode(encoding), 'a.xml')
+            self.assertEqual('\xe9', root.get('b'))
+
+    def test_deep_nesting_is_refused(self) -> None:
+        self.refused('<a>' * 100_000, 'nested deeper than 64')
+
+    def test_too_many_elements_are_refused(self) -> None:
+        self.refused('<a>' + '<b/>' * document.MAX_ELEMENTS + '</a>',
+                     'more than 250000 elements')
+
+
+class WholeTest(unittest.TestCase):
+    def test_numbers_are_read(self) -> None:
+        for text, number in (('0', 0), (' 12\n', 12), ('007', 7),
+                             ('-1', -1)):
+            self.assertEqual(
+                number, document.whole(text, 'a', 'b', 12, least=-1))
+
+    def test_anything_else_is_refused(self) -> None:
+        for text in (None, '', ' ', 'x', '1.5', '1e3', '0x1', '1 2', '--1',
+                     '13', '-2', '9' * 9999, '\u0661', '+1', '1_0'):
+            with self.assertRaisesRegex(exception.InvalidInput, '^a: b is'):
+                document.whole(text, 'a', 'b', 12, least=-1)

@@ -1,0 +1,54 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The machines of etc/hpcvirt/topologies are what their names say."""
+
+import pathlib
+import unittest
+
+from hpcvirt import topology
+from hpcvirt.topology import snapshot
+
+SHIPPED = pathlib.Path(__file__).parents[3] / 'etc/hpcvirt/topologies'
+
+
+class ShippedMachinesTest(unittest.TestCase):
+    def test_files_are_as_the_program_writes_them(self) -> None:
+        for path in SHIPPED.iterdir():
+            host = topology.read(str(path))
+            self.assertEqual(path.read_text(), snapshot.dumps(host))
+            self.assertEqual(path.stem, host.name)
+
+    def test_each_is_what_it_is_there_for(self) -> None:
+        found = {}
+        for path in SHIPPED.iterdir():
+            host = topology.read(str(path))
+            found[host.name] = (
+                len(host.packages), len(host.cells), len(host.cpus),
+                host.threads_per_core,
+                max(len(cell.llc) for cell in host.cells))
+        self.assertEqual({
+            'single-1s-8c-smt': (1, 1, 16, 2, 1),
+            'hs06-2s-16c': (2, 2, 32, 1, 1),
+            'intel-2s-16c-smt': (2, 2, 64, 2, 1),
+            'opteron-4s-12c': (4, 4, 48, 1, 2),
+            'xeon-2s-24c-snc2-1g': (2, 4, 96, 2, 1),
+            'epyc-2s-64c-nps1': (2, 2, 256, 2, 8),
+            'epyc-2s-64c-nps4': (2, 8, 256, 2, 2),
+            'xeon-max-2s-56c-snc4-hbm': (2, 16, 224, 2, 1),
+            'grace-2s-72c-64k': (2, 2, 144, 1, 1),
+            'uneven-2s': (2, 4, 45, 2, 1)}, found)
+
+    def test_the_host_of_the_hs06_study_has_its_memory(self) -> None:
+        # "free -m" in 003_5d5158a0f72041aa.txt, Swapping Hosts Detour (2/4).
+        host = topology.read(str(SHIPPED / 'hs06-2s-16c.json'))
+        self.assertEqual(64160, sum(cell.memory_mib for cell in host.cells))
