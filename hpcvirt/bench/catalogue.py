@@ -16,8 +16,10 @@ The definitions are files of this package. The list is explicit: a file that
 is not listed is not a benchmark.
 """
 
+import dataclasses
 import functools
 import importlib.resources
+from collections.abc import Mapping
 
 import yaml
 
@@ -50,6 +52,51 @@ FAMILIES = {
     'namd': ('namd', ('namd2', 'namd3')),
     'wrf': ('wrf', ()),
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class Readable:
+    """A name whose outputs can be read: a definition or a family.
+
+    :ivar name: as it stands in answers
+    :ivar parser: key of :data:`hpcvirt.bench.parsers.parser.PARSERS`
+    :ivar made: None for a family
+    """
+
+    name: str
+    parser: str
+    made: definition.Definition | None
+
+    @property
+    def expect(self) -> Mapping[str, str]:
+        """What the name itself promises of every output."""
+        return {} if self.made is None else self.made.expect
+
+
+def readable(name: str) -> Readable:
+    """Find whose output is to be read.
+
+    :raises InvalidInput: if the name is none that is known
+    """
+    family = family_of(name)
+    if family is not None:
+        return Readable(family, FAMILIES[family][0], None)
+    made = get(name)
+    return Readable(made.name, made.parser, made)
+
+
+def member(family: Readable,
+           parameters: Mapping[str, str]) -> definition.Definition | None:
+    """The definition whose output this is; None if the output does not tell.
+
+    :param parameters: what the output echoed
+    """
+    if family.made is not None:
+        return family.made
+    fitting = [made for made in every()
+               if made.parser == family.parser and made.expect
+               and made.expect.items() <= parameters.items()]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def fold(name: str) -> str:
