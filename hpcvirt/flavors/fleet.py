@@ -104,7 +104,7 @@ def plan(hosts: Sequence[model.Host], profile: profiles.Profile) -> Plan:
     _check_names(hosts)
     drafts = [_draft(host, profile) for host in hosts]
     pieces = {piece for draft in drafts for size in draft.sizes
-              for piece in propose.pieces(size)}
+              for piece in propose.pieces(size, profile)}
     notices: list[notice.Notice] = []
     offers, pools = [], []
     for draft in drafts:

@@ -29,6 +29,7 @@ from hpcvirt.flavors import division
 from hpcvirt.flavors import notice
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import host as model
+from hpcvirt.model import shape
 
 DEFAULT_RESERVE_MIB = 2048
 DEFAULT_RESERVE_SHARE = 8
@@ -46,10 +47,18 @@ class Piece:
 
     :ivar cpus: dedicated CPUs
     :ivar guest_cells: cells of the guest, which share its fixed overhead
+    :ivar memory_mib: memory, once it is known
+    :ivar page_kib: size of its pages
     """
 
     cpus: int
     guest_cells: int
+    memory_mib: int = 0
+    page_kib: int = 0
+
+    @property
+    def pages(self) -> int:
+        return self.memory_mib * 1024 // self.page_kib
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -73,12 +82,23 @@ class CellPool:
         return pages * self.page_kib // 1024
 
 
-def overhead_mib(profile: profiles.Profile, piece: Piece,
-                 memory_mib: int) -> float:
+def pieces(guest: shape.Shape) -> Iterator[Piece]:
+    """The parts of a guest, each on a host cell of its own.
+
+    The CPU of isolated emulator threads is counted where it must be: beside
+    the only guest cell. Of several cells just one has it.
+    """
+    alone = len(guest.cells) == 1
+    for cell in set(guest.cells):
+        yield Piece(guest.pcpus if alone else cell.pcpus, len(guest.cells),
+                    cell.memory_mib, cell.page_kib or 0)
+
+
+def overhead_mib(profile: profiles.Profile, piece: Piece) -> float:
     """What the emulator of a guest needs on one of the guest's cells."""
     return (profile.guest_overhead_mib / piece.guest_cells
             + profile.guest_overhead_mib_per_vcpu * piece.cpus
-            + profile.guest_overhead_permille * memory_mib / 1000)
+            + profile.guest_overhead_permille * piece.memory_mib / 1000)
 
 
 def reserve_mib(profile: profiles.Profile, cell: model.Cell) -> int:
@@ -121,7 +141,7 @@ def pools(divided: division.Division, profile: profiles.Profile,
         room = _room_mib(divided.host.by_id[share.id], share, pieces,
                          profile)
         found.append(CellPool(share.id, len(share.cores),
-                              max(0, int(room * 1024 // page_kib)),
+                              max(0, int(room)) * 1024 // page_kib,
                               page_kib))
     return tuple(found)
 
@@ -130,8 +150,10 @@ def _room_mib(cell: model.Cell, share: division.CellShare,
               pieces: Collection[Piece],
               profile: profiles.Profile) -> float:
     cpus = len(share.dedicated)
-    emulators = max((cpus // piece.cpus * overhead_mib(profile, piece, 0)
-                     for piece in pieces), default=0.0)
+    emulators = max((
+        cpus // piece.cpus * overhead_mib(
+            profile, dataclasses.replace(piece, memory_mib=0))
+        for piece in pieces), default=0.0)
     left = (cell.memory_mib - reserve_mib(profile, cell)
             - host_pages_mib(profile) - emulators)
     return left / (1 + profile.guest_overhead_permille / 1000)

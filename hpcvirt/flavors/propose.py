@@ -43,10 +43,12 @@ class Proposal:
     size: rule.Size
 
 
-def pieces(size: rule.Size) -> Iterator[memory.Piece]:
+def pieces(size: rule.Size,
+           profile: profiles.Profile) -> Iterator[memory.Piece]:
     """The parts of a guest, each on a host cell of its own."""
-    for cores in set(size.cores):
-        yield memory.Piece(cores * size.threads, len(size.cores))
+    guest = _guest(size, [1] * len(size.cores), None, profile)
+    if guest is not None:
+        yield from memory.pieces(guest)
 
 
 def proposals(divided: division.Division, sizes: Sequence[rule.Size],
@@ -130,7 +132,7 @@ def _rounded(memory_mib: int, pools: Mapping[int, memory.CellPool],
     return memory.round_down(memory_mib, profile.memory_step_mib, page_kib)
 
 
-def _guest(size: rule.Size, memory_mib: Sequence[int], page_kib: int,
+def _guest(size: rule.Size, memory_mib: Sequence[int], page_kib: int | None,
            profile: profiles.Profile) -> model.Shape | None:
     isolated = profile.emulator_threads is model.EmulatorThreads.ISOLATE
     # Nova takes the emulator's CPU beside guest cell 0 alone, but guest

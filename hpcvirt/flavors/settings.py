@@ -79,7 +79,8 @@ def settings(divided: division.Division,
     """
     host = divided.host
     small = memory.small_page_kib(host)
-    taken = {pool.id: _pages_needed(divided, pool, guests) for pool in pools}
+    pieces = {piece for guest in guests for piece in memory.pieces(guest)}
+    taken = {pool.id: _pages_needed(divided, pool, pieces) for pool in pools}
     page_kib = pools[0].page_kib if pools else small
     pages, reserved, rest = {}, [], {}
     for cell in host.cells:
@@ -98,9 +99,10 @@ def settings(divided: division.Division,
         if page_kib == small and cell.id in taken:
             reserved.append(ReservedPages(cell.id, small, normal - count))
         guests_mib = -(-count * page_kib // 1024)
-        emulators = _overhead_mib(divided, cell.id, count, guests, profile)
+        emulators = _overhead_mib(divided, cell.id, count, pieces, profile)
+        # The sum is of floating point: a whole MiB may be a hair below.
         rest[cell.id] = max(0, int(
-            cell.memory_mib - guests_mib - emulators
+            cell.memory_mib - guests_mib - emulators + 1e-6
             - (memory.host_pages_mib(profile) if own else 0)))
     return Settings(
         divided.dedicated, divided.shared, sum(rest.values()),
@@ -159,41 +161,30 @@ def _device_pools(found: Settings, wanted: profiles.Devices | None,
 
 
 def _pages_needed(divided: division.Division, pool: memory.CellPool,
-                  guests: Collection[shape_model.Shape]) -> int:
+                  pieces: Collection[memory.Piece]) -> int:
     """Pages that guests can fill on a cell, in any mixture of sizes.
 
-    CPUs run out first, so it is the guest cell with the most memory for
-    each CPU that counts, as if it filled the cell.
+    CPUs run out first, so it is the piece with the most memory for each CPU
+    that counts, as if it filled the cell.
     """
-    cpus = next(len(share.dedicated) for share in divided.cells
-                if share.id == pool.id)
-    needed = 0
-    for cell in _cells(guests):
-        if cell.page_kib != pool.page_kib or cell.pcpus > cpus:
-            continue
-        each = cell.memory_mib * 1024 // pool.page_kib
-        if each <= pool.pages:
-            needed = max(needed, -(-each * cpus // cell.pcpus))
-    return min(needed, pool.pages)
+    cpus = _cpus(divided, pool.id)
+    return min(pool.pages, max((
+        -(-piece.pages * cpus // piece.cpus) for piece in pieces
+        if piece.page_kib == pool.page_kib and piece.cpus <= cpus
+        and piece.pages <= pool.pages), default=0))
 
 
 def _overhead_mib(divided: division.Division, cell_id: int, pages: int,
-                  guests: Collection[shape_model.Shape],
+                  pieces: Collection[memory.Piece],
                   profile: profiles.Profile) -> float:
     """What emulators need on a cell that is full of the neediest guests."""
-    cpus = next((len(share.dedicated) for share in divided.cells
+    cpus = _cpus(divided, cell_id)
+    return max((
+        min(cpus // piece.cpus, pages // piece.pages)
+        * memory.overhead_mib(profile, piece) for piece in pieces),
+        default=0.0)
+
+
+def _cpus(divided: division.Division, cell_id: int) -> int:
+    return next((len(share.dedicated) for share in divided.cells
                  if share.id == cell_id), 0)
-    worst = 0.0
-    for guest in guests:
-        for cell in set(guest.cells):
-            each = cell.memory_mib * 1024 // (cell.page_kib or 1)
-            count = min(cpus // cell.pcpus, pages // each if each else 0)
-            worst = max(worst, count * memory.overhead_mib(
-                profile, memory.Piece(cell.pcpus, len(guest.cells)),
-                cell.memory_mib))
-    return worst
-
-
-def _cells(guests: Collection[shape_model.Shape],
-           ) -> set[shape_model.GuestCell]:
-    return {cell for guest in guests for cell in guest.cells}

@@ -1,0 +1,163 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Hosts to plan flavors for: given ones, and random ones."""
+
+import json
+import pathlib
+import random
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.model import host as model
+from hpcvirt.model import shape
+from hpcvirt.topology import snapshot
+
+TOPOLOGIES = pathlib.Path(__file__).parents[1] / 'etc/hpcvirt/topologies'
+
+HUGE_KIB = {4: (2048, 1048576), 64: (2048, 524288, 16777216)}
+
+
+def shipped():
+    """Every topology that the project ships."""
+    return [snapshot.read(path.read_bytes(), path.name)
+            for path in sorted(TOPOLOGIES.glob('*.json'))]
+
+
+def named(name):
+    """One of them."""
+    return next(host for host in shipped() if host.name == name)
+
+
+def build(cells: int = 2, cores: int | Sequence[int] = 16, threads: int = 1,
+          mib: int | Sequence[int] = 65536, packages: int | None = None,
+          llc_cores: int | None = None, small_kib: int = 4,
+          huge_kib: Sequence[int] | None = None, memory_only: int = 0,
+          vfs: Mapping[int, int] | None = None,
+          alternate: bool = False, name: str = 'host') -> model.Host:
+    """Build a host.
+
+    :param cores: cores of each cell, or of each in turn
+    :param mib: memory of each cell, or of each in turn
+    :param packages: one for each cell by default
+    :param llc_cores: cores under one last-level cache; all by default
+    :param huge_kib: sizes of the huge pages, those usual beside small_kib
+        by default; no page is set aside
+    :param memory_only: cells without CPUs that follow the others
+    :param vfs: virtual functions by cell, of one device each
+    :param alternate: cells are numbered across packages
+    """
+    counts = [cores] * cells if isinstance(cores, int) else list(cores)
+    memories = [mib] * cells if isinstance(mib, int) else list(mib)
+    packages = packages or cells
+    huge = HUGE_KIB[small_kib] if huge_kib is None else tuple(huge_kib)
+    total = sum(counts)
+    found = []
+    first = 0
+    for number, count in enumerate(counts):
+        siblings = tuple(
+            frozenset(core + thread * total for thread in range(threads))
+            for core in range(first, first + count))
+        first += count
+        width = llc_cores or count
+        found.append(model.Cell(
+            id=number,
+            package=(number % packages if alternate
+                     else number * packages // cells),
+            cpus=frozenset().union(*siblings), siblings=siblings,
+            llc=tuple(frozenset().union(*siblings[at:at + width])
+                      for at in range(0, count, width)),
+            memory_mib=memories[number],
+            pages=_pages(memories[number], small_kib, huge)))
+    found += [
+        model.Cell(number, None, frozenset(), (), (), memories[0],
+                   _pages(memories[0], small_kib, huge))
+        for number in range(cells, cells + memory_only)]
+    return model.Host(name, tuple(found), devices=tuple(
+        model.Device(f'0000:{0x41 + 0x20 * number:02x}:00.0', '15b3', '101d',
+                     cell, count, 'mlx5_core')
+        for number, (cell, count) in enumerate(sorted((vfs or {}).items()))))
+
+
+def _pages(mib, small_kib, huge):
+    return (model.PagePool(small_kib, mib * 1024 // small_kib),
+            *(model.PagePool(size, 0) for size in huge))
+
+
+def any_host(dice: random.Random, name: str = 'host') -> model.Host:
+    """Roll a host: uneven cells, odd numbers, missing things."""
+    cells_each = dice.choice([1, 1, 2, 2, 4])
+    packages = dice.choice([1, 1, 2, 2, 2, 4])
+    cells = packages * cells_each
+    cores = dice.choice([1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 32])
+    counts = [cores] * cells
+    if dice.random() < 0.15:
+        counts = [dice.choice([cores, max(1, cores - 1), max(1, cores // 2)])
+                  for _ in range(cells)]
+    mib = dice.choice([2000, 4000, 8000, 16000, 32000, 64000, 256000])
+    memories = [mib] * cells
+    if dice.random() < 0.3:
+        memories = [dice.choice([mib, mib - 130, mib + 500, mib // 2,
+                                 mib * 2]) for _ in range(cells)]
+    if dice.random() < 0.6:
+        memories[0] = max(0, memories[0] - dice.randint(0, 1000))
+    if dice.random() < 0.05:
+        memories[-1] = 0
+    small = dice.choice([4, 4, 4, 64])
+    return build(
+        cells, counts, dice.choice([1, 1, 2, 2, 4]), memories, packages,
+        llc_cores=dice.choice([None, None, max(1, cores // 2),
+                               max(1, cores // 4)]),
+        small_kib=small,
+        huge_kib=() if small == 4 and dice.random() < 0.1 else None,
+        memory_only=dice.choice([0] * 9 + [cells]),
+        vfs={0: dice.choice([1, 4, 16])} if dice.random() < 0.3 else None,
+        alternate=dice.random() < 0.3, name=name)
+
+
+def any_profile(dice: random.Random) -> profiles.Profile:
+    """Roll the choices of an operator."""
+    choices = {}
+    if dice.random() < 0.3:
+        choices['smt'] = profiles.SMT.LEAVE
+    if dice.random() < 0.4:
+        choices['housekeeping_cores_per_cell'] = dice.choice([1, 1, 2, 4])
+    if dice.random() < 0.3:
+        choices['shared_cores_per_cell'] = 1
+        choices['emulator_threads'] = shape.EmulatorThreads.SHARE
+    if dice.random() < 0.3:
+        choices['emulator_threads'] = shape.EmulatorThreads.ISOLATE
+    if dice.random() < 0.2:
+        choices['smallest_cores'] = dice.choice([1, 2, 4])
+    if dice.random() < 0.2:
+        choices['page_size'] = dice.choice([4, 64, 2048, 1048576])
+    if dice.random() < 0.2:
+        choices['host_pages_per_cell'] = ((2048, 100),)
+    if dice.random() < 0.2:
+        choices['host_steps'] = dice.choice([1, 2, 3, 8])
+    if dice.random() < 0.2:
+        choices['memory_step_mib'] = dice.choice([1, 1000, 4096])
+    if dice.random() < 0.2:
+        choices['host_reserve_mib_per_cell'] = dice.choice([0, 512, 4096])
+    if dice.random() < 0.2:
+        choices['devices'] = profiles.Devices(
+            vendor_id='15b3', product_id='101e',
+            per_instance=dice.choice([1, 1, 2]),
+            affinity=dice.choice(list(shape.PCIAffinity)))
+    return profiles.Profile(**choices)
+
+
+def as_json(host: model.Host, path: pathlib.Path) -> str:
+    """Write a host into a file and tell its path."""
+    path.write_text(json.dumps(snapshot.to_json(host)))
+    return str(path)

@@ -1,0 +1,130 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import unittest
+
+from hpcvirt.flavors import division
+from hpcvirt.flavors import profile
+from hpcvirt.flavors import sizes
+from tests import hosts
+
+
+def sizes_of(steps=4, smallest=None, **host):
+    divided = division.divide(hosts.build(**host), profile.Profile())
+    return sizes.sizes(divided, steps, smallest)
+
+
+def vcpus_of(**host):
+    return [size.vcpus for size in sizes_of(**host)]
+
+
+class SizesTest(unittest.TestCase):
+
+    def test_the_classes_of_the_32_core_study_follow_from_any_such_host(self):
+        for shape in ({'cells': 1, 'cores': 32}, {'cells': 2, 'cores': 16},
+                      {'cells': 2, 'cores': 8, 'threads': 2},
+                      {'cells': 4, 'cores': 8},
+                      {'cells': 8, 'cores': 4, 'packages': 2},
+                      {'cells': 1, 'cores': 32, 'llc_cores': 4}):
+            with self.subTest(shape):
+                found = vcpus_of(**shape)
+                self.assertLessEqual({8, 16, 24, 32}, set(found))
+
+    def test_a_host_of_two_sockets_has_no_other_classes_than_the_study(self):
+        self.assertEqual([8, 16, 24, 32], vcpus_of(cells=2, cores=16))
+
+    def test_one_guest_per_socket_is_a_size_of_every_host(self):
+        for cells, packages in ((2, 2), (4, 2), (4, 4), (8, 2)):
+            found = sizes_of(cells=cells, cores=6, packages=packages)
+            package = [size for size in found
+                       if size.cores == (6,) * (cells // packages)]
+            self.assertEqual(1, len(package), (cells, packages))
+            self.assertEqual(1, package[0].sockets)
+            self.assertEqual('package', package[0].kind)
+
+    def test_the_smallest_part_of_a_cell_is_a_cache(self):
+        found = sizes_of(steps=1, cells=2, cores=24, llc_cores=8)
+        self.assertEqual([(8,), (24,), (24, 24)],
+                         [size.cores for size in found])
+
+    def test_no_part_of_a_cell_cuts_a_cache_that_another_part_keeps(self):
+        found = sizes_of(steps=1, cells=1, cores=96, llc_cores=8)
+        self.assertEqual([8, 16, 24, 32, 48, 96],
+                         [size.vcpus for size in found])
+
+    def test_an_operator_may_cut_caches(self):
+        found = sizes_of(steps=1, smallest=3, cells=1, cores=12)
+        self.assertEqual([3, 4, 6, 12], [size.vcpus for size in found])
+
+    def test_unequal_caches_do_not_keep_a_cell_whole(self):
+        # One of 16 cores is kept: 7 and 8 are left under the caches.
+        divided = division.divide(
+            hosts.build(cells=1, cores=16, llc_cores=8),
+            profile.Profile(housekeeping_cores_per_cell=1))
+        self.assertEqual([(7, 8)], [cell.llc for cell in divided.cells])
+        self.assertEqual([5], sizes.parts_of_cell(divided))
+
+    def test_cells_of_a_package_are_offered_where_they_divide_it(self):
+        found = sizes_of(steps=1, cells=12, cores=4, packages=2)
+        self.assertEqual([1, 2, 3, 6, 12],
+                         [len(size.cores) for size in found])
+        self.assertEqual([False, True, True, True, False],
+                         [size.one_package for size in found])
+
+    def test_no_size_is_smaller_than_what_tiles_every_cell(self):
+        found = sizes_of(cells=2, cores=(8, 6), smallest=1)
+        self.assertEqual([(1,), (2,), (6,), (8,), (8, 6)],
+                         [size.cores for size in found])
+
+    def test_unequal_cells_stand_largest_first_and_share_a_socket(self):
+        host = sizes_of(cells=3, cores=(2, 6, 4))[-1]
+        self.assertEqual((6, 4, 2), host.cores)
+        self.assertEqual(1, host.sockets)
+
+    def test_three_quarters_have_equal_guest_cells(self):
+        by_kind = {size.kind: size.cores
+                   for size in sizes_of(cells=2, cores=16)}
+        self.assertEqual((12, 12), by_kind['3/4 host'])
+
+    def test_no_step_is_offered_that_is_not_whole_parts_or_cells(self):
+        self.assertEqual([4, 12], vcpus_of(cells=3, cores=4))
+        # Three quarters would be 7.5 cores of each cell.
+        self.assertEqual([5, 10, 20], vcpus_of(cells=2, cores=10))
+
+    def test_steps_that_are_more_than_the_cores_are_left_out(self):
+        self.assertEqual([1, 2], vcpus_of(cells=2, cores=1, steps=64))
+
+    def test_sockets_divide_the_guest_cells(self):
+        for cells in (1, 2, 4, 8):
+            for packages in (1, 2, 4):
+                if cells % packages:
+                    continue
+                for size in sizes_of(cells=cells, cores=12,
+                                     packages=packages):
+                    self.assertEqual(0, len(size.cores) % size.sockets)
+
+    def test_sizes_are_sorted_and_unique(self):
+        for host in hosts.shipped():
+            divided = division.divide(host, profile.Profile())
+            found = sizes.sizes(divided)
+            self.assertEqual(len({size.cores for size in found}),
+                             len(found))
+            self.assertEqual(sorted(size.vcpus for size in found),
+                             [size.vcpus for size in found])
+
+    def test_threads_multiply_cores(self):
+        self.assertEqual([32, 64, 96, 128],
+                         vcpus_of(cells=2, cores=16, threads=4))
+
+    def test_a_host_without_cells_has_no_sizes(self):
+        divided = division.divide(hosts.build(mib=0), profile.Profile())
+        self.assertEqual((), sizes.sizes(divided))
