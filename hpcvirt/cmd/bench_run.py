@@ -1,0 +1,199 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``hpcvirt bench run``: measure a guest against native."""
+
+import argparse
+import importlib.metadata
+import platform
+import sys
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+from hpcvirt import exception
+from hpcvirt.bench import bounds
+from hpcvirt.bench import catalogue
+from hpcvirt.bench import definition
+from hpcvirt.bench import machine
+from hpcvirt.bench import record
+from hpcvirt.bench import record_json
+from hpcvirt.bench import taking
+from hpcvirt.bench import task
+from hpcvirt.cmd import bench_place
+from hpcvirt.cmd import bench_watch
+from hpcvirt.model import cpuset
+
+_ABOUT = """\
+Run benchmarks in a guest and natively, in interleaved pairs, and say whether
+the guest is within its bounds. Finished samples are kept at once; the same
+command continues what was interrupted.
+"""
+
+_EPILOG = f"""\
+A place is {bench_place.FORMS}.
+With the same place twice the machine is compared with itself: what it cannot
+tell apart then, it cannot judge. Without --native the result is unpaired and
+no verdict is given. Status 0: PASS (or unpaired and valid), 1: FAIL,
+INCONCLUSIVE or INVALID, 2: it could not be measured.
+"""
+
+
+def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
+    """Add the verb."""
+    parser = verbs.add_parser('run', help='measure a guest against native',
+                              description=_ABOUT, epilog=_EPILOG)
+    parser.add_argument('benchmarks', nargs='+', metavar='NAME[/VARIANT]',
+                        help='as in "hpcvirt bench list"')
+    parser.add_argument('--where', required=True, metavar='PLACE',
+                        help='the guest')
+    parser.add_argument('--native', metavar='PLACE',
+                        help='the host itself, on the same CPUs')
+    parser.add_argument(
+        '--native-cpus', metavar='LIST',
+        help="tie native runs to these CPUs, the guest's own; known by "
+        'itself for a server if the caller is an operator')
+    parser.add_argument('--pairs', type=_pairs, default=10, metavar='N',
+                        help='pairs that count, fixed in advance '
+                        '(default: %(default)s; fewer than 5 never pass)')
+    parser.add_argument('--set', action='append', default=[],
+                        metavar='KEY=VALUE', dest='settings',
+                        help='a size, ranks, threads, or a path that the '
+                        'benchmark needs; see "hpcvirt bench describe"')
+    parser.add_argument('--bound', action='append', default=[],
+                        metavar='METRIC=RATIO', dest='bounds',
+                        help='worst ratio guest / native that passes')
+    parser.add_argument('--shape', default='', metavar='TEXT',
+                        help='instances x cores, 4x8 for example; selects '
+                        'bounds and names the row in reports')
+    parser.add_argument('--os-cloud', metavar='NAME',
+                        help='an entry of clouds.yaml, for server:')
+    bench_place.add_store(parser)
+    parser.add_argument('--format', choices=('table', 'json'),
+                        default='table', help='lines for people (the '
+                        'default) or a document for programs')
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure and judge."""
+    runner = bench_place.optional('hpcvirt.bench.runner')
+    judging = bench_place.optional('hpcvirt.bench.judging')
+    own = dict(bounds.parse(text) for text in args.bounds)
+    settings = _settings(args.settings)
+    made = [_benchmark(name) for name in args.benchmarks]
+    guest = bench_place.find(args.where, args.os_cloud)
+    arms, host = _arms(args, guest)
+    shape = args.shape or guest.shape
+    size = machine.observe(guest.place)
+    purpose = record.Purpose.UNPAIRED
+    if args.native:
+        purpose = (record.Purpose.AA if args.native == args.where
+                   else record.Purpose.COMPARE)
+    known: set[str] = set()
+    plan = []
+    for benchmark, variant in made:
+        names = {'ranks', 'threads', *benchmark.size,
+                 *(path.name for path in benchmark.paths)}
+        known |= names
+        plan.append(runner.Planned(
+            task.make(benchmark, variant, size, {
+                name: value for name, value in settings.items()
+                if name in names}),
+            pairs=args.pairs, warm_ups=1, purpose=purpose, host=host,
+            shape=shape, bounds=own))
+    for name in settings:
+        if name not in known:
+            raise exception.InvalidInput(
+                f'--set {name}', 'no benchmark that was named has it')
+    result = _measure(args, runner, tuple(plan), arms)
+    judged = judging.judge(result)
+    if args.format == 'json':
+        sys.stdout.write(record_json.dumps(judged))
+    else:
+        report = bench_place.optional('hpcvirt.bench.report_text')
+        sys.stdout.write(report.table(judged))
+    return int(judging.status(judged))
+
+
+def _measure(args: argparse.Namespace, runner: Any, plan: tuple[Any, ...],
+             arms: Mapping[record.Arm, taking.Arm]) -> record.Result:
+    stores = bench_place.optional('hpcvirt.bench.store')
+    store = stores.Store(bench_place.store_url(args), args.data)
+    watcher = bench_watch.Terminal()
+    try:
+        entry = runner.execute(plan, arms, store, _software(), watcher)
+        kept: record.Result = store.result(entry)
+        return kept
+    except exception.Unreachable as exc:
+        raise exception.Unreachable(
+            f'{exc}; finished samples are kept, the same command '
+            'continues') from exc
+    finally:
+        watcher.stop()
+        for arm in arms.values():
+            arm.place.close()
+        store.close()
+
+
+def _arms(args: argparse.Namespace, guest: bench_place.Where,
+          ) -> tuple[dict[record.Arm, taking.Arm], str]:
+    directory = bench_place.directory()
+    arms = {record.Arm.GUEST: taking.Arm(guest.place, directory,
+                                         facts=guest.facts)}
+    host = guest.host
+    if args.native:
+        native = bench_place.find(args.native, args.os_cloud)
+        cpus = guest.host_cpus
+        if args.native_cpus is not None:
+            cpus = cpuset.parse(args.native_cpus, '--native-cpus')
+        arms[record.Arm.NATIVE] = taking.Arm(
+            native.place, directory,
+            bench_place.confinement(native.place, cpus))
+        host = host or _hostname(native)
+    elif args.native_cpus is not None:
+        raise exception.InvalidInput('--native-cpus', 'needs --native')
+    return arms, host or _hostname(guest)
+
+
+def _hostname(where: bench_place.Where) -> str:
+    done = where.place.run(['uname', '-n'])
+    return done.stdout.decode('utf-8', 'replace').strip()
+
+
+def _benchmark(text: str) -> tuple[definition.Definition, str | None]:
+    name, slash, variant = text.partition('/')
+    made = catalogue.get(name)
+    made.variant(variant if slash else None)
+    return made, variant if slash else None
+
+
+def _settings(pairs: Sequence[str]) -> dict[str, str]:
+    settings = {}
+    for text in pairs:
+        key, equals, value = text.partition('=')
+        if not equals or not key or not value:
+            raise exception.InvalidInput(f'--set {text}', 'not KEY=VALUE')
+        settings[key] = value
+    return settings
+
+
+def _software() -> dict[str, str]:
+    return {'hpcvirt': importlib.metadata.version('hpcvirt'),
+            'python': platform.python_version()}
+
+
+def _pairs(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 1000:
+        raise ValueError
+    return number
