@@ -64,8 +64,10 @@ def footnotes(result: record.Result,
             if text and one.reason != 'no bound':
                 said.setdefault((one.label, text), []).append(one.metric)
     pairs = {one.pairs for one in judgements}
-    lines = [f'{max(pairs)} pairs; guest / native with its 90 % interval, '
-             'PASS and FAIL each at 95 %'] if any(pairs) else []
+    lines = []
+    if any(pairs):
+        lines.append(f'{max(pairs)} pairs; guest / native with its 90 % '
+                     'interval, PASS and FAIL each at 95 %')
     lines += [f'{label} {", ".join(metrics)}: {text}'
              for (label, text), metrics in said.items()]
     sources = {f'{run.benchmark} {metric}: bound {bound.ratio:.3f}, '
@@ -104,8 +106,8 @@ def bound(one: judgement.Judgement) -> str:
 
 
 def figure(value: float | None) -> str:
-    """A value with five digits."""
-    return '-' if value is None else f'{value:.5g}'
+    """A value with four digits."""
+    return '-' if value is None else f'{value:.4g}'
 
 
 def _table(judgements: tuple[judgement.Judgement, ...]) -> tables.Table:
@@ -121,7 +123,7 @@ def _table(judgements: tuple[judgement.Judgement, ...]) -> tables.Table:
         if one.label != label:
             label = one.label
             drawn.add_row(label)
-        drawn.add_row(f'  {one.metric}', one.unit, figure(one.native),
+        drawn.add_row(f' {one.metric}', one.unit, figure(one.native),
                       figure(one.guest), ratio(one), bound(one),
                       '-' if one.reason == 'no bound' else one.word.value)
     return drawn

@@ -23,12 +23,13 @@ from hpcvirt.cmd import bench_compare
 from hpcvirt.cmd import bench_describe
 from hpcvirt.cmd import bench_list
 from hpcvirt.cmd import bench_parse
+from hpcvirt.cmd import bench_report
 from hpcvirt.cmd import bench_run
 from hpcvirt.cmd import bench_studies
 
 #: In the order of their use.
 VERBS = (bench_list, bench_describe, bench_run, bench_parse, bench_compare,
-         bench_studies)
+         bench_report, bench_studies)
 
 
 def add_verbs(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,86 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Small drawings for the report: figures in, SVG text out."""
+
+import math
+from collections.abc import Sequence
+
+WIDTH = 220
+HEIGHT = 22
+
+
+def interval(ratio: float, low: float, high: float, span: float,
+             bound: float | None, published: float | None) -> str:
+    """Draw a ratio with its interval, 1 in the middle, on a log scale.
+
+    :param span: the scale reaches from 1 / span to span; what is beyond is
+        drawn at the edge, and the figures stand beside it
+    """
+    middle = HEIGHT / 2
+    parts = [_line('axis', 0, middle, WIDTH, middle),
+             _line('native', _x(1, span), 2, _x(1, span), HEIGHT - 2)]
+    if bound is not None:
+        at = _x(bound, span)
+        parts.append(_line('bound', at, 0, at, HEIGHT))
+    if published is not None:
+        parts.append(f'<circle class="published" cx="{_x(published, span)}" '
+                     f'cy="{middle:g}" r="5"/>')
+    parts.append(_line('bar', _x(low, span), middle, _x(high, span), middle))
+    parts.append(f'<circle class="dot" cx="{_x(ratio, span)}" '
+                 f'cy="{middle:g}" r="3.5"/>')
+    return _svg(WIDTH, HEIGHT, parts,
+                f'ratio {ratio:.3f}, from {low:.3f} to {high:.3f}')
+
+
+def history(values: Sequence[float], alarm: bool) -> str:
+    """Draw a figure over time; the last point is red if it stands out."""
+    width, height, edge = 270, 70, 8
+    low, high = min(values), max(values)
+    # A flat line is a good line: noise of a per cent fills no card.
+    room = max(high - low, 0.1 * high)
+    bottom = (high + low - room) / 2
+    step = (width - 2 * edge) / max(1, len(values) - 1)
+    points = [(edge + step * number,
+               height - edge - (value - bottom) / room * (height - 2 * edge))
+              for number, value in enumerate(values)]
+    path = ' '.join(f'{x:.1f},{y:.1f}' for x, y in points)
+    parts = [_line('axis', 0, height - 1, width, height - 1),
+             f'<polyline class="path" points="{path}"/>']
+    for number, (x, y) in enumerate(points):
+        last = number == len(points) - 1
+        kind = 'out' if alarm and last else 'dot'
+        parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" '
+                     f'r="{3.5 if last else 2}"/>')
+    return _svg(width, height, parts,
+                'values ' + ', '.join(f'{value:.4g}' for value in values))
+
+
+def span_of(ratios: Sequence[float]) -> float:
+    """The scale for these ratios: at least 0.8 to 1.25, at most 100 times."""
+    farthest = max((abs(math.log(ratio)) for ratio in ratios), default=0.0)
+    return min(100.0, max(1.25, math.exp(farthest * 1.1)))
+
+
+def _x(ratio: float, span: float) -> float:
+    part = math.log(ratio) / math.log(span)
+    return round(WIDTH / 2 * (1 + min(1.0, max(-1.0, part)) * 0.96), 1)
+
+
+def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> str:
+    return (f'<line class="{kind}" x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" '
+            f'y2="{y2:g}"/>')
+
+
+def _svg(width: int, height: int, parts: Sequence[str], told: str) -> str:
+    return (f'<svg width="{width}" height="{height}" role="img" '
+            f'aria-label="{told}">{"".join(parts)}</svg>')
