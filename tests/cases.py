@@ -345,8 +345,9 @@ def a_mapping(dice, pools, requests, tracked):
         for number in range(request.count):
             alike = [pool.provider for pool in pools if pool.provider and
                      pool.tags['product_id'] == request.spec['product_id']]
+            unknown = str(uuid.UUID(int=number))
             mapping[f'{request.id}-{number}'] = [
-                dice.choice(alike[:2]) if alike else str(uuid.UUID(int=number))]
+                dice.choice(alike[:2] or [unknown])]
     return mapping
 
 

@@ -34,9 +34,9 @@ from hpcvirt.fit import supply as supplies
 from hpcvirt.fit import table as tables
 from hpcvirt.model import shape as model
 
-#: Sets of deciding cells that are tried before the search gives up. Enough
-#: for every guest on a host with 16 deciding cells.
-MOST_SETS = 1 << 16
+#: Sets of deciding cells that are tried before the search gives up: more
+#: than a host with 16 deciding cells has.
+MOST_SETS = 1 << 17
 
 
 class Conditions:
@@ -58,10 +58,10 @@ class Conditions:
             self.deciding |= self._offer.deciding
         self._known: dict[frozenset[int], bool] = {}
 
-    @property
-    def none(self) -> bool:
-        """Any set of cells will do."""
-        return self._offer is None and not self._networks
+    def out_of_reach(self, cells: Iterable[int], most: int) -> bool:
+        """Whether counting devices tells that no such cells will do."""
+        return (self._offer is not None and
+                self._offer.out_of_reach(cells, most))
 
     def met(self, cells: Iterable[int]) -> bool:
         """Whether a guest on these cells has its devices and networks."""
@@ -118,51 +118,74 @@ def first(table: tables.Table,
     :returns: for each guest cell the rank of its host cell
     """
     wishes = table.wishes
+    ids = [cell.id for cell in table.cells]
     chosen = _first(wishes, lambda taken: matching.match(
         wishes[len(taken):], taken) is not None)
-    ids = [cell.id for cell in table.cells]
-    if conditions.none or conditions.met(ids[rank] for rank in chosen):
+    if chosen and conditions.met(ids[rank] for rank in chosen):
         return chosen
     usable = frozenset().union(*wishes)
-    deciding = frozenset(rank for rank in usable
-                         if ids[rank] in conditions.deciding)
-    plain = usable - deciding
-    good: list[frozenset[int]] = []
-    for tried, ranks in enumerate(_sets(deciding, len(wishes))):
-        if tried == MOST_SETS:
-            if good:
-                break
-            return reasons.Misfit(reasons.Code.UNDECIDED, {'tried': tried})
-        if (conditions.met(ids[rank] for rank in ranks) and
-                _covers(wishes, ranks, plain)):
-            good.append(ranks)
-    if not good:
+    if conditions.out_of_reach((ids[rank] for rank in usable), len(wishes)):
         return conditions.misfit(table)
+    search = _Search(wishes, usable, ids, conditions)
+    if search.completes(()):
+        chosen = _first(wishes, search.completes)
+        if chosen:
+            return chosen
+    if search.tried > MOST_SETS:
+        return reasons.Misfit(reasons.Code.UNDECIDED, {'tried': MOST_SETS})
+    return conditions.misfit(table)
 
-    def completable(taken: Sequence[int]) -> bool:
-        decisive = deciding.intersection(taken)
-        rest = wishes[len(taken):]
-        return any(decisive <= ranks and
-                   _covers(rest, ranks.difference(taken),
-                           plain.difference(taken)) for ranks in good)
-    return _first(wishes, completable)
+
+class _Search:
+    """The search for sets of deciding cells that meet the conditions.
+
+    :ivar tried: sets tried up to now; past MOST_SETS none is found any more
+    """
+
+    def __init__(self, wishes: Sequence[Sequence[int]],
+                 usable: frozenset[int],
+                 ids: Sequence[int], conditions: Conditions) -> None:
+        self._wishes = wishes
+        self._ids = ids
+        self._conditions = conditions
+        self._deciding = {rank for rank in usable
+                          if ids[rank] in conditions.deciding}
+        self._plain = usable - self._deciding
+        self.tried = 0
+
+    def completes(self, taken: Sequence[int]) -> bool:
+        """Whether the first guest cells may take these ranks."""
+        rest = self._wishes[len(taken):]
+        plain = self._plain.difference(taken)
+        for more in _sets(self._deciding.difference(taken), len(rest)):
+            self.tried += 1
+            if self.tried > MOST_SETS:
+                return False
+            if _covers(rest, more, plain) and self._conditions.met(
+                    self._ids[rank] for rank in (*taken, *more)):
+                return True
+        return False
 
 
 def _first(wishes: Sequence[Sequence[int]],
-           completable: Callable[[Sequence[int]], bool]) -> tuple[int, ...]:
-    """The lexicographically first assignment of those that complete."""
+           completes: Callable[[Sequence[int]], bool]) -> tuple[int, ...]:
+    """The lexicographically first assignment; empty if there is none."""
     taken: tuple[int, ...] = ()
     for wish in wishes:
-        taken = next(more for rank in wish if rank not in taken
-                     if completable(more := (*taken, rank)))
+        for rank in wish:
+            if rank not in taken and completes((*taken, rank)):
+                taken = *taken, rank
+                break
+        else:
+            return ()
     return taken
 
 
 def _sets(ranks: Set[int], most: int) -> Iterable[frozenset[int]]:
+    """All subsets, smallest first."""
     ordered = sorted(ranks)
     for size in range(min(most, len(ordered)) + 1):
-        for chosen in itertools.combinations(ordered, size):
-            yield frozenset(chosen)
+        yield from map(frozenset, itertools.combinations(ordered, size))
 
 
 def _covers(wishes: Sequence[Sequence[int]], must: Set[int],
@@ -174,6 +197,8 @@ def _covers(wishes: Sequence[Sequence[int]], must: Set[int],
     """
     if not len(must) <= len(wishes) <= len(must) + len(may):
         return False
+    if not wishes:
+        return True
     allowed = must | may
     seekers = [[guest for guest, wish in enumerate(wishes) if rank in wish]
                for rank in must]

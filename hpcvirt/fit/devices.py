@@ -22,6 +22,7 @@ import collections
 import dataclasses
 import typing
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -144,6 +145,29 @@ class Offer:
             if free < request.count:
                 return request, free
         return None
+
+    def out_of_reach(self, cells: Iterable[int], most: int) -> bool:
+        """Whether counting tells that no such set of cells will do.
+
+        :param cells: those that the guest may use
+        :param most: how many of them it uses
+        """
+        groups = [([request], usable) for request, usable in
+                  zip(self._requests, self._usable, strict=True)]
+        groups.append((list(self._requests), set().union(*self._usable)))
+        usable_cells = list(cells)
+        for requests, usable in groups:
+            if any(request.affinity is not model.PCIAffinity.REQUIRED
+                   for request in requests):
+                continue
+            near: collections.Counter[int | None] = collections.Counter()
+            for index in usable:
+                near[self._pools[index].cell] += self._pools[index].free
+            best = sorted((near[cell] for cell in usable_cells),
+                          reverse=True)[:most]
+            if sum(best) < sum(request.count for request in requests):
+                return True
+        return False
 
     def take(self, cells: Collection[int]) -> list[int] | None:
         """Serve all requests for a guest on a set of host cells.

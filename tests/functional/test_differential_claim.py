@@ -21,7 +21,6 @@ from hpcvirt.fit import pins
 from hpcvirt.fit import reasons
 from tests import cases
 from tests import oracle
-from tests.functional import nova_objects
 from tests.functional import soundness
 
 CASES = 5000

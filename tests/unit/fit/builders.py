@@ -1,0 +1,77 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Small hosts and guests."""
+
+from hpcvirt.fit import demand as demands
+from hpcvirt.fit import devices
+from hpcvirt.fit import supply as supplies
+from hpcvirt.model import shape
+
+HUGE_KIB = 2048
+GIANT_KIB = 1 << 20
+
+DEDICATED = shape.CPUPolicy.DEDICATED
+MIXED = shape.CPUPolicy.MIXED
+SHARED = shape.CPUPolicy.SHARED
+
+
+def host_cell(number=0, pcpus=8, taken=0, threads=1, **fields):
+    """A cell of eight PCPUs and 16 GiB, half of it in pages of 2 MiB.
+
+    :param taken: the first of its PCPUs are pinned
+    :param fields: whatever of the CellSupply shall be otherwise
+    """
+    first = number * 64
+    cpus = range(first, first + pcpus)
+    return supplies.CellSupply(**{
+        'id': number, 'package': number // 2,
+        'dedicated': frozenset(cpus), 'free': frozenset(cpus[taken:]),
+        'shared': frozenset(),
+        'siblings': tuple(frozenset(cpus[cpu:cpu + threads])
+                          for cpu in range(0, pcpus, threads)),
+        'cpu_usage': 0, 'memory_mib': 16384, 'memory_used_mib': 0,
+        'pages': (pages(4, 2 << 20), pages(HUGE_KIB, 4096)), **fields})
+
+
+def pages(size_kib, total, used=0, reserved=0):
+    return supplies.PageSupply(size_kib, total, used, total - used - reserved)
+
+
+def host(*taken, pools=(), **fields):
+    """A host whose cells have so many PCPUs pinned."""
+    return supplies.Supply(
+        tuple(host_cell(number, taken=count)
+              for number, count in enumerate(taken)), pools, **fields)
+
+
+def guest_cell(pcpus=4, memory_mib=1024, page_kib=HUGE_KIB, **fields):
+    return demands.CellDemand(**{
+        'policy': DEDICATED, 'threads': None, 'pcpus': pcpus, 'vcpus': 0,
+        'memory_mib': memory_mib, 'page_kib': page_kib, **fields})
+
+
+def guest(*pcpus, **fields):
+    """A guest with so many dedicated CPUs in each cell."""
+    return demands.Demand(tuple(guest_cell(count) for count in pcpus),
+                          **fields)
+
+
+def request(alias='gpu', count=1, affinity='required'):
+    return devices.request(shape.DeviceRequest(
+        alias, count, shape.PCIAffinity(affinity)))
+
+
+def gpus(*counts, alias='gpu'):
+    """So many free devices on each cell."""
+    return tuple(devices.pool(cell, count, alias)
+                 for cell, count in enumerate(counts) if count)

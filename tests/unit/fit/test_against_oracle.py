@@ -1,0 +1,71 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The engine against an oracle that tries everything: no differences."""
+
+import random
+import unittest
+
+from hpcvirt.fit import claim
+from hpcvirt.fit import engine
+from hpcvirt.fit import placement
+from hpcvirt.fit import reasons
+from tests import cases
+from tests import oracle
+
+CASES = 5000
+
+
+class OracleTest(unittest.TestCase):
+    """Each test rolls its own cases, so that they can run side by side."""
+
+    def roll(self, block):
+        fitting = 0
+        for number in range(CASES):
+            seed = f'oracle {block * CASES + number}'
+            case = cases.a_case(random.Random(seed))
+            for mapping in case.mappings:
+                with self.subTest(seed=seed, case=case, mapping=mapping):
+                    fitting += self.compare(case, mapping)
+        # The dice must come to both.
+        self.assertGreater(fitting, CASES // 5)
+        self.assertLess(fitting, CASES)
+
+    def compare(self, case, mapping):
+        truth = oracle.first(case, mapping)
+        demand, supply = cases.demand(case), cases.supply(case)
+        arguments = (demand, supply, case.packing,
+                     cases.providers(case, mapping))
+        placed = engine.place(*arguments)
+        misfit = engine.check(*arguments)
+        if truth is None:
+            self.assertIsInstance(placed, reasons.Misfit)
+            self.assertEqual(placed.code, misfit.code)
+            self.assertTrue(placed.message)
+            self.assertIsNotNone(claim.check(*arguments))
+        else:
+            self.assertIsInstance(placed, placement.Placement, placed)
+            self.assertEqual(truth, placed.cells)
+            self.assertIsNone(misfit)
+        return truth is not None
+
+    def test_first_block_of_cases(self):
+        self.roll(0)
+
+    def test_second_block_of_cases(self):
+        self.roll(1)
+
+    def test_third_block_of_cases(self):
+        self.roll(2)
+
+    def test_fourth_block_of_cases(self):
+        self.roll(3)

@@ -1,0 +1,223 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Nova's claim, foretold: one example of each of its defects."""
+
+import dataclasses
+import unittest
+
+from hpcvirt.fit import claim
+from hpcvirt.fit import devices
+from hpcvirt.fit import engine
+from hpcvirt.fit import placement
+from hpcvirt.fit import reasons
+from hpcvirt.fit import walk
+from hpcvirt.model import shape
+from tests.unit.fit import builders
+
+
+class ClaimTest(unittest.TestCase):
+
+    def assert_placed(self, cells, guest, supply, **arguments):
+        predicted = claim.predict(guest, supply, **arguments)
+        self.assertIsInstance(predicted, placement.Placement, predicted)
+        self.assertEqual(cells, predicted.cells)
+        self.assertIsNone(claim.check(guest, supply, **arguments))
+        return predicted
+
+    def assert_defect(self, message, guest, supply):
+        """It would fit, but Nova's claim would go wrong."""
+        self.assertIsInstance(engine.place(guest, supply),
+                              placement.Placement)
+        misfit = claim.predict(guest, supply)
+        self.assertIsInstance(misfit, reasons.Misfit, misfit)
+        self.assertEqual(message, misfit.message)
+        self.assertEqual(misfit, claim.check(guest, supply))
+
+
+class SoundClaimTest(ClaimTest):
+
+    def test_equal_cells_go_to_the_first_cells_with_room(self):
+        predicted = self.assert_placed(
+            (3, 1), builders.guest(4, 4), builders.host(5, 3, 6, 0))
+        self.assertEqual((2048, 2048), predicted.pages_kib)
+
+    def test_largest_cell_first_is_sound(self):
+        self.assert_placed((2, 0), builders.guest(8, 2),
+                           builders.host(1, 4, 0))
+
+    def test_a_guest_that_does_not_fit_is_refused_for_its_own_reason(self):
+        misfit = claim.check(builders.guest(8, 8), builders.host(0, 5))
+        self.assertEqual(
+            '1 of the 2 cells needed have room: '
+            'cell 1 has 3 free PCPUs of the 8 needed', misfit.message)
+
+    def test_too_small_a_host_is_refused_for_its_size(self):
+        for guest in (builders.guest(1, 1), builders.guest(1, 2)):
+            self.assertEqual(reasons.Code.HOST_CELLS,
+                             claim.check(guest, builders.host(0)).code)
+
+    def test_a_guest_without_cells_goes_anywhere(self):
+        self.assert_placed((), builders.guest(), builders.host(8))
+
+    def test_devices_on_the_first_cells(self):
+        self.assert_placed(
+            (1, 0), builders.guest(4, 4, requests=(builders.request(),)),
+            builders.host(0, 0, 0, pools=builders.gpus(0, 1)))
+
+    def test_devices_that_are_not_on_the_first_cells(self):
+        # Other devices bring cell 0 to the front.
+        pools = builders.gpus(9, alias='nic') + builders.gpus(0, 0, 1)
+        self.assert_placed(
+            (0, 2), builders.guest(4, 4, requests=(builders.request(),)),
+            builders.host(0, 0, 0, pools=pools))
+
+    def test_the_scope_is_judged_by_the_predicted_cells(self):
+        guest = builders.guest(4, 4, numa_scope=shape.NUMAScope.PACKAGE)
+        self.assert_placed((2, 3), guest, builders.host(1, 1, 0, 0))
+        self.assertEqual(
+            reasons.Code.SCOPE_PACKAGE,
+            claim.check(guest, builders.host(0, 1, 0, 1)).code)
+
+
+class DefectTest(ClaimTest):
+
+    def test_a_unequal_cells_find_each_others_verdicts(self):
+        # Of a guest of 2 + 4 CPUs the small cell has been tried on cells 0
+        # and 2 under the numbers that the large one carries later.
+        supply = type(builders.host())(tuple(
+            builders.host_cell(
+                number, taken=8 - free, memory_used_mib=16384 - free_mib,
+                pages=(builders.pages(2048, 4096,
+                                      used=4096 - free_mib // 2),))
+            for number, (free, free_mib) in enumerate(
+                ((3, 1024), (8, 6144), (2, 4096)))))
+        guest = type(builders.guest())((
+            builders.guest_cell(2, memory_mib=2048),
+            builders.guest_cell(4, memory_mib=4096)))
+        self.assert_defect(
+            'the guest fits on cells 2, 1, but the claim on the compute host '
+            "would refuse it: Nova's defect A", guest, supply)
+        # The advice: the largest cell first.
+        self.assert_placed(
+            (1, 2), type(guest)(tuple(reversed(guest.cells))), supply)
+
+    def test_b_equal_cells_with_devices_apart_get_foreign_pins(self):
+        # An empty host; other devices have cells 3 and 0 tried early.
+        pools = (builders.gpus(0, 1, alias='nic') +
+                 builders.gpus(0, 0, 1, alias='gpu') +
+                 builders.gpus(2, 2, 1, 6, alias='disk'))
+        guest = builders.guest(2, 2, requests=(
+            builders.request('gpu'), builders.request('nic')))
+        self.assert_defect(
+            'the claim on the compute host would place guest cell 1 on cell '
+            '2 with CPUs or memory that it cannot have there: '
+            "Nova's defect B", guest,
+            builders.host(0, 0, 0, 0, pools=pools))
+
+    def test_c_the_first_cell_tried_settles_the_page_size(self):
+        # Cell 0 has room in giant pages but no CPUs; cell 1 the reverse.
+        supply = type(builders.host())(tuple(
+            builders.host_cell(number, taken=taken, memory_used_mib=used,
+                               pages=(builders.pages(4, 1 << 20),
+                                      builders.pages(2048, 2048),
+                                      builders.pages(1 << 20, giant)))
+            for number, (taken, used, giant) in enumerate(
+                ((5, 0, 4), (5, 0, 0), (4, 1024, 0)))))
+        guest = type(builders.guest())((
+            builders.guest_cell(4, page_kib=shape.PageClass.LARGE),))
+        self.assert_placed((2,), guest, supply)
+        busy = type(supply)((
+            builders.host_cell(0, taken=3, pages=supply.cells[0].pages,
+                               siblings=(frozenset({3, 4}),)),
+            supply.cells[2]))
+        self.assert_defect(
+            'the guest fits on cells 2, but the claim on the compute host '
+            "would refuse it: Nova's defect C", guest, busy)
+
+    def test_d_a_claim_without_end_is_not_waited_for(self):
+        # Four devices on the four cells that are tried last.
+        pools = builders.gpus(*range(30, 18, -1), alias='disk')
+        for number, alias in enumerate('abcd'):
+            pools += builders.gpus(*[0] * (8 + number), 1, alias=alias)
+        guest = builders.guest(1, 1, 1, 1, requests=tuple(
+            builders.request(alias) for alias in 'abcd'))
+        self.assert_defect(
+            'the claim on the compute host would try more than '
+            f"{walk.MOST_TRIES} arrangements of cells: Nova's defect D",
+            guest, builders.host(*[0] * 12, pools=pools))
+
+    def test_f_isolated_emulator_threads_land_beside_others(self):
+        # Legacy SMT host: a sibling of the first core is taken.
+        supply = type(builders.host())((builders.host_cell(
+            threads=2, taken=1, shared=frozenset(range(8))),))
+        guest = type(builders.guest())((builders.guest_cell(
+            2, threads=shape.ThreadPolicy.ISOLATE, emulator_pcpus=1),))
+        self.assert_defect(
+            'the claim on the compute host would give the emulator threads '
+            'a CPU of cell 0 whose sibling another instance has: '
+            "Nova's defect F", guest, supply)
+        tidy = type(supply)((builders.host_cell(
+            threads=2, taken=2, shared=frozenset(range(8))),))
+        self.assert_placed((0,), guest, tidy)
+
+    def test_g_a_cell_without_cores_makes_the_claim_fail(self):
+        cells = (builders.host_cell(0, pcpus=0, shared=frozenset({60}),
+                                    siblings=()),
+                 builders.host_cell(1, shared=frozenset({61})))
+        guest = type(builders.guest())((builders.guest_cell(
+            0, policy=shape.CPUPolicy.MIXED, vcpus=1),) * 1)
+        supply = type(builders.host())(cells)
+        # The emptiest cell comes first, which is cell 1.
+        self.assert_placed((1,), guest, supply)
+        self.assert_defect(
+            'the claim on the compute host would fail on cell 0, which has '
+            "no cores: Nova's defect G", guest,
+            dataclasses.replace(supply, cells=(
+                cells[0], cells[1]._replace(memory_used_mib=1024,
+                                            free=frozenset()))))
+
+
+class WalkTest(unittest.TestCase):
+
+    def test_what_cannot_end_otherwise_is_left_out(self):
+        # 16 * 15 * 14 * 13 arrangements in all; none of the small cells'
+        # failures is looked at twice.
+        guest = builders.guest(8, 8, 8, 1)
+        supply = builders.host(*[4] * 12, 0, 0, 0, 0)
+        self.assertIsInstance(claim.predict(guest, supply, packing=True),
+                              placement.Placement)
+
+    def test_a_late_refusal_leaves_pins_behind(self):
+        # A mixed guest cell is pinned on cell 0 before its shared vCPUs are
+        # refused there; all the same it is sound on cell 1.
+        mixed = builders.guest_cell(
+            2, policy=shape.CPUPolicy.MIXED, vcpus=1)
+        other = builders.guest_cell(
+            1, policy=shape.CPUPolicy.MIXED, vcpus=1)
+        cells = tuple(builders.host_cell(
+            number, shared=frozenset({60 + number}), cpu_usage=usage)
+            for number, usage in enumerate((1, 0, 0)))
+        predicted = claim.predict(
+            type(builders.guest())((mixed, other)),
+            type(builders.host())(cells))
+        self.assertEqual((1, 2), predicted.cells)
+
+    def test_providers_of_a_candidate_are_followed(self):
+        pools = (devices.Pool(0, 1, {'alias': 'gpu'}, 'x'),
+                 devices.Pool(1, 1, {'alias': 'gpu'}, 'y'))
+        guest = builders.guest(4, requests=(builders.request(),))
+        supply = builders.host(0, 0, pools=pools)
+        for provider, cell in (('x', 0), ('y', 1)):
+            predicted = claim.predict(guest, supply,
+                                      providers=((provider,),))
+            self.assertEqual((cell,), predicted.cells)

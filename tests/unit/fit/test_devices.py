@@ -1,0 +1,203 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""PCI requests against pools."""
+
+import unittest
+
+from hpcvirt.fit import devices
+from hpcvirt.model import shape
+
+
+def request(count=1, affinity='required', **tags):
+    return devices.Request((tags,), count, shape.PCIAffinity(affinity))
+
+
+def pool(cell, free, provider=None, **tags):
+    return devices.Pool(cell, free, tags, provider)
+
+
+#: Two packages of two cells.
+PACKAGES = {0: 0, 1: 0, 2: 1, 3: 1}
+
+
+class OfferTest(unittest.TestCase):
+
+    def left(self, requests, pools, cells, packages=PACKAGES, providers=()):
+        offer = devices.Offer(requests, pools, packages, providers)
+        return offer.take(cells)
+
+    def assert_served(self, left, *arguments, **more):
+        self.assertEqual(left, self.left(*arguments, **more))
+
+    def assert_refused(self, *arguments, **more):
+        self.assertIsNone(self.left(*arguments, **more))
+
+
+class MatchingTest(OfferTest):
+
+    def test_all_tags_of_the_request_must_be_there(self):
+        pools = [pool(0, 1, vendor_id='8086', product_id='1515'),
+                 pool(0, 1, vendor_id='8086', product_id='1528')]
+        self.assert_served([1, 0], [request(product_id='1528')], pools, {0})
+        self.assert_refused([request(vendor_id='10de')], pools, {0})
+
+    def test_case_does_not_matter_in_the_pool(self):
+        self.assert_served([0], [request(physical_network='hpc')],
+                           [pool(0, 1, physical_network='HPC')], {0})
+
+    def test_an_absent_tag_can_be_asked_for(self):
+        self.assert_served([0], [request(physical_network=None)],
+                           [pool(0, 1)], {0})
+
+    def test_one_of_several_alternatives_is_enough(self):
+        either = devices.Request(({'product_id': 'a'}, {'product_id': 'b'}))
+        self.assert_served([0], [either], [pool(0, 1, product_id='b')], {0})
+
+    def test_physical_functions_go_to_those_who_ask_for_one(self):
+        pools = [pool(0, 1, dev_type='type-PF')]
+        self.assert_refused([request()], pools, {0})
+        self.assert_served([0], [request(dev_type='type-pf')], pools, {0})
+
+    def test_vdpa_devices_go_to_those_who_ask_for_one(self):
+        pools = [pool(0, 1, dev_type='vdpa')]
+        self.assert_refused([request()], pools, {0})
+        self.assert_served([0], [request(dev_type='vdpa')], pools, {0})
+
+    def test_remotely_managed_devices_go_to_those_who_ask_for_one(self):
+        pools = [pool(0, 1, remote_managed='True')]
+        self.assert_refused([request()], pools, {0})
+        self.assert_served([0], [request(remote_managed='true')], pools, {0})
+
+    def test_live_migratable_devices_go_to_those_who_ask_for_one(self):
+        pools = [pool(0, 1, live_migratable='true')]
+        self.assert_served([0], [request(live_migratable='true')], pools,
+                           {0})
+        self.assert_refused([request(live_migratable='false')], pools, {0})
+        self.assert_served([0], [request()], pools, {0})
+
+
+class AffinityTest(OfferTest):
+
+    def test_required_means_a_cell_of_the_guest(self):
+        wanted = [request(affinity='required')]
+        self.assert_served([0], wanted, [pool(1, 1)], {0, 1})
+        self.assert_refused(wanted, [pool(1, 1)], {0})
+        self.assert_refused(wanted, [pool(None, 1)], {0})
+
+    def test_socket_means_a_package_of_the_guest(self):
+        wanted = [request(affinity='socket')]
+        self.assert_served([0], wanted, [pool(1, 1)], {0})
+        self.assert_refused(wanted, [pool(2, 1)], {0})
+        self.assert_refused(wanted, [pool(None, 1)], {0})
+
+    def test_socket_needs_the_packages_of_all_cells(self):
+        wanted = [request(affinity='socket')]
+        packages = {**PACKAGES, 3: None}
+        self.assert_refused(wanted, [pool(1, 1)], {0}, packages=packages)
+        self.assert_served([0], wanted, [pool(0, 1)], {0}, packages=packages)
+
+    def test_legacy_also_takes_devices_of_no_cell(self):
+        wanted = [request(affinity='legacy')]
+        self.assert_served([0], wanted, [pool(None, 1)], {0})
+        self.assert_refused(wanted, [pool(1, 1)], {0})
+
+    def test_preferred_takes_what_there_is(self):
+        wanted = [request(affinity='preferred')]
+        self.assert_served([0], wanted, [pool(1, 1)], {0})
+
+    def test_preferred_takes_the_nearest_first(self):
+        wanted = [request(3, affinity='preferred')]
+        self.assert_served([1, 0, 0], wanted,
+                           [pool(1, 2), pool(0, 1), pool(None, 1)], {0})
+
+    def test_enough_devices_nearby_keep_the_others_out(self):
+        # The only device on cell 0 is a physical function. Nova stays with
+        # it, then drops it: devices elsewhere do not help.
+        self.assert_refused(
+            [request(affinity='preferred')],
+            [pool(0, 1, dev_type='type-PF'), pool(1, 4)], {0})
+
+
+class SeveralRequestsTest(OfferTest):
+
+    def test_devices_are_taken_from_the_next_request(self):
+        self.assert_refused([request(2), request(2)], [pool(0, 3)], {0})
+        self.assert_served([0], [request(2), request(1)], [pool(0, 3)], {0})
+
+    def test_pools_are_emptied_in_their_order(self):
+        self.assert_served([0, 1, 2], [request(3)],
+                           [pool(0, 2), pool(0, 2), pool(0, 2)], {0})
+
+    def test_a_request_takes_no_regard_for_the_next(self):
+        # Both could be served if the first took the second pool.
+        pools = [pool(0, 1, kind='a', speed='fast'), pool(0, 1, kind='a')]
+        self.assert_refused([request(kind='a'), request(speed='fast')],
+                            pools, {0})
+
+
+class PlacementTest(OfferTest):
+
+    def test_devices_come_from_the_provider_allocated(self):
+        self.assert_served(
+            [2, 1], [request()], [pool(0, 2, 'x'), pool(0, 2, 'y')], {0},
+            providers=[['y']])
+
+    def test_a_provider_allocated_twice_gives_two(self):
+        pools = [pool(0, 2, 'x'), pool(0, 2, 'y')]
+        self.assert_served([0, 2], [request(2)], pools, {0},
+                           providers=[['x', 'x']])
+        self.assert_served([1, 1], [request(2)], pools, {0},
+                           providers=[['x', 'y']])
+
+    def test_a_provider_elsewhere_is_no_help(self):
+        self.assert_refused(
+            [request()], [pool(0, 2, 'x'), pool(1, 2, 'y')], {0},
+            providers=[['y']])
+
+    def test_pools_unknown_to_placement_are_left_alone(self):
+        self.assert_refused([request()], [pool(0, 2)], {0},
+                            providers=[['x']])
+
+    def test_one_provider_in_two_pools_is_refused(self):
+        self.assert_refused([request()], [pool(0, 1, 'x'), pool(0, 1, 'x')],
+                            {0}, providers=[['x']])
+
+    def test_requests_without_allocation_take_any(self):
+        self.assert_served([0, 0], [request(), request()],
+                           [pool(0, 1, 'x'), pool(0, 1, 'y')], {0},
+                           providers=[['y'], []])
+
+
+class DecidingCellsTest(unittest.TestCase):
+
+    def offer(self, affinity):
+        return devices.Offer(
+            [request(affinity=affinity, kind='gpu')],
+            [pool(1, 1, kind='gpu'), pool(2, 1, kind='nic'),
+             pool(None, 1, kind='gpu')], PACKAGES)
+
+    def test_cells_of_devices_that_match_decide(self):
+        self.assertEqual({1}, self.offer('required').deciding)
+
+    def test_for_socket_their_whole_package_decides(self):
+        self.assertEqual({0, 1}, self.offer('socket').deciding)
+
+    def test_a_shortage_counts_what_could_be_used(self):
+        offer = devices.Offer(
+            [request(3)], [pool(0, 2), pool(1, 9, dev_type='type-PF')], {})
+        wanted, free = offer.shortage()
+        self.assertEqual((3, 2), (wanted.count, free))
+
+    def test_no_shortage_where_the_whole_host_suffices(self):
+        offer = devices.Offer([request(3)], [pool(0, 2), pool(1, 1)], {})
+        self.assertIsNone(offer.shortage())

@@ -1,0 +1,335 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A guest against a host."""
+
+import itertools
+import unittest
+
+from hpcvirt.fit import engine
+from hpcvirt.fit import placement
+from hpcvirt.fit import reasons
+from hpcvirt.model import host
+from hpcvirt.model import shape
+from hpcvirt.model import usage
+from tests.unit.fit import builders
+
+
+class PlaceTest(unittest.TestCase):
+
+    def assert_placed(self, cells, guest, supply, **arguments):
+        placed = engine.place(guest, supply, **arguments)
+        self.assertIsInstance(placed, placement.Placement, placed)
+        self.assertEqual(cells, placed.cells)
+        self.assertIsNone(engine.check(guest, supply, **arguments))
+
+    def assert_misfit(self, code, message, guest, supply):
+        misfit = engine.place(guest, supply)
+        self.assertIsInstance(misfit, reasons.Misfit, misfit)
+        self.assertEqual((code, message), (misfit.code, misfit.message))
+        self.assertEqual(misfit, engine.check(guest, supply))
+
+
+class EqualCellsTest(PlaceTest):
+
+    def test_the_emptiest_cells_come_first(self):
+        self.assert_placed((2, 0), builders.guest(4, 4),
+                           builders.host(2, 3, 0))
+
+    def test_the_fullest_cells_come_first_when_packing(self):
+        self.assert_placed((1, 0), builders.guest(4, 4),
+                           builders.host(2, 3, 0), packing=True)
+
+    def test_cells_stay_in_order_where_all_are_needed(self):
+        self.assert_placed((0, 1, 2), builders.guest(4, 4, 4),
+                           builders.host(2, 3, 0))
+
+    def test_a_misfit_counts_the_cells_with_room_and_says_what_others_lack(
+            self):
+        self.assert_misfit(
+            reasons.Code.TOO_FEW_CELLS,
+            '1 of the 2 cells needed have room: '
+            'cell 0 has 5 free PCPUs of the 6 needed; '
+            'cell 1 has 4 free PCPUs of the 6 needed',
+            builders.guest(6, 6), builders.host(3, 4, 0))
+
+    def test_a_host_with_too_few_cells(self):
+        self.assert_misfit(reasons.Code.HOST_CELLS,
+                           'the host has 1 cells of the 2 needed',
+                           builders.guest(1, 1), builders.host(0))
+
+    def test_a_long_list_of_causes_is_cut(self):
+        misfit = engine.place(builders.guest(8), builders.host(*[1] * 10))
+        self.assertIn('cell 7 has 7 free', misfit.message)
+        self.assertNotIn('cell 8', misfit.message)
+        self.assertTrue(misfit.message.endswith('; and 2 more'))
+
+    def test_a_guest_without_cells_fits_everywhere(self):
+        self.assert_placed((), builders.guest(), builders.host(8))
+
+
+class UnequalCellsTest(PlaceTest):
+
+    def test_large_cells_find_the_cell_that_has_room(self):
+        # Counting alone would put the small guest cell on cell 0.
+        self.assert_placed((1, 0), builders.guest(2, 8),
+                           builders.host(0, 4))
+
+    def test_guest_cells_in_competition_are_named(self):
+        self.assert_misfit(
+            reasons.Code.CELLS_CONTENDED,
+            'guest cells 1, 2 need 2 cells, 1 have room: '
+            'cell 1 has 4 free PCPUs of the 8 needed; '
+            'cell 2 has 4 free PCPUs of the 8 needed',
+            builders.guest(2, 8, 8), builders.host(0, 4, 4))
+
+    def test_the_emulator_threads_make_the_first_cell_larger(self):
+        cells = [builders.guest_cell(4, emulator_pcpus=1),
+                 builders.guest_cell(4)]
+        guest = builders.guest()
+        guest = type(guest)(tuple(cells))
+        self.assertFalse(guest.uniform)
+        self.assert_placed((1, 0), guest, builders.host(4, 3))
+
+
+class DeviceTest(PlaceTest):
+
+    def test_a_required_device_decides_on_the_cell(self):
+        self.assert_placed(
+            (1,), builders.guest(4, requests=(builders.request(),)),
+            builders.host(0, 2, 0, pools=builders.gpus(0, 1, 0)))
+
+    def test_only_one_of_the_cells_need_have_it(self):
+        self.assert_placed(
+            (1, 0), builders.guest(4, 4, requests=(builders.request(),)),
+            builders.host(0, 2, 1, pools=builders.gpus(0, 1, 0)))
+
+    def test_two_devices_on_two_cells(self):
+        requests = builders.request('gpu'), builders.request('nic')
+        pools = builders.gpus(0, 1) + builders.gpus(0, 0, 0, 1, alias='nic')
+        self.assert_placed(
+            (1, 3), builders.guest(4, 4, requests=requests),
+            builders.host(0, 1, 0, 2, pools=pools))
+
+    def test_a_busy_cell_with_the_device_is_the_reason(self):
+        self.assert_misfit(
+            reasons.Code.DEVICE_AFFINITY,
+            'no cells with room have the PCI devices as their affinity '
+            'policy asks (devices on cells 1): '
+            'cell 1 has 2 free PCPUs of the 4 needed',
+            builders.guest(4, requests=(builders.request(),)),
+            builders.host(0, 6, pools=builders.gpus(0, 1)))
+
+    def test_too_few_devices_are_counted(self):
+        self.assert_misfit(
+            reasons.Code.DEVICES,
+            'the host has 3 free PCI devices of the 4 that request gpu '
+            'needs',
+            builders.guest(4, requests=(builders.request(count=4),)),
+            builders.host(0, 0, pools=builders.gpus(2, 1)))
+
+    def test_devices_that_nova_does_not_track_are_not_looked_for(self):
+        self.assert_placed(
+            (0,), builders.guest(4, requests=(builders.request(),)),
+            builders.host(0, 0, pools=None))
+
+    def test_a_preferred_device_may_be_elsewhere(self):
+        self.assert_placed(
+            (0,), builders.guest(
+                4, requests=(builders.request(affinity='preferred'),)),
+            builders.host(0, 8, pools=builders.gpus(0, 1)))
+
+    def test_devices_spread_over_more_cells_than_the_guest_has(self):
+        requests = tuple(builders.request(alias) for alias in 'abc')
+        pools = tuple(itertools.chain(*(
+            builders.gpus(*[0] * number, 1, alias=alias)
+            for number, alias in enumerate('abc'))))
+        self.assert_misfit(
+            reasons.Code.DEVICE_AFFINITY,
+            'no cells with room have the PCI devices as their affinity '
+            'policy asks (devices on cells 0, 1, 2)',
+            builders.guest(4, 4, requests=requests),
+            builders.host(0, 0, 0, pools=pools))
+
+
+class NetworkTest(PlaceTest):
+
+    def host(self, *physnets):
+        cells = tuple(
+            builders.host_cell(number, taken=number,
+                               physnets=frozenset(physnets[number]))
+            for number in range(len(physnets)))
+        return type(builders.host())(cells)
+
+    def test_a_network_draws_the_guest_to_its_cell(self):
+        self.assert_placed(
+            (2,), builders.guest(4, physnets=frozenset({'a'})),
+            self.host('', 'b', 'a'))
+
+    def test_a_network_without_affinity_asks_nothing(self):
+        self.assert_placed(
+            (0,), builders.guest(4, physnets=frozenset({'c'})),
+            self.host('', 'b', 'a'))
+
+    def test_a_network_on_a_busy_cell_is_the_reason(self):
+        self.assert_misfit(
+            reasons.Code.NETWORK_AFFINITY,
+            'no cells with room have affinity to physical network a '
+            '(cells 2): cell 2 has 6 free PCPUs of the 7 needed',
+            builders.guest(7, physnets=frozenset({'a'})),
+            self.host('', 'b', 'a'))
+
+    def test_two_networks_apart_are_too_many_for_one_cell(self):
+        self.assert_misfit(
+            reasons.Code.NETWORK_AFFINITY,
+            'no cells with room have affinity to physical network a and '
+            'physical network b (cells 1, 2)',
+            builders.guest(4, physnets=frozenset({'a', 'b'})),
+            self.host('', 'b', 'a'))
+
+
+class ScopeTest(PlaceTest):
+
+    def guest(self, *pcpus):
+        return builders.guest(*pcpus, numa_scope=shape.NUMAScope.PACKAGE)
+
+    def test_cells_of_one_package_pass(self):
+        self.assert_placed((0, 1), self.guest(4, 4),
+                           builders.host(0, 0, 1, 1))
+
+    def test_cells_of_two_packages_are_refused_where_nova_would_use_them(
+            self):
+        self.assert_misfit(
+            reasons.Code.SCOPE_PACKAGE,
+            'Nova would use cells 1, 2 of packages 0, 1, and '
+            'hpcvirt:numa_scope asks for one package',
+            self.guest(4, 4), builders.host(1, 0, 0, 1))
+
+    def test_one_cell_is_in_one_package_whatever_it_is(self):
+        supply = type(builders.host())((builders.host_cell(package=None),))
+        self.assert_placed((0,), self.guest(4), supply)
+
+    def test_an_unknown_package_is_refused(self):
+        supply = type(builders.host())((
+            builders.host_cell(0), builders.host_cell(1, package=None)))
+        self.assert_misfit(
+            reasons.Code.PACKAGE_UNKNOWN,
+            'the package of cell 1 is unknown, and hpcvirt:numa_scope asks '
+            'for one package', self.guest(4, 4), supply)
+
+
+class ExclusiveCellsTest(PlaceTest):
+
+    def test_empty_cells_pass(self):
+        self.assert_placed((1,), builders.guest(4, exclusive_cells=True),
+                           builders.host(1, 0))
+
+    def test_a_pinned_cpu_is_in_the_way(self):
+        self.assert_misfit(
+            reasons.Code.CELL_OCCUPIED,
+            'Nova would use cell 1, which has 1 PCPUs in use, and '
+            'hpcvirt:exclusive_cells asks for empty cells',
+            builders.guest(4, exclusive_cells=True), builders.host(2, 1))
+
+    def test_memory_and_shared_vcpus_are_in_the_way(self):
+        supply = type(builders.host())((builders.host_cell(
+            cpu_usage=2, memory_used_mib=512,
+            pages=(builders.pages(2048, 4096, used=512),)),))
+        self.assert_misfit(
+            reasons.Code.CELL_OCCUPIED,
+            'Nova would use cell 0, which has 2 shared vCPUs, 1024 MiB in '
+            'use, and hpcvirt:exclusive_cells asks for empty cells',
+            builders.guest(4, exclusive_cells=True), supply)
+
+    def test_pages_kept_for_the_host_are_not(self):
+        supply = type(builders.host())((builders.host_cell(
+            pages=(builders.pages(2048, 4096, reserved=512),)),))
+        self.assert_placed((0,), builders.guest(4, exclusive_cells=True),
+                           supply)
+
+
+class FitTest(unittest.TestCase):
+    """The entrance by the project's nouns."""
+
+    HOST = host.Host('machine', cells=tuple(
+        host.Cell(
+            id=number, package=number,
+            cpus=frozenset(range(number * 8, number * 8 + 8)),
+            siblings=tuple(frozenset({cpu, cpu + 1}) for cpu in
+                           range(number * 8, number * 8 + 8, 2)),
+            llc=(), memory_mib=8192,
+            pages=(host.PagePool(4, 1 << 20), host.PagePool(2048, 2048)))
+        for number in range(2)))
+
+    def usage(self, pinned=0):
+        return usage.Usage(tuple(
+            usage.CellUsage(
+                cell=cell.id,
+                dedicated_cpus=frozenset(sorted(cell.cpus)[2:]),
+                shared_cpus=frozenset(sorted(cell.cpus)[:2]),
+                pinned_cpus=frozenset(sorted(cell.cpus)[2:2 + pinned]),
+                pages=(usage.PageUsage(2048, used=pinned * 128,
+                                       reserved=64),))
+            for cell in self.HOST.cells))
+
+    def shape(self, pcpus, **fields):
+        return shape.Shape(
+            cells=(shape.GuestCell(pcpus, 0, pcpus * 256, 2048),) * 2,
+            cpu_policy=shape.CPUPolicy.DEDICATED, **fields)
+
+    def test_a_shape_fits_on_an_empty_host(self):
+        self.assertEqual(
+            placement.Placement((0, 1), (2048, 2048)),
+            engine.fit(self.shape(6), self.HOST, self.usage()))
+
+    def test_cpus_that_are_shared_or_pinned_are_not_to_be_had(self):
+        misfit = engine.fit(self.shape(5), self.HOST, self.usage(2))
+        self.assertEqual('0 of the 2 cells needed have room: '
+                         'cell 0 has 4 free PCPUs of the 5 needed; '
+                         'cell 1 has 4 free PCPUs of the 5 needed',
+                         misfit.message)
+
+    def test_reserved_pages_are_not_to_be_had(self):
+        big = shape.Shape((shape.GuestCell(2, 0, 4000, 2048),),
+                          shape.CPUPolicy.DEDICATED)
+        self.assertEqual(
+            'cell 0 has 1984 free pages of 2048 KiB of the 2000 needed',
+            engine.fit(big, self.HOST, self.usage()).causes[0].message)
+
+    def test_isolated_emulator_threads_burden_guest_cell_0(self):
+        isolated = self.shape(6, emulator_threads=(
+            shape.EmulatorThreads.ISOLATE))
+        misfit = engine.fit(isolated, self.HOST, self.usage())
+        self.assertIn('cell 0 has 6 PCPUs of the 7 needed', misfit.message)
+
+    def test_devices_are_matched_by_alias_and_physical_network(self):
+        wanted = self.shape(2, devices=(
+            shape.DeviceRequest('gpu', affinity=shape.PCIAffinity.REQUIRED),
+            shape.DeviceRequest(None, physnet='HPC')))
+        pools = (*builders.gpus(1),
+                 builders.devices.pool(1, 1, physnet='hpc'))
+        self.assertIsInstance(
+            engine.fit(wanted, self.HOST, self.usage(), pools),
+            placement.Placement)
+        self.assertEqual(
+            reasons.Code.DEVICES,
+            engine.fit(wanted, self.HOST, self.usage(), pools[:1]).code)
+
+    def test_the_strategy_for_cells_can_be_chosen(self):
+        lopsided = self.usage()
+        lopsided = usage.Usage((lopsided.cells[0], self.usage(2).cells[1]))
+        one = shape.Shape((shape.GuestCell(2, 0, 512, 2048),),
+                          shape.CPUPolicy.DEDICATED)
+        self.assertEqual(
+            [(0,), (1,)],
+            [engine.fit(one, self.HOST, lopsided, packing=packing).cells
+             for packing in (False, True)])

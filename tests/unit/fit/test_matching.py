@@ -1,0 +1,58 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Bipartite matching."""
+
+import itertools
+import random
+import unittest
+
+from hpcvirt.fit import matching
+
+
+class MatchTest(unittest.TestCase):
+
+    def test_everyone_gets_a_partner_that_he_accepts(self):
+        wishes = [(0, 1), (0,), (1, 2)]
+        partner = matching.match(wishes)
+        self.assertEqual({0: 1, 1: 0, 2: 2}, partner)
+
+    def test_too_few_partners_make_no_match(self):
+        self.assertIsNone(matching.match([(0, 1), (0, 1), (0, 1)]))
+
+    def test_banned_partners_are_left_out(self):
+        self.assertEqual({1: 0}, matching.match([(0, 1)], {0}))
+        self.assertIsNone(matching.match([(0,)], {0}))
+
+    def test_nobody_is_matched_at_once(self):
+        self.assertEqual({}, matching.match([]))
+
+    def test_contenders_are_too_many_for_what_they_accept(self):
+        self.assertEqual([1, 2], matching.contenders([(0, 1), (2,), (2,)]))
+        self.assertEqual([], matching.contenders([(0, 1), (1,)]))
+
+    def test_it_agrees_with_trying_everything(self):
+        dice = random.Random(1)
+        for _ in range(2000):
+            size = dice.randint(1, 4)
+            wishes = [tuple(right for right in range(dice.randint(1, 5))
+                            if dice.random() < 0.5) for _ in range(size)]
+            possible = any(
+                all(right in wish for right, wish in
+                    zip(choice, wishes, strict=True))
+                for choice in itertools.permutations(range(5), size))
+            self.assertEqual(possible, matching.match(wishes) is not None)
+            contenders = matching.contenders(wishes)
+            self.assertEqual(possible, not contenders)
+            if contenders:
+                accepted = set().union(*(wishes[c] for c in contenders))
+                self.assertLess(len(accepted), len(contenders))

@@ -1,0 +1,69 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The CPUs that Nova pins."""
+
+import unittest
+
+from hpcvirt.fit import pins
+from hpcvirt.model import shape
+from tests.unit.fit import builders
+
+REQUIRE = shape.ThreadPolicy.REQUIRE
+ISOLATE = shape.ThreadPolicy.ISOLATE
+
+
+class ChooseTest(unittest.TestCase):
+
+    def choose(self, guest, host):
+        chosen = pins.choose(guest, host)
+        return chosen.cpus, set(chosen.emulator), set(chosen.idle)
+
+    def test_siblings_are_filled_core_by_core(self):
+        host = builders.host_cell(threads=2, free=frozenset({1, 2, 3, 6, 7}))
+        self.assertEqual(((2, 3, 6, 7), set(), set()),
+                         self.choose(builders.guest_cell(4), host))
+
+    def test_single_threads_are_taken_where_siblings_do_not_suffice(self):
+        host = builders.host_cell(threads=2, free=frozenset({1, 2, 3, 6, 7}))
+        self.assertEqual(((1, 2, 3, 6, 7), set(), set()),
+                         self.choose(builders.guest_cell(5), host))
+
+    def test_wide_cores_are_used_in_part_before_narrow_ones(self):
+        host = builders.host_cell(threads=4,
+                                  free=frozenset({0, 1, 2, 4, 5}))
+        self.assertEqual(
+            ((0, 1, 4, 5), set(), set()),
+            self.choose(builders.guest_cell(4, threads=REQUIRE), host))
+
+    def test_emulator_threads_get_the_first_cpu_left(self):
+        host = builders.host_cell(threads=2, free=frozenset({1, 2, 3}))
+        self.assertEqual(
+            ((2, 3), {1}, set()),
+            self.choose(builders.guest_cell(2, emulator_pcpus=1), host))
+
+    def test_isolate_keeps_siblings_idle(self):
+        host = builders.host_cell(threads=2, taken=2,
+                                  shared=frozenset(range(8)))
+        self.assertEqual(
+            ((2, 4), {6}, {3, 5, 7}),
+            self.choose(builders.guest_cell(2, threads=ISOLATE,
+                                            emulator_pcpus=1), host))
+        self.assertEqual(
+            {2, 3, 4, 5}, pins.choose(builders.guest_cell(
+                2, threads=ISOLATE), host).taken)
+
+    def test_shared_vcpus_are_not_pinned(self):
+        guest = builders.guest_cell(0, vcpus=2,
+                                    policy=shape.CPUPolicy.SHARED)
+        self.assertEqual(((), set(), set()),
+                         self.choose(guest, builders.host_cell()))

@@ -1,0 +1,77 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The sentences."""
+
+import string
+import unittest
+
+from hpcvirt.fit import reasons
+
+
+class SentencesTest(unittest.TestCase):
+
+    def test_every_code_has_a_sentence_and_a_name_for_counting(self):
+        for code in reasons.Code:
+            self.assertIn(code, reasons._SENTENCES)
+            self.assertIn(code, reasons._KINDS)
+
+    def test_sentences_are_one_line_without_a_full_stop(self):
+        for sentence in reasons._SENTENCES.values():
+            self.assertEqual(1, len(sentence.splitlines()))
+            self.assertFalse(sentence.endswith('.'))
+
+    def test_a_sentence_is_made_only_when_it_is_read(self):
+        class Loud:
+            def __format__(self, _spec):
+                raise AssertionError('formatted')
+        misfit = reasons.Misfit(reasons.Code.FREE_PCPUS, {
+            'cell': 0, 'free': 1, 'needed': Loud()})
+        with self.assertRaises(AssertionError):
+            str(misfit)
+
+    def test_fields_of_a_sentence_are_plain_names(self):
+        for sentence in reasons._SENTENCES.values():
+            for _, field, _, _ in string.Formatter().parse(sentence):
+                self.assertTrue(field is None or field.isidentifier())
+
+
+class CountingTest(unittest.TestCase):
+
+    def obstacle(self, code, cell):
+        return reasons.Misfit(code, {'cell': cell, 'free': 0, 'needed': 1,
+                                     'size': 4})
+
+    def test_a_host_is_counted_by_what_most_of_its_cells_lack(self):
+        misfit = reasons.too_few_cells(0, 3, [
+            self.obstacle(reasons.Code.FREE_PCPUS, 2),
+            self.obstacle(reasons.Code.FREE_PAGES, 1),
+            self.obstacle(reasons.Code.FREE_PCPUS, 0)])
+        self.assertEqual(reasons.Code.FREE_PCPUS, misfit.root)
+        self.assertEqual([0, 1, 2], [cause.details['cell']
+                                     for cause in misfit.causes])
+
+    def test_a_refusal_without_causes_is_counted_by_itself(self):
+        self.assertEqual(reasons.Code.NO_TOPOLOGY,
+                         reasons.Misfit(reasons.Code.NO_TOPOLOGY).root)
+
+    def test_the_tally_has_the_most_frequent_kind_first(self):
+        self.assertEqual(
+            'too few free PCPUs in a cell (7), too few PCI devices (2)',
+            reasons.tally({reasons.Code.DEVICES: 2,
+                           reasons.Code.FREE_PCPUS: 7}))
+
+    def test_kinds_of_one_name_are_counted_together(self):
+        self.assertEqual(
+            'no SMT siblings (3)',
+            reasons.tally({reasons.Code.NO_SIBLINGS: 2,
+                           reasons.Code.NO_THREADS: 1}))
