@@ -34,8 +34,8 @@ from collections.abc import Set
 from hpcvirt import exception
 from hpcvirt.model import host as model
 from hpcvirt.topology import assemble
+from hpcvirt.topology import bitmap
 from hpcvirt.topology import document
-from hpcvirt.topology import hwloc_bitmap
 from hpcvirt.topology import hwloc_distances
 from hpcvirt.topology import hwloc_tree
 from hpcvirt.topology import pci
@@ -180,7 +180,7 @@ def _forbidden_node(tree: hwloc_tree.Tree, cpu: int, place: hwloc_tree.Place,
     for element in (place.element, *place.parents):
         text = element.get('complete_nodeset')
         if text is not None:
-            number = hwloc_bitmap.only_member(text, here)
+            number = bitmap.only_member(text, here)
             if number is not None and not any(node.number == number
                                               for node in nodes):
                 return number

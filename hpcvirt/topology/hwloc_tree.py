@@ -18,8 +18,8 @@ from xml.etree import ElementTree
 
 from hpcvirt import exception
 from hpcvirt.model import cpuset
+from hpcvirt.topology import bitmap
 from hpcvirt.topology import document
-from hpcvirt.topology import hwloc_bitmap
 
 Element = ElementTree.Element
 
@@ -75,7 +75,7 @@ class Tree:
         if text is None:
             return None
         kind = element.get('type', '?')[:40]
-        return hwloc_bitmap.members(
+        return bitmap.members(
             text, universe, f'{self.where}: {attribute} of a {kind}')
 
     def _usable(self) -> dict[int, Place]:

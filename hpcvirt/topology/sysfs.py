@@ -87,8 +87,9 @@ def _cells(tree: sysfs_tree.Tree, nodes: Sequence[int],
     for node in nodes:
         here = f'{_NODE}/node{node}'
         yield _cell(
-            tree, node, tree.cpus(f'{here}/cpulist') & online, small_kib,
-            f'{here}/meminfo', f'{here}/hugepages')
+            tree, node,
+            tree.cpus(f'{here}/cpulist', f'{here}/cpumap') & online,
+            small_kib, f'{here}/meminfo', f'{here}/hugepages')
     if not nodes:
         yield _cell(tree, 0, online, small_kib,
                     'proc/meminfo', 'sys/kernel/mm/hugepages')
@@ -117,11 +118,12 @@ def _siblings(tree: sysfs_tree.Tree, online: frozenset[int],
     existing = _existing(tree, online)
     for cpu in sorted(online):
         here = f'{_CPU}/cpu{cpu}/topology'
-        # core_cpus_list is the name since Linux 5.3.
-        new_name, old_name = (f'{here}/{name}_list' for name in
-                              ('core_cpus', 'thread_siblings'))
-        name = old_name if tree.text(new_name) is None else new_name
-        yield cpu, _online(tree, name, existing, online)
+        # core_cpus is the name since Linux 5.3.
+        new, old = f'{here}/core_cpus', f'{here}/thread_siblings'
+        is_new = any(tree.text(name) is not None
+                     for name in (f'{new}_list', new))
+        name = new if is_new else old
+        yield cpu, _online(tree, f'{name}_list', name, existing, online)
 
 
 def _existing(tree: sysfs_tree.Tree, online: frozenset[int],
@@ -131,10 +133,11 @@ def _existing(tree: sysfs_tree.Tree, online: frozenset[int],
     return online if tree.text(name) is None else tree.cpus(name) | online
 
 
-def _online(tree: sysfs_tree.Tree, name: str, existing: frozenset[int],
-            online: frozenset[int]) -> frozenset[int]:
+def _online(tree: sysfs_tree.Tree, name: str, as_map: str,
+            existing: frozenset[int], online: frozenset[int],
+            ) -> frozenset[int]:
     """Read a list of CPUs without those that are offline."""
-    cpus = tree.cpus(name)
+    cpus = tree.cpus(name, as_map)
     if not cpus <= existing:
         raise exception.InvalidInput(
             f'{tree.where}: {name}',
@@ -162,6 +165,7 @@ def _caches(tree: sysfs_tree.Tree, online: frozenset[int],
                 best = max(best, (level, name))
         if best[0]:
             yield cpu, _online(tree, f'{here}/{best[1]}/shared_cpu_list',
+                               f'{here}/{best[1]}/shared_cpu_map',
                                existing, online)
 
 

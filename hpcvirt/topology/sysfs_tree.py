@@ -18,6 +18,7 @@ import socket
 
 from hpcvirt import exception
 from hpcvirt.model import cpuset
+from hpcvirt.topology import bitmap
 from hpcvirt.topology import document
 
 #: The longest file read is a list of 8192 CPUs.
@@ -53,9 +54,11 @@ class Tree:
             return None
         here = self._where(name)
         try:
-            return document.content(path, _MAX_BYTES, here).decode().strip()
+            text = document.content(path, _MAX_BYTES, here).decode()
         except UnicodeDecodeError as exc:
             raise exception.InvalidInput(here, 'is not text') from exc
+        # Older kernels end their lists with a NUL.
+        return text.rstrip('\0').strip()
 
     def need(self, name: str) -> str:
         """Read a file that the kernel always has."""
@@ -64,8 +67,17 @@ class Tree:
             raise exception.InvalidInput(self._where(name), 'is missing')
         return text
 
-    def cpus(self, name: str) -> frozenset[int]:
-        """Read a list of CPUs that the kernel always has."""
+    def cpus(self, name: str, as_map: str = '') -> frozenset[int]:
+        """Read a list of CPUs that the kernel always has.
+
+        :param as_map: the file that has the same as a bitmap: some copies
+            have only that
+        """
+        if as_map and self.text(name) is None:
+            text = self.text(as_map)
+            if text is not None:
+                return bitmap.members(text, range(cpuset.MAX_CPU + 1),
+                                      self._where(as_map))
         return cpuset.parse(self.need(name), self._where(name))
 
     def number(self, name: str, most: int, least: int = 0) -> int:

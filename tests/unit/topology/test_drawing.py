@@ -14,6 +14,7 @@ import pathlib
 import unittest
 
 from hpcvirt import topology
+from hpcvirt.model import cpuset
 from hpcvirt.model import host as model
 from hpcvirt.topology import drawing
 from tests.unit.topology import machines
@@ -64,7 +65,7 @@ class DrawTest(unittest.TestCase):
                 for cell in host.cells:
                     for core in cell.siblings:
                         self.assertIn(
-                            drawing.cpuset.render(core), words)
+                            cpuset.render(core), words)
                     self.assertIn(f'cell {cell.id} ', text)
                 for device in host.devices:
                     self.assertIn(device.product_id, text)

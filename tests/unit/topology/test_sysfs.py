@@ -17,6 +17,7 @@ import unittest
 
 from hpcvirt import exception
 from hpcvirt import topology
+from hpcvirt.model import cpuset
 from hpcvirt.model import host as model
 from tests.unit.topology import machines
 from tests.unit.topology import sysfs_files
@@ -82,6 +83,21 @@ class CellsTest(SysfsTest):
             if name.endswith('core_cpus_list'):
                 old = name.replace('core_cpus', 'thread_siblings')
                 self.files[old] = self.files.pop(name)
+        self.assertEqual(self.host, self.read())
+
+    def test_bitmaps_are_read_where_a_copy_has_no_lists(self) -> None:
+        for name in list(self.files):
+            if name.endswith(('cpulist', 'cpus_list', 'cpu_list')):
+                as_map = name.replace('cpulist', 'cpumap').replace(
+                    'shared_cpu_list', 'shared_cpu_map').removesuffix('_list')
+                bits = writers.bitmap(cpuset.parse(
+                    self.files.pop(name)))
+                self.files[as_map] = f'00000000,{bits.removeprefix("0x")}'
+        self.assertEqual(self.host, self.read())
+
+    def test_older_kernels_end_lists_with_a_nul(self) -> None:
+        for name in (f'{CPU}/online', f'{NODE}/node1/cpulist'):
+            self.files[name] += '\n\0'
         self.assertEqual(self.host, self.read())
 
     def test_a_cell_over_several_packages_has_the_lowest(self) -> None:

@@ -10,10 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""hwloc's notation of sets: ``0x000000ff,,0x3`` and ``0xf...f,0x0``.
+"""Sets as the kernel and hwloc write them: ``000000ff,00000003``.
 
-Words of 32 bits, the most significant first; an empty word is 0, and a
-leading ``0xf...f`` stands for all numbers above the other words.
+Words of 32 bits, the most significant first. hwloc puts 0x before each,
+leaves out those that are 0 (``0x1,,0x3``), and writes ``0xf...f`` for all
+numbers above the other words.
 """
 
 from collections.abc import Iterable
@@ -48,8 +49,10 @@ def members(text: str, universe: Iterable[int], where: str) -> frozenset[int]:
             else 0
         bits = bits << _WORD_BITS | value
     width = _WORD_BITS * len(words)
+    digits = f'{bits:0{width}b}'[::-1] if words else ''
     return frozenset(number for number in universe
-                     if (infinite if number >= width else bits >> number & 1))
+                     if (infinite if number >= width
+                         else digits[number] == '1'))
 
 
 def only_member(text: str, where: str) -> int | None:

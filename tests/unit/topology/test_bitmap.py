@@ -1,0 +1,55 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import random
+import unittest
+
+from hpcvirt import exception
+from hpcvirt.topology import bitmap
+from tests.unit.topology import writers
+
+SOME = range(100)
+
+
+class MembersTest(unittest.TestCase):
+    def test_words_are_read_from_the_most_significant(self) -> None:
+        for text, numbers in {
+                '0x0': set(), '': set(), '0x1': {0}, '0x000000ff': set(
+                    range(8)), '0x1,0x0': {32}, '0x1,,0x3': {0, 1, 64},
+                'f': {0, 1, 2, 3}, '00000000,00000003': {0, 1},
+                '0xf...f': set(SOME), '0xf...f,0x1': {0} | set(
+                    range(32, 100)), '0xF...f,,0x0': set(range(64, 100)),
+                ' 0x3\n': {0, 1}}.items():
+            self.assertEqual(numbers, bitmap.members(text, SOME, 'a'), text)
+
+    def test_numbers_outside_of_the_universe_do_not_count(self) -> None:
+        self.assertEqual({1}, bitmap.members('0xf', [1, 9], 'a'))
+
+    def test_what_is_written_is_read_back(self) -> None:
+        dice = random.Random(1)
+        for _ in range(200):
+            numbers = set(dice.sample(SOME, dice.randint(0, 100)))
+            self.assertEqual(numbers, bitmap.members(
+                writers.bitmap(numbers), SOME, 'a'))
+
+    def test_anything_else_is_refused(self) -> None:
+        for text in ('x', '0x', '0x123456789', '0x1;0x2', '0x1,0xf...f',
+                     '-1', '1 2', '0x1,' * 2048 + '0x1'):
+            with self.assertRaisesRegex(exception.InvalidInput, '^a: '):
+                bitmap.members(text, SOME, 'a')
+
+
+class OnlyMemberTest(unittest.TestCase):
+    def test_a_set_of_one_has_an_only_member(self) -> None:
+        for text, number in (('0x1', 0), ('0x4,0x0', 34), ('0x3', None),
+                             ('0x0', None), ('', None), ('0xf...f', None)):
+            self.assertEqual(number, bitmap.only_member(text, 'a'), text)
