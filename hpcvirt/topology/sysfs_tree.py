@@ -58,7 +58,7 @@ class Tree:
         except UnicodeDecodeError as exc:
             raise exception.InvalidInput(here, 'is not text') from exc
         # Older kernels end their lists with a NUL.
-        return text.rstrip('\0').strip()
+        return text.strip(' \t\r\n\0')
 
     def need(self, name: str) -> str:
         """Read a file that the kernel always has."""
