@@ -15,7 +15,7 @@
 import math
 from collections.abc import Sequence
 
-WIDTH = 220
+WIDTH = 180
 HEIGHT = 22
 
 

@@ -42,11 +42,15 @@ def judge(result: record.Result) -> record.Result:
 
 def with_bounds(run: record.Run) -> record.Run:
     """Add the bounds of the metrics that the run measured."""
-    made = catalogue.get(run.benchmark)
+    return dataclasses.replace(run, bounds={**published(run), **run.bounds})
+
+
+def published(run: record.Run) -> dict[str, judgement.Bound]:
+    """The bounds that the definition takes from the studies."""
     metrics = dict.fromkeys(name for sample in run.samples
                             for name in sample.outcome.metrics)
-    found = bounds.of_definition(made, metrics, context(run))
-    return dataclasses.replace(run, bounds={**found, **run.bounds})
+    return bounds.of_definition(catalogue.get(run.benchmark), metrics,
+                                context(run))
 
 
 def context(run: record.Run) -> dict[str, str]:

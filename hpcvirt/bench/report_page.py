@@ -25,6 +25,7 @@ import markupsafe
 from hpcvirt.bench import charts
 from hpcvirt.bench import history
 from hpcvirt.bench import judgement
+from hpcvirt.bench import judging
 from hpcvirt.bench import record
 from hpcvirt.bench import report_text
 
@@ -65,12 +66,17 @@ def page(shown: Sequence[Shown], title: str) -> str:
 
 def _result(one: Shown) -> dict[str, Any]:
     result = one.result
-    judgements = sorted(report_text.shown(result), key=lambda j: j.label)
-    bounds = {(run.label, metric): bound for run in result.runs
-              for metric, bound in run.bounds.items()}
-    ends = [end for made in judgements if made.interval
-            for end in (made.interval.low, made.interval.high)]
-    span = charts.span_of(ends)
+    judgements = report_text.shown(result)
+    # What is not judged may be as wild as it likes: it sets no scale.
+    span = charts.span_of([
+        end for made in judgements if made.interval and made.limit
+        for end in (made.interval.low, made.interval.high)])
+    known = {(run.label, metric): bound for run in result.runs
+             for metric, bound in judging.published(run).items()}
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for made in judgements:
+        groups.setdefault(made.label, []).append(
+            _row(made, known.get((made.label, made.metric)), span))
     verdict = result.verdict
     unpaired = [run for run in result.runs
                 if run.purpose is record.Purpose.UNPAIRED]
@@ -81,12 +87,11 @@ def _result(one: Shown) -> dict[str, Any]:
         'host': ', '.join(dict.fromkeys(run.host for run in result.runs)),
         'word': '' if alone or verdict is None else verdict.word.value,
         'reason': None if alone or verdict is None else verdict.reason,
-        'rows': [_row(made, bounds.get((made.label, made.metric)), span)
-                 for made in judgements],
+        'groups': groups,
         'scale': f'{1 / span:.2g} … 1 … {span:.2g}',
         'unpaired': [_alone(run) for run in unpaired],
         'sources': sorted({f'{metric} {bound.ratio:.3f}: {bound.source}'
-                           for (_, metric), bound in bounds.items()
+                           for (_, metric), bound in known.items()
                            if bound.source}),
     }
 
@@ -102,13 +107,13 @@ def _row(made: judgement.Judgement, bound: judgement.Bound | None,
     said = [text for text in (made.reason, *made.remarks)
             if text and text != 'no bound']
     return {
-        'label': made.label, 'metric': made.metric, 'unit': made.unit,
+        'metric': made.metric, 'unit': made.unit,
         'native': report_text.figure(made.native),
         'guest': report_text.figure(made.guest),
         'ratio': report_text.ratio(made), 'bound': report_text.bound(made),
         'published': f'{bound.ratio:.3f}' if bound else '-',
         'source': bound.source if bound else '',
-        'chart': chart, 'pairs': made.pairs, 'why': '; '.join(said),
+        'chart': chart, 'why': '; '.join(said),
         'word': '' if made.reason == 'no bound' else made.word.value,
     }
 
