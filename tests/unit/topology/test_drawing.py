@@ -50,6 +50,10 @@ class DrawTest(unittest.TestCase):
             machines.cell(2), distances=False)
         self.assertEqual(expected('one-package'), drawing.draw(host, 80))
 
+    def test_the_example_of_the_documentation_is_true(self) -> None:
+        host = topology.read(str(SHIPPED / 'xeon-2s-24c-snc2-1g.json'))
+        self.assertEqual(expected(host.name), drawing.draw(host, 80))
+
     def test_a_memory_only_cell_tells_the_nearest_cells(self) -> None:
         host = machines.of_cells(
             machines.cell(0, (0,)), machines.cell(1, (1,)),
