@@ -44,10 +44,13 @@ class Ledger:
         return cpuset.parse(self.machine.settings.cpu_dedicated_set or '')
 
     def owners(self) -> Mapping[int, tuple[str, ...]]:
-        """Names of the guests that are pinned to a CPU, by CPU."""
+        """Names of the guests that have a CPU to themselves, by CPU.
+
+        Beside a guest's pins it is that of isolated emulator threads.
+        """
         owners: dict[int, tuple[str, ...]] = {}
         for guest in self.guests:
-            for cpu in guest.pinned:
+            for cpu in guest.pinned | (guest.emulator & self.dedicated):
                 owners[cpu] = (*owners.get(cpu, ()), guest.name)
         return owners
 

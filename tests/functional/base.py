@@ -23,7 +23,8 @@ class HPCNova(nova.EmbeddedNova):
                          'hpcvirt.nova.filters.all_filters')
     ENABLED_FILTERS = (*nova.USUAL_FILTERS, 'HPCTopologyFilter',
                        'PciPassthroughFilter')
-    WEIGHT_CLASSES = ('nova.scheduler.weights.all_weighers',)
+    WEIGHT_CLASSES = ('nova.scheduler.weights.all_weighers',
+                      'hpcvirt.nova.weights.all_weighers')
 
     def setUp(self):
         weights.register_opts(nova.CONF)
@@ -54,7 +55,7 @@ class HPCNova(nova.EmbeddedNova):
         flavor = self.create_hpc_flavor(pcpus=pcpus)
         passing = []
         while True:
-            server = self.boot(flavor, availability_zone=f'nova:{host}')
+            server = self.boot(flavor, host=host)
             if self.guest(server).host_cells == (cell,):
                 break
             passing.append(server)

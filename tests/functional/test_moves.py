@@ -54,12 +54,12 @@ class MovesTest(base.HPCNova):
         self.api.post_server_action(server['id'], {'migrate': None})
         self.wait_for(server, 'VERIFY_RESIZE')
         self.assertEqual(self.other(source), self.host_of(server))
-        self.boot(flavor, availability_zone=f'nova:{source}', status='ERROR')
+        self.boot(flavor, host=source, status='ERROR')
         self.api.post_server_action(server['id'], {'confirmResize': None})
         self.wait_for(server, 'ACTIVE')
         self.assert_sits(server, (0, 1), 4, 512)
         self.assert_sits(self.boot(
-            flavor, availability_zone=f'nova:{source}'), (0, 1), 4, 512)
+            flavor, host=source), (0, 1), 4, 512)
 
     def test_resize_places_the_new_size_and_can_be_reverted(self):
         server = self.boot(self.create_hpc_flavor(1, 2, 512))

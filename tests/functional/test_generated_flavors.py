@@ -1,0 +1,161 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Generated flavors fill the hosts that they were made for, exactly."""
+
+import contextlib
+import io
+import json
+import pathlib
+
+import fixtures
+import yaml
+
+from hpcvirt import topology
+from hpcvirt.cmd import main
+from hpcvirt.model import cpuset
+from tests.embedded import planned
+from tests.functional import base
+
+TOPOLOGIES = pathlib.Path(__file__).parents[2] / 'etc/hpcvirt/topologies'
+
+
+class GeneratedFlavorsTest(base.HPCNova):
+
+    def plan(self, *names, **profile):
+        """Run ``hpcvirt flavor plan`` on shipped topologies."""
+        path = pathlib.Path(self.useFixture(
+            fixtures.TempDir()).path, 'profile.yaml')
+        path.write_text(yaml.safe_dump(profile))
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            status = main.main([
+                'flavor', 'plan', '--format', 'json', '--profile', str(path),
+                *(str(TOPOLOGIES / f'{name}.json') for name in names)])
+        self.assertEqual(0, status)
+        return json.loads(output.getvalue())
+
+    def start(self, names, **profile):
+        """Plan for hosts, configure them as planned and start them."""
+        document = self.plan(*names, **profile)
+        self.flags(alias=planned.pci_aliases(document), group='pci')
+        vfs = profile.get('devices', {}).get('vfs_per_device')
+        self.add_machines(*(
+            planned.machine(
+                topology.read(TOPOLOGIES / f'{name}.json', 'auto'),
+                document, vfs) for name in names))
+        return document
+
+    def check(self, *names, **profile):
+        """Fill every host with every flavor.
+
+        The flavors go through the API's validators; each host takes as many
+        as the plan says and has as many CPUs left as it says.
+        """
+        document = self.start(names, **profile)
+        self.assertTrue(document['flavors'])
+        for flavor in document['flavors']:
+            id_ = self.create_flavor(
+                flavor['vcpus'], flavor['ram_mib'], flavor['extra_specs'],
+                flavor['name'], flavor['disk_gib'])
+            for host, count in flavor['per_host'].items():
+                if count:
+                    self.fill(flavor, id_, host, count)
+
+    def fill(self, flavor, id_, host, count):
+        servers = self.boot_many(id_, count, host=host)
+        self.assertEqual([], self.faults())
+        ledger = self.ledger(host)
+        self.assertEqual(count, len(ledger.guests))
+        self.assertEqual(
+            flavor['stranded_pcpus'][host],
+            len(ledger.dedicated) - len(ledger.owners()))
+        self.assert_next_is_refused(flavor, id_, host)
+        for server in servers:
+            self.api.delete_server(server['id'])
+        for server in servers:
+            self.wait_until_gone(server)
+
+    def assert_next_is_refused(self, flavor, id_, host):
+        """One more, past a Placement that would not mind."""
+        self.loosen_placement(host)
+        before = len(self.log.output)
+        server = self.boot(id_, status='ERROR',
+                           host=host)
+        log = self.log.output[before:]
+        self.assertIn(f'{host}, {host} refused', log)
+        self.assertRegex(log, self.reason(flavor, host))
+        self.delete(server)
+
+    def loosen_placement(self, host):
+        """Let Placement offer each CPU and byte many times.
+
+        It does so until nova-compute reports its inventory again, when the
+        next instance starts or ends there. Without it Placement refuses a
+        host that is full, and no filter is asked.
+        """
+        uuid = self.compute_rp_uuids[host]
+        inventory = self.placement.get(
+            f'/resource_providers/{uuid}/inventories').body
+        for resources in inventory['inventories'].values():
+            resources['allocation_ratio'] = 16.0
+        self._update_inventory(uuid, inventory)
+
+    def reason(self, flavor, host):
+        """What the filter must say of the first cell that has no room.
+
+        Isolated emulator threads need one more CPU beside one guest cell.
+        """
+        ledger = self.ledger(host)
+        specs = flavor['extra_specs']
+        needed = flavor['vcpus'] // int(specs['hw:numa_nodes'])
+        if 'hw:numa_cpus.0' in specs:
+            needed = len(cpuset.parse(specs['hw:numa_cpus.0']))
+        for cell in ledger.machine.host.cells:
+            total = len(cell.cpus & ledger.dedicated)
+            free = len(ledger.free_pcpus(cell.id))
+            if free < needed <= total:
+                return (f'cell {cell.id} has {free} free PCPUs of the'
+                        f' ({needed}|{needed + 1}) needed')
+            if total < needed:
+                return f'cell {cell.id} has {total} PCPUs of the {needed} '
+        return self.fail(f'{host} has room for one more')
+
+    def test_two_cells_without_smt(self):
+        self.check('hs06-2s-16c')
+
+    def test_two_cells_with_smt_and_virtual_functions_on_one(self):
+        self.check('intel-2s-16c-smt', housekeeping_cores_per_cell=1,
+                   devices={'affinity': 'preferred', 'vfs_per_device': 8,
+                            'vendor_id': '8086', 'product_id': '154c'})
+
+    def test_four_cells_on_1_gib_pages(self):
+        self.check('xeon-2s-24c-snc2-1g', page_size='1G')
+
+    def test_four_packages_with_isolated_emulator_threads(self):
+        self.check('opteron-4s-12c', emulator_threads='isolate',
+                   smallest_cores=12)
+
+    def test_eight_cells_without_the_siblings(self):
+        self.check('epyc-2s-64c-nps4', smt='leave', smallest_cores=16)
+
+    def test_uneven_cells_and_cells_without_memory(self):
+        self.check('uneven-2s')
+
+    def test_sixteen_cells_half_of_them_without_cpus(self):
+        self.check('xeon-max-2s-56c-snc4-hbm')
+
+    def test_small_pages_of_64_kib(self):
+        self.check('grace-2s-72c-64k')
+
+    def test_a_mixed_fleet(self):
+        self.check('hs06-2s-16c', 'single-1s-8c-smt')
