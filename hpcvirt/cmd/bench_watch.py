@@ -14,6 +14,7 @@
 
 import sys
 import time
+import typing
 
 from rich import console as consoles
 from rich import live as lives
@@ -21,7 +22,10 @@ from rich import text as texts
 
 from hpcvirt.bench import record
 from hpcvirt.bench import schedule
-from hpcvirt.bench import store
+
+if typing.TYPE_CHECKING:
+    # The store needs libraries of the bench extra; "bench list" does not.
+    from hpcvirt.bench import store
 
 
 class Terminal:
@@ -36,7 +40,7 @@ class Terminal:
         self._line = ''
         self._begin = 0.0
 
-    def entry(self, entry: store.Entry, continued: bool) -> None:
+    def entry(self, entry: 'store.Entry', continued: bool) -> None:
         word = 'continuing' if continued else 'result'
         self._say(f'{word} {entry.id}')
 
