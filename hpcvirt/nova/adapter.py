@@ -155,11 +155,14 @@ def _unused_topology(spec: typing.Any) -> typing.Any:
     """The guest's NUMA topology as the claim will start from it.
 
     When several guests are created at once the scheduler leaves in the
-    request what it has come to for the one before: host cells, pins, and a
-    page size where the flavor names a class. The claim starts anew.
+    request what it has come to for the one before: host cells, pins, a page
+    size where the flavor names a class, or nothing at all where its own
+    bookkeeping fell for a defect of Nova's. The claim starts anew.
     """
     topology = spec.numa_topology
-    if not topology or not any(
+    if topology is None and not _extra_specs(spec):
+        return None
+    if topology is not None and not any(
             cell.id != number or _get(cell, 'cpu_pinning_raw', None)
             for number, cell in enumerate(topology.cells)):
         return topology
@@ -167,7 +170,7 @@ def _unused_topology(spec: typing.Any) -> typing.Any:
         anew = hardware.numa_get_constraints(spec.flavor, spec.image)
     except (nova_exception.NovaException, AttributeError):
         return topology
-    if anew is None or len(anew.cells) != len(topology.cells):
+    if topology and (anew is None or len(anew) != len(topology)):
         return topology
     return anew
 

@@ -83,10 +83,10 @@ class HPCTopologyFilter(filters.BaseHostFilter):
                        'misfit': misfit}, instance_uuid=request.uuid)
         if refused and not passed:
             LOG.info('No host of %(hosts)d can take the NUMA topology: '
-                     '%(reasons)s',
+                     '%(reasons)s; instance %(instance)s',
                      {'hosts': sum(refused.values()),
-                      'reasons': reasons.tally(refused)},
-                     instance_uuid=request.uuid)
+                      'reasons': reasons.tally(refused),
+                      'instance': request.uuid})
 
     def host_passes(self, host_state: typing.Any,
                     filter_properties: typing.Any) -> bool:

@@ -1,0 +1,430 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""HPCTopologyFilter with Nova's objects, without a running Nova."""
+
+import dataclasses
+import itertools
+import logging
+import pickle
+import unittest
+
+import fixtures
+from nova import objects
+from nova.scheduler import filters as nova_filters
+from nova.scheduler import utils
+from nova.scheduler.filters import numa_topology_filter
+
+from hpcvirt.nova import adapter
+from hpcvirt.nova import filters
+from tests import cases
+from tests.functional import nova_objects
+from tests.functional import soundness
+
+PINNED = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}
+
+
+def host_cell(number=0, taken=0, **fields):
+    """A cell of eight PCPUs on four cores, and of 4 GiB in huge pages."""
+    cpus = range(number * 8, number * 8 + 8)
+    return cases.HostCell(**{
+        'id': number, 'package': number // 2, 'dedicated': frozenset(cpus),
+        'shared': frozenset(), 'pinned': frozenset(cpus[:taken]),
+        'siblings': tuple(frozenset(cpus[cpu:cpu + 2])
+                          for cpu in range(0, 8, 2)),
+        'cpu_usage': 0, 'memory_mib': 8192, 'memory_used_mib': 0,
+        'pages': (cases.Pages(4, 1 << 20), cases.Pages(2048, 2048)),
+        **fields})
+
+
+def host(*taken):
+    return tuple(host_cell(number, count)
+                 for number, count in enumerate(taken))
+
+
+def case(cells, guest=(4,), **fields):
+    """A guest with so many PCPUs in each cell before a host."""
+    return cases.Case(**{
+        'host': cells, 'policy': 'dedicated', 'page_kib': 2048,
+        'guest': tuple(cases.GuestCell(pcpus, 0, 1024) for pcpus in guest),
+        'mappings': ({'': ['root']},), **fields})
+
+
+def gpu(cell, provider=None):
+    return cases.Pool(cell, 1, {
+        'vendor_id': '10de', 'product_id': '2330', 'dev_type': 'type-PCI',
+        'address': f'0000:{cell:02x}:00.0'}, provider)
+
+
+def gpu_request(count=1, affinity='required'):
+    return cases.Request({'vendor_id': '10de', 'product_id': '2330'}, count,
+                         affinity, 'gpu',
+                         '5505fed3-8bda-db3b-7c58-de7e4646b479')
+
+
+class FilterTestCase(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.filter = filters.HPCTopologyFilter()
+        self.log = fixtures.FakeLogger(name='hpcvirt', level=logging.DEBUG,
+                                       format='%(levelname)s %(message)s',
+                                       nuke_handlers=False)
+        self.log.setUp()
+        self.addCleanup(self.log.cleanUp)
+
+    def lines(self, level):
+        return [line for line in self.log.output.splitlines()
+                if line.startswith(level)]
+
+    def run_filter(self, spec, *hosts):
+        return [state.host for state in self.filter.filter_all(
+            list(hosts), spec)]
+
+    def states(self, *questions):
+        return [nova_objects.host_state(question, f'host{number}')
+                for number, question in enumerate(questions)]
+
+
+class RequestsTest(FilterTestCase):
+
+    def test_hosts_with_room_pass_in_their_order(self):
+        questions = [case(host(0, 0), (4, 4)), case(host(0, 6), (4, 4)),
+                     case(host(3, 2), (4, 4))]
+        spec = nova_objects.request_spec(questions[0])
+        self.assertEqual(['host0', 'host2'],
+                         self.run_filter(spec, *self.states(*questions)))
+
+    def test_a_guest_without_numa_topology_passes_everywhere(self):
+        question = case(host(8))
+        spec = nova_objects.request_spec(question)
+        spec.numa_topology = None
+        with_numa, without = self.states(question, question)
+        without.numa_topology = None
+        before = list(with_numa.allocation_candidates)
+        self.assertEqual(['host0', 'host1'],
+                         self.run_filter(spec, with_numa, without))
+        self.assertEqual(before, with_numa.allocation_candidates)
+        self.assertEqual({}, with_numa.limits)
+
+    def test_a_host_without_numa_topology_is_refused(self):
+        question = case(host(0))
+        state, = self.states(question)
+        state.numa_topology = None
+        self.assertEqual([], self.run_filter(
+            nova_objects.request_spec(question), state))
+        self.assertIn('the host reports no NUMA topology', self.log.output)
+
+    def test_a_rebuild_passes_as_it_is(self):
+        question = case(host(8))
+        spec = nova_objects.request_spec(question)
+        spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
+        self.assertTrue(utils.request_is_rebuild(spec))
+        state, = self.states(question)
+        state.allocation_candidates = []
+        self.assertEqual(['host0'], self.run_filter(spec, state))
+        self.assertEqual({}, state.limits)
+
+    def test_the_request_is_left_as_it_was(self):
+        question = case(host(0, 0), (4, 4), page_kib=-2,
+                        pools=(gpu(1),), requests=(gpu_request(),))
+        spec = nova_objects.request_spec(question)
+        before = spec.obj_to_primitive()
+        self.assertEqual(['host0'],
+                         self.run_filter(spec, *self.states(question)))
+        self.assertEqual(before, spec.obj_to_primitive())
+
+    def test_a_host_without_candidates_is_refused(self):
+        question = case(host(0))
+        state, = self.states(question)
+        state.allocation_candidates = []
+        self.assertEqual([], self.run_filter(
+            nova_objects.request_spec(question), state))
+        self.assertIn('no allocation candidate is left', self.log.output)
+
+    def test_a_host_that_keeps_no_account_of_instances(self):
+        question = case(host(0))
+        state, = self.states(question)
+        state.instances = {}
+        self.assertEqual(['host0'], self.run_filter(
+            nova_objects.request_spec(question), state))
+
+    def test_require_asked_for_by_the_image_needs_smt(self):
+        flat = tuple(dataclasses.replace(cell, siblings=tuple(
+            frozenset({cpu}) for cpu in cell.dedicated))
+            for cell in host(0))
+        question = case(flat)
+        spec = nova_objects.request_spec(question, PINNED)
+        self.assertEqual(['host0'],
+                         self.run_filter(spec, *self.states(question)))
+        spec.image.properties.hw_cpu_thread_policy = 'require'
+        self.assertEqual([], self.run_filter(spec, *self.states(question)))
+        self.assertIn('the host has no SMT siblings', self.log.output)
+
+    def test_one_host_can_be_judged_alone(self):
+        question = case(host(0))
+        spec = nova_objects.request_spec(question)
+        state, = self.states(question)
+        self.assertTrue(self.filter.host_passes(state, spec))
+        self.assertIn('numa_topology', state.limits)
+
+
+class CandidatesTest(FilterTestCase):
+
+    def question(self, *mappings):
+        request = gpu_request()
+        return case(host(0, 8), pools=(gpu(0, 'near'), gpu(1, 'far')),
+                    requests=(request,), mappings=tuple(
+                        {'': ['root'], f'{request.id}-0': [provider]}
+                        for provider in mappings))
+
+    def test_candidates_with_devices_out_of_reach_are_dropped(self):
+        question = self.question('far', 'near', 'far', 'near')
+        state, = self.states(question)
+        every = list(state.allocation_candidates)
+        self.assertEqual(['host0'], self.run_filter(
+            nova_objects.request_spec(question), state))
+        self.assertEqual([every[1], every[3]], state.allocation_candidates)
+
+    def test_a_host_is_refused_with_its_last_candidate(self):
+        question = self.question('far', 'far')
+        state, = self.states(question)
+        self.assertEqual([], self.run_filter(
+            nova_objects.request_spec(question), state))
+        self.assertEqual([], state.allocation_candidates)
+
+    def test_a_mapping_that_is_settled_in_the_request_is_followed(self):
+        question = self.question('far')
+        for provider, passed in (('near', ['host0']), ('far', [])):
+            spec = nova_objects.request_spec(question)
+            spec.pci_requests.requests[0].spec[0]['rp_uuids'] = provider
+            state, = self.states(question)
+            state.allocation_candidates[0]['mappings'] = {}
+            self.assertEqual(passed, self.run_filter(spec, state))
+
+    def test_candidates_of_neutron_ports_are_all_alike(self):
+        request = dataclasses.replace(gpu_request(), alias=None)
+        question = case(host(0), pools=(gpu(0),), requests=(request,),
+                        mappings=({'': ['root'], request.id: ['qos']},) * 3)
+        state, = self.states(question)
+        self.assertEqual(['host0'], self.run_filter(
+            nova_objects.request_spec(question), state))
+        self.assertEqual(3, len(state.allocation_candidates))
+
+
+class LimitsTest(FilterTestCase):
+
+    def test_limits_are_those_of_novas_filter(self):
+        question = case(host(0), cpu_ratio=4.0, ram_ratio=1.5,
+                        physnets=frozenset({'a'}))
+        spec = nova_objects.request_spec(question)
+        ours, theirs = self.states(question, question)
+        self.run_filter(spec, ours)
+        list(numa_topology_filter.NUMATopologyFilter().filter_all(
+            [theirs], spec))
+        self.assertEqual(theirs.limits['numa_topology'].obj_to_primitive(),
+                         ours.limits['numa_topology'].obj_to_primitive())
+
+    def test_hosts_share_limits_only_of_the_same_ratios(self):
+        questions = [case(host(0), cpu_ratio=ratio)
+                     for ratio in (1.0, 2.0, 1.0)]
+        states = self.states(*questions)
+        self.run_filter(nova_objects.request_spec(questions[0]), *states)
+        limits = [state.limits['numa_topology'] for state in states]
+        self.assertEqual([1.0, 2.0, 1.0], [limit.cpu_allocation_ratio
+                                           for limit in limits])
+        self.assertIs(limits[0], limits[2])
+
+    def test_a_refused_host_gets_no_limits(self):
+        question = case(host(8))
+        state, = self.states(question)
+        self.run_filter(nova_objects.request_spec(question), state)
+        self.assertEqual({}, state.limits)
+
+
+class OwnExtraSpecsTest(FilterTestCase):
+
+    def passed(self, question, **specs):
+        spec = nova_objects.request_spec(question, {
+            **PINNED, **{f'hpcvirt:{name}': value
+                         for name, value in specs.items()}})
+        return bool(self.run_filter(spec, *self.states(question)))
+
+    def test_package_scope_is_judged_by_the_cells_that_nova_takes(self):
+        together = case(host(1, 1, 0, 0), (4, 4))
+        apart = case(host(1, 0, 0, 1), (4, 4))
+        self.assertTrue(self.passed(together, numa_scope='package'))
+        self.assertFalse(self.passed(apart, numa_scope='package'))
+        self.assertIn('Nova would use cells 1, 2 of packages 0, 1',
+                      self.log.output)
+        self.assertTrue(self.passed(apart, numa_scope='host'))
+
+    def test_package_scope_follows_the_order_that_is_configured(self):
+        question = case(host(0, 0, 1, 1), (4, 4))
+        odd = case(host(0, 1, 1, 0), (4, 4))
+        self.assertTrue(self.passed(question, numa_scope='package'))
+        self.assertFalse(self.passed(odd, numa_scope='package'))
+        soundness.CONF.set_override(
+            'packing_host_numa_cells_allocation_strategy', True, 'compute')
+        self.addCleanup(
+            soundness.CONF.clear_override,
+            'packing_host_numa_cells_allocation_strategy', 'compute')
+        self.assertFalse(self.passed(odd, numa_scope='package'))
+        self.assertTrue(self.passed(
+            case(host(0, 0, 0, 1, 1, 1)[2:], (4, 4)), numa_scope='host'))
+
+    def test_exclusive_cells_must_be_empty(self):
+        self.assertTrue(self.passed(case(host(1, 0)),
+                                    exclusive_cells='true'))
+        self.assertFalse(self.passed(case(host(1, 2)),
+                                     exclusive_cells='true'))
+        self.assertIn('Nova would use cell 0, which has 1 PCPUs in use',
+                      self.log.output)
+        self.assertTrue(self.passed(case(host(1, 2)),
+                                    exclusive_cells='no'))
+
+    def test_a_malformed_value_is_refused_and_named(self):
+        self.assertFalse(self.passed(case(host(0)), numa_scope='planet'))
+        self.assertIn("the extra spec hpcvirt:numa_scope is malformed: "
+                      "'planet' is not one of its values", self.log.output)
+
+
+class LoggingTest(FilterTestCase):
+
+    def test_every_refusal_is_a_line_at_debug(self):
+        questions = [case(host(8)), case(host(0)), case(host(6))]
+        spec = nova_objects.request_spec(questions[0])
+        self.run_filter(spec, *self.states(*questions))
+        self.assertEqual(
+            ['host0, host0 refused: 0 of the 1 cells needed have room: '
+             'cell 0 has 0 free PCPUs of the 4 needed',
+             'host2, host2 refused: 0 of the 1 cells needed have room: '
+             'cell 0 has 2 free PCPUs of the 4 needed'],
+            [line.partition('] ')[2] or line.removeprefix('DEBUG ')
+             for line in self.lines('DEBUG')])
+        self.assertEqual([], self.lines('INFO'))
+
+    def test_an_empty_result_is_one_line_at_info(self):
+        questions = [case(host(8)), case(host(6)), case(host(0)[:0])]
+        questions[2] = dataclasses.replace(
+            case(host(0)), host=(dataclasses.replace(
+                host_cell(), pages=(cases.Pages(2048, 10),)),))
+        spec = nova_objects.request_spec(questions[0])
+        self.run_filter(spec, *self.states(*questions))
+        line, = self.lines('INFO')
+        self.assertIn('No host of 3 can take the NUMA topology: '
+                      'too few free PCPUs in a cell (2), '
+                      'too few free pages in a cell (1); '
+                      f'instance {spec.instance_uuid}', line)
+
+    def test_nothing_is_said_where_there_are_no_hosts(self):
+        self.run_filter(nova_objects.request_spec(case(host(0))))
+        self.assertEqual('', self.log.output)
+
+    def test_no_sentence_is_made_when_debug_is_off(self):
+        logging.getLogger('hpcvirt').setLevel(logging.INFO)
+        questions = [case(host(8)), case(host(0))]
+        with fixtures.MonkeyPatch('hpcvirt.fit.reasons.Misfit.message',
+                                  property(self.fail)):
+            self.run_filter(nova_objects.request_spec(questions[0]),
+                            *self.states(*questions))
+
+
+class MultiCreateTest(FilterTestCase):
+    """Several guests of one request, as nova-scheduler goes about it."""
+
+    def create(self, question, count, scheduler_filter):
+        """Schedule guests one after the other onto a host.
+
+        :returns: how many found a place, with what the scheduler keeps of
+            the request at the end
+        """
+        spec = nova_objects.request_spec(question, {
+            **PINNED, 'hw:numa_nodes': str(len(question.guest)),
+            **({'hw:mem_page_size': 'large'}
+               if question.page_kib == -2 else {})})
+        hosts = self.states(question)
+        for number in range(count):
+            hosts = list(scheduler_filter.filter_all(hosts, spec))
+            if not hosts:
+                return number, spec
+            hosts[0].consume_from_request(spec)
+        return count, spec
+
+    def test_each_guest_takes_its_room_from_the_next(self):
+        question = case(host(0, 4), (4,))
+        self.assertEqual(3, self.create(question, 9, self.filter)[0])
+
+    def test_what_is_left_of_the_guest_before_is_not_taken_for_a_wish(self):
+        # The first guest gets the giant pages; Nova leaves their size in the
+        # request, but the second one asks for large pages, whichever.
+        cell = dataclasses.replace(host_cell(), pages=(
+            cases.Pages(4, 1 << 18), cases.Pages(2048, 1024),
+            cases.Pages(1 << 20, 1)))
+        question = case((cell,), (2,), page_kib=-2)
+        novas = numa_topology_filter.NUMATopologyFilter()
+        self.assertEqual(1, self.create(question, 3, novas)[0])
+        count, spec = self.create(question, 2, self.filter)
+        self.assertEqual(2, count)
+        # Nova's bookkeeping asked for giant pages again and found none.
+        self.assertIsNone(spec.numa_topology)
+        demand = adapter.demand(spec)
+        self.assertEqual(-2, demand.cells[0].page_kib)
+
+    def test_a_guest_that_was_never_pinned_is_not_made_up(self):
+        spec = nova_objects.request_spec(case(host(0)), {'trait:X':
+                                                         'required'})
+        spec.numa_topology = None
+        self.assertIsNone(adapter.demand(spec))
+
+
+class AdapterTest(unittest.TestCase):
+
+    def test_cells_are_made_when_they_are_asked_for(self):
+        made = []
+        lazy = adapter.Lazy([1, 2, 3], lambda item: made.append(item) or item)
+        self.assertEqual(3, len(lazy))
+        self.assertEqual([1, 2], list(itertools.islice(lazy, 2)))
+        self.assertEqual([1, 2], made)
+        self.assertEqual([1, 2, 3], list(lazy))
+        self.assertEqual(3, lazy[2])
+        self.assertEqual([1, 2, 3], made)
+
+    def test_fields_that_an_old_compute_host_left_out(self):
+        topology = objects.NUMATopology(cells=[objects.NUMACell(
+            id=3, cpuset={0}, pcpuset={1, 2}, memory=512, cpu_usage=0,
+            memory_usage=0, pinned_cpus={1}, siblings=[{1, 2}],
+            mempages=[objects.NUMAPagesTopology(size_kb=4, total=8,
+                                                used=2)])])
+        state = nova_objects.host_state(case(host(0)))
+        state.numa_topology = topology
+        cell, = adapter.supply(state).cells
+        self.assertEqual((3, None, {2}, frozenset(), False),
+                         (cell.id, cell.package, cell.free, cell.physnets,
+                          cell.tunneled))
+        self.assertEqual([(4, 8, 2, 6)], list(cell.pages))
+
+    def test_the_filter_is_found_as_an_operator_names_it(self):
+        handler = nova_filters.HostFilterHandler()
+        for name in ('hpcvirt.nova.filters.all_filters',
+                     'hpcvirt.nova.filters.HPCTopologyFilter'):
+            self.assertEqual([filters.HPCTopologyFilter],
+                             handler.get_matching_classes([name]))
+
+    def test_the_filter_keeps_nothing_of_a_request(self):
+        scheduler_filter = filters.HPCTopologyFilter()
+        before = pickle.dumps(vars(scheduler_filter))
+        question = case(host(0))
+        list(scheduler_filter.filter_all(
+            [nova_objects.host_state(question)],
+            nova_objects.request_spec(question)))
+        self.assertEqual(before, pickle.dumps(vars(scheduler_filter)))
