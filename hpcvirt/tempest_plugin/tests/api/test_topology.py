@@ -1,0 +1,64 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``GET /servers/{id}/topology`` shows what the flavor promised."""
+
+from tempest.lib import decorators
+
+from hpcvirt.tempest_plugin import fleet
+from hpcvirt.tempest_plugin import promise
+
+CONF = fleet.CONF
+
+
+class ServerTopologyTest(fleet.FleetTestCase):
+    """One instance of each generated flavor, on each host that takes it."""
+
+    @decorators.idempotent_id('4f0c8e83-1b8e-4f6e-bf6f-24759ee1e533')
+    def test_every_flavor_keeps_its_promise(self) -> None:
+        """Cells, dedicated CPUs, memory and page size are as planned."""
+        tried = 0
+        for flavor in self.plan['flavors']:
+            takers = [host for host in CONF.hpcvirt.hosts
+                      if flavor['per_host'].get(host)]
+            if not takers:
+                continue
+            flavor_id = self.create_flavor(flavor)
+            with self.subTest(flavor=flavor['name'], host=takers[0]):
+                server = self.boot(flavor_id, host=takers[0])
+                self.assert_kept(flavor, server['id'])
+                tried += 1
+                self.delete(server['id'])
+        self.assertGreater(tried, 0, 'no flavor of the plan fits the hosts')
+
+    @decorators.idempotent_id('36b6b4cf-e679-4b96-948d-8b5bd5568a24')
+    def test_guest_threads_share_a_core_of_the_host(self) -> None:
+        """What the guest takes for siblings are siblings."""
+        for name in CONF.hpcvirt.hosts:
+            cores = [core for cell in self.machine(name).cells
+                     for core in cell.siblings]
+            if max(map(len, cores)) < 2:
+                continue
+            threaded = [
+                flavor for flavor in self.plan['flavors']
+                if flavor['per_host'].get(name)
+                and flavor['extra_specs'].get('hw:cpu_threads', '1') != '1']
+            if not threaded:
+                continue
+            flavor = min(threaded, key=lambda item: item['vcpus'])
+            server = self.boot(self.create_flavor(flavor), host=name)
+            found = self.topology(server['id'])
+            threads = int(flavor['extra_specs']['hw:cpu_threads'])
+            self.assertEqual([], promise.split_cores(found, threads, cores))
+            return
+        self.skipTest('no host of [hpcvirt]hosts has SMT and a flavor with '
+                      'threads in [hpcvirt]plan_file')

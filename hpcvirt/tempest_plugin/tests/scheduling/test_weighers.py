@@ -1,0 +1,70 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Which of two hosts is taken when both would do."""
+
+from tempest.lib import decorators
+
+from hpcvirt.tempest_plugin import fleet
+from hpcvirt.tempest_plugin import plan
+
+CONF = fleet.CONF
+
+MULTIPLIER = 'numa_fragmentation_weight_multiplier'
+
+
+class FragmentationTest(fleet.FleetTestCase):
+    """Two hosts that are alike; one has a guest on part of a cell."""
+
+    @classmethod
+    def skip_checks(cls) -> None:
+        super().skip_checks()
+        cls.require('weighers')
+        cls.require_twins()
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.twins = list(CONF.hpcvirt.twin_hosts[:2])
+        self.flavor_id = self.create_flavor(self.chosen(
+            plan.smallest(self.plan['flavors'], self.twins[0]),
+            f'that fits several times on {self.twins[0]}'))
+
+    def _second_guest(self, first_host: str, **metadata: str) -> str:
+        """Start a guest on one host; tell where the next one goes."""
+        zone, _ = self.zone(self.twins, **metadata)
+        first = self.boot(self.flavor_id, host=first_host)
+        second = self.boot(self.flavor_id, availability_zone=zone)
+        chosen = self.host_of(second)
+        self.delete(second['id'])
+        self.delete(first['id'])
+        self._leave(zone)
+        return chosen
+
+    def _leave(self, zone: str) -> None:
+        for aggregate in self.aggregates.list_aggregates()['aggregates']:
+            if aggregate['name'] == zone:
+                for host in aggregate['hosts']:
+                    self.aggregates.remove_host(aggregate['id'], host=host)
+                self.aggregates.delete_aggregate(aggregate['id'])
+
+    @decorators.idempotent_id('2ebfb229-739f-4cfa-ac66-36beea57e6cd')
+    def test_the_whole_host_stays_whole(self) -> None:
+        """The next small guest joins the first, on either host."""
+        for host in self.twins:
+            self.assertEqual(host, self._second_guest(host))
+
+    @decorators.idempotent_id('5ca977ef-d839-419c-9734-29c7c8aee8af')
+    def test_without_the_weigher_guests_spread(self) -> None:
+        """With the multiplier 0 Nova's own weighers take the empty host."""
+        for host, other in (self.twins, self.twins[::-1]):
+            self.assertEqual(
+                other, self._second_guest(host, **{MULTIPLIER: '0.0'}))
