@@ -1,0 +1,201 @@
+#!/usr/bin/env bash
+# The hpcvirt plugin for DevStack. Sourced once for every phase, with the mode
+# and the phase as arguments; every function may run more than once.
+
+_HPCVIRT_XTRACE=$(set +o | grep xtrace)
+set +o xtrace
+
+# Run the command of the environment that hpcvirt is installed in.
+function _hpcvirt {
+    local bin
+    bin=$(get_python_exec_prefix)
+    "$bin/hpcvirt" "$@"
+}
+
+# The name of this compute service, as Nova and the plan call it.
+function _hpcvirt_host {
+    hostname
+}
+
+# Write the topology of this host and the plan that is made from it.
+function _hpcvirt_write_plan {
+    local profile=()
+    if [[ -n "$HPCVIRT_PROFILE" ]]; then
+        profile=(--profile "$HPCVIRT_PROFILE")
+    fi
+    sudo install -d -o "$(id -un)" "$HPCVIRT_DATA_DIR/topologies"
+    sudo chown "$(id -un)" "$HPCVIRT_DATA_DIR"
+    _hpcvirt topology show / --format json \
+        >"$HPCVIRT_DATA_DIR/topologies/$(_hpcvirt_host).json"
+    _hpcvirt flavor plan "${profile[@]}" --format json "$(_hpcvirt_host)=/" \
+        >"$HPCVIRT_DATA_DIR/plan.json"
+}
+
+# _hpcvirt_planned OPTION: what the plan says for this host.
+function _hpcvirt_planned {
+    "$(get_python_exec_prefix)/python" - "$HPCVIRT_DATA_DIR/plan.json" \
+        "$(_hpcvirt_host)" "$1" <<'EOF'
+import json
+import sys
+with open(sys.argv[1]) as plan:
+    print(json.load(plan)['host_config'][sys.argv[2]].get(sys.argv[3], ''))
+EOF
+}
+
+# Take huge pages, and remember how many there were.
+function hpcvirt_reserve_pages {
+    local before=$HPCVIRT_DATA_DIR/nr_hugepages.before got
+    [[ "$HPCVIRT_HUGEPAGES_2M" -gt 0 ]] || return 0
+    sudo install -d -o "$(id -un)" "$HPCVIRT_DATA_DIR"
+    if [[ ! -f "$before" ]]; then
+        cat "$HPCVIRT_NR_HUGEPAGES" >"$before"
+    fi
+    echo 3 | sudo tee /proc/sys/vm/drop_caches >/dev/null
+    echo "$HPCVIRT_HUGEPAGES_2M" | sudo tee "$HPCVIRT_NR_HUGEPAGES" >/dev/null
+    got=$(cat "$HPCVIRT_NR_HUGEPAGES")
+    if [[ "$got" -lt "$HPCVIRT_HUGEPAGES_2M" ]]; then
+        die $LINENO "HPCVIRT_HUGEPAGES_2M: the kernel gives $got pages of 2 MiB, not $HPCVIRT_HUGEPAGES_2M; reserve them at boot (hugepages=$HPCVIRT_HUGEPAGES_2M)"
+    fi
+}
+
+# Give them back.
+function hpcvirt_release_pages {
+    local before=$HPCVIRT_DATA_DIR/nr_hugepages.before
+    if [[ -f "$before" ]]; then
+        sudo tee "$HPCVIRT_NR_HUGEPAGES" >/dev/null <<<"$(cat "$before")"
+        rm -f "$before"
+    fi
+}
+HPCVIRT_NR_HUGEPAGES=${HPCVIRT_NR_HUGEPAGES:-/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages}
+
+# Switch the filter and the weighers on, beside Nova's own.
+function hpcvirt_configure_scheduler {
+    local classes found
+    if [[ "$HPCVIRT_FILTER" == "True" ]]; then
+        # available_filters may be given many times, and loses its default
+        # once it is given. iniset would rewrite every line of it, and iniget
+        # see the last one only.
+        found=" $(iniget_multiline "$NOVA_CONF" filter_scheduler available_filters) "
+        if [[ "$found" != *" nova.scheduler.filters.all_filters "* ]]; then
+            iniadd "$NOVA_CONF" filter_scheduler available_filters nova.scheduler.filters.all_filters
+        fi
+        if [[ "$found" != *" hpcvirt.nova.filters.all_filters "* ]]; then
+            iniadd "$NOVA_CONF" filter_scheduler available_filters hpcvirt.nova.filters.all_filters
+        fi
+    fi
+    if [[ "$HPCVIRT_WEIGHERS" == "True" ]]; then
+        # A list in one line; its default is lost once it is given.
+        classes=$(iniget "$NOVA_CONF" filter_scheduler weight_classes)
+        classes=${classes:-nova.scheduler.weights.all_weighers}
+        if [[ ",${classes// /}," != *,hpcvirt.nova.weights.all_weighers,* ]]; then
+            iniset "$NOVA_CONF" filter_scheduler weight_classes "${classes// /},hpcvirt.nova.weights.all_weighers"
+        fi
+    fi
+}
+
+# _hpcvirt_cpus OPTION VALUE: set a CPU list of [compute], if asked.
+function _hpcvirt_cpus {
+    local value=$2
+    if [[ "$value" == "plan" ]]; then
+        value=$(_hpcvirt_planned "$1")
+    fi
+    if [[ -n "$value" ]]; then
+        iniset "$NOVA_CONF" compute "$1" "$value"
+    fi
+}
+
+# What nova-compute needs. Into nova.conf: start_nova_compute copies it to
+# nova-cpu.conf, and what the user wrote in local.conf is merged later.
+function hpcvirt_configure_compute {
+    _hpcvirt_cpus cpu_dedicated_set "$HPCVIRT_CPU_DEDICATED_SET"
+    _hpcvirt_cpus cpu_shared_set "$HPCVIRT_CPU_SHARED_SET"
+    if [[ "$HPCVIRT_HUGEPAGES_2M" -gt 0 ]]; then
+        # libvirt looks for pools of huge pages when it starts.
+        restart_service libvirtd
+    fi
+}
+
+# Create the flavors. They appear in the API; no service needs a restart.
+function hpcvirt_create_flavors {
+    local profile=()
+    if [[ -n "$HPCVIRT_PROFILE" ]]; then
+        profile=(--profile "$HPCVIRT_PROFILE")
+    fi
+    OS_CLOUD=${OS_CLOUD:-devstack-admin} _hpcvirt flavor apply --apply \
+        "${profile[@]}" "$(_hpcvirt_host)=/"
+}
+
+# Tell Tempest what this cloud has.
+function hpcvirt_configure_tempest {
+    iniset "$TEMPEST_CONFIG" hpcvirt weighers "$HPCVIRT_WEIGHERS"
+    iniset "$TEMPEST_CONFIG" hpcvirt plan_file "$HPCVIRT_DATA_DIR/plan.json"
+    iniset "$TEMPEST_CONFIG" hpcvirt topology_dir "$HPCVIRT_DATA_DIR/topologies"
+    if [[ -n "$HPCVIRT_PCI_ALIAS" ]]; then
+        iniset "$TEMPEST_CONFIG" hpcvirt pci_alias "$HPCVIRT_PCI_ALIAS"
+        iniset "$TEMPEST_CONFIG" hpcvirt guest_pci_alias "$HPCVIRT_PCI_ALIAS"
+    fi
+    if is_service_enabled n-cpu && [[ -n "$HPCVIRT_CPU_DEDICATED_SET" ]]; then
+        # Without dedicated CPUs no instance of the plan can start.
+        iniset "$TEMPEST_CONFIG" hpcvirt libvirt_uri qemu:///system
+        if [[ "$HPCVIRT_HUGEPAGES_2M" -gt 0 ]]; then
+            iniset "$TEMPEST_CONFIG" hpcvirt hosts "$(_hpcvirt_host)"
+            iniset "$TEMPEST_CONFIG" hpcvirt guest_plan_file "$HPCVIRT_DATA_DIR/plan.json"
+        fi
+    fi
+}
+
+function hpcvirt_stack {
+    case "$1" in
+    pre-install)
+        # System packages are in files/bindep.txt; pages are easiest to get
+        # before the other services fill the memory.
+        if is_service_enabled n-cpu; then
+            hpcvirt_reserve_pages
+        fi
+        ;;
+    install)
+        # Where nova-scheduler and nova-api run; without the extra "nova",
+        # since Nova is there already.
+        setup_develop "$HPCVIRT_DIR"
+        ;;
+    post-config)
+        # Neutron's part of nova.conf is written in the background.
+        async_wait configure_neutron_nova
+        if is_service_enabled n-cpu; then
+            _hpcvirt_write_plan
+            hpcvirt_configure_compute
+        fi
+        if is_service_enabled n-sch; then
+            hpcvirt_configure_scheduler
+        fi
+        ;;
+    extra)
+        if [[ "$HPCVIRT_FLAVORS" == "True" ]] && is_service_enabled n-api && is_service_enabled n-cpu; then
+            hpcvirt_create_flavors
+        fi
+        ;;
+    test-config)
+        if [[ "$HPCVIRT_TEMPEST" == "True" ]] && is_service_enabled tempest; then
+            hpcvirt_configure_tempest
+        fi
+        ;;
+    esac
+}
+
+if is_service_enabled hpcvirt; then
+    case "$1" in
+    stack)
+        hpcvirt_stack "$2"
+        ;;
+    unstack)
+        # Nothing of ours runs.
+        hpcvirt_release_pages
+        ;;
+    clean)
+        hpcvirt_release_pages
+        sudo rm -rf "$HPCVIRT_DATA_DIR"
+        ;;
+    esac
+fi
+
+$_HPCVIRT_XTRACE

@@ -1,0 +1,222 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The DevStack plugin, phase by phase, on a stand-in for DevStack."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+PLUGIN = HERE.parents[2] / 'devstack'
+
+ALL = 'n-api,n-sch,n-cpu,tempest'
+BOTH_FILTERS = ['nova.scheduler.filters.all_filters',
+                'hpcvirt.nova.filters.all_filters']
+BOTH_WEIGHERS = ('nova.scheduler.weights.all_weighers,'
+                 'hpcvirt.nova.weights.all_weighers')
+
+# What the command prints, as far as the plugin looks at it.
+COMMAND = """#!/bin/sh
+echo "hpcvirt $*" >>"$CALLS"
+case "$2" in
+plan) echo '{"host_config": {"'"$(hostname)"'": \
+{"cpu_dedicated_set": "2-7", "cpu_shared_set": "0-1"}}}' ;;
+show) echo '{}' ;;
+esac
+"""
+
+
+class PluginTest(unittest.TestCase):
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.work = pathlib.Path(directory.name)
+        (self.work / 'bin').mkdir()
+        command = self.work / 'bin' / 'hpcvirt'
+        command.write_text(COMMAND)
+        command.chmod(0o755)
+        (self.work / 'bin' / 'python').symlink_to(sys.executable)
+        self.knob = self.work / 'nr_hugepages'
+        self.knob.write_text('7\n')
+        self.nova = self.work / 'nova.conf'
+        self.calls = self.work / 'calls'
+
+    def run_phases(self, *phases, fails=False, services=ALL, **variables):
+        done = subprocess.run(
+            ['bash', *variables.pop('flags', ()), str(HERE / 'harness.sh'),
+             'settings', *phases],
+            env={'PATH': os.environ['PATH'], 'WORK': str(self.work),
+                 'CALLS': str(self.calls), 'PLUGIN': str(PLUGIN),
+                 'HPCVIRT_NR_HUGEPAGES': str(self.knob),
+                 'ENABLED_SERVICES': services,
+                 'HARNESS_DEVSTACK': os.environ.get('HARNESS_DEVSTACK', ''),
+                 **variables},
+            capture_output=True, text=True, check=False)
+        self.assertEqual(fails, done.returncode != 0,
+                         done.stdout + done.stderr)
+        return done
+
+    def said(self, done, name):
+        return dict(line.split('=', 1) for line in
+                    done.stdout.splitlines() if '=' in line)[name]
+
+    def values(self, path, option):
+        found = []
+        for line in path.read_text().splitlines():
+            name, _, value = line.partition('=')
+            if name.strip() == option:
+                found.append(value.strip())
+        return found
+
+    def test_filter_is_added_to_devstacks_filters_once(self):
+        done = self.run_phases('settings')
+        self.assertEqual('ComputeFilter,SameHostFilter,HPCTopologyFilter,'
+                         'PciPassthroughFilter',
+                         self.said(done, 'NOVA_FILTERS'))
+
+    def test_filter_can_be_left_out(self):
+        done = self.run_phases('stack/post-config', HPCVIRT_FILTER='no',
+                               HPCVIRT_WEIGHERS='False')
+        self.assertNotIn('HPCTopologyFilter', self.said(done, 'NOVA_FILTERS'))
+        self.assertNotIn('hpcvirt', self.nova.read_text())
+
+    def test_tempest_plugin_takes_the_place_of_none(self):
+        for before in ('', '0'):
+            with self.subTest(before=before):
+                done = self.run_phases(TEMPEST_PLUGINS=before)
+                self.assertEqual(str(PLUGIN.parent),
+                                 self.said(done, 'TEMPEST_PLUGINS'))
+
+    def test_tempest_plugin_stands_beside_others_once(self):
+        done = self.run_phases('settings', TEMPEST_PLUGINS='/opt/other')
+        self.assertEqual(f'/opt/other {PLUGIN.parent}',
+                         self.said(done, 'TEMPEST_PLUGINS'))
+
+    def test_scheduler_keeps_novas_own_classes(self):
+        self.run_phases('stack/post-config')
+        self.assertEqual(BOTH_FILTERS,
+                         self.values(self.nova, 'available_filters'))
+        self.assertEqual([BOTH_WEIGHERS],
+                         self.values(self.nova, 'weight_classes'))
+
+    def test_scheduler_keeps_what_others_added(self):
+        self.nova.write_text(
+            '[filter_scheduler]\n'
+            'available_filters = nova.scheduler.filters.all_filters\n'
+            'available_filters = other.filters.Filter\n'
+            'weight_classes = other.Weigher\n')
+        self.run_phases('stack/post-config')
+        self.assertEqual(
+            ['nova.scheduler.filters.all_filters', 'other.filters.Filter',
+             'hpcvirt.nova.filters.all_filters'],
+            self.values(self.nova, 'available_filters'))
+        self.assertEqual(
+            ['other.Weigher,hpcvirt.nova.weights.all_weighers'],
+            self.values(self.nova, 'weight_classes'))
+
+    def test_second_run_changes_nothing(self):
+        asked = {'HPCVIRT_CPU_DEDICATED_SET': '4-7'}
+        self.run_phases('stack/post-config', **asked)
+        before = self.nova.read_text()
+        self.run_phases('stack/post-config', 'stack/post-config', **asked)
+        self.assertEqual(before, self.nova.read_text())
+
+    def test_neutrons_part_is_waited_for(self):
+        self.run_phases('stack/post-config')
+        self.assertEqual('async_wait configure_neutron_nova',
+                         self.calls.read_text().splitlines()[0])
+
+    def test_cpus_are_taken_only_when_asked_for(self):
+        self.run_phases('stack/post-config')
+        self.assertEqual([], self.values(self.nova, 'cpu_dedicated_set'))
+
+    def test_cpus_are_those_asked_for(self):
+        self.run_phases('stack/post-config', HPCVIRT_CPU_DEDICATED_SET='4-7',
+                        HPCVIRT_CPU_SHARED_SET='plan')
+        self.assertEqual(['4-7'],
+                         self.values(self.nova, 'cpu_dedicated_set'))
+        self.assertEqual(['0-1'], self.values(self.nova, 'cpu_shared_set'))
+
+    def test_compute_node_gets_no_scheduler_options(self):
+        self.run_phases('stack/post-config', services='n-cpu',
+                        HPCVIRT_CPU_DEDICATED_SET='plan')
+        self.assertEqual(['2-7'],
+                         self.values(self.nova, 'cpu_dedicated_set'))
+        self.assertNotIn('filter_scheduler', self.nova.read_text())
+
+    def test_controller_node_gets_no_compute_options(self):
+        self.run_phases('stack/pre-install', 'stack/post-config',
+                        services='n-api,n-sch', HPCVIRT_HUGEPAGES_2M='64',
+                        HPCVIRT_CPU_DEDICATED_SET='4-7')
+        self.assertEqual([], self.values(self.nova, 'cpu_dedicated_set'))
+        self.assertEqual('7\n', self.knob.read_text())
+
+    def test_pages_are_taken_and_given_back(self):
+        asked = {'HPCVIRT_HUGEPAGES_2M': '64'}
+        self.run_phases('stack/pre-install', 'stack/post-config', **asked)
+        self.assertEqual('64\n', self.knob.read_text())
+        self.assertIn('restart_service libvirtd', self.calls.read_text())
+        # Stacking again must not take our pages for the former ones.
+        self.run_phases('stack/pre-install', **asked)
+        self.run_phases('unstack/', **asked)
+        self.assertEqual('7\n', self.knob.read_text())
+
+    def test_too_few_pages_stop_the_stack(self):
+        done = self.run_phases(
+            'stack/pre-install', fails=True, HPCVIRT_HUGEPAGES_2M='64',
+            HARNESS_FEW_PAGES='yes')
+        self.assertIn('HPCVIRT_HUGEPAGES_2M: the kernel gives 1 pages',
+                      done.stdout + done.stderr)
+
+    def test_flavors_are_made_where_api_and_compute_are(self):
+        for services, expected in ((ALL, True), ('n-api', False),
+                                   ('n-cpu', False)):
+            with self.subTest(services=services):
+                self.calls.unlink(missing_ok=True)
+                self.run_phases('stack/extra', services=services)
+                self.assertEqual(expected, 'hpcvirt flavor apply --apply'
+                                 in self.calls.read_text())
+
+    def test_tempest_learns_what_the_cloud_has(self):
+        self.run_phases('stack/post-config', 'stack/test-config',
+                        HPCVIRT_CPU_DEDICATED_SET='4-7',
+                        HPCVIRT_HUGEPAGES_2M='64')
+        tempest = self.work / 'tempest.conf'
+        plan = str(self.work / 'data' / 'hpcvirt' / 'plan.json')
+        self.assertEqual([plan], self.values(tempest, 'plan_file'))
+        self.assertEqual([plan], self.values(tempest, 'guest_plan_file'))
+        self.assertEqual(['qemu:///system'],
+                         self.values(tempest, 'libvirt_uri'))
+
+    def test_tempest_is_not_told_of_hosts_without_dedicated_cpus(self):
+        self.run_phases('stack/post-config', 'stack/test-config')
+        tempest = self.work / 'tempest.conf'
+        self.assertEqual([], self.values(tempest, 'hosts'))
+        self.assertEqual([], self.values(tempest, 'guest_plan_file'))
+
+    def test_clean_removes_what_was_written(self):
+        self.run_phases('stack/post-config')
+        data = self.work / 'data' / 'hpcvirt'
+        self.assertTrue(data.exists())
+        self.run_phases('unstack/', 'clean/')
+        self.assertFalse(data.exists())
+
+    def test_tracing_is_left_as_it_was(self):
+        for flags, expected in (((), 'off'), (('-x',), 'on')):
+            done = self.run_phases('stack/post-config', 'unstack/',
+                                   flags=flags)
+            self.assertEqual(expected, self.said(done, 'xtrace'))
