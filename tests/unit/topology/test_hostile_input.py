@@ -152,7 +152,7 @@ class HostileInputTest(unittest.TestCase):
         cpu = '<cpu id="{0}" socket_id="0" siblings="{1}"/>'
         memory = '<memory>4194304</memory>'
         many = range(30000)
-        started = time.monotonic()
+        started = time.process_time()
         for body in (
                 ''.join(cpu.format(n, '0-65535') for n in many),
                 ''.join(cpu.format(n, ','.join(['0-65535'] * 300))
@@ -174,7 +174,7 @@ class HostileInputTest(unittest.TestCase):
         for text in (f'{{"a": {lists}}}', '{"a": [' + '[],' * 10 ** 6 + '[]]}',
                      '{"schema_version": ' + '1' * 4000 + '}'):
             self.judge_bytes(text.encode(), text[:80])
-        self.assertLess(time.monotonic() - started, 60)
+        self.assertLess(time.process_time() - started, 60)
 
 
 def _change_bytes(dice: random.Random, data: bytearray) -> None:
