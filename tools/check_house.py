@@ -18,7 +18,7 @@
 * Extra specs are spelled in hpcvirt/specs/vocabulary.py and nowhere else but
   in tests, which hold the spelling to its word.
 * Modules that decide call none of the builtins that read, print or ask.
-* tests/unit mirrors the package.
+* tests/unit mirrors the package and the directories beside it.
 
 Prints each finding as FILE:LINE: sentence; the status is 1 if there is one.
 """
@@ -65,8 +65,8 @@ def mirror() -> Iterator[str]:
     """Every directory of unit tests stands for a room."""
     tests = pathlib.Path('tests', 'unit')
     for path in sorted(tests.rglob('test_*.py')):
-        room = PACKAGE / path.parent.relative_to(tests)
-        if not room.is_dir():
+        room = path.parent.relative_to(tests)
+        if not (PACKAGE / room).is_dir() and not room.is_dir():
             yield f'{path}:1: there is no {room} that it could test'
 
 
