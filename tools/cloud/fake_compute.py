@@ -26,7 +26,6 @@ import os
 import sys
 import threading
 import types
-import uuid
 
 # Before the rest of Nova: it chooses between eventlet and threads.
 from nova.cmd import compute
@@ -45,9 +44,10 @@ with open(os.environ['HPCVIRT_FAKE_HOST']) as _file:
     MACHINE = json.load(_file)
 
 
-def node_uuid(name):
-    """Give the node the same identity whenever the process starts."""
-    return str(uuid.uuid5(uuid.NAMESPACE_DNS, f'{name}.hpcvirt.test'))
+def node_uuid():
+    """Give the node the identity that tools.cloud.config.compute wrote."""
+    with open(os.path.join(CONF.state_path, 'compute_id')) as file:
+        return file.read().strip()
 
 
 def numa_topology():
@@ -115,7 +115,7 @@ class TopologyDriver(fake.FakeDriver):
 
     def get_available_resource(self, nodename):
         status = super().get_available_resource(nodename)
-        status['uuid'] = node_uuid(nodename)
+        status['uuid'] = node_uuid()
         status['vcpus'] = sum(len(c['shared']) for c in MACHINE['cells'])
         status['numa_topology'] = numa_topology()._to_json()
         status['pci_passthrough_devices'] = jsonutils.dumps(
@@ -123,7 +123,7 @@ class TopologyDriver(fake.FakeDriver):
         return status
 
     def get_nodenames_by_uuid(self, refresh=False):
-        return {node_uuid(name): name for name in self.get_available_nodes()}
+        return {node_uuid(): CONF.host}
 
     def update_provider_tree(self, provider_tree, nodename,
                              allocations=None):

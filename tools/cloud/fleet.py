@@ -38,6 +38,9 @@ FLEET = {
     'opteron1': 'opteron-4s-12c.json',
 }
 
+#: Memory of a cell that the plan for real guests leaves to the machine.
+GUEST_HOST_MIB = 256
+
 #: Virtual functions that each SR-IOV port of a fake host has.
 VFS_PER_PORT = 8
 
@@ -75,10 +78,46 @@ def plan(settings: cloud_settings.Settings) -> dict[str, Any]:
     return answer
 
 
+def guest_plan_file(settings: cloud_settings.Settings) -> pathlib.Path:
+    """Name the file with the generator's plan for the libvirt compute."""
+    return settings.etc / 'guest-plan.json'
+
+
+def plan_guests(settings: cloud_settings.Settings) -> None:
+    """Plan flavors for the part of this machine that guests may have.
+
+    Of each cell's memory only the cloud's huge pages are the guests'.
+    """
+    hpcvirt = settings.program('hpcvirt')
+    document = json.loads(commands.output([
+        hpcvirt, 'topology', 'show', '--format', 'json']))
+    document['name'] = compute.LIBVIRT_HOST
+    path = topology(settings, compute.LIBVIRT_HOST)
+    cells = [cell for cell in document['cells'] if cell['cpus']]
+    share_mib = 2 * settings.pages // len(cells)
+    for cell in document['cells']:
+        # A little for the host, which the profile keeps.
+        cell['memory_mib'] = share_mib + GUEST_HOST_MIB
+        cell['pages'] = {'4': cell['memory_mib'] * 256, '2048': 0}
+    _write(path, document)
+    profile = settings.etc / 'guest-profile.yaml'
+    profile.write_text('name_prefix: guest\n'
+                       f'host_reserve_mib_per_cell: {GUEST_HOST_MIB}\n'
+                       'memory_step_mib: 64\n'
+                       'guest_overhead_mib: 0\n'
+                       'guest_overhead_mib_per_vcpu: 0\n'
+                       'guest_overhead_permille: 0\n'
+                       'smallest_cores: 1\n')
+    guest_plan_file(settings).write_text(commands.output([
+        hpcvirt, 'flavor', 'plan', '--format', 'json', '--profile',
+        str(profile), str(path)]))
+
+
 def write(settings: cloud_settings.Settings) -> None:
     """Write nova.conf and the machine file of each fake compute."""
     write_topologies(settings)
     configs = plan(settings)['host_config']
+    plan_guests(settings)
     for host in FLEET:
         document = json.loads(topology(settings, host).read_text())
         _write(machine(settings, host), _machine(document, configs[host]))

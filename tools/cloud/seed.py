@@ -84,9 +84,15 @@ def _hosts(cloud, wanted, report):
             report.write_text('\n'.join(sorted(missing)))
             sys.exit('computes that did not show up: '
                      + ', '.join(sorted(missing)))
-        up = {item.service_details['host']
-              for item in cloud.compute.hypervisors(details=True)
-              if item.state == 'up'}
+        # From 2.88 on Nova would ask each compute for its uptime, and wait a
+        # minute for one that has not started yet.
+        answer = cloud.compute.get('/os-hypervisors/detail',
+                                   microversion='2.53')
+        up = set()
+        if answer.status_code == 200:
+            up = {item['service']['host']
+                  for item in answer.json()['hypervisors']
+                  if item['state'] == 'up'}
         missing = wanted - up
         if missing:
             time.sleep(1)

@@ -19,6 +19,7 @@ their entry point.
 """
 
 import json
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,7 +31,7 @@ from tools.cloud.config import shared
 LIBVIRT_HOST = 'libvirt1'
 
 #: What the fake computes' virtual functions are, and the alias for them.
-ALIAS = 'vf'
+ALIAS = 'hpc-vf'
 VF_VENDOR = '8086'
 VF_PRODUCT = '1515'
 
@@ -73,9 +74,19 @@ def write_fake(settings: cloud_settings.Settings, name: str,
     if shared_set:
         sections['compute']['cpu_shared_set'] = shared_set
     if host_config.get('reserved_huge_pages'):
-        sections['DEFAULT']['reserved_huge_pages'] = list(
-            host_config['reserved_huge_pages'])
+        sections['DEFAULT']['reserved_huge_pages'] = [
+            f'node:{item["node"]},size:{item["size"]},count:{item["count"]}'
+            for item in host_config['reserved_huge_pages']]
     inifile.write(settings.etc / 'nova' / f'{name}.conf', sections)
+    # A compute that is started again must know itself; Nova writes this file
+    # for the libvirt driver only.
+    identity = settings.run / 'nova' / name / 'compute_id'
+    identity.write_text(node_uuid(name))
+
+
+def node_uuid(name: str) -> str:
+    """Give a fake compute's node the same identity at every start."""
+    return str(uuid.uuid5(uuid.NAMESPACE_DNS, f'{name}.hpcvirt.test'))
 
 
 def write_libvirt(settings: cloud_settings.Settings,
@@ -118,6 +129,7 @@ def _common(settings: cloud_settings.Settings) -> inifile.Sections:
                                        / 'rootwrap.conf'),
                 'service_down_time': 60,
                 'report_interval': 10,
+                'update_resources_interval': 15,
                 'shutdown_timeout': 5,
                 'default_log_levels':
                     'amqp=WARN,amqplib=WARN,sqlalchemy=WARN,stevedore=WARN,'

@@ -1,0 +1,91 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Bring the cloud up, prove hpcvirt in it, take it down.
+
+``python3 -m tools.integration [PART...]``; without a part all of them run.
+The cloud is taken down whatever happens, unless ``--keep`` is given or it was
+up before.
+"""
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+
+from tools.cloud import cloud as one_cloud
+from tools.cloud import errors
+from tools.cloud import progress
+from tools.cloud import settings as cloud_settings
+from tools.integration import flavors
+from tools.integration import load
+from tools.integration import schedulers
+from tools.integration import tempest_run
+
+PARTS = {
+    'flavors': lambda cloud: flavors.check(cloud.settings),
+    'tempest': lambda cloud: tempest_run.run(cloud.settings),
+    'schedulers': schedulers.check,
+    'load': load.check,
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    :returns: 0 all passed, 1 something failed
+    """
+    parser = argparse.ArgumentParser(prog='python3 -m tools.integration',
+                                     description=__doc__)
+    parser.add_argument('--keep', action='store_true',
+                        help='leave the cloud up')
+    parser.add_argument('part', nargs='*', metavar='PART',
+                        help='one of ' + ', '.join(PARTS))
+    args = parser.parse_args(argv)
+    for name in args.part:
+        if name not in PARTS:
+            parser.error(f'no part {name!r}; there are {", ".join(PARTS)}')
+    # A CI job that is cancelled gets SIGTERM: clean up as for Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        cloud = one_cloud.Cloud(cloud_settings.load())
+        _run(cloud, args.part or list(PARTS), keep=args.keep)
+    except errors.CloudError as exc:
+        progress.complain(f'integration: {exc}')
+        return 1
+    except KeyboardInterrupt:
+        progress.complain('integration: interrupted')
+        return 130
+    return 0
+
+
+def _run(cloud: one_cloud.Cloud, parts: list[str], keep: bool) -> None:
+    with cloud.locked():
+        was_up = not cloud.dead()
+        cloud.up()
+    try:
+        for name in parts:
+            with progress.step(f'part {name} passed'):
+                PARTS[name](cloud)
+        with cloud.locked():
+            dead = cloud.dead()
+        if dead:
+            raise errors.ServiceError(dead[0], 'ended meanwhile',
+                                      cloud.running.tail(dead[0]))
+    finally:
+        if not (keep or was_up):
+            with cloud.locked():
+                cloud.down()
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,139 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Flavors both ways: pasted commands, and ``flavor apply``.
+
+Both must give the same flavors, and a second time must change nothing.
+"""
+
+import json
+import os
+import subprocess
+from typing import Any
+
+from tools.cloud import errors
+from tools.cloud import fleet
+from tools.cloud import progress
+from tools.cloud import settings as cloud_settings
+
+#: What a flavor is compared by; its id is the cloud's business.
+FIELDS = ('name', 'vcpus', 'ram', 'disk', 'swap', 'OS-FLV-EXT-DATA:ephemeral',
+          'os-flavor-access:is_public', 'properties')
+
+
+def check(settings: cloud_settings.Settings) -> None:
+    """Create the fleet's flavors both ways and compare.
+
+    :raises CloudError: they differ, or a second run changed something
+    """
+    hosts = [str(fleet.topology(settings, host)) for host in fleet.FLEET]
+    names = [flavor['name'] for flavor in json.loads(
+        fleet.plan_file(settings).read_text())['flavors']]
+    _delete(settings, names)
+    with progress.step('created the flavors by pasted commands'):
+        script = _run(settings, [
+            settings.program('hpcvirt'), 'flavor', 'plan', '--format',
+            'shell', *hosts])
+        _run(settings, ['bash', '-e', '-u', '-c', script])
+    pasted = _listed(settings, names)
+    _planned(settings, pasted)
+    apply = [settings.program('hpcvirt'), 'flavor', 'apply', '--apply',
+             *hosts]
+    with progress.step('applied the plan to them'):
+        _run(settings, apply)
+    _same('flavor apply after the commands', pasted,
+          _listed(settings, names))
+    ids = _ids(settings, names)
+    _delete(settings, names)
+    with progress.step('created the flavors by flavor apply'):
+        _run(settings, apply)
+    applied = _listed(settings, names)
+    _same('flavor apply', pasted, applied)
+    first = _ids(settings, names)
+    if set(first.values()) & set(ids.values()):
+        raise errors.CloudError('the flavors were not made anew')
+    _run(settings, apply)
+    _same('flavor apply, a second time', applied, _listed(settings, names))
+    if _ids(settings, names) != first:
+        raise errors.CloudError('a second run made flavors anew')
+    progress.say(f'{len(names)} flavors are the same both ways')
+
+
+def _planned(settings: cloud_settings.Settings,
+             found: dict[str, Any]) -> None:
+    for flavor in json.loads(
+            fleet.plan_file(settings).read_text())['flavors']:
+        made = found[flavor['name']]
+        wanted = (flavor['vcpus'], flavor['ram_mib'], flavor['extra_specs'])
+        if (made['vcpus'], made['ram'], made['properties']) != wanted:
+            raise errors.CloudError(
+                f'{flavor["name"]} is not as planned: {made}')
+
+
+def _listed(settings: cloud_settings.Settings,
+            names: list[str]) -> dict[str, Any]:
+    flavors = _flavors(settings)
+    missing = set(names) - set(flavors)
+    if missing:
+        raise errors.CloudError(f'flavors that were not made: {missing}')
+    return {name: {field: flavors[name].get(field) for field in FIELDS}
+            for name in names}
+
+
+def _ids(settings: cloud_settings.Settings,
+         names: list[str]) -> dict[str, str]:
+    flavors = _flavors(settings)
+    return {name: flavors[name]['id'] for name in names}
+
+
+def _flavors(settings: cloud_settings.Settings) -> dict[str, Any]:
+    script = ('import json, openstack\n'
+              'cloud = openstack.connect()\n'
+              'cloud.compute.default_microversion = "2.86"\n'
+              'answer = cloud.compute.get("/flavors/detail?is_public=None",'
+              ' microversion="2.86").json()["flavors"]\n'
+              'for flavor in answer:\n'
+              '    flavor["properties"] = flavor.pop("extra_specs", {})\n'
+              'print(json.dumps({f["name"]: f for f in answer}))\n')
+    answer: dict[str, Any] = json.loads(
+        _run(settings, [settings.program('python'), '-c', script]))
+    return answer
+
+
+def _delete(settings: cloud_settings.Settings, names: list[str]) -> None:
+    script = ('import sys, openstack\n'
+              'cloud = openstack.connect()\n'
+              'for flavor in list(cloud.compute.flavors(is_public=None)):\n'
+              '    if flavor.name in sys.argv[1:]:\n'
+              '        cloud.compute.delete_flavor(flavor)\n')
+    _run(settings, [settings.program('python'), '-c', script, *names])
+
+
+def _same(what: str, before: dict[str, Any], after: dict[str, Any]) -> None:
+    changed = [name for name in before if before[name] != after[name]]
+    if changed:
+        name = changed[0]
+        raise errors.CloudError(
+            f'{what} made other flavors: {changed}; {name} was '
+            f'{before[name]} and is {after[name]}')
+
+
+def _run(settings: cloud_settings.Settings, words: list[str]) -> str:
+    done = subprocess.run(
+        words, capture_output=True, text=True, check=False, timeout=900,
+        env={**os.environ, **settings.credentials(),
+             'PATH': f'{settings.venv / "bin"}:{os.environ["PATH"]}'})
+    if done.returncode:
+        raise errors.CloudError(
+            f'{words[0]} ended with status {done.returncode}: '
+            f'{done.stdout[-500:]}{done.stderr[-1500:]}')
+    return done.stdout

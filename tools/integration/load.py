@@ -1,0 +1,188 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Load: many servers, several clients, services that die in the middle.
+
+200 servers are asked for in bursts while computes are killed and started
+again and the scheduler is restarted. At the end no CPU may be pinned twice,
+no pool of pages overdrawn, Placement must agree with the hosts, and after
+deletion nothing may be left allocated.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import time
+from typing import Any
+
+from tools.cloud import cloud as one_cloud
+from tools.cloud import errors
+from tools.cloud import fleet
+from tools.cloud import progress
+from tools.integration import tempest_run
+
+HERE = pathlib.Path(__file__).resolve().parent
+SERVERS = 200
+CLIENTS = 4
+PREFIX = 'load'
+
+#: Seconds into the load, and what happens then.
+EVENTS = (
+    (5, 'kill', 'intel1'),
+    (9, 'start', 'intel1'),
+    (12, 'kill', 'epyc1'),
+    (15, 'restart', 'nova-scheduler'),
+    (19, 'start', 'epyc1'),
+    (24, 'kill', 'xeon1'),
+    (28, 'start', 'xeon1'),
+)
+SETTLE_S = 400
+
+
+def check(cloud: one_cloud.Cloud) -> None:
+    """Run the load.
+
+    :raises CloudError: a promise is broken
+    """
+    flavors = ensure_flavors(cloud, most=48)
+    image = tempest_run.images(cloud.settings)['pretended']
+    began = time.monotonic()
+    clients = [client(cloud, 'create', f'{PREFIX}{number}', image,
+                       str(SERVERS // CLIENTS), *flavors)
+               for number in range(CLIENTS)]
+    try:
+        _disturb(cloud, began)
+        for one in clients:
+            finish(one, 'a client', 600)
+    finally:
+        for one in clients:
+            if one.poll() is None:
+                one.kill()
+        _restore(cloud)
+    asked = time.monotonic() - began
+    finish(client(cloud, 'settle', PREFIX, str(SETTLE_S)),
+           'settling', SETTLE_S + 60)
+    settled = time.monotonic() - began
+    found = agreed(cloud, PREFIX)
+    progress.say(f'load: {SERVERS} servers asked for in {asked:.0f} s by '
+                 f'{CLIENTS} clients, settled after {settled:.0f} s: '
+                 f'{found["servers"]}, {found["messages"]}')
+    progress.say(f'load: PCPUs pinned {found["pinned"]}, allocated in '
+                 f'Placement {found["allocated"]}')
+    if sum(found['servers'].values()) != SERVERS:
+        raise errors.CloudError(f'servers were lost: {found["servers"]}')
+    if found['servers'].get('ACTIVE', 0) < SERVERS // 4:
+        raise errors.CloudError(f'too few servers: {found["servers"]}')
+    if '' in found['messages']:
+        raise errors.CloudError('a server is in error without a reason')
+    clear(cloud, PREFIX)
+
+
+def ensure_flavors(cloud: one_cloud.Cloud, most: int) -> list[str]:
+    """Create the fleet's flavors; name those of at most ``most`` CPUs."""
+    settings = cloud.settings
+    _run(cloud, [settings.program('hpcvirt'), 'flavor', 'apply', '--apply',
+                 *(str(fleet.topology(settings, host))
+                   for host in fleet.FLEET)])
+    document = json.loads(fleet.plan_file(settings).read_text())
+    return [flavor['name'] for flavor in document['flavors']
+            if flavor['vcpus'] <= most]
+
+
+def agreed(cloud: one_cloud.Cloud, *prefixes: str,
+           seconds: float = 120) -> dict[str, Any]:
+    """Look until Nova and Placement agree.
+
+    A compute that was killed between claim and start gives back what it held
+    when it next looks over its resources.
+
+    :raises CloudError: they still do not after a while
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        found = observe(cloud, *prefixes)
+        if not found['faults']:
+            return found
+        if time.monotonic() > deadline:
+            raise errors.CloudError('broken promises: '
+                                    + '; '.join(found['faults'][:10]))
+        time.sleep(5)
+
+
+def observe(cloud: one_cloud.Cloud, *prefixes: str) -> dict[str, Any]:
+    """Compare servers, hosts and Placement."""
+    answer: dict[str, Any] = json.loads(_run(cloud, [
+        cloud.settings.program('python'), str(HERE / 'observer.py'),
+        str(fleet.plan_file(cloud.settings)), *prefixes]))
+    return answer
+
+
+def clear(cloud: one_cloud.Cloud, prefix: str) -> None:
+    """Delete the servers; nothing may stay allocated."""
+    finish(client(cloud, 'delete', prefix, '400'), 'deletion', 460)
+    found = agreed(cloud, prefix)
+    left = {host: number for host, number in found['allocated'].items()
+            if number}
+    if left or found['servers']:
+        raise errors.CloudError(f'left after deletion: {left}')
+    progress.say('after deletion nothing is allocated')
+
+
+def finish(process: 'subprocess.Popen[str]', what: str,
+           seconds: float) -> None:
+    """Wait for a client; quote it if it failed."""
+    try:
+        _, text = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise errors.CloudError(
+            f'{what} did not end within {seconds:.0f} s') from None
+    if process.returncode:
+        raise errors.CloudError(f'{what} failed: {text[-1500:]}')
+
+
+def client(cloud: one_cloud.Cloud,
+           *words: str) -> 'subprocess.Popen[str]':
+    """Start a client of the API beside us."""
+    return subprocess.Popen(
+        [cloud.settings.program('python'), str(HERE / 'burst.py'), *words],
+        env={**os.environ, **cloud.settings.credentials()},
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def _disturb(cloud: one_cloud.Cloud, began: float) -> None:
+    for moment, verb, name in EVENTS:
+        time.sleep(max(0.0, began + moment - time.monotonic()))
+        progress.say(f'load: {verb} {name}')
+        if verb == 'kill':
+            cloud.stop(name, patience_s=0)
+        elif verb == 'start':
+            cloud.start(name)
+        else:
+            cloud.restart(name)
+
+
+def _restore(cloud: one_cloud.Cloud) -> None:
+    for _, _, name in EVENTS:
+        if not cloud.running.alive(name):
+            cloud.start(name)
+
+
+def _run(cloud: one_cloud.Cloud, words: list[str]) -> str:
+    done = subprocess.run(
+        words, capture_output=True, text=True, check=False, timeout=600,
+        env={**os.environ, **cloud.settings.credentials()})
+    if done.returncode:
+        raise errors.CloudError(f'{words[0]} failed: {done.stdout[-500:]}'
+                                f'{done.stderr[-1500:]}')
+    return done.stdout

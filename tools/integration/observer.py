@@ -1,0 +1,131 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Compare what Nova's hosts and Placement say with each other.
+
+Run by the cloud's Python environment. Argument: the fleet's plan. Prints one
+JSON object: ``servers`` per status, ``faults`` (sentences), ``pinned`` and
+``allocated`` per host.
+"""
+
+import collections
+import json
+import sys
+
+import openstack
+
+#: Tells topologies with pins.
+VERSION = '2.86'
+
+
+def main(plan_file, *names):
+    """Print what was found about the servers with these name prefixes."""
+    with open(plan_file) as file:
+        plan = json.load(file)
+    cloud = openstack.connect()
+    servers = [server for server in _all_servers(cloud)
+               if server['name'].startswith(tuple(names))]
+    faults, pinned = _look_at_pins(cloud, servers)
+    faults += _look_at_pages(cloud, servers, plan)
+    allocated, more = _look_at_placement(cloud, servers, pinned,
+                                         set(plan['host_config']))
+    print(json.dumps({
+        'servers': collections.Counter(s['status'] for s in servers),
+        'messages': collections.Counter(
+            s.get('fault', {}).get('message', '')[:120] for s in servers
+            if s['status'] == 'ERROR'),
+        'faults': faults + more, 'allocated': allocated,
+        'pinned': {host: len(cpus) for host, cpus in pinned.items()},
+    }))
+
+
+def _all_servers(cloud):
+    servers = []
+    marker = ''
+    while True:
+        page = cloud.compute.get(
+            f'/servers/detail?all_tenants=1&limit=500{marker}',
+            microversion=VERSION).json()['servers']
+        servers += page
+        if len(page) < 500:
+            return servers
+        marker = f'&marker={page[-1]["id"]}'
+
+
+def _topology(cloud, server):
+    return cloud.compute.get(f'/servers/{server["id"]}/topology',
+                             microversion=VERSION).json()['nodes']
+
+
+def _look_at_pins(cloud, servers):
+    faults = []
+    pinned = collections.defaultdict(dict)
+    for server in servers:
+        host = server['OS-EXT-SRV-ATTR:host']
+        if server['status'] != 'ACTIVE' or not host:
+            continue
+        server['nodes'] = _topology(cloud, server)
+        cpus = [cpu for node in server['nodes']
+                for cpu in node['cpu_pinning'].values()]
+        if len(cpus) != server['flavor']['vcpus']:
+            faults.append(f'{server["name"]} has {len(cpus)} pins')
+        for cpu in cpus:
+            if cpu in pinned[host]:
+                faults.append(f'{host} CPU {cpu}: {server["name"]} and '
+                              f'{pinned[host][cpu]}')
+            pinned[host][cpu] = server['name']
+    return faults, pinned
+
+
+def _look_at_pages(cloud, servers, plan):
+    del cloud
+    used = collections.Counter()
+    for server in servers:
+        for node in server.get('nodes', ()):
+            size = node.get('pagesize_kb') or 2048
+            used[server['OS-EXT-SRV-ATTR:host'], node['host_node'],
+                 size] += node['memory_mb'] * 1024 // size
+    faults = []
+    for (host, cell, size), pages in used.items():
+        pool = plan['host_config'][host]['pages'][str(cell)].get(
+            str(size), 0)
+        if pages > pool:
+            faults.append(f'{host} cell {cell}: {pages} of {pool} pages of '
+                          f'{size} KiB')
+    return faults
+
+
+def _look_at_placement(cloud, servers, pinned, hosts):
+    faults = []
+    allocated = {}
+    known = {server['id'] for server in servers}
+    placement = cloud.placement
+    for provider in placement.get(
+            '/resource_providers').json()['resource_providers']:
+        host = provider['name']
+        if host not in hosts:
+            continue
+        found = placement.get(
+            f'/resource_providers/{provider["uuid"]}/allocations'
+        ).json()['allocations']
+        allocated[host] = sum(item['resources'].get('PCPU', 0)
+                              for item in found.values())
+        if allocated[host] != len(pinned.get(host, ())):
+            faults.append(f'{host}: Placement has {allocated[host]} PCPUs, '
+                          f'{len(pinned.get(host, ()))} are pinned')
+        faults += [f'{host}: allocation of unknown consumer {consumer}'
+                   for consumer in set(found) - known]
+    return allocated, faults
+
+
+if __name__ == '__main__':
+    main(*sys.argv[1:])

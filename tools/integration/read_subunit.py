@@ -1,0 +1,61 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read a subunit stream from standard input, print a summary as JSON.
+
+Run by the cloud's Python environment.
+"""
+
+import json
+import sys
+
+import subunit
+import testtools
+
+
+class Collector(testtools.StreamResult):
+    """Sort tests by what became of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.passed = set()
+        self.failed = set()
+        self.skipped = {}
+
+    def status(self, test_id=None, test_status=None, file_name=None,
+               file_bytes=None, **kwargs):
+        del kwargs
+        if test_id and file_name == 'reason' and file_bytes:
+            self.skipped[test_id] = bytes(file_bytes).decode()
+        if test_status == 'success':
+            self.passed.add(test_id)
+        elif test_status in ('fail', 'uxsuccess'):
+            self.failed.add(test_id)
+        elif test_status == 'skip':
+            self.skipped.setdefault(test_id, 'no reason')
+
+
+def main():
+    """Print passed (number), failed (names), skipped (name: reason)."""
+    collector = Collector()
+    subunit.ByteStreamToStreamResult(
+        sys.stdin.buffer, non_subunit_name='stdout').run(collector)
+    print(json.dumps({
+        'passed': len(collector.passed),
+        'failed': sorted(collector.failed),
+        'skipped': {name: reason for name, reason
+                    in collector.skipped.items()
+                    if name not in collector.passed}}))
+
+
+if __name__ == '__main__':
+    main()

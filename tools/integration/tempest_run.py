@@ -1,0 +1,214 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Run the Tempest plugin against the cloud, and count what was skipped."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+from tools.cloud import errors
+from tools.cloud import fleet
+from tools.cloud import inifile
+from tools.cloud import progress
+from tools.cloud import settings as cloud_settings
+from tools.cloud.config import compute
+
+#: Tests that this cloud cannot run, and why.
+EXPECTED_SKIPS = {
+    'GuestDeviceTest': 'the libvirt compute has no SR-IOV device',
+}
+
+TWINS = ('intel1', 'intel2')
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What a run came to.
+
+    :ivar skipped: test -> reason
+    """
+
+    passed: int
+    failed: tuple[str, ...]
+    skipped: dict[str, str]
+
+
+def configure(settings: cloud_settings.Settings) -> pathlib.Path:
+    """Write tempest.conf.
+
+    :returns: the directory to run in
+    """
+    directory = settings.run / 'tempest'
+    (directory / 'logs').mkdir(parents=True, exist_ok=True)
+    pictures, network = _references(settings)
+    control = f'{sys.executable} -m tools.cloud'
+    inifile.write(directory / 'tempest.conf', {
+        'DEFAULT': {'log_dir': str(settings.log), 'log_file': 'tempest.log'},
+        'oslo_concurrency': {'lock_path': str(directory / 'locks')},
+        'auth': {
+            'use_dynamic_credentials': True,
+            'create_isolated_networks': False,
+            'admin_username': 'admin',
+            'admin_password': settings.password,
+            'admin_project_name': 'admin',
+            'admin_domain_name': 'Default',
+        },
+        'identity': {
+            'uri_v3': f'{settings.url("keystone")}/v3',
+            'auth_version': 'v3',
+            'region': 'RegionOne',
+            'v3_endpoint_type': 'public',
+        },
+        'compute': {
+            'image_ref': pictures['guest'],
+            'image_ref_alt': pictures['guest'],
+            'flavor_ref': '1',
+            'flavor_ref_alt': '1',
+            'fixed_network_name': 'guests',
+            'min_microversion': '2.1',
+            'max_microversion': 'latest',
+            'build_interval': 1,
+            'build_timeout': 300,
+        },
+        'compute-feature-enabled': {'config_drive': True,
+                                    'vnc_console': False},
+        'network': {'project_networks_reachable': True,
+                    'shared_physical_network': True,
+                    'public_network_id': network},
+        'validation': {
+            'run_validation': True,
+            'connect_method': 'fixed',
+            'network_for_ssh': 'guests',
+            'image_ssh_user': 'root',
+            'ssh_timeout': 300,
+            'connect_timeout': 30,
+        },
+        'service_available': {'cinder': False, 'swift': False,
+                              'horizon': False, 'neutron': True,
+                              'glance': True, 'nova': True},
+        'hpcvirt': {
+            'plan_file': str(fleet.plan_file(settings)),
+            'topology_dir': str(fleet.topology(settings, 'x').parent),
+            'hosts': ','.join(fleet.FLEET),
+            'twin_hosts': ','.join(TWINS),
+            'pci_alias': compute.ALIAS,
+            'scheduling_image_ref': pictures['pretended'],
+            'guest_image_ref': pictures['guest'],
+            'guest_plan_file': str(fleet.guest_plan_file(settings)),
+            'guest_network': 'guests',
+            'libvirt_uri': settings.libvirt_uri,
+            'stop_compute_command': f'{control} stop {{host}}',
+            'start_compute_command': f'{control} start {{host}}',
+            'live_migration': True,
+            'weighers': settings.filter == 'hpcvirt',
+        },
+    })
+    _init(settings, directory)
+    return directory
+
+
+def run(settings: cloud_settings.Settings, regex: str = '^hpcvirt',
+        seconds: float = 1500) -> Result:
+    """Run tests one after the other.
+
+    :raises CloudError: tests failed, or were skipped for no known reason
+    """
+    directory = configure(settings)
+    environment = _environment(settings, directory)
+    words = [settings.program('tempest'), 'run', '--config-file',
+             str(directory / 'tempest.conf'), '--concurrency', '1',
+             '--regex', regex]
+    status = subprocess.run(words, cwd=directory, env=environment,
+                            timeout=seconds, check=False).returncode
+    result = _result(settings, directory, environment)
+    progress.say(f'Tempest: {result.passed} passed, {len(result.failed)} '
+                 f'failed, {len(result.skipped)} skipped')
+    for name, reason in result.skipped.items():
+        progress.say(f'  skipped {name}: {reason}')
+    unexpected = [name for name in result.skipped
+                  if not any(key in name for key in EXPECTED_SKIPS)]
+    if status or result.failed or not result.passed:
+        raise errors.CloudError('Tempest failed: '
+                                + (', '.join(result.failed) or 'no test ran'))
+    if unexpected:
+        raise errors.CloudError('unexpectedly skipped: '
+                                + ', '.join(unexpected))
+    return result
+
+
+def _environment(settings: cloud_settings.Settings,
+                 directory: pathlib.Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        'PATH': f'{settings.venv / "bin"}:{os.environ["PATH"]}',
+        # For the commands that stop and start computes.
+        'PYTHONPATH': str(cloud_settings.REPOSITORY),
+        'TEMPEST_CONFIG_DIR': str(directory),
+        'TEMPEST_CONFIG': 'tempest.conf',
+        'OS_TEST_TIMEOUT': '900',
+    }
+
+
+def _init(settings: cloud_settings.Settings,
+          directory: pathlib.Path) -> None:
+    path = directory / '.stestr.conf'
+    if not path.exists():
+        packages = next((settings.venv / 'lib').glob('python3*'))
+        top = packages / 'site-packages'
+        path.write_text('[DEFAULT]\n'
+                        f'test_path={top / "tempest" / "test_discover"}\n'
+                        f'top_dir={top}\n')
+
+
+def _references(
+        settings: cloud_settings.Settings) -> tuple[dict[str, str], str]:
+    script = ('import json, openstack\n'
+              'cloud = openstack.connect()\n'
+              'print(json.dumps([{i.name: i.id for i in '
+              'cloud.image.images()}, '
+              'cloud.network.find_network("guests").id]))\n')
+    done = subprocess.run(
+        [settings.program('python'), '-c', script], capture_output=True,
+        text=True, check=False, timeout=120,
+        env={**os.environ, **settings.credentials()})
+    if done.returncode:
+        raise errors.CloudError(f'cannot list images: {done.stderr[-500:]}')
+    images, network = json.loads(done.stdout)
+    return images, network
+
+
+def _result(settings: cloud_settings.Settings, directory: pathlib.Path,
+            environment: dict[str, str]) -> Result:
+    stestr = settings.program('stestr')
+    stream = subprocess.run([stestr, 'last', '--subunit'], cwd=directory,
+                            env=environment, capture_output=True,
+                            check=False)
+    script = str(pathlib.Path(__file__).parent / 'read_subunit.py')
+    done = subprocess.run([settings.program('python'), script],
+                          input=stream.stdout, capture_output=True,
+                          check=False)
+    if done.returncode:
+        raise errors.CloudError('cannot read the result of Tempest: '
+                                + done.stderr.decode()[-500:])
+    answer = json.loads(done.stdout)
+    return Result(answer['passed'], tuple(answer['failed']),
+                  answer['skipped'])
+
+
+
+def images(settings: cloud_settings.Settings) -> dict[str, str]:
+    """Give the ids of the images by their names."""
+    return _references(settings)[0]
