@@ -1,0 +1,145 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A compute host as Nova sees it under a plan, made of the JSON document."""
+
+import math
+import uuid
+
+from nova import objects
+from nova.objects import pci_device_pool
+from nova.pci import stats
+from nova.pci import whitelist
+from nova.virt import hardware
+
+from hpcvirt.model import cpuset
+
+objects.register_all()
+
+NO_DEVICE_FILTER = whitelist.Whitelist([])
+
+#: Arrangements of cells that Nova may try before it says no. Beyond, it is
+#: asked about single cells: what fits on none needs no arrangement.
+PATIENCE = 2_000
+
+REQUEST = str(uuid.UUID(int=1))
+
+
+class ComputeHost:
+    """One host, and the instances that were claimed on it."""
+
+    def __init__(self, host, config, devices=()):
+        """Configure the host.
+
+        :param host: the hardware
+        :param config: its part of the document's ``host_config``
+        :param devices: pairs of a device and its number of VFs
+        """
+        self.topology = objects.NUMATopology(cells=[
+            self._cell(cell, config) for cell in host.cells])
+        pools = pci_device_pool.from_pci_stats([
+            {'vendor_id': '15b3', 'product_id': '101e',
+             'dev_type': 'type-VF', 'numa_node': device.cell,
+             'count': count, 'parent': device.address}
+            for device, count in devices])
+        self.pci = stats.PciDeviceStats(
+            self.topology, stats=pools, dev_filter=NO_DEVICE_FILTER
+        ) if devices else None
+
+    @staticmethod
+    def _cell(cell, config):
+        dedicated = cpuset.parse(config['cpu_dedicated_set'])
+        shared = cpuset.parse(config['cpu_shared_set'])
+        given = dedicated | shared
+        reserved = {(item['node'], item['size']): item['count']
+                    for item in config['reserved_huge_pages']}
+        return objects.NUMACell(
+            id=cell.id, socket=cell.package, cpuset=set(cell.cpus & shared),
+            pcpuset=set(cell.cpus & dedicated), pinned_cpus=set(),
+            siblings=[set(core & given) for core in cell.siblings
+                      if core & given],
+            memory=cell.memory_mib, memory_usage=0, cpu_usage=0,
+            mempages=[
+                objects.NUMAPagesTopology(
+                    size_kb=int(size), total=total, used=0,
+                    reserved=reserved.get((cell.id, int(size)), 0))
+                for size, total in config['pages'][str(cell.id)].items()],
+            network_metadata=objects.NetworkMetadata(physnets=set(),
+                                                     tunneled=False))
+
+    @property
+    def free_pcpus(self):
+        return sum(len(cell.free_pcpus) for cell in self.topology.cells)
+
+    def claim(self, flavor):
+        """Claim an instance as nova-compute does.
+
+        :param flavor: a flavor of the document
+        :returns: whether there was room
+        """
+        requests = self._requests(flavor)
+        guest = _guest(flavor)
+        if not self._worth_asking(guest, flavor):
+            return False
+        placed = hardware.numa_fit_instance_to_host(
+            self.topology, guest, None, pci_requests=requests,
+            pci_stats=self.pci)
+        if placed is None:
+            return False
+        self.topology = hardware.numa_usage_from_instance_numa(
+            self.topology, placed)
+        if requests:
+            self.pci.apply_requests(requests, {}, placed.cells)
+        return True
+
+    def fill(self, flavor):
+        """Claim instances until there is no room; tell how many."""
+        count = 0
+        while self.claim(flavor):
+            count += 1
+        return count
+
+    def _requests(self, flavor):
+        alias = flavor['extra_specs'].get('pci_passthrough:alias')
+        if not alias:
+            return []
+        return [objects.InstancePCIRequest(
+            count=int(alias.partition(':')[2]), request_id=REQUEST,
+            spec=[{'vendor_id': '15b3', 'product_id': '101e',
+                   'dev_type': 'type-VF'}], alias_name='hpc-vf',
+            numa_policy=flavor['extra_specs'].get(
+                'hw:pci_numa_affinity_policy', 'legacy'))]
+
+    def _worth_asking(self, guest, flavor):
+        """Whether Nova would come to an end (defect D)."""
+        host_cells, cells = len(self.topology.cells), len(guest.cells)
+        if host_cells < cells or math.perm(host_cells, cells) < PATIENCE:
+            return True
+        fitting = 0
+        for host_cell in self.topology.cells:
+            for cell in _guest(flavor).cells:
+                if cell.memory * 1024 // cell.pagesize <= max(
+                        (pages.free for pages in host_cell.mempages
+                         if pages.size_kb == cell.pagesize), default=0) and (
+                        hardware._numa_fit_instance_cell(host_cell, cell)):
+                    fitting += 1
+                    break
+        return fitting >= cells
+
+
+def _guest(flavor):
+    return hardware.numa_get_constraints(
+        objects.Flavor(
+            name=flavor['name'], vcpus=flavor['vcpus'],
+            memory_mb=flavor['ram_mib'], root_gb=flavor['disk_gib'],
+            ephemeral_gb=0, swap=0, extra_specs=dict(flavor['extra_specs'])),
+        objects.ImageMeta(properties=objects.ImageMetaProps()))

@@ -1,0 +1,140 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Plans held against Nova: its validators and its claim."""
+
+import dataclasses
+import json
+import random
+import unittest
+
+from nova.api.validation.extra_specs import validators
+
+from hpcvirt import exception
+from hpcvirt.fit import capacity
+from hpcvirt.flavors import document
+from hpcvirt.flavors import fleet
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.model import shape
+from tests import hosts
+from tests.functional import planned_nova
+
+SEED = 20261120
+ROLLS = 200
+
+
+def as_read(plan):
+    """The document as a program reads it."""
+    return json.loads(json.dumps(document.document(plan)))
+
+
+def compute_hosts(plan):
+    """Each host under the plan, with nothing on it."""
+    config = as_read(plan)['host_config']
+    return {
+        planned.host.name: planned_nova.ComputeHost(
+            planned.host, config[planned.host.name],
+            [(item.device, item.count)
+             for item in planned.settings.functions])
+        for planned in plan.hosts}
+
+
+class FlavorPlanTest(unittest.TestCase):
+
+    def assert_claims_agree(self, plan):
+        """Fill every host with every flavor, as Nova does."""
+        for flavor in as_read(plan)['flavors']:
+            for name, host in compute_hosts(plan).items():
+                where = f'{flavor["name"]} on {name}'
+                self.assertEqual(flavor['per_host'][name],
+                                 host.fill(flavor), where)
+                self.assertEqual(flavor['stranded_pcpus'][name],
+                                 host.free_pcpus, where)
+
+    def assert_mixtures_agree(self, plan):
+        """Fill every host with the flavors from large to small."""
+        flavors = as_read(plan)['flavors']
+        for planned in plan.hosts:
+            nova = compute_hosts(plan)[planned.host.name]
+            supply = planned.supply
+            for row, flavor in zip(reversed(plan.flavors), reversed(flavors),
+                                   strict=True):
+                # The largest takes all there is: leave some to the others.
+                limit = max(1, row.per_host[planned.host.name] // 3)
+                filling = capacity.fill(row.guest, supply, limit=limit)
+                supply = filling.supply
+                came = 0
+                while came < limit and nova.claim(flavor):
+                    came += 1
+                self.assertEqual(filling.count, came, flavor['name'])
+
+    def test_every_shipped_host_takes_what_its_plan_says(self):
+        for host in hosts.shipped():
+            self.assert_claims_agree(
+                fleet.plan([host], profiles.Profile()))
+
+    def test_the_shipped_hosts_as_one_fleet_take_what_the_plan_says(self):
+        self.assert_claims_agree(
+            fleet.plan(hosts.shipped(), profiles.Profile()))
+
+    def test_mixtures_fill_the_shipped_hosts_as_foretold(self):
+        for host in hosts.shipped():
+            self.assert_mixtures_agree(
+                fleet.plan([host], profiles.Profile(package_scope=False)))
+
+    def test_any_host_takes_what_its_plan_says(self):
+        dice = random.Random(SEED)
+        planned = 0
+        for number in range(ROLLS):
+            machines = [hosts.any_host(dice, f'h{number}-{each}')
+                        for each in range(dice.choice([1, 1, 1, 2]))]
+            choices = hosts.any_profile(dice)
+            if choices.devices and max(
+                    len(host.cells) for host in machines) > 4:
+                # Nova tries all arrangements before it says no: minutes.
+                continue
+            # The claim does not know hpcvirt's scopes, which can refuse a
+            # guest in a mixture.
+            free = dataclasses.replace(choices, package_scope=False)
+            try:
+                plan = fleet.plan(machines, choices)
+                mixed = fleet.plan(machines, free)
+            except exception.InvalidInput:
+                continue
+            planned += 1
+            with self.subTest(number=number):
+                self.assert_claims_agree(plan)
+                self.assert_mixtures_agree(mixed)
+        self.assertGreater(planned, ROLLS // 2)
+
+    def test_nova_validates_every_flavor(self):
+        dice = random.Random(SEED)
+        plans = [fleet.plan(hosts.shipped(), profiles.Profile()),
+                 fleet.plan([hosts.build(vfs={0: 8})], profiles.Profile(
+                     shared_cores_per_cell=1, name_prefix='x',
+                     emulator_threads=shape.EmulatorThreads.SHARE,
+                     devices=profiles.Devices(
+                         vendor_id='15b3', product_id='101e',
+                         affinity=shape.PCIAffinity.SOCKET)))]
+        for number in range(60):
+            try:
+                plans.append(fleet.plan([hosts.any_host(dice, f'h{number}')],
+                                        hosts.any_profile(dice)))
+            except exception.InvalidInput:
+                continue
+        count = 0
+        for plan in plans:
+            for row in plan.flavors:
+                for key, value in row.flavor.extra_specs.items():
+                    validators.validate(key, value)
+                    count += 1
+        self.assertGreater(count, 500)
