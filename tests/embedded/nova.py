@@ -30,6 +30,7 @@ from nova.virt.libvirt import host as libvirt_host
 from oslo_utils import uuidutils
 
 from tests.embedded import guest as embedded_guest
+from tests.embedded import identity
 from tests.embedded import ledger as embedded_ledger
 from tests.embedded import libvirt
 from tests.embedded import settings as embedded_settings
@@ -71,8 +72,8 @@ class EmbeddedNova(base.ServersTestBase):
         *USUAL_FILTERS, 'NUMATopologyFilter', 'PciPassthroughFilter')
     WEIGHT_CLASSES: tuple[str, ...] = (
         'nova.scheduler.weights.all_weighers',)
-    #: Further options, by group and name.
-    OPTIONS: Mapping[tuple[str, str], object] = {}
+    #: Further options: group, name, value.
+    OPTIONS: tuple[tuple[str, str, object], ...] = ()
 
     def setUp(self) -> None:
         self.flags(
@@ -86,8 +87,9 @@ class EmbeddedNova(base.ServersTestBase):
         # Nova's source.
         self.flags(api_paste_config=os.path.join(
             sys.prefix, 'etc/nova/api-paste.ini'), group='wsgi')
-        for (group, name), value in self.OPTIONS.items():
+        for group, name, value in self.OPTIONS:
             self.flags(group=group, **{name: value})
+        self.useFixture(identity.Token())
         self.log = self.useFixture(fixtures.FakeLogger(
             name='hpcvirt', level='DEBUG', nuke_handlers=False))
         super().setUp()
@@ -117,6 +119,10 @@ class EmbeddedNova(base.ServersTestBase):
             self.connections[machine.name] = connection
             with embedded_settings.acting_for(connection):
                 self.start_compute(machine.name, connection=connection)
+
+    def use_as_cloud(self) -> None:
+        """Let OpenStack clients of this process talk to this Nova."""
+        self.useFixture(identity.CloudsFile(self.api.base_url))
 
     # Flavors
 

@@ -1,0 +1,91 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Who asks: what Keystone and clouds.yaml are to the embedded Nova."""
+
+import os
+import pathlib
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import MutableMapping
+from typing import Any
+
+import fixtures
+import yaml
+from nova.tests import fixtures as nova_fixtures
+
+#: What an administrator sends instead of a token of Keystone.
+TOKEN = 'embedded'
+CLOUD = 'embedded'
+
+_IDENTITY = {
+    'HTTP_X_AUTH_USER': 'admin',
+    'HTTP_X_USER_ID': 'admin',
+    'HTTP_X_AUTH_PROJECT_ID': nova_fixtures.PROJECT_ID,
+    'HTTP_X_ROLES': 'admin,member,reader',
+}
+
+_App = Callable[[MutableMapping[str, Any], Any], Iterable[bytes]]
+
+
+class Token(fixtures.Fixture):
+    """Let the Compute API know an administrator by a token.
+
+    Nova's own test client sends the identity instead, which no other client
+    can. Must be set up before the API.
+    """
+
+    def _setUp(self) -> None:  # noqa: N802
+        stub = nova_fixtures.OSAPIFixture._stub_keystone
+
+        def stub_and_accept_token(api: Any) -> None:
+            stub(api)
+            api.useFixture(fixtures.MonkeyPatch(
+                'keystonemiddleware.auth_token.filter_factory',
+                lambda *_, **__: _accept_token))
+
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.tests.fixtures.OSAPIFixture._stub_keystone',
+            stub_and_accept_token))
+
+
+class CloudsFile(fixtures.Fixture):
+    """A clouds.yaml with one cloud, and ``OS_CLOUD`` that names it.
+
+    :param url: where the Compute API is
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._url = url
+
+    def _setUp(self) -> None:  # noqa: N802
+        path = pathlib.Path(
+            self.useFixture(fixtures.TempDir()).path, 'clouds.yaml')
+        path.write_text(yaml.safe_dump({'clouds': {CLOUD: {
+            'auth_type': 'admin_token',
+            'auth': {'endpoint': self._url, 'token': TOKEN},
+            'compute_endpoint_override': self._url}}}), encoding='utf-8')
+        for name in [name for name in os.environ if name.startswith('OS_')]:
+            self.useFixture(fixtures.EnvironmentVariable(name))
+        self.useFixture(fixtures.EnvironmentVariable(
+            'OS_CLIENT_CONFIG_FILE', str(path)))
+        self.useFixture(fixtures.EnvironmentVariable('OS_CLOUD', CLOUD))
+
+
+def _accept_token(app: _App) -> _App:
+    def middleware(environ: MutableMapping[str, Any],
+                   start_response: Any) -> Iterable[bytes]:
+        if environ.get('HTTP_X_AUTH_TOKEN') == TOKEN:
+            environ.update(_IDENTITY)
+        return app(environ, start_response)
+    return middleware

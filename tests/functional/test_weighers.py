@@ -1,0 +1,173 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What hpcvirt's weighers and Nova's do with the same requests."""
+
+from tests.embedded import machines
+from tests.functional import base
+
+NOVA_WEIGHERS = 'nova.scheduler.weights.all_weighers'
+
+
+class FragmentationTest(base.HPCNova):
+    """Two equal hosts, and small guests before a large one."""
+
+    def setUp(self):
+        super().setUp()
+        self.add_machines(*(machines.build(name, 2, 4, pages={2048: 1024})
+                            for name in ('one', 'two')))
+        self.small = self.create_hpc_flavor(1, 2, 256)
+        self.whole = self.create_hpc_flavor(2, 4, 256)
+
+    def boot_small(self, count):
+        """Boot small guests; how many are on each host."""
+        servers = [self.boot(self.small) for _ in range(count)]
+        hosts = [self.host_of(server) for server in servers]
+        return sorted(hosts.count(host) for host in ('one', 'two'))
+
+    def test_small_guests_fill_a_broken_host_first(self):
+        self.assertEqual([0, 4], self.boot_small(4))
+        self.boot(self.whole)
+        self.assertEqual([], self.faults())
+
+    def test_an_aggregate_can_turn_it_off(self):
+        aggregate = self.api.post_aggregate(
+            {'aggregate': {'name': 'spread', 'availability_zone': None}})
+        for host in ('one', 'two'):
+            self.api.add_host_to_aggregate(aggregate['id'], host)
+        self.api.post_aggregate_action(aggregate['id'], {'set_metadata': {
+            'metadata': {'numa_fragmentation_weight_multiplier': '0.0'}}})
+        self.assertEqual([1, 1], self.boot_small(2))
+
+    def test_one_request_for_many_packs_too(self):
+        servers = self.boot_many(self.small, 4)
+        self.assertEqual(1, len({self.host_of(each) for each in servers}))
+        self.boot(self.whole)
+
+
+class FragmentationOffTest(FragmentationTest):
+    """The same hosts and guests with the multiplier 0."""
+
+    OPTIONS = (('hpcvirt', 'numa_fragmentation_weight_multiplier', 0.0),)
+
+    def test_small_guests_fill_a_broken_host_first(self):
+        """Nova's weighers spread them, and the large one is refused."""
+        self.assertEqual([2, 2], self.boot_small(4))
+        self.boot(self.whole, status='ERROR')
+
+    def test_an_aggregate_can_turn_it_off(self):
+        """And it can turn it on."""
+        aggregate = self.api.post_aggregate(
+            {'aggregate': {'name': 'pack', 'availability_zone': None}})
+        for host in ('one', 'two'):
+            self.api.add_host_to_aggregate(aggregate['id'], host)
+        self.api.post_aggregate_action(aggregate['id'], {'set_metadata': {
+            'metadata': {'numa_fragmentation_weight_multiplier': '20'}}})
+        self.assertEqual([0, 3], self.boot_small(3))
+
+    def test_one_request_for_many_packs_too(self):
+        """It spreads as well."""
+        servers = self.boot_many(self.small, 4)
+        self.assertEqual(2, len({self.host_of(each) for each in servers}))
+
+
+class DevicesTest(base.HPCNova):
+    """Hosts with virtual functions, and guests that want them or not."""
+
+    def test_a_guest_without_devices_keeps_off_their_cells(self):
+        self.add_machines(
+            machines.build('nic', 2, 4, pages={2048: 1024}, vfs={0: 4}),
+            machines.build('bare', 2, 4, pages={2048: 1024}))
+        for _ in range(2):
+            server = self.boot(self.create_hpc_flavor(1, 4, 256))
+            self.assertEqual('bare', self.host_of(server))
+
+    def test_preferred_devices_may_be_far_where_nothing_else_is_left(self):
+        self.add_machines(machines.build(
+            'far', 2, 4, pages={2048: 1024}, vfs={0: 4}))
+        self.fill_cell('far', 0, 4)
+        server = self.boot(
+            self.create_hpc_flavor(
+                1, 2, 256, hw__pci_numa_affinity_policy='preferred'),
+            ports=[self.create_sriov_port(machines.PHYSNET)])
+        guest = self.assert_sits(server, (1,), 2, 256)
+        self.assertEqual(
+            0, self.ledger('far').device_cell(guest.devices[0]))
+
+
+class DeviceLocalityTest(base.HPCNova):
+    """The cell of the device is full on one host, and free on the other.
+
+    Both pass under the policy ``preferred``.
+    """
+
+    CHOSEN = 'near'
+
+    def test_preferred_devices_are_found_where_they_are_local(self):
+        self.add_machines(*(
+            machines.build(name, 2, 4, pages={2048: 1024}, vfs={0: 4})
+            for name in ('far', 'near')))
+        self.fill_cell('far', 0, 4)
+        server = self.boot(
+            self.create_hpc_flavor(
+                1, 2, 256, hw__pci_numa_affinity_policy='preferred'),
+            ports=[self.create_sriov_port(machines.PHYSNET)])
+        self.assertEqual(self.CHOSEN, self.host_of(server))
+        guest = self.guest(server)
+        self.assertEqual(0, self.ledger(self.CHOSEN).device_cell(
+            guest.devices[0]))
+        self.assertEqual(self.CHOSEN == 'near', guest.host_cells == (0,))
+
+
+class DeviceLocalityOffTest(DeviceLocalityTest):
+    """Without it the fuller host does, where less room is lost."""
+
+    CHOSEN = 'far'
+    OPTIONS = (('hpcvirt', 'device_locality_weight_multiplier', 0.0),)
+
+
+class BothFiltersTest(base.HPCNova):
+    """HPCTopologyFilter in front of NUMATopologyFilter."""
+
+    ENABLED_FILTERS = (
+        *base.nova.USUAL_FILTERS, 'HPCTopologyFilter', 'NUMATopologyFilter',
+        'PciPassthroughFilter')
+
+    def test_they_agree(self):
+        self.add_machines(machines.build(
+            'host', 4, 4, pages={2048: 1024}, vfs={2: 2}))
+        near = self.create_hpc_flavor(
+            1, 2, 256, hw__pci_numa_affinity_policy='required')
+        for _ in range(2):
+            server = self.boot(
+                near, ports=[self.create_sriov_port(machines.PHYSNET)])
+            self.assert_sits(server, (2,), 2, 256)
+        for server in self.boot_many(self.create_hpc_flavor(1, 4, 256), 3):
+            self.assert_sits(server, {0, 1, 3}, 4, 256)
+        self.boot(self.create_hpc_flavor(1, 1, 256), status='ERROR')
+
+
+class DefaultsTest(base.HPCNova):
+    """Nova alone: what the demonstration compares with."""
+
+    ENABLED_FILTERS = (*base.nova.USUAL_FILTERS, 'NUMATopologyFilter',
+                       'PciPassthroughFilter')
+    WEIGHT_CLASSES = (NOVA_WEIGHERS,)
+
+    def test_small_guests_are_spread_and_a_large_one_is_refused(self):
+        self.add_machines(*(machines.build(name, 2, 4, pages={2048: 1024})
+                            for name in ('one', 'two')))
+        small = self.create_hpc_flavor(1, 2, 256)
+        hosts = [self.host_of(self.boot(small)) for _ in range(4)]
+        self.assertEqual(2, hosts.count('one'))
+        self.boot(self.create_hpc_flavor(2, 4, 256), status='ERROR')
+        self.assertEqual('', self.log.output)
