@@ -66,7 +66,7 @@ class FlavorCommandTest(base.HPCNova):
 
     def test_a_flavor_that_somebody_edited_is_replaced_only_when_told(self):
         self.apply('--apply')
-        name, flavor = sorted(self.flavors().items())[0]
+        name, flavor = min(self.flavors().items())
         self.api.post_extra_spec(
             flavor['id'], {'extra_specs': {'hw:mem_page_size': '1048576'}})
         self.assertEqual(('differs', False),
