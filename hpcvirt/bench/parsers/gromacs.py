@@ -45,8 +45,7 @@ _LOG = re.compile(r'^(?:Log file opened on|Started mdrun|Input Parameters:)',
 _FATAL = re.compile(r'^Fatal error:\n?(.*)$', re.MULTILINE)
 _STOPPED = re.compile(
     r'^.*(?:Received the .* signal, stopping|'
-    r'Run time exceeded .* hours, will terminate|Halting|'
-    r'blowing up|LINCS WARNING).*$', re.MULTILINE)
+    r'Run time exceeded .* hours, will terminate).*$', re.MULTILINE)
 _VERSION = re.compile(
     r'GROMACS version: +(?:VERSION )?(\S+)|'
     r'^Reading file .*, VERSION (\S+)', re.MULTILINE)

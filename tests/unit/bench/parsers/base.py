@@ -1,0 +1,55 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the tests of all parsers share: real outputs and two assertions."""
+
+import math
+import pathlib
+
+import testtools
+
+from hpcvirt.bench.parsers import parser
+
+DATA = pathlib.Path(__file__).parents[3] / 'data' / 'bench'
+
+
+def data(name):
+    return (DATA / name).read_bytes()
+
+
+class ParserTestCase(testtools.TestCase):
+    """One parser under test.
+
+    :cvar parser: its name
+    """
+
+    parser = ''
+
+    def parse(self, raw, expect=None, exit_status=None):
+        if isinstance(raw, str):
+            raw = raw.encode()
+        found = parser.parse(self.parser, raw, expect or {}, exit_status)
+        for metric in found.metrics.values():
+            self.assertTrue(math.isfinite(metric.value) and metric.value > 0)
+        self.assertEqual(found.valid, found.reason is None)
+        self.assertEqual(found.valid, bool(found.metrics))
+        return found
+
+    def figures(self, raw, expect=None):
+        found = self.parse(raw, expect)
+        self.assertTrue(found.valid, found.reason)
+        return {name: metric.value for name, metric in found.metrics.items()}
+
+    def assert_refused(self, what, raw, expect=None, exit_status=None):
+        found = self.parse(raw, expect, exit_status)
+        self.assertFalse(found.valid)
+        self.assertIn(what, found.reason)

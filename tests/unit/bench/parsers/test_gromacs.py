@@ -1,0 +1,65 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+from tests.unit.bench.parsers import base
+
+LOG = base.data('gromacs/md.log').decode()
+STDERR = base.data('gromacs/stderr.txt').decode()
+
+
+class TestGromacs(base.ParserTestCase):
+    parser = 'gromacs'
+
+    def test_the_log_and_standard_error_say_the_same(self):
+        for raw in (LOG, STDERR, LOG + STDERR):
+            self.assertEqual(
+                {'ns_per_day': 87.691, 'wall_s': 0.987},
+                self.figures(raw, {'nsteps': '500', 'ntmpi': '1',
+                                   'ntomp': '1'}))
+
+    def test_the_four_columns_of_version_4_are_read(self):
+        raw = LOG.replace(
+            '                 (ns/day)    (hour/ns)\n'
+            'Performance:       87.691        0.274',
+            '               (Mnbf/s)   (GFlops)   (ns/day)  (hour/ns)\n'
+            'Performance:    123.456      9.876     87.691      0.274')
+        self.assertEqual(87.691, self.figures(raw)['ns_per_day'])
+
+    def test_a_run_that_was_stopped_is_refused_though_it_finished(self):
+        raw = base.data('gromacs/killed.log')
+        self.assertIn(b'Finished mdrun', raw)
+        self.assert_refused('Received the TERM signal', raw)
+
+    def test_a_log_without_its_end_is_refused(self):
+        self.assert_refused('no "Finished mdrun"',
+                            LOG.partition('Finished mdrun')[0])
+
+    def test_a_line_of_performance_cut_short_is_refused(self):
+        end = STDERR.index('Performance:')
+        for length in range(12, len('Performance:       87.691        0.27')):
+            self.assertFalse(self.parse(STDERR[:end + length + 1]).valid)
+
+    def test_a_fatal_error_is_refused_with_its_text(self):
+        self.assert_refused(
+            'Fatal error: Your CPU is gone',
+            'Program:     gmx mdrun\n\nFatal error:\nYour CPU is gone\n')
+
+    def test_other_steps_are_refused(self):
+        self.assert_refused('steps=5000 was asked for', LOG,
+                            {'steps': '5000'})
+
+    def test_two_logs_are_refused(self):
+        self.assert_refused('several runs', LOG + LOG)
+
+    def test_bad_figures_are_refused(self):
+        for word in ('nan', 'inf', '0.000', '-1.000', '876.91'):
+            self.assert_refused('', LOG.replace('87.691', word))

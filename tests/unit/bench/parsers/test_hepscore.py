@@ -1,0 +1,76 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import json
+
+from tests.unit.bench.parsers import base
+
+
+def report(**changes):
+    return {'app_info': {'hash': 'abc', 'hepscore_ver': '1.5.0'},
+            'settings': {'name': 'HEPscore23'},
+            'benchmarks': {'cms-reco-bmk': {'run0': {'score': 3.1}}},
+            'score': 412.5, 'status': 'success', **changes}
+
+
+LOG = """\
+2023-05-21 01:55:02 hepscore [INFO] HEPscore23 Benchmark
+2023-05-21 01:55:02 hepscore [INFO] Config Hash:         b15b88
+2023-05-21 01:55:02 hepscore [INFO] HEPscore version:    1.2.0
+2023-05-21 01:55:02 hepscore [INFO] Starting run0
+2023-05-21 02:03:19 hepscore [INFO] Final result: 116.8305
+"""
+
+
+class TestHepscore(base.ParserTestCase):
+    parser = 'hepscore'
+
+    def test_the_report_is_read(self):
+        self.assertEqual({'score': 412.5}, self.figures(
+            json.dumps(report()), {'name': 'HEPscore23', 'hash': 'abc'}))
+
+    def test_the_report_of_a_suite_is_read(self):
+        raw = json.dumps({'host': {}, 'profiles': {'hepscore': report()}})
+        self.assertEqual({'score': 412.5}, self.figures(raw))
+
+    def test_the_log_is_read(self):
+        self.assertEqual({'score': 116.8305},
+                         self.figures(LOG, {'version': '1.2.0'}))
+
+    def test_a_failed_run_is_refused_with_its_error(self):
+        self.assert_refused('no container', json.dumps(
+            report(status='failed', ERROR='no container', score=-1)))
+
+    def test_bad_scores_are_refused(self):
+        for score in (0, -1, None, True, '412', [], 1e300, 10 ** 40):
+            self.assert_refused('score', json.dumps(report(score=score)))
+
+    def test_no_number_in_json_is_refused(self):
+        for text in ('NaN', 'Infinity', '-Infinity'):
+            self.assert_refused(text, json.dumps(report()).replace(
+                '412.5', text))
+
+    def test_a_report_cut_short_is_refused(self):
+        self.assert_refused('not a whole JSON document',
+                            json.dumps(report())[:-1])
+
+    def test_a_deep_document_is_refused(self):
+        self.assert_refused('', '{"a":' * 100000)
+
+    def test_a_log_with_an_error_or_two_results_is_refused(self):
+        self.assert_refused('[ERROR]', LOG.replace('[INFO] Starting',
+                                                   '[ERROR] Starting'))
+        self.assert_refused('2 whole lines', LOG + LOG)
+
+    def test_another_configuration_is_refused(self):
+        self.assert_refused('hash=abd was asked for', json.dumps(report()),
+                            {'config_hash': 'abd'})

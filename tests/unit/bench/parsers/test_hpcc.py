@@ -1,0 +1,154 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+from tests.unit.bench.parsers import base
+
+NATIVE = base.data('native_np1/hpccoutf.txt').decode()
+GUEST = base.data('guest_tcg_np1/hpccoutf.txt').decode()
+TWO = base.data('hpcc/np2.txt').decode()
+
+
+class TestHpcc(base.ParserTestCase):
+    parser = 'hpcc'
+
+    def test_the_native_figures_are_those_of_the_summary(self):
+        figures = self.figures(NATIVE)
+        self.assertEqual(0.424332, figures['StarRandomAccess_GUPs'])
+        self.assertEqual(0.0282498, figures['HPL_Tflops'])
+        self.assertEqual(27.3926, figures['StarSTREAM_Triad'])
+        self.assertEqual(48.8317, figures['StarDGEMM_Gflops'])
+
+    def test_an_exponent_is_read(self):
+        self.assertEqual(7.83954e-05, self.figures(GUEST)['HPL_Tflops'])
+
+    def test_one_rank_measures_no_latency_and_says_so(self):
+        found = self.parse(NATIVE)
+        self.assertNotIn('MaxPingPongLatency_usec', found.metrics)
+        self.assertIn('one rank', found.remarks[0])
+
+    def test_two_ranks_measure_latency_and_bandwidth(self):
+        found = self.parse(TWO, {'ranks': '2', 'P': '1', 'Q': '2'})
+        latency = found.metrics['MaxPingPongLatency_usec']
+        self.assertEqual((0.359722, 'us', 'down'),
+                         (latency.value, latency.unit, latency.direction))
+        self.assertEqual(
+            13.757, found.metrics[
+                'RandomlyOrderedRingBandwidth_GBytes'].value)
+
+    def test_a_sentinel_with_two_ranks_is_refused(self):
+        self.assert_refused('MaxPingPongLatency_usec is -1', TWO.replace(
+            'MaxPingPongLatency_usec=0.359722', 'MaxPingPongLatency_usec=-1'))
+
+    def test_what_was_asked_for_is_known_by_the_names_people_use(self):
+        self.figures(NATIVE, {'n': '1000', 'HPL_NB': '80', 'np': '1',
+                              'CommWorldProcs': '1', 'version': '1.5.0'})
+
+    def test_another_size_is_refused(self):
+        for key, value in (('N', '2000'), ('NB', '100'), ('P', '2'),
+                           ('Q', '2'), ('ranks', '4')):
+            self.assert_refused(f'{key}={value} was asked for', NATIVE,
+                                {key: value})
+
+    def test_the_run_that_hpcc_makes_up_is_refused(self):
+        for name in ('failures/hpcc_too_few/hpccoutf.txt',
+                     'hpcc/default_np4.txt'):
+            self.assert_refused('the run that HPCC makes up', base.data(name))
+
+    def test_that_run_counts_if_it_is_what_was_asked_for(self):
+        raw = base.data('failures/hpcc_too_few/hpccoutf.txt')
+        self.assertEqual(0.00695493,
+                         self.figures(raw, {'N': '2560'})['HPL_Tflops'])
+
+    def test_a_killed_run_is_refused(self):
+        self.assert_refused('no summary',
+                            base.data('failures/hpcc_killed/hpccoutf.txt'))
+
+    def test_a_run_out_of_memory_is_refused_with_the_cause(self):
+        self.assert_refused('Failed to allocate memory',
+                            base.data('failures/hpcc_oom/hpccoutf.txt'))
+
+    def test_success_alone_does_not_make_it_good(self):
+        raw = base.data('failures/hpcc_oom/hpccoutf.txt')
+        self.assert_refused('a check failed',
+                            raw.replace(b'Success=0', b'Success=1'))
+
+    def test_denormal_memory_is_no_figure(self):
+        self.assert_refused('memory that was never set', NATIVE.replace(
+            'StarFFT_Gflops=3.7611', 'StarFFT_Gflops=6.95251e-313'))
+
+    def test_bad_values_are_refused(self):
+        for value in ('-1', '0', 'nan', '-nan', 'inf', '1e400', '', 'x',
+                      '1,5', '0x1p3', '9.9e+200', '********'):
+            self.assert_refused(
+                'StarSTREAM_Triad', NATIVE.replace(
+                    'StarSTREAM_Triad=27.3926', f'StarSTREAM_Triad={value}'))
+
+    def test_a_failed_residual_is_refused(self):
+        self.assert_refused('a check failed', NATIVE.replace(
+            '0.0045721 ...... PASSED', '17.2 ...... FAILED'))
+
+    def test_a_residual_without_a_verdict_is_refused(self):
+        self.assert_refused('did not pass', NATIVE.replace(
+            '0.0045721 ...... PASSED', '0.0045721 ...... PAS'))
+
+    def test_a_failed_check_of_any_section_is_refused(self):
+        for good, bad in (
+                ('Found 0 errors in 524288 locations (passed).',
+                 'Found 9999 errors in 524288 locations (failed).'),
+                ('Solution Validates', 'Failed Validation on array a[]'),
+                ('Node(s) with error 0', 'Node(s) with error 1'),
+                ('WALL   500   500  80  80   1   1     0.00 PASSED',
+                 'WALL   500   500  80  80   1   1     0.00 FAILED')):
+            self.assert_refused('a check failed',
+                                NATIVE.replace(good, bad, 1))
+
+    def test_no_residual_at_all_is_refused(self):
+        lines = [line for line in NATIVE.splitlines()
+                 if not line.startswith('||Ax-b||')]
+        self.assert_refused('no residual check', '\n'.join(lines))
+
+    def test_two_runs_in_one_file_are_refused(self):
+        self.assert_refused('2 runs in one file', NATIVE + NATIVE)
+
+    def test_a_summary_at_odds_with_its_sections_is_refused(self):
+        for good, bad in (
+                ('HPL_Tflops=0.0282498', 'HPL_Tflops=0.282498'),
+                ('StarRandomAccess_GUPs=0.424332',
+                 'StarRandomAccess_GUPs=4.24332'),
+                ('StarDGEMM_Gflops=48.8317', 'StarDGEMM_Gflops=58.8317')):
+            self.assert_refused(good.partition('=')[0],
+                                NATIVE.replace(good, bad))
+
+    def test_an_exponent_that_was_lost_is_refused(self):
+        self.assert_refused("is not the rate in HPL's table", GUEST.replace(
+            'HPL_Tflops=7.83954e-05', 'HPL_Tflops=7.83954'))
+
+    def test_a_figure_that_stands_twice_is_refused(self):
+        self.assert_refused('stands twice', NATIVE.replace(
+            'HPL_N=1000', 'HPL_N=1000\nHPL_N=1000'))
+
+    def test_a_missing_figure_is_refused(self):
+        self.assert_refused('no StarSTREAM_Triad', NATIVE.replace(
+            'StarSTREAM_Triad=', 'StarSTREAM_Tri='))
+
+    def test_older_versions_lack_some_figures(self):
+        old = '\n'.join(line for line in NATIVE.splitlines()
+                        if '_LCG_' not in line)
+        self.assertNotIn('StarRandomAccess_LCG_GUPs', self.figures(old))
+
+    def test_the_end_marker_is_needed(self):
+        self.assert_refused('no end marker', NATIVE.replace(
+            'End of HPC Challenge tests.', ''))
+
+    def test_an_exit_status_other_than_0_is_refused(self):
+        self.assert_refused('exit status 124', NATIVE, exit_status=124)
+        self.assertTrue(self.parse(NATIVE, exit_status=0).valid)

@@ -1,0 +1,46 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import json
+
+from tests.unit.bench.parsers import base
+
+
+class TestHs06(base.ParserTestCase):
+    parser = 'hs06'
+
+    def test_the_line_of_the_script_is_read(self):
+        for line in ('HS06: 357.2', 'HS06 = 357.2', 'HEP-SPEC06: 357.2',
+                     'Total HS06 : 357.2 HS06', 'HS06 score: 357.2'):
+            self.assertEqual({'score': 357.2},
+                             self.figures(f'start\n{line}\nend\n'))
+
+    def test_the_report_of_a_suite_is_read(self):
+        raw = json.dumps({'profiles': {'hs06_32': {
+            'score': 357.2, 'runcpu_num': 32}}})
+        self.assertEqual({'score': 357.2}, self.figures(raw,
+                                                        {'copies': '32'}))
+
+    def test_no_score_and_two_scores_are_refused(self):
+        self.assert_refused('0 whole lines', 'all went well\n')
+        self.assert_refused('2 whole lines', 'HS06: 1\nHS06: 2\n')
+
+    def test_a_failed_copy_is_refused(self):
+        self.assert_refused('miscompare',
+                            '471.omnetpp miscompare of run 3\nHS06: 300\n')
+
+    def test_bad_scores_are_refused(self):
+        for word in ('nan', '0', '-1', '3,5', 'n/a'):
+            self.assert_refused('HS06', f'HS06: {word}\n')
+
+    def test_a_report_without_the_profile_is_refused(self):
+        self.assert_refused('0 profiles', '{"profiles": {}}')

@@ -1,0 +1,68 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+from tests.unit.bench.parsers import base
+
+GOOD = base.data('lammps/serial.out').decode()
+TWO = base.data('lammps/two_runs_np2.log').decode()
+
+
+class TestLammps(base.ParserTestCase):
+    parser = 'lammps'
+
+    def test_a_run_is_read(self):
+        self.assertEqual(
+            {'timesteps_per_s': 526.173, 'loop_time_s': 0.380103},
+            self.figures(GOOD, {'steps': '200', 'atoms': '4000',
+                                'ranks': '1', 'threads': '1'}))
+
+    def test_the_last_run_of_a_script_counts(self):
+        found = self.parse(TWO, {'ranks': '2', 'steps': '150'})
+        self.assertEqual(21.185, found.metrics['timesteps_per_s'].value)
+        self.assertIn('2 runs', found.remarks[0])
+
+    def test_versions_that_print_no_rate_are_read(self):
+        raw = ''.join(line for line in GOOD.splitlines(keepends=True)
+                      if not line.startswith('Performance'))
+        self.assertAlmostEqual(200 / 0.380103,
+                               self.figures(raw)['timesteps_per_s'])
+
+    def test_newer_units_of_the_performance_line_are_read(self):
+        raw = GOOD.replace(
+            'Performance: 227306.529 tau/day, 526.173 timesteps/s',
+            'Performance: 90.923 ns/day, 0.264 hours/ns, 526.173 timesteps/s'
+            ', 2.105 Matom-step/s')
+        self.assertEqual(526.173, self.figures(raw)['timesteps_per_s'])
+
+    def test_an_error_is_refused_with_its_text(self):
+        self.assert_refused('Lost atoms',
+                            base.data('lammps/lost_atoms.out'))
+
+    def test_a_simulation_that_blew_up_is_refused(self):
+        self.assert_refused('no longer one', GOOD.replace(
+            '200   0.75139921   -5.7500924', '200   nan   -nan'))
+
+    def test_a_truncated_run_is_refused(self):
+        self.assert_refused('no "Total wall time"',
+                            GOOD.partition('Total wall')[0])
+        self.assert_refused('no "Loop time"', GOOD.partition('Loop')[0])
+
+    def test_a_rate_that_the_loop_denies_is_refused(self):
+        self.assert_refused('do not belong', GOOD.replace(
+            '526.173 timesteps', '5261.73 timesteps'))
+
+    def test_two_executions_are_refused(self):
+        self.assert_refused('several executions', GOOD + GOOD)
+
+    def test_other_steps_are_refused(self):
+        self.assert_refused('steps=500 was asked for', GOOD,
+                            {'steps': '500'})

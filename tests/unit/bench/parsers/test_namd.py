@@ -1,0 +1,63 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+from tests.unit.bench.parsers import base
+
+
+def output(wall='1748.123412', end='[Partition 0][Node 0] End of program\n'):
+    """What NAMD 2.14 prints, shortened."""
+    return f"""\
+Charm++: standalone mode (not using charmrun)
+Info: NAMD 2.14 for Linux-x86_64-multicore
+Info: Running on 4 processors, 1 nodes, 1 physical nodes.
+Info: 1066628 ATOMS
+Info: Benchmark time: 4 CPUs 3.51234 s/step 20.3261 days/ns 1300.4 MB memory
+ENERGY:     480   -1.0 0.0 2.0
+Info: Benchmark time: 4 CPUs 3.49021 s/step 20.1980 days/ns 1300.4 MB memory
+TIMING: 500  CPU: 1745.1, 3.4/step  Wall: 1748.1, 3.4/step, 0 hours remaining
+ENERGY:     500   -1.0 0.0 2.0
+WallClock: {wall}  CPUTime: 1745.123412  Memory: 1300.437500 MB
+{end}"""
+
+
+class TestNamd(base.ParserTestCase):
+    parser = 'namd'
+
+    def test_the_wall_clock_is_read(self):
+        self.assertEqual(
+            {'wall_s': 1748.123412, 'step_time_s': 3.49021},
+            self.figures(output(), {'processors': '4', 'atoms': '1066628',
+                                    'numsteps': '500', 'version': '2.14'}))
+
+    def test_a_run_without_its_end_is_refused(self):
+        self.assert_refused('no "End of program"', output(end=''))
+        self.assert_refused('WallClock',
+                            output().partition('  CPUTime')[0])
+
+    def test_an_error_is_refused_with_its_text(self):
+        self.assert_refused('FATAL ERROR: Low global', output().replace(
+            'WallClock', 'FATAL ERROR: Low global exclusion count!\nWall'))
+
+    def test_energies_that_are_no_numbers_are_refused(self):
+        self.assert_refused('nan', output().replace(
+            'ENERGY:     500   -1.0', 'ENERGY:     500   nan'))
+
+    def test_bad_times_are_refused(self):
+        for word in ('nan', '0.000000', '-1', 'inf'):
+            self.assert_refused('WallClock', output(wall=word))
+
+    def test_fewer_steps_or_processors_are_refused(self):
+        self.assert_refused('steps=1000', output(), {'steps': '1000'})
+        self.assert_refused('processors=8', output(), {'p': '8'})
+
+    def test_two_runs_are_refused(self):
+        self.assert_refused('several runs', output() + output())

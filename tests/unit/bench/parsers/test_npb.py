@@ -1,0 +1,136 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+from tests.unit.bench.parsers import base
+
+KERNELS = {'cg': 2428.81, 'ep': 119.93, 'ft': 1148.05, 'is': 429.82,
+           'lu': 4588.90, 'mg': 6149.82}
+CG = base.data('native_np1/npb_cg.S.out').decode()
+
+
+def block(kernel='SP', klass='C', verification='  SUCCESSFUL', more='',
+          share='', mops='3500.00', version='3.4.2'):
+    """An output as NPB 3.4 prints it.
+
+    :param more: lines of processes or threads
+    """
+    return f"""
+
+ NAS Parallel Benchmarks 3.4 -- {kernel} Benchmark
+
+ Verification being performed for class {klass}
+
+ {kernel} Benchmark Completed.
+ Class           =                        {klass}
+ Size            =            162x 162x 162
+ Iterations      =                      400
+ Time in seconds =                   414.00
+{more} Mop/s total     =             {mops:>12}
+{share} Operation type  =           floating point
+ Verification    =             {verification}
+ Version         =             {version:>12}
+ Compile date    =              20 Nov 2026
+
+ Compile options:
+    MPIFC        = mpif90
+    FLINK        = $(MPIFC)
+    RAND         = (none)
+"""
+
+
+MPI = block(more=' Total processes =                        9\n'
+                 ' Active processes=                        4\n',
+            share=' Mop/s/process   =                   388.89\n')
+OPENMP = block(more=' Total threads   =                        4\n'
+                    ' Avail threads   =                        4\n',
+               share=' Mop/s/thread    =                   875.00\n')
+SERIAL = block()
+
+
+class TestNpb(base.ParserTestCase):
+    parser = 'npb'
+
+    def test_every_kernel_of_version_3_3_is_read(self):
+        for kernel, mops in KERNELS.items():
+            raw = base.data(f'native_np1/npb_{kernel}.S.out')
+            found = self.figures(raw, {'benchmark': kernel, 'class': 'S',
+                                       'np': '1', 'version': '3.3'})
+            self.assertEqual(mops, found['mops_total'])
+
+    def test_the_guest_outputs_are_read(self):
+        raw = base.data('guest_tcg_np1/npb_ep.S.out')
+        self.assertEqual({'mops_total': 4.41, 'time_s': 7.6},
+                         self.figures(raw))
+
+    def test_a_time_that_rounds_to_0_is_left_out_with_a_remark(self):
+        found = self.parse(base.data('native_np1/npb_mg.S.out'))
+        self.assertEqual(['mops_total'], list(found.metrics))
+        self.assertIn('0.00 s', found.remarks[0])
+
+    def test_version_3_4_counts_the_processes_that_took_part(self):
+        self.assertEqual(3500, self.figures(MPI, {'processes': '4'})[
+            'mops_total'])
+        self.assert_refused('processes=9 was asked for', MPI,
+                            {'processes': '9'})
+        self.assertIn('4 of 9', self.parse(MPI).remarks[0])
+
+    def test_the_openmp_and_serial_versions_are_read(self):
+        self.figures(OPENMP, {'threads': '4', 'processes': '1', 'cpus': '4'})
+        self.figures(SERIAL, {'threads': '1', 'processes': '1',
+                              'size': '162x162x162', 'iterations': '400'})
+
+    def test_a_wrong_number_of_processes_is_refused_with_both_numbers(self):
+        self.assert_refused(
+            '2 processes were started, the program is compiled for 1',
+            base.data('failures/npb_wrong_np/stdout'))
+        self.assert_refused('compiled for 2', CG.replace(
+            'Compiled procs  =                        1',
+            'Compiled procs  =                        2'))
+
+    def test_what_mpirun_says_is_in_the_reason(self):
+        self.assert_refused('attempt to run as root',
+                            base.data('failures/notroot/stderr'))
+
+    def test_a_failed_verification_is_refused(self):
+        for word in ('UNSUCCESSFUL', 'NOT PERFORMED', 'FAILED', ''):
+            self.assert_refused('Verification',
+                                block(verification=word))
+
+    def test_a_contradicted_verification_is_refused(self):
+        self.assert_refused('also says', CG.replace(
+            'VERIFICATION SUCCESSFUL', 'VERIFICATION FAILED'))
+
+    def test_another_class_kernel_or_size_is_refused(self):
+        for key, value in (('class', 'C'), ('benchmark', 'EP'),
+                           ('size', '150000'), ('ranks', '4')):
+            self.assert_refused('was asked for', CG, {key: value})
+
+    def test_a_number_too_wide_for_its_field_is_refused(self):
+        self.assert_refused('did not fit', block(mops='************'))
+
+    def test_bad_rates_are_refused(self):
+        for word in ('NaN', 'Infinity', '0.00', '-1.00'):
+            self.assert_refused('Mop/s total', block(mops=word))
+
+    def test_a_share_that_does_not_add_up_is_refused(self):
+        self.assert_refused('does not make', MPI.replace('388.89', '38.89'))
+
+    def test_headers_only_are_refused(self):
+        self.assert_refused('not complete',
+                            CG.partition('Benchmark completed')[0])
+
+    def test_an_output_without_its_verification_is_refused(self):
+        self.assert_refused('no verification',
+                            CG.partition(' Verification    =')[0])
+
+    def test_two_kernels_in_one_file_are_refused(self):
+        self.assert_refused('several runs', CG + CG)

@@ -1,0 +1,123 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+from tests.unit.bench.parsers import base
+
+LATENCY = {'title': 'MPI Latency', 'column': 'Latency (us)'}
+BANDWIDTH = {'title': 'MPI Bandwidth', 'column': 'Bandwidth (MB/s)'}
+
+
+def table(title='MPI Latency', column='Latency (us)', version='v5.9',
+          sizes=None, datatype='', tail='', value='{:.2f}'):
+    """An output as the programs print it.
+
+    :param tail: what follows the figure in each row
+    """
+    sizes = sizes or [0, *(2 ** power for power in range(23))]
+    if 'Bandwidth' in title and sizes[0] == 0:
+        sizes = sizes[1:]
+    rows = ''.join(
+        f'{size:<10}{value.format(1.5 + size / 4096):>19}{tail}\n'
+        for size in sizes)
+    return (f'# OSU {title} Test {version}\n{datatype}# Size      {column}\n'
+            f'{rows}')
+
+
+class TestOsu(base.ParserTestCase):
+    parser = 'osu'
+
+    def test_latency_of_version_5_is_read(self):
+        found = self.parse(table(**LATENCY), {'test': 'latency'})
+        self.assertEqual(24, len(found.metrics))
+        self.assertEqual(1.5, found.metrics['latency_us[0]'].value)
+        self.assertEqual(1025.5, found.metrics['latency_us[4194304]'].value)
+        self.assertEqual('down', found.metrics['latency_us[1]'].direction)
+
+    def test_bandwidth_is_a_rate(self):
+        found = self.parse(table(**BANDWIDTH))
+        self.assertEqual(('MB/s', 'up'), (
+            found.metrics['bandwidth_mb_s[1]'].unit,
+            found.metrics['bandwidth_mb_s[1]'].direction))
+
+    def test_bidirectional_bandwidth_of_old_and_new_versions_is_read(self):
+        for column in ('Bandwidth (MB/s)', 'Bi-Bandwidth (MB/s)'):
+            found = self.parse(table('MPI Bi-Directional Bandwidth', column))
+            self.assertEqual('bi-bandwidth', found.parameters['test'])
+
+    def test_version_7_has_a_datatype_and_other_columns(self):
+        raw = table(column='Avg Latency(us)        Validation',
+                    version='v7.5', datatype='# Datatype: MPI_CHAR.\n',
+                    tail='              Pass')
+        self.assertEqual(1.5, self.figures(raw)['latency_us[0]'])
+
+    def test_the_datatype_may_stand_below_the_columns(self):
+        raw = table(version='v7.2').replace(
+            'Latency (us)\n', 'Latency (us)\n# Datatype: MPI_CHAR.\n')
+        self.assertEqual(24, len(self.figures(raw)))
+
+    def test_a_failed_validation_is_refused(self):
+        raw = table(column='Avg Latency(us)   Validation',
+                    tail='   Pass')
+        self.assert_refused('validation failed', raw.replace(
+            'Pass\n64 ', 'Fail\n64 '))
+
+    def test_cuda_and_other_devices_stand_in_the_title(self):
+        self.figures(table('MPI-CUDA Latency'))
+
+    def test_the_table_must_reach_the_default_size(self):
+        raw = table(sizes=[1, 2, 4, 8])
+        self.assert_refused('ends at 8 bytes', raw)
+        self.assertEqual(4, len(self.figures(raw, {'max_size': '8'})))
+
+    def test_the_table_must_end_where_it_was_asked_to(self):
+        self.assert_refused('max_size=1024 was asked for', table(),
+                            {'max_size': '1024'})
+
+    def test_a_missing_size_is_refused(self):
+        self.assert_refused('no row for 4 bytes',
+                            table(sizes=[1, 2, 8], version='v6.0'),
+                            {'max_size': '8'})
+
+    def test_a_row_cut_short_is_refused(self):
+        raw = table().rstrip('\n')
+        self.assert_refused('cut short', raw[:-1])
+
+    def test_bad_figures_are_refused(self):
+        for word in ('nan', '-1.00', '0.00', 'inf', '****'):
+            raw = table().replace(f'{1.5 + 1 / 4096:.2f}', word, 1)
+            self.assert_refused('latency_us', raw)
+
+    def test_two_tables_are_refused(self):
+        self.assert_refused('several runs', table() + table())
+        rows = table().partition('(us)\n')[2]
+        self.assert_refused('several tables', table() + rows)
+
+    def test_another_test_is_refused(self):
+        self.assert_refused('another OSU test',
+                            table('MPI Multi-threaded Latency'))
+        self.assert_refused('test=bandwidth was asked for', table(),
+                            {'test': 'bandwidth'})
+
+    def test_headers_only_are_refused(self):
+        self.assert_refused('no rows', table().partition('(us)\n')[0]
+                            + '(us)\n')
+        self.assert_refused('headers only', '# OSU MPI Latency Test v5.9\n')
+
+    def test_one_process_is_refused_with_the_reason(self):
+        self.assert_refused('exactly two processes',
+                            base.data('failures/osu_one/stderr'))
+
+    def test_banners_and_warnings_around_it_do_no_harm(self):
+        raw = ('WARNING: Open MPI will create a shared memory backing file\n'
+               '--------------------------------------------------\n'
+               + table() + '\nreal\t0m3,120s\nuser\t0m0,076s\n')
+        self.assertEqual(24, len(self.figures(raw)))

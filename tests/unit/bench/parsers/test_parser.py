@@ -1,0 +1,175 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What holds for every parser, whatever it is given."""
+
+import time
+
+import hypothesis
+import testtools
+from hypothesis import strategies
+
+from hpcvirt.bench.parsers import parser
+from hpcvirt.bench.parsers import text
+from tests.unit.bench.parsers import base
+from tests.unit.bench.parsers import test_hepscore
+from tests.unit.bench.parsers import test_namd
+from tests.unit.bench.parsers import test_npb
+from tests.unit.bench.parsers import test_osu
+from tests.unit.bench.parsers import test_stream
+from tests.unit.bench.parsers import test_wrf
+
+#: Parser and a good output of it.
+GOOD = (
+    ('hpcc', base.data('hpcc/np2.txt'), {}),
+    ('hpcc', base.data('guest_tcg_np1/hpccoutf.txt'), {}),
+    ('stream', base.data('native_np1/stream_2M.out'), {}),
+    ('stream', test_stream.FORTRAN.encode(), {}),
+    ('npb', base.data('native_np1/npb_lu.S.out'), {}),
+    ('npb', test_npb.MPI.encode(), {}),
+    ('osu', test_osu.table().encode(), {}),
+    ('netpipe', base.data('netpipe/np.out'), {'max_size': '65536'}),
+    ('netpipe', base.data('netpipe/shm_stderr.txt'), {}),
+    ('mpi4py_pingpong', base.data('mpi4py/pingpong_mpich.txt'), {}),
+    ('qe', base.data('qe/au.out'), {}),
+    ('qe', base.data('qe/au_maxstep2.out'), {'rc': '2'}),
+    ('gromacs', base.data('gromacs/md.log'), {}),
+    ('gromacs', base.data('gromacs/stderr.txt'), {}),
+    ('lammps', base.data('lammps/two_runs_np2.log'), {}),
+    ('namd', test_namd.output().encode(), {}),
+    ('wrf', test_wrf.output(steps=20).encode(), {}),
+    ('hepscore', test_hepscore.LOG.encode(), {}),
+    ('hs06', b'HS06: 357.25\n', {}),
+)
+
+SETTINGS = hypothesis.settings(
+    max_examples=150, deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow])
+
+#: Pieces that outputs are made of, put together at random.
+FRAGMENTS = strategies.sampled_from([
+    line + b'\n' for _, raw, _ in GOOD for line in raw.splitlines()])
+
+
+class TestEveryParser(testtools.TestCase):
+    def parse(self, name, raw, expect=None):
+        found = parser.parse(name, raw, expect or {})
+        self.assertEqual(found.valid, found.reason is None)
+        if found.valid:
+            self.assertTrue(found.metrics)
+        else:
+            self.assertEqual({}, found.metrics)
+            self.assertNotIn('\n', found.reason)
+        return found
+
+    def test_the_good_outputs_are_good(self):
+        for name, raw, expect in GOOD:
+            found = self.parse(name, raw, expect)
+            self.assertTrue(found.valid, f'{name}: {found.reason}')
+
+    def test_every_parser_has_a_good_output_here(self):
+        self.assertEqual(set(parser.PARSERS), {name for name, _, _ in GOOD})
+
+    def test_line_ends_colours_and_tags_change_nothing(self):
+        for name, raw, expect in GOOD:
+            plain = self.parse(name, raw, expect)
+            lines = raw.splitlines()
+            for changed in (
+                    b'\r\n'.join(lines) + b'\r\n',
+                    b''.join(b'\x1b[32m' + line + b'\x1b[0m\n'
+                             for line in lines),
+                    b''.join(b'[1,0]<stdout>:' + line + b'\n'
+                             for line in lines)):
+                self.assertEqual(plain, self.parse(name, changed, expect))
+
+    def test_nothing_and_near_nothing_are_refused(self):
+        for name in parser.PARSERS:
+            for raw in (b'', b' \n\t\n', b'\x00' * 100, b'{', b'{}', b'[]',
+                        b'null', b'\xff\xfe\x00', b'\x1b[', b'0\n',
+                        bytes(range(256)) * 50, b'9' * 10000,
+                        b'9' * 5000 + b' ' + b'9' * 5000 + b'\n'):
+                self.assertFalse(self.parse(name, raw).valid)
+
+    def test_an_enormous_output_is_refused_without_a_look(self):
+        raw = GOOD[0][1] + b'\n' * text.LIMIT_BYTES
+        begin = time.process_time()
+        found = self.parse('hpcc', raw)
+        self.assertIn('larger than 64 MiB', found.reason)
+        self.assertLess(time.process_time() - begin, 2)
+
+    def test_outputs_made_to_take_long_do_not(self):
+        # Lines of good outputs a thousand times, or followed by a desert:
+        # what takes more than linear time takes minutes here.
+        for name, raw, _ in GOOD:
+            lines = sorted(set(raw.splitlines()), key=len)
+            begin = time.process_time()
+            for line in lines[::max(1, len(lines) // 10)]:
+                self.parse(name, line + b' ' * 50000 + b'x')
+                self.parse(name, (line + b' ' * 4000 + b'\n') * 10)
+                self.parse(name, (line + b'\n') * 1000)
+            self.assertLess(time.process_time() - begin, 5, name)
+
+    @SETTINGS
+    @hypothesis.given(strategies.sampled_from(GOOD), strategies.data())
+    def test_a_truncated_output_has_no_other_figures(self, good, draw):
+        name, raw, expect = good
+        whole = self.parse(name, raw, expect)
+        length = draw.draw(strategies.integers(0, len(raw)))
+        cut = self.parse(name, raw[:length], expect)
+        for metric, figure in cut.metrics.items():
+            self.assertEqual(whole.metrics[metric], figure)
+
+    @SETTINGS
+    @hypothesis.given(strategies.sampled_from(GOOD), strategies.data())
+    def test_a_damaged_output_never_crashes_a_parser(self, good, draw):
+        name, raw, expect = good
+        begin = draw.draw(strategies.integers(0, len(raw)))
+        end = draw.draw(strategies.integers(begin, min(len(raw),
+                                                       begin + 200)))
+        damage = draw.draw(strategies.binary(max_size=20))
+        self.parse(name, raw[:begin] + damage + raw[end:], expect)
+
+    @SETTINGS
+    @hypothesis.given(strategies.sampled_from(sorted(parser.PARSERS)),
+                      strategies.lists(FRAGMENTS, max_size=40))
+    def test_shuffled_lines_never_crash_a_parser(self, name, lines):
+        self.parse(name, b''.join(lines))
+
+    @SETTINGS
+    @hypothesis.given(strategies.sampled_from(sorted(parser.PARSERS)),
+                      strategies.binary(max_size=500))
+    def test_any_bytes_never_crash_a_parser(self, name, raw):
+        self.parse(name, raw)
+
+    @SETTINGS
+    @hypothesis.given(strategies.sampled_from(GOOD), strategies.data())
+    def test_a_figure_that_became_a_sentinel_is_refused(self, good, draw):
+        name, raw, expect = good
+        whole = self.parse(name, raw, expect)
+        words = {word for word in raw.split()
+                 if _number(word) in {figure.value for figure
+                                      in whole.metrics.values()}}
+        hypothesis.assume(words)
+        word = draw.draw(strategies.sampled_from(sorted(words)))
+        sentinel = draw.draw(strategies.sampled_from(
+            (b'-1', b'nan', b'inf', b'6.95e-313', b'0', b'*****')))
+        spoiled = self.parse(name, raw.replace(b' ' + word,
+                                               b' ' + sentinel), expect)
+        for figure in spoiled.metrics.values():
+            self.assertGreater(figure.value, 1e-30)
+
+
+def _number(word):
+    try:
+        return float(word)
+    except ValueError:
+        return None

@@ -1,0 +1,52 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import testtools
+
+from hpcvirt.bench.parsers import text
+
+
+class TestText(testtools.TestCase):
+    def test_line_ends_of_other_systems_become_newlines(self):
+        self.assertEqual('a\nb\nc', text.clean(b'a\r\nb\rc'))
+
+    def test_colours_and_titles_are_taken_out(self):
+        self.assertEqual('Triad: 1', text.clean(
+            b'\x1b]0;title\x07\x1b[1;32mTriad:\x1b[0m 1'))
+
+    def test_tags_of_mpirun_are_taken_out(self):
+        self.assertEqual('a\nb', text.clean(
+            b'[1,0]<stdout>:a\n[1,0]<stderr>: b'))
+
+    def test_bytes_that_are_no_text_stay_as_a_mark(self):
+        self.assertEqual('1\ufffd2', text.clean(b'1\xff2'))
+
+    def test_a_byte_order_mark_is_taken_out(self):
+        self.assertEqual('a', text.clean(b'\xef\xbb\xbfa'))
+
+    def test_overlong_lines_are_taken_out(self):
+        self.assertEqual('a\n\nb', text.without_overlong_lines(
+            'a\n' + 'x' * 5000 + '\nb'))
+
+    def test_a_quoted_line_is_short_and_printable(self):
+        self.assertEqual('a b', text.quote(' a \t b '))
+        self.assertEqual('a?', text.quote('a\x00'))
+        self.assertEqual(120, len(text.quote('x' * 500)))
+
+    def test_the_cause_is_found_in_what_launchers_say(self):
+        for line in ('slurmstepd: error: Detected 1 oom-kill event: Out of '
+                     'memory', 'bash: hpcc: command not found',
+                     './stream: error while loading shared libraries: '
+                     'libgomp.so.1: cannot open', 'Segmentation fault'):
+            self.assertEqual(text.quote(line),
+                             text.complaint(f'hello\n{line}\nbye'))
+        self.assertIsNone(text.complaint('all is well\nError:\n'))
