@@ -1,0 +1,225 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``hpcvirt flavor`` against a Nova: create, compare, boot."""
+
+import contextlib
+import dataclasses
+import io
+import json
+import pathlib
+
+import fixtures
+from wsgi_intercept import interceptor
+
+from hpcvirt.cmd import main
+from hpcvirt.model import host as model
+from tests import hosts
+from tests.embedded import libvirt
+from tests.embedded import nova
+from tests.embedded import settings
+
+CLOUDS = """
+clouds:
+  embedded:
+    auth_type: admin_token
+    auth: {endpoint: 'http://compute.test:8774/v2.1', token: admin}
+"""
+
+PROFILE = """
+devices: {vendor_id: '15b3', product_id: '101e', affinity: preferred}
+host_reserve_mib_per_cell: 512
+guest_overhead_mib: 32
+"""
+
+
+class FlavorApplyTest(nova.EmbeddedNova):
+
+    WEIGHT_CLASSES = ('nova.scheduler.weights.all_weighers',)
+    OPTIONS = (('pci', 'alias', [json.dumps({
+        'name': 'hpc-vf', 'vendor_id': '15b3', 'product_id': '101e',
+        'device_type': 'type-VF'})]),)
+
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        clouds = self.folder / 'clouds.yaml'
+        clouds.write_text(CLOUDS)
+        self.useFixture(fixtures.EnvironmentVariable(
+            'OS_CLIENT_CONFIG_FILE', str(clouds)))
+        self.useFixture(fixtures.EnvironmentVariable('OS_CLOUD', 'embedded'))
+        self._publish_api()
+
+    def _publish_api(self):
+        """Let any client come in as an administrator."""
+        inner = self.api_fixture.app()
+
+        def application(environ, start_response):
+            environ.update({
+                'HTTP_X_AUTH_USER': 'admin', 'HTTP_X_ROLES': 'admin',
+                'HTTP_X_AUTH_PROJECT_ID': self.api.project_id})
+            return inner(environ, start_response)
+
+        intercept = interceptor.RequestsInterceptor(
+            lambda: application, host='compute.test', port=8774)
+        intercept.install_intercept()
+        self.addCleanup(intercept.uninstall_intercept)
+
+    def hpcvirt(self, *words):
+        """Run the command: its status and what it prints."""
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            status = main.main(['flavor', *words])
+        return status, out.getvalue()
+
+    def write(self, host):
+        return hosts.as_json(host, self.folder / f'{host.name}.json')
+
+    def flavors(self):
+        """What the API tells of all flavors."""
+        found = self.api.get_flavors()
+        return {flavor['name']: flavor for flavor in (
+            self.api.get_flavor(item['id']) for item in found)}
+
+    def steps(self, *words):
+        _, text = self.hpcvirt('apply', '--format', 'json', *words)
+        return {step['name']: step for step in json.loads(text)['steps']}
+
+    def test_flavors_are_created_once(self):
+        path = self.write(hosts.build(cells=2, cores=16))
+        before = self.flavors()
+        status, text = self.hpcvirt('apply', path)
+        self.assertEqual(0, status)
+        self.assertIn('4 create. Nothing was changed', text)
+        self.assertEqual(before, self.flavors())
+
+        status, text = self.hpcvirt('apply', path, '--apply')
+        self.assertEqual(0, status, text)
+        made = self.flavors()
+        self.assertEqual(4, len(made) - len(before))
+        _, document = self.hpcvirt('plan', path, '--format', 'json')
+        for flavor in json.loads(document)['flavors']:
+            found = made[flavor['name']]
+            self.assertEqual(
+                (flavor['vcpus'], flavor['ram_mib'], 0,
+                 flavor['extra_specs']),
+                (found['vcpus'], found['ram'], found['disk'],
+                 found['extra_specs']))
+
+        status, text = self.hpcvirt('apply', path, '--apply')
+        self.assertEqual((0, made), (status, self.flavors()))
+        self.assertIn('4 same.', text)
+
+    def test_foreign_and_changed_flavors_are_left_alone(self):
+        path = self.write(hosts.build(cells=2, cores=16))
+        _, document = self.hpcvirt('plan', path, '--format', 'json')
+        first, second, *_ = json.loads(document)['flavors']
+        self.create_flavor(1, 64, {'hw:cpu_policy': 'shared'},
+                           name=first['name'])
+        self.assertEqual(1, self.hpcvirt('apply', path, '--apply')[0])
+        mine = self.flavors()[second['name']]
+        self.api.post_extra_spec(mine['id'], {'extra_specs': {
+            'hw:mem_page_size': 'large', 'hw:pmu': 'true'}})
+        before = self.flavors()
+
+        steps = self.steps(path)
+        self.assertEqual('foreign', steps[first['name']]['action'])
+        self.assertEqual('differs', steps[second['name']]['action'])
+        self.assertTrue(steps[second['name']]['edited'])
+        self.assertEqual(
+            ['hw:mem_page_size is large, planned 2048',
+             'hw:pmu is true, planned without'],
+            steps[second['name']]['differences'])
+        self.assertEqual(1, self.hpcvirt('apply', path, '--apply')[0])
+        self.assertEqual(before, self.flavors())
+
+        status, _ = self.hpcvirt('apply', path, '--apply', '--replace')
+        self.assertEqual(1, status)
+        after = self.flavors()
+        self.assertEqual(second['extra_specs'],
+                         after[second['name']]['extra_specs'])
+        self.assertEqual(mine['id'], after[second['name']]['id'])
+        self.assertEqual(before[first['name']], after[first['name']])
+
+    def test_a_flavor_that_was_made_in_part_is_completed(self):
+        path = self.write(hosts.build(cells=2, cores=16))
+        self.hpcvirt('apply', path, '--apply')
+        whole = self.flavors()
+        name = min(name for name in whole if name.startswith('hpc.'))
+        for key in whole[name]['extra_specs']:
+            self.api.api_delete(
+                f'/flavors/{whole[name]["id"]}/os-extra_specs/{key}')
+        self.assertEqual('complete', self.steps(path)[name]['action'])
+        self.assertEqual(0, self.hpcvirt('apply', path, '--apply')[0])
+        self.assertEqual(whole, self.flavors())
+
+    def test_flavors_of_the_cloud_are_linted_by_name(self):
+        self.create_flavor(8, 1024, {'hw:cpu_policy': 'dedicated',
+                                     'hw:mem_page_size': 'any'}, name='poor')
+        status, text = self.hpcvirt('lint', 'poor')
+        self.assertEqual(1, status)
+        self.assertIn('page-size-class', text)
+
+    def test_no_flavor_is_made_by_an_api_that_refuses_it(self):
+        # The validators of hpcvirt's own keys are a part of the API here.
+        path = self.write(hosts.build(cells=2, cores=16))
+        before = set(self.flavors())
+        self.useFixture(fixtures.MonkeyPatch(
+            'hpcvirt.specs.vocabulary.GENERATED_MARK', 'somebody'))
+        status, text = self.hpcvirt('apply', path, '--apply')
+        self.assertEqual(1, status)
+        self.assertIn('FAILED', text)
+        self.assertEqual(before, set(self.flavors()))
+
+    def test_a_host_takes_what_the_plan_says_and_no_more(self):
+        host = hosts.build(cells=2, cores=4, threads=2, mib=8192,
+                           vfs={1: 3}, name='compute')
+        profile = self.folder / 'profile.yaml'
+        profile.write_text(PROFILE)
+        words = (self.write(host), '--profile', str(profile))
+        _, text = self.hpcvirt('plan', *words, '--format', 'json')
+        plan = json.loads(text)
+        self.add_machines(machine(host, plan['host_config']['compute']))
+        self.assertEqual(0, self.hpcvirt('apply', *words, '--apply')[0])
+        made = self.flavors()
+        counts = {}
+        for flavor in plan['flavors']:
+            counts[flavor['vcpus']] = flavor['per_host']['compute']
+            servers = [self.boot(made[flavor['name']]['id'])
+                       for _ in range(flavor['per_host']['compute'])]
+            self.boot(made[flavor['name']]['id'], status='ERROR')
+            ledger = self.ledger('compute')
+            pinned = sum(len(guest.pinned) for guest in ledger.guests)
+            self.assertEqual(
+                flavor['stranded_pcpus']['compute'],
+                len(host.cpus) - pinned)
+            self.assertEqual([], self.faults())
+            for server in servers:
+                self.delete(server)
+        self.assertEqual({4: 3, 8: 2, 12: 1, 16: 1}, counts)
+
+
+def machine(host: model.Host, config) -> libvirt.Machine:
+    """A compute host that is set up as the plan says."""
+    cells = tuple(dataclasses.replace(cell, pages=tuple(
+        model.PagePool(int(size), total) for size, total
+        in config['pages'][str(cell.id)].items())) for cell in host.cells)
+    return libvirt.Machine(
+        dataclasses.replace(host, cells=cells),
+        settings.ComputeSettings(
+            cpu_dedicated_set=config['cpu_dedicated_set'],
+            cpu_shared_set=config['cpu_shared_set'] or None,
+            reserved_host_memory_mb=config['reserved_host_memory_mb'],
+            device_spec=tuple(map(json.dumps, config['pci_device_spec']))),
+        enabled_vfs=128)
+
+
