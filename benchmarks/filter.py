@@ -1,0 +1,249 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""HPCTopologyFilter beside Nova's NUMATopologyFilter, in the same run.
+
+    tox -e bench                 all cases at 1,000 hosts, some two minutes
+    tox -e bench -- --hosts 200  quicker, and noisier
+    tox -e bench -- --only VF    the cases whose name has it
+
+Both filters get the same HostStates and the same RequestSpec, and must pass
+the same hosts with the same allocation candidates before anything counts.
+Time is the process's own, the best of several runs without garbage
+collection, with the logs at WARNING (DEBUG and INFO cost Nova's filter much
+and ours little). Where Nova's filter takes seconds for one host it gets only
+a few of the hosts; nothing is extrapolated. Exits with status 1 if a target
+is missed.
+"""
+
+import argparse
+import dataclasses
+import gc
+import logging
+import os
+import sys
+import time
+import tracemalloc
+from collections.abc import Sequence
+from typing import Any
+
+os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', 'true')
+
+import fleet
+import nova.conf
+from nova.scheduler.filters import numa_topology_filter
+
+from hpcvirt.nova import filters
+
+#: No host may take longer than this where nothing fits.
+NO_FIT_LIMIT_US = 2000
+#: What the filter may keep of its own while hosts go by, whatever their
+#: number.
+MEMORY_LIMIT_KIB = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A fleet and a request.
+
+    :ivar cells: host cells
+    :ivar guest_cells: equal guest cells
+    :ivar target: how many times faster ours must be; None only shows it
+    :ivar nova_hosts: hosts for Nova's filter, None for all of them
+    :ivar runs: runs of Nova's filter, of which the best counts
+    """
+
+    name: str
+    cells: int
+    guest_cells: int
+    target: int | None
+    vfs: int = 0
+    occupancy: fleet.Occupancy = fleet.at_random
+    nics: tuple[int | None, ...] = (None, None)
+    candidates: int = 1
+    nova_hosts: int | None = None
+    runs: int = 2
+    fits: bool = True
+
+
+CASES = (
+    Case('usual', 2, 1, 25),
+    Case('usual', 4, 2, 25),
+    Case('usual', 8, 2, 25),
+    Case('usual', 16, 2, 25),
+    Case('one required VF', 8, 2, 40, vfs=1),
+    Case('one required VF', 8, 4, 60, vfs=1, runs=1),
+    Case('VF, 8 candidates', 8, 2, None, vfs=1, candidates=8, nova_hosts=20,
+         runs=1),
+    Case('no fit: one cell busy', 8, 8, 2000, nova_hosts=3,
+         occupancy=fleet.busy(7), fits=False),
+    Case('no fit: five cells usable', 16, 6, 2000, nova_hosts=1, runs=1,
+         occupancy=fleet.busy(*range(5, 16)), fits=False),
+    Case("no fit: VF's cell busy", 8, 4, 2000, vfs=1, nova_hosts=1, runs=1,
+         occupancy=fleet.busy(0), nics=(0, 0), fits=False),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What came of a case; times in microseconds per host."""
+
+    case: Case
+    hosts: int
+    nova_hosts: int
+    nova_us: float
+    ours_us: float
+    passed: int
+    equal: bool
+
+    @property
+    def ratio(self) -> float:
+        return self.nova_us / self.ours_us
+
+    @property
+    def ok(self) -> bool:
+        return (self.equal and
+                (self.case.target is None or
+                 self.ratio >= self.case.target) and
+                (self.case.fits or (self.passed == 0 and
+                                    self.ours_us <= NO_FIT_LIMIT_US)))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the cases and print the table."""
+    parser = argparse.ArgumentParser(
+        prog='benchmarks/filter.py',
+        description='Time HPCTopologyFilter beside NUMATopologyFilter.')
+    parser.add_argument('--hosts', type=int, default=1000,
+                        help='hosts of each fleet (default: %(default)s)')
+    parser.add_argument('--only', default='', metavar='TEXT',
+                        help='run the cases whose name has this text')
+    options = parser.parse_args(arguments)
+    nova.conf.CONF([], project='nova', default_config_files=[])
+    for name in ('nova', 'hpcvirt'):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    print(HEADER)
+    results = []
+    for case in CASES:
+        if options.only in case.name:
+            results.append(run(case, options.hosts))
+            print(row(results[-1]), flush=True)
+    kept, peak = memory(options.hosts)
+    flat = max(kept, peak) <= MEMORY_LIMIT_KIB
+    print(f'\nmemory over {options.hosts} hosts: {kept:.1f} KiB left behind, '
+          f'{peak:.1f} KiB in use at most '
+          f'(limit {MEMORY_LIMIT_KIB} KiB): {"ok" if flat else "MISSED"}')
+    return 0 if flat and all(result.ok for result in results) else 1
+
+
+def run(case: Case, count: int) -> Result:
+    """Measure one case."""
+    hosts = fleet.hosts(count, case.cells, case.occupancy, case.nics)
+    spec = fleet.request(case.guest_cells, case.vfs)
+    some = hosts[:case.nova_hosts]
+    ours, novas = (filters.HPCTopologyFilter(),
+                   numa_topology_filter.NUMATopologyFilter())
+    equal = (outcome(ours, some, spec, case.candidates) ==
+             (theirs := outcome(novas, some, spec, case.candidates)))
+    nova_us = min(theirs.us, *(
+        outcome(novas, some, spec, case.candidates).us
+        for _ in range(case.runs - 1))) if case.runs > 1 else theirs.us
+    passed = outcome(ours, hosts, spec, case.candidates)
+    ours_us = min(outcome(ours, hosts, spec, case.candidates).us
+                  for _ in range(7))
+    return Result(case, len(hosts), len(some), nova_us,
+                  min(ours_us, passed.us), len(passed.hosts), equal)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """The hosts and candidates that a filter passes, and its time."""
+
+    hosts: tuple[str, ...]
+    candidates: tuple[int, ...]
+    us: float = dataclasses.field(compare=False)
+
+
+def outcome(scheduler_filter: Any, hosts: Sequence[Any], spec: Any,
+            candidates: int) -> Outcome:
+    """Let a filter judge hosts once."""
+    fleet.prepare(hosts, candidates)
+    gc.collect()
+    gc.disable()
+    start = time.process_time()
+    passed = list(scheduler_filter.filter_all(hosts, spec))
+    spent = time.process_time() - start
+    gc.enable()
+    return Outcome(tuple(state.host for state in passed),
+                   tuple(len(state.allocation_candidates)
+                         for state in hosts), spent / len(hosts) * 1e6)
+
+
+def memory(count: int) -> tuple[float, float]:
+    """Measure what the filter keeps of its own, in KiB.
+
+    :returns: what a request leaves behind once the hosts are as they were
+        before, and the most that was in use for any one host
+    """
+    hosts = fleet.hosts(count, 4)
+    spec = fleet.request(2, 1)
+    scheduler_filter = filters.HPCTopologyFilter()
+    tracemalloc.start()
+    # Python's own caches and the hosts' dictionaries settle first.
+    peak = max(filtered(scheduler_filter, hosts, spec) for _ in range(3))
+    before = tracemalloc.get_traced_memory()[0]
+    filtered(scheduler_filter, hosts, spec)
+    kept = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    return kept / 1024, peak / 1024
+
+
+def filtered(scheduler_filter: Any, hosts: Sequence[Any], spec: Any) -> int:
+    """Filter hosts one by one, and leave them as they were.
+
+    :returns: the most bytes in use for any one host
+    """
+    peak = 0
+    fleet.prepare(hosts)
+    tracemalloc.reset_peak()
+    for state in scheduler_filter.filter_all(hosts, spec):
+        # The limits and candidates of a host belong to the host.
+        fleet.prepare([state])
+        now, most = tracemalloc.get_traced_memory()
+        peak = max(peak, most - now)
+        tracemalloc.reset_peak()
+    fleet.prepare(hosts)
+    gc.collect()
+    return peak
+
+
+HEADER = (f'{"case":<26}{"cells":>6}{"hosts":>12}{"pass":>6}{"equal":>6}'
+          f'{"Nova us/host":>14}{"ours us/host":>13}{"ratio":>9}'
+          f'{"target":>8}  ok')
+
+
+def row(result: Result) -> str:
+    """Write one line of the table."""
+    case = result.case
+    hosts = str(result.hosts)
+    if result.nova_hosts != result.hosts:
+        hosts += f' ({result.nova_hosts})'
+    target = '-' if case.target is None else f'{case.target}x'
+    return (f'{case.name:<26}{f"{case.cells}/{case.guest_cells}":>6}'
+            f'{hosts:>12}{result.passed:>6}'
+            f'{"yes" if result.equal else "NO":>6}{result.nova_us:>14.1f}'
+            f'{result.ours_us:>13.1f}{f"{result.ratio:.0f}x":>9}'
+            f'{target:>8}  {"ok" if result.ok else "MISSED"}')
+
+
+if __name__ == '__main__':
+    sys.exit(main())
