@@ -31,7 +31,14 @@ def read(nova: Any) -> list[plan.Existing]:
     :raises Unreachable: if the cloud cannot be asked
     """
     with session.one_line_errors():
-        return [_existing(item) for item in _pages(nova)]
+        try:
+            return [_existing(item) for item in _pages(nova)]
+        except (AttributeError, KeyError, TypeError, ValueError) as exc:
+            # What answers is no Compute API: a proxy's page, another
+            # service. The client takes its answer apart unseen.
+            raise exception.Unreachable(
+                'what answers at the Compute endpoint does not list flavors '
+                f'({type(exc).__name__}: {exc})') from exc
 
 
 def _pages(nova: Any) -> Iterator[Any]:

@@ -26,6 +26,7 @@ from typing import Any
 
 import openstack
 import openstack.config
+import yaml
 from keystoneauth1 import exceptions as auth_exceptions
 from novaclient import client as nova_client
 from novaclient import exceptions as nova_exceptions
@@ -52,11 +53,7 @@ def compute(cloud: str | None = None) -> Any:
     :raises Unreachable: if the cloud is not described, or says no
     """
     with one_line_errors():
-        config = openstack.config.OpenStackConfig(app_name='hpcvirt')
-        # Without clouds.yaml openstacksdk would pass over OS_CLOUD and ask
-        # for an auth_url instead.
-        region = config.get_one(cloud=cloud or os.environ.get('OS_CLOUD'),
-                                api_timeout=TIMEOUT_S)
+        region = _region(cloud)
         session = region.get_session()
         return nova_client.Client(
             COMPUTE_MICROVERSION, session=session,
@@ -65,6 +62,20 @@ def compute(cloud: str | None = None) -> Any:
             service_type=region.get_service_type('compute') or 'compute',
             endpoint_override=region.get_endpoint('compute'),
             timeout=TIMEOUT_S)
+
+
+def _region(cloud: str | None) -> Any:
+    try:
+        config = openstack.config.OpenStackConfig(app_name='hpcvirt')
+        # Without clouds.yaml openstacksdk would pass over OS_CLOUD and ask
+        # for an auth_url instead.
+        return config.get_one(cloud=cloud or os.environ.get('OS_CLOUD'),
+                              api_timeout=TIMEOUT_S)
+    except (AttributeError, KeyError, TypeError, ValueError,
+            yaml.YAMLError) as exc:
+        # openstacksdk reads clouds.yaml without looking what is in it.
+        raise exception.Unreachable(
+            f'clouds.yaml cannot be understood: {exc}') from exc
 
 
 @contextlib.contextmanager

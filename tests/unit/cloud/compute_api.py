@@ -1,0 +1,155 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A Compute API over HTTP that keeps flavors, and fails on demand.
+
+It speaks what the flavor calls of Nova's API reference say, no more, so that
+the real client libraries can be tested with every answer that there is.
+"""
+
+import http.server
+import json
+import re
+import threading
+import uuid
+
+PATH = re.compile(r'/v2\.1/flavors(?:/([^/?]+))?(/os-extra_specs)?'
+                  r'(?:/([^/?]+))?(?:\?(.*))?$')
+
+
+class ComputeAPI:
+    """The service.
+
+    :ivar flavors: flavors by id, as the API shows them
+    :ivar failures: (method, what the path holds) -> status to answer with
+    :ivar requests: (method, path, microversion) of each request
+    :ivar most: flavors in one answer
+    """
+
+    def __init__(self, most=1000):
+        self.flavors = {}
+        self.failures = {}
+        self.requests = []
+        self.most = most
+        api = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+
+            def log_message(self, *_):
+                pass
+
+            def answer(self):
+                api.answer(self)
+
+            do_GET = do_POST = do_DELETE = do_PUT = answer  # noqa: N815
+
+        self._server = http.server.ThreadingHTTPServer(
+            ('127.0.0.1', 0), Handler)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    @property
+    def endpoint(self):
+        return f'http://127.0.0.1:{self._server.server_port}/v2.1'
+
+    def close(self):
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def add(self, name, vcpus=1, ram=64, disk=0, extra_specs=None, **more):
+        """Put a flavor in, as somebody else would."""
+        flavor = {'id': str(uuid.uuid4()), 'name': name, 'vcpus': vcpus,
+                  'ram': ram, 'disk': disk, 'swap': 0, 'description': None,
+                  'OS-FLV-EXT-DATA:ephemeral': 0,
+                  'os-flavor-access:is_public': True,
+                  'extra_specs': dict(extra_specs or {}), **more}
+        self.flavors[flavor['id']] = flavor
+        return flavor
+
+    def named(self, name):
+        return next((flavor for flavor in self.flavors.values()
+                     if flavor['name'] == name), None)
+
+    def answer(self, request):
+        length = int(request.headers.get('Content-Length') or 0)
+        body = json.loads(request.rfile.read(length) or b'{}')
+        self.requests.append((
+            request.command, request.path,
+            request.headers.get('OpenStack-API-Version')))
+        for (method, part), status in self.failures.items():
+            if method == request.command and part in request.path:
+                self._send(request, status, {
+                    'error': {'code': status, 'message': 'not today'}})
+                return
+        status, content = self._act(request.command, request.path, body)
+        self._send(request, status, content)
+
+    @staticmethod
+    def _send(request, status, content):
+        data = json.dumps(content).encode() if content is not None else b''
+        request.send_response(status)
+        request.send_header('Content-Type', 'application/json')
+        request.send_header('Content-Length', str(len(data)))
+        request.send_header('OpenStack-API-Version', 'compute 2.86')
+        request.end_headers()
+        request.wfile.write(data)
+
+    def _act(self, method, path, body):
+        match = PATH.match(path)
+        if match is None:
+            return 404, {}
+        flavor_id, specs, key, query = match.groups()
+        if flavor_id == 'detail':
+            return 200, {'flavors': self._page(query or '')}
+        if flavor_id is None:
+            return self._create(body['flavor'])
+        flavor = self.flavors.get(flavor_id)
+        if flavor is None:
+            return 404, {'itemNotFound': {'message': 'no such flavor'}}
+        if specs and method == 'POST':
+            flavor['extra_specs'].update(body['extra_specs'])
+            return 200, body
+        if specs and method == 'DELETE':
+            flavor['extra_specs'].pop(key)
+            return 202, None
+        if method == 'DELETE':
+            del self.flavors[flavor_id]
+            return 202, None
+        return 200, {'flavor': flavor}
+
+    def _page(self, query):
+        found = list(self.flavors.values())
+        marker = re.search('marker=([^&]+)', query)
+        if marker:
+            ids = [flavor['id'] for flavor in found]
+            found = found[ids.index(marker[1]) + 1:]
+        return found[:self.most]
+
+    def _create(self, wanted):
+        if self.named(wanted['name']):
+            return 409, {'conflictingRequest': {'message': 'it exists'}}
+        flavor = self.add(wanted['name'], wanted['vcpus'], wanted['ram'],
+                          wanted['disk'],
+                          description=wanted.get('description'))
+        flavor['os-flavor-access:is_public'] = wanted.get(
+            'os-flavor-access:is_public', True)
+        return 200, {'flavor': flavor}
+
+
+CLOUDS = """
+clouds:
+  test:
+    auth_type: admin_token
+    auth: {{endpoint: '{endpoint}', token: secret}}
+"""

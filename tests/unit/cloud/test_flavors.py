@@ -1,0 +1,163 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import unittest
+
+from keystoneauth1 import session as auth_session
+from keystoneauth1 import token_endpoint
+from novaclient import client as nova_client
+
+from hpcvirt import exception
+from hpcvirt.cloud import flavors
+from hpcvirt.cloud import session
+from hpcvirt.flavors import catalogue
+from hpcvirt.flavors import plan
+from tests.unit.cloud import compute_api
+
+SPECS = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}
+
+
+def wanted(name='hpc.8c1n.1g.2m', vcpus=8, ram=1024, specs=None):
+    return catalogue.Flavor(name, vcpus, ram, 0, catalogue.marked(
+        vcpus, ram, 0, SPECS if specs is None else specs))
+
+
+class CloudFlavorsTest(unittest.TestCase):
+
+    def setUp(self):
+        self.api = compute_api.ComputeAPI(most=2)
+        self.addCleanup(self.api.close)
+        self.nova = nova_client.Client(
+            session.COMPUTE_MICROVERSION,
+            session=auth_session.Session(token_endpoint.Token(
+                self.api.endpoint, 'secret')),
+            endpoint_override=self.api.endpoint)
+
+    def step(self, flavor):
+        return plan.steps([flavor], flavors.read(self.nova))[0]
+
+    def test_all_pages_are_read(self):
+        for number in range(5):
+            self.api.add(f'f{number}', extra_specs={'a': 'b'})
+        found = flavors.read(self.nova)
+        self.assertEqual([f'f{number}' for number in range(5)],
+                         [item.flavor.name for item in found])
+        self.assertEqual({'a': 'b'}, found[0].flavor.extra_specs)
+
+    def test_private_flavors_are_asked_for(self):
+        flavors.read(self.nova)
+        self.assertIn('is_public=None', self.api.requests[-1][1])
+
+    def test_the_microversion_is_pinned(self):
+        flavors.read(self.nova)
+        self.assertEqual('compute 2.86', self.api.requests[-1][2])
+
+    def test_a_flavor_is_created_with_its_extra_specs(self):
+        flavor = wanted()
+        flavors.create(self.nova, flavor)
+        made = self.api.named(flavor.name)
+        self.assertEqual(dict(flavor.extra_specs), made['extra_specs'])
+        self.assertEqual((8, 1024, 0),
+                         (made['vcpus'], made['ram'], made['disk']))
+        self.assertIs(plan.Action.SAME, self.step(flavor).action)
+
+    def test_a_private_flavor_is_created_private(self):
+        flavors.create(self.nova, wanted(), public=False)
+        self.assertFalse(self.api.named(wanted().name)[
+            'os-flavor-access:is_public'])
+
+    def test_without_its_extra_specs_nothing_is_left_behind(self):
+        self.api.failures['POST', 'os-extra_specs'] = 400
+        with self.assertRaisesRegex(exception.Unreachable, 'not today'):
+            flavors.create(self.nova, wanted())
+        self.assertEqual({}, self.api.flavors)
+
+    def test_what_is_left_behind_is_told_and_completed_later(self):
+        self.api.failures.update({('POST', 'os-extra_specs'): 500,
+                                  ('DELETE', 'flavors'): 500})
+        with self.assertRaisesRegex(exception.Unreachable,
+                                    'could not be deleted'):
+            flavors.create(self.nova, wanted())
+        self.api.failures.clear()
+        step = self.step(wanted())
+        self.assertIs(plan.Action.COMPLETE, step.action)
+        flavors.complete(self.nova, step)
+        self.assertIs(plan.Action.SAME, self.step(wanted()).action)
+
+    def test_extra_specs_are_replaced_in_place(self):
+        flavors.create(self.nova, wanted(specs={'hw:pmu': 'true', **SPECS}))
+        before = self.api.named(wanted().name)['id']
+        flavors.replace(self.nova, self.step(wanted()))
+        after = self.api.named(wanted().name)
+        self.assertEqual(before, after['id'])
+        self.assertEqual(dict(wanted().extra_specs), after['extra_specs'])
+
+    def test_other_sizes_need_a_new_flavor(self):
+        flavors.create(self.nova, wanted(vcpus=4))
+        before = self.api.named(wanted().name)['id']
+        flavors.replace(self.nova, self.step(wanted()))
+        after = self.api.named(wanted().name)
+        self.assertNotEqual(before, after['id'])
+        self.assertEqual(8, after['vcpus'])
+
+    def test_the_old_flavor_is_put_back_if_the_new_one_fails(self):
+        flavors.create(self.nova, wanted(vcpus=4))
+        step = self.step(wanted())
+        calls = []
+        create = self.api._create
+
+        def fail_once(body):
+            calls.append(body)
+            return (403, {'forbidden': {'message': 'quota'}}) if len(
+                calls) == 1 else create(body)
+
+        self.api._create = fail_once
+        with self.assertRaisesRegex(exception.Unreachable,
+                                    'quota.*put back'):
+            flavors.replace(self.nova, step)
+        self.assertEqual(4, self.api.named(wanted().name)['vcpus'])
+
+    def test_a_flavor_that_is_lost_is_told(self):
+        flavors.create(self.nova, wanted(vcpus=4))
+        step = self.step(wanted())
+        self.api.failures['POST', '/flavors'] = 500
+        with self.assertRaisesRegex(exception.Unreachable,
+                                    'could not be put back'):
+            flavors.replace(self.nova, step)
+
+    def test_a_disk_given_by_hand_is_not_thrown_away(self):
+        flavors.create(self.nova, wanted(vcpus=4))
+        self.api.named(wanted().name)['swap'] = 512
+        with self.assertRaisesRegex(exception.Unreachable, 'by hand'):
+            flavors.replace(self.nova, self.step(wanted()))
+        self.assertEqual(4, self.api.named(wanted().name)['vcpus'])
+
+    def test_a_flavor_of_others_is_never_replaced(self):
+        self.api.add(wanted().name, extra_specs=SPECS)
+        with self.assertRaises(ValueError):
+            flavors.replace(self.nova, self.step(wanted()))
+
+    def test_an_endpoint_that_is_no_compute_api_is_told(self):
+        for content in (None, [], {}, {'flavors': None},
+                        {'flavors': [{'id': 1}]}, {'flavors': [1]}):
+            self.api.answer = lambda request, content=content: (
+                self.api._send(request, 200, content))
+            with self.assertRaisesRegex(exception.Unreachable,
+                                        'does not list flavors'):
+                flavors.read(self.nova)
+
+    def test_every_answer_is_one_line(self):
+        for status in (400, 401, 403, 404, 406, 409, 413, 429, 500, 503):
+            self.api.failures['GET', 'flavors'] = status
+            with self.assertRaises(exception.Unreachable) as caught:
+                flavors.read(self.nova)
+            self.assertNotIn('\n', str(caught.exception))
