@@ -18,7 +18,6 @@ it, and a contradiction is found the same way in every source.
 
 import dataclasses
 import itertools
-import re
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -26,6 +25,7 @@ from collections.abc import Sequence
 from hpcvirt import exception
 from hpcvirt.model import cpuset
 from hpcvirt.model import host as model
+from hpcvirt.topology import pci
 
 #: Linux has at most 2 ** 10 nodes (CONFIG_NODES_SHIFT).
 MAX_CELL = 1023
@@ -36,16 +36,10 @@ MAX_MEMORY_KIB = 2 ** 42
 #: The largest distance of an ACPI SLIT, which counts in bytes.
 MAX_DISTANCE = 255
 
-#: TotalVFs of the SR-IOV capability has 16 bits.
-MAX_VFS = 65535
-
 #: ARM and POWER have small pages of 64 KiB; the smallest huge page in use
 #: above them has 1 MiB (s390x).
 _MAX_SMALL_KIB = 64
 
-_ADDRESS = re.compile(r'[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]')
-_HEX_ID = re.compile(r'[0-9a-f]{4}')
-_DRIVER = re.compile(r'[\w.+-]{1,64}', re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -97,8 +91,7 @@ def host(where: str, name: str, cells: Sequence[CellFacts],
         name=name,
         cells=tuple(_cell(where, cell, cores, shared) for cell in ordered),
         distances=_matrix(where, [cell.id for cell in ordered], distances),
-        devices=_checked_devices(where, {cell.id for cell in ordered},
-                                 devices))
+        devices=pci.checked(where, {cell.id for cell in ordered}, devices))
 
 
 def small_page_kib(sizes: Iterable[int]) -> int:
@@ -273,38 +266,3 @@ def _matrix(where: str, cells: Sequence[int],
                 'is missing')
     return tuple(tuple(distances[row, column] for column in cells)
                  for row in cells)
-
-
-def address_key(address: str) -> tuple[int, ...]:
-    """Order PCI addresses: domains may have more than four digits."""
-    return tuple(int(part, 16) for part in re.split('[:.]', address))
-
-
-def _checked_devices(where: str, cells: set[int],
-                     devices: Iterable[model.Device],
-                     ) -> tuple[model.Device, ...]:
-    found: dict[str, model.Device] = {}
-    for device in devices:
-        if not _ADDRESS.fullmatch(device.address):
-            raise exception.InvalidInput(
-                where, f'{device.address[:40]!r} is not a PCI address '
-                'such as 0000:41:00.0')
-        here = f'{where}: device {device.address}'
-        if device.address in found:
-            raise exception.InvalidInput(here, 'occurs twice')
-        for number in (device.vendor_id, device.product_id):
-            if not _HEX_ID.fullmatch(number):
-                raise exception.InvalidInput(
-                    here, f'{number[:40]!r} is not a PCI id of four '
-                    'hexadecimal digits')
-        if device.cell is not None and device.cell not in cells:
-            raise exception.InvalidInput(
-                here, f'is on cell {device.cell}, which does not exist')
-        if not 0 <= device.total_vfs <= MAX_VFS:
-            raise exception.InvalidInput(
-                here, f'{device.total_vfs} VFs are not within 0 to {MAX_VFS}')
-        if device.driver is not None and not _DRIVER.fullmatch(device.driver):
-            raise exception.InvalidInput(
-                here, f'{device.driver[:40]!r} is not the name of a driver')
-        found[device.address] = device
-    return tuple(found[address] for address in sorted(found, key=address_key))

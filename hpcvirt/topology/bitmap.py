@@ -21,7 +21,7 @@ from collections.abc import Iterable
 
 from hpcvirt import exception
 from hpcvirt.model import cpuset
-from hpcvirt.topology import pci
+from hpcvirt.topology import document
 
 _WORD_BITS = 32
 #: Enough for every CPU number.
@@ -45,9 +45,9 @@ def members(text: str, universe: Iterable[int], where: str) -> frozenset[int]:
         del words[0]
     bits = 0
     for word in words:
-        value = pci.hexadecimal(word, where, 'a word of a set', 8) if word \
-            else 0
-        bits = bits << _WORD_BITS | value
+        bits <<= _WORD_BITS
+        if word:
+            bits |= document.hexadecimal(word, where, 'a word of a set', 8)
     width = _WORD_BITS * len(words)
     digits = f'{bits:0{width}b}'[::-1] if words else ''
     return frozenset(number for number in universe

@@ -200,3 +200,17 @@ def whole(text: str | None, where: str, what: str, most: int,
             where, f'{what} is {bare[:40]}, which is not within '
             f'{least} to {most}')
     return int(bare)
+
+
+def hexadecimal(text: str, where: str, what: str, digits: int) -> int:
+    """Read a hexadecimal number, with or without ``0x``.
+
+    :param digits: how many digits it has at most
+    :raises InvalidInput: if it is anything else
+    """
+    bare = text.strip().lower().removeprefix('0x')
+    if not 1 <= len(bare) <= digits or set(bare) - set('0123456789abcdef'):
+        raise exception.InvalidInput(
+            where, f'{what} is {text.strip()[:40]!r}, not a hexadecimal '
+            f'number of {digits} digits')
+    return int(bare, 16)

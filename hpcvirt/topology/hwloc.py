@@ -13,35 +13,26 @@
 """Read hwloc's XML, versions 1 to 3, what ``lstopo --of xml`` writes.
 
 Every object of the machine is an element ``<object>`` inside its parent.
-Version 1 has NUMA nodes among the parents of the CPUs; later ones attach
-them as memory to the object whose CPUs are local to it, and may attach
-several (HBM beside DRAM): the CPUs then belong to one cell as Linux has it,
-the DRAM one, which is the lowest number unless the file says ``subtype``.
-
 CPUs that are offline or forbidden to the one who ran lstopo are left out, as
 are nodes whose memory was forbidden, unless they have CPUs. hwloc tells
 neither drivers nor SR-IOV capabilities, and since version 3 no page sizes.
 """
 
-import dataclasses
 import re
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from collections.abc import Set
 
 from hpcvirt import exception
 from hpcvirt.model import host as model
 from hpcvirt.topology import assemble
-from hpcvirt.topology import bitmap
 from hpcvirt.topology import document
 from hpcvirt.topology import hwloc_distances
+from hpcvirt.topology import hwloc_nodes
 from hpcvirt.topology import hwloc_tree
 from hpcvirt.topology import pci
 
-#: Memory hangs on an object beside its CPUs, not between them.
-_MEMORY = ('NUMANode', 'MemCache')
 _IO = ('Bridge', 'PCIDev', 'OSDev', 'Misc')
 
 #: Version 1 up to hwloc 1.10 says Socket.
@@ -52,22 +43,6 @@ _CACHE = re.compile('L([1-5])Cache')
 #: ``0200 [8086:1572] [8086:0001] 02``: class, vendor, device, ...
 _PCI_TYPE = re.compile(
     r'([0-9a-fA-F]{4}) \[([0-9a-fA-F]{4}):([0-9a-fA-F]{4})\]')
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Node:
-    """A NUMANode object, the CPUs local to it and whether they may use it."""
-
-    number: int
-    local: frozenset[int]
-    allowed: bool
-    element: hwloc_tree.Element
-
-    @property
-    def rank(self) -> tuple[int, bool, int]:
-        """The node with the lowest rank has the CPUs to itself."""
-        subtype = self.element.get('subtype') or 'DRAM'
-        return len(self.local), subtype != 'DRAM', self.number
 
 
 def read(root: hwloc_tree.Element, where: str, name: str) -> model.Host:
@@ -84,8 +59,8 @@ def read(root: hwloc_tree.Element, where: str, name: str) -> model.Host:
             where, f'the root element is <{root.tag[:40]}>, '
             'not a <topology> with an <object>')
     tree = hwloc_tree.Tree(machine, where)
-    nodes = _nodes(tree)
-    cell_of = _cell_of(tree, nodes)
+    nodes = hwloc_nodes.read(tree)
+    cell_of = hwloc_nodes.cell_of(tree, nodes)
     cells = list(_cells(tree, nodes, cell_of))
     return assemble.host(
         where, _host_name(root, machine) or name, cells,
@@ -104,91 +79,7 @@ def _host_name(root: hwloc_tree.Element, machine: hwloc_tree.Element,
     return None
 
 
-def _nodes(tree: hwloc_tree.Tree) -> list[_Node]:
-    """Find the NUMA nodes, and check their CPUs against the tree."""
-    nodes: dict[int, _Node] = {}
-    cpus = frozenset(tree.cpus)
-    for place in tree.of_type('NUMANode'):
-        number = tree.number(place.element, assemble.MAX_CELL)
-        if number in nodes:
-            raise exception.InvalidInput(
-                f'{tree.where}: NUMANode {number}', 'occurs twice')
-        local = tree.members(place.element, 'cpuset', cpus) or frozenset()
-        # Version 1: the CPUs are inside. Later: beside, in the same object.
-        holder = next((element for element in (place.element, *place.parents)
-                       if element in tree.below
-                       or element.get('type') not in _MEMORY), place.element)
-        inside = tree.below.get(holder, set())
-        if local and local != inside:
-            raise exception.InvalidInput(
-                f'{tree.where}: NUMANode {number}',
-                f'its cpuset and its place do not agree on CPU '
-                f'{min(local ^ inside)}')
-        allowed = tree.members(tree.machine, 'allowed_nodeset',
-                               frozenset({number}))
-        nodes[number] = _Node(number, local, allowed != frozenset(),
-                              place.element)
-    _check_complete(tree, nodes.keys())
-    return list(nodes.values())
-
-
-def _check_complete(tree: hwloc_tree.Tree, described: Set[int]) -> None:
-    """Refuse a file that names nodes which it does not describe.
-
-    hwloc 2 writes such files where it is told to write version 1 on a
-    machine with several kinds of memory.
-    """
-    named = tree.members(tree.machine, 'nodeset',
-                         frozenset(range(assemble.MAX_CELL + 1)))
-    infinite = named is not None and assemble.MAX_CELL in named
-    if described and named and not infinite and not named <= described:
-        raise exception.InvalidInput(
-            tree.where, f'names NUMA node {min(named - described)} '
-            'but does not describe it')
-
-
-def _cell_of(tree: hwloc_tree.Tree, nodes: Sequence[_Node],
-             ) -> dict[int, int]:
-    """Tell the cell of each CPU."""
-    found: dict[int, int] = {}
-    for cpu, place in tree.cpus.items():
-        own = min((node for node in nodes if cpu in node.local),
-                  key=lambda node: node.rank, default=None)
-        found[cpu] = (own.number if own is not None
-                      else _forbidden_node(tree, cpu, place, nodes))
-    for node in nodes:
-        own_cpus = {cpu for cpu in node.local if found[cpu] == node.number}
-        if own_cpus and own_cpus != node.local:
-            cpu = min(node.local - own_cpus)
-            raise exception.InvalidInput(
-                f'{tree.where}: NUMANode {node.number}',
-                f'CPU {cpu} is also in NUMANode {found[cpu]}')
-    return found
-
-
-def _forbidden_node(tree: hwloc_tree.Tree, cpu: int, place: hwloc_tree.Place,
-                    nodes: Sequence[_Node]) -> int:
-    """Find the cell of a CPU that no NUMANode object covers.
-
-    A machine without any such object is one cell. Otherwise lstopo was not
-    allowed to use the node's memory and left it out, but its number is
-    still in the complete_nodeset of what is around the CPU.
-    """
-    if not nodes:
-        return 0
-    here = f'{tree.where}: PU {cpu}'
-    for element in (place.element, *place.parents):
-        text = element.get('complete_nodeset')
-        if text is not None:
-            number = bitmap.only_member(text, here)
-            if number is not None and not any(node.number == number
-                                              for node in nodes):
-                return number
-            break
-    raise exception.InvalidInput(here, 'is in no NUMANode')
-
-
-def _cells(tree: hwloc_tree.Tree, nodes: Sequence[_Node],
+def _cells(tree: hwloc_tree.Tree, nodes: Sequence[hwloc_nodes.Node],
            cell_of: Mapping[int, int]) -> Iterator[assemble.CellFacts]:
     cpus_of: dict[int, set[int]] = {}
     for cpu, number in cell_of.items():

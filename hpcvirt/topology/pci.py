@@ -18,7 +18,15 @@ the SR-IOV capability, which hwloc does not tell. Virtual functions have the
 class of their physical function and are listed beside it.
 """
 
+import re
+from collections.abc import Iterable
+from collections.abc import Set
+
 from hpcvirt import exception
+from hpcvirt.model import host as model
+
+#: TotalVFs of the SR-IOV capability has 16 bits.
+MAX_VFS = 65535
 
 #: Base classes (PCI Code and ID Assignment Specification) of which every
 #: function is listed.
@@ -38,6 +46,10 @@ _CLASSES = {
     0x0c06,  # InfiniBand, before the class 0207 existed
 }
 
+_ADDRESS = re.compile(r'[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]')
+_HEX_ID = re.compile(r'[0-9a-f]{4}')
+_DRIVER = re.compile(r'[\w.+-]{1,64}', re.ASCII)
+
 
 def is_listed(class_code: int) -> bool:
     """Tell whether a function of this class belongs into a topology.
@@ -47,15 +59,42 @@ def is_listed(class_code: int) -> bool:
     return class_code >> 8 in _BASE_CLASSES or class_code in _CLASSES
 
 
-def hexadecimal(text: str, where: str, what: str, digits: int) -> int:
-    """Read a hexadecimal number, with or without ``0x``.
+def checked(where: str, cells: Set[int], devices: Iterable[model.Device],
+            ) -> tuple[model.Device, ...]:
+    """Check devices and put them in order.
 
-    :param digits: how many digits it has at most
-    :raises InvalidInput: if it is anything else
+    :param where: the file or directory, for errors
+    :param cells: the numbers of the cells that there are
+    :returns: ascending by address
+    :raises InvalidInput: for whatever cannot be
     """
-    bare = text.strip().lower().removeprefix('0x')
-    if not 1 <= len(bare) <= digits or set(bare) - set('0123456789abcdef'):
-        raise exception.InvalidInput(
-            where, f'{what} is {text.strip()[:40]!r}, not a hexadecimal '
-            f'number of {digits} digits')
-    return int(bare, 16)
+    found: dict[str, model.Device] = {}
+    for device in devices:
+        if not _ADDRESS.fullmatch(device.address):
+            raise exception.InvalidInput(
+                where, f'{device.address[:40]!r} is not a PCI address '
+                'such as 0000:41:00.0')
+        here = f'{where}: device {device.address}'
+        if device.address in found:
+            raise exception.InvalidInput(here, 'occurs twice')
+        for number in (device.vendor_id, device.product_id):
+            if not _HEX_ID.fullmatch(number):
+                raise exception.InvalidInput(
+                    here, f'{number[:40]!r} is not a PCI id of four '
+                    'hexadecimal digits')
+        if device.cell is not None and device.cell not in cells:
+            raise exception.InvalidInput(
+                here, f'is on cell {device.cell}, which does not exist')
+        if not 0 <= device.total_vfs <= MAX_VFS:
+            raise exception.InvalidInput(
+                here, f'{device.total_vfs} VFs are not within 0 to {MAX_VFS}')
+        if device.driver is not None and not _DRIVER.fullmatch(device.driver):
+            raise exception.InvalidInput(
+                here, f'{device.driver[:40]!r} is not the name of a driver')
+        found[device.address] = device
+    return tuple(found[address] for address in sorted(found, key=_address_key))
+
+
+def _address_key(address: str) -> tuple[int, ...]:
+    """Order PCI addresses: domains may have more than four digits."""
+    return tuple(int(part, 16) for part in re.split('[:.]', address))

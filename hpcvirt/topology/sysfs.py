@@ -201,8 +201,8 @@ def _devices(tree: sysfs_tree.Tree) -> Iterator[model.Device]:
 
 
 def _hexadecimal(tree: sysfs_tree.Tree, name: str, digits: int) -> int:
-    return pci.hexadecimal(tree.need(name), f'{tree.where}: {name}',
-                           'the content', digits)
+    return document.hexadecimal(
+        tree.need(name), f'{tree.where}: {name}', 'the content', digits)
 
 
 def _node_of(tree: sysfs_tree.Tree, name: str) -> int | None:
@@ -216,7 +216,7 @@ def _node_of(tree: sysfs_tree.Tree, name: str) -> int | None:
 def _total_vfs(tree: sysfs_tree.Tree, name: str) -> int:
     """Read how many VFs a function can have; 0 without SR-IOV."""
     return 0 if tree.text(name) is None else tree.number(
-        name, assemble.MAX_VFS)
+        name, pci.MAX_VFS)
 
 
 def _driver(tree: sysfs_tree.Tree, device: str) -> str | None:

@@ -68,6 +68,11 @@ class HostTest(unittest.TestCase):
     def test_contradictions_name_the_element(self) -> None:
         for pattern, change in {
             "^box: ' ' cannot be the name": {'name': ' '},
+            'cell 0: -1 cannot be the number of a package': {
+                'cells': (dataclasses.replace(CELL, package=-1), OTHER)},
+            'cell 0: has -1 pages of 4 KiB': {
+                'cells': (dataclasses.replace(
+                    CELL, pages=(model.PagePool(4, -1),)), OTHER)},
             'siblings of CPU 0: 0-1, but CPU 1 says 1': {
                 'siblings': CORES | {1: frozenset({1})}},
             'siblings of CPU 9: that CPU is in no cell': {

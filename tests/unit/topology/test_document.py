@@ -139,3 +139,14 @@ class WholeTest(unittest.TestCase):
                      '13', '-2', '9' * 9999, '\u0661', '+1', '1_0'):
             with self.assertRaisesRegex(exception.InvalidInput, '^a: b is'):
                 document.whole(text, 'a', 'b', 12, least=-1)
+
+
+class HexadecimalTest(unittest.TestCase):
+    def test_a_prefix_may_be_there(self) -> None:
+        for text in ('0x8086', '8086', ' 0X8086\n'):
+            self.assertEqual(0x8086, document.hexadecimal(text, 'a', 'b', 4))
+
+    def test_anything_else_is_refused(self) -> None:
+        for text in ('', '0x', 'xyz', '12345', '-1', '1_0', '1 2'):
+            with self.assertRaisesRegex(exception.InvalidInput, '^a: b is'):
+                document.hexadecimal(text, 'a', 'b', 4)

@@ -17,6 +17,7 @@ from hpcvirt import topology
 from hpcvirt.model import cpuset
 from hpcvirt.model import host as model
 from hpcvirt.topology import drawing
+from hpcvirt.topology import drawing_cell
 from tests.unit.topology import machines
 
 DRAWINGS = pathlib.Path(__file__).parents[2] / 'data' / 'drawings'
@@ -99,6 +100,12 @@ class DrawTest(unittest.TestCase):
         self.assertLessEqual(max(map(len, lines)), 120)
         self.assertIn(3, [line.count('┌─ cell') for line in lines])
 
+    def test_rows_of_cells_are_equally_full(self) -> None:
+        host = machines.of_cells(*(machines.cell(number, (number,))
+                                   for number in range(4)))
+        lines = drawing.draw(host, 130).splitlines()
+        self.assertEqual({0, 2}, {line.count('┌─ cell') for line in lines})
+
     def test_distances_of_many_cells_are_lists(self) -> None:
         host = machines.of_cells(*(machines.cell(number, (number,))
                                    for number in range(40)))
@@ -112,4 +119,4 @@ class SizeTest(unittest.TestCase):
         for kib, text in ((4, '4 KiB'), (64, '64 KiB'), (2048, '2 MiB'),
                           (1048576, '1 GiB'), (1572864, '1.5 GiB'),
                           (131693420, '125.6 GiB'), (524288, '512 MiB')):
-            self.assertEqual(text, drawing.size(kib))
+            self.assertEqual(text, drawing_cell.size(kib))

@@ -12,7 +12,6 @@
 
 import unittest
 
-from hpcvirt import exception
 from hpcvirt.topology import pci
 
 
@@ -27,14 +26,3 @@ class IsListedTest(unittest.TestCase):
                            0x0300, 0x0600, 0x0604, 0x0880, 0x0c03, 0x1080,
                            0x2000, 0xff00):
             self.assertFalse(pci.is_listed(class_code), hex(class_code))
-
-
-class HexadecimalTest(unittest.TestCase):
-    def test_a_prefix_may_be_there(self) -> None:
-        for text in ('0x8086', '8086', ' 0X8086\n'):
-            self.assertEqual(0x8086, pci.hexadecimal(text, 'a', 'b', 4))
-
-    def test_anything_else_is_refused(self) -> None:
-        for text in ('', '0x', 'xyz', '12345', '-1', '1_0', '1 2'):
-            with self.assertRaisesRegex(exception.InvalidInput, '^a: b is'):
-                pci.hexadecimal(text, 'a', 'b', 4)
