@@ -100,3 +100,8 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the group and its options."""
     conf.register_group(GROUP)
     conf.register_opts(OPTIONS, group=GROUP)
+
+
+def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
+    """List the options for the documentation."""
+    return [(GROUP, list(OPTIONS))]

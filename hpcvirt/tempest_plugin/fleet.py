@@ -85,7 +85,7 @@ class FleetTestCase(base.HPCTestCase):
         if not CONF.hpcvirt.topology_dir:
             raise self.skipException('[hpcvirt]topology_dir is not set')
         path = pathlib.Path(CONF.hpcvirt.topology_dir, f'{name}.json')
-        return topology.read(path)
+        return topology.read(str(path))
 
     def chosen(self, flavor: plan.Flavor | None, what: str) -> plan.Flavor:
         """Skip where the plan has no such flavor."""

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hpcvirt import exception
+from hpcvirt.model import shape
 from hpcvirt.specs import codec
 
 Flavor = Mapping[str, Any]
@@ -81,18 +82,18 @@ def whole_cell(flavors: Sequence[Flavor], host: str,
 
 
 def spread(flavor: Flavor, guest_cells: int,
-           **specs: str) -> dict[str, Any]:
+           scope: shape.NUMAScope = shape.NUMAScope.HOST) -> dict[str, Any]:
     """Make a flavor of several cells, each like the one of ``flavor``."""
-    drop = ('hw:cpu_', 'hw:numa_', 'hpcvirt:')
-    keep = {name: value for name, value in flavor['extra_specs'].items()
-            if not name.startswith(drop)}
+    one = codec.decode(flavor['vcpus'], flavor['ram_mib'],
+                       flavor['extra_specs'])
+    several = shape.Shape(cells=one.cells * guest_cells,
+                          cpu_policy=one.cpu_policy, numa_scope=scope)
     return {
         'name': f'{flavor["name"]}.x{guest_cells}',
         'vcpus': flavor['vcpus'] * guest_cells,
         'ram_mib': flavor['ram_mib'] * guest_cells,
         'disk_gib': flavor['disk_gib'],
-        'extra_specs': {**keep, 'hw:cpu_policy': 'dedicated',
-                        'hw:numa_nodes': str(guest_cells), **specs},
+        'extra_specs': codec.encode(several),
     }
 
 

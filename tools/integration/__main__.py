@@ -27,12 +27,14 @@ from tools.cloud import errors
 from tools.cloud import progress
 from tools.cloud import settings as cloud_settings
 from tools.integration import flavors
+from tools.integration import guide
 from tools.integration import load
 from tools.integration import schedulers
 from tools.integration import tempest_run
 
 PARTS = {
     'flavors': lambda cloud: flavors.check(cloud.settings),
+    'guide': guide.check,
     'tempest': lambda cloud: tempest_run.run(cloud.settings),
     'schedulers': schedulers.check,
     'load': load.check,

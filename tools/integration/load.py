@@ -36,6 +36,9 @@ SERVERS = 200
 CLIENTS = 4
 PREFIX = 'load'
 
+#: Flavors so small that the fleet's 528 PCPUs hold most of the servers.
+PROFILE = 'name_prefix: load\nsmallest_cores: 1\n'
+
 #: Seconds into the load, and what happens then.
 EVENTS = (
     (5, 'kill', 'intel1'),
@@ -54,7 +57,7 @@ def check(cloud: one_cloud.Cloud) -> None:
 
     :raises CloudError: a promise is broken
     """
-    flavors = ensure_flavors(cloud, most=48)
+    flavors = ensure_flavors(cloud, PROFILE, 1, 4)
     image = tempest_run.images(cloud.settings)['pretended']
     began = time.monotonic()
     clients = [client(cloud, 'create', f'{PREFIX}{number}', image,
@@ -88,15 +91,24 @@ def check(cloud: one_cloud.Cloud) -> None:
     clear(cloud, PREFIX)
 
 
-def ensure_flavors(cloud: one_cloud.Cloud, most: int) -> list[str]:
-    """Create the fleet's flavors; name those of at most ``most`` CPUs."""
+def ensure_flavors(cloud: one_cloud.Cloud, profile: str,
+                   least: int, most: int) -> list[str]:
+    """Create flavors for the fleet.
+
+    :param profile: the profile, in YAML
+    :returns: the names of those from ``least`` to ``most`` CPUs
+    """
     settings = cloud.settings
-    _run(cloud, [settings.program('hpcvirt'), 'flavor', 'apply', '--apply',
-                 *(str(fleet.topology(settings, host))
-                   for host in fleet.FLEET)])
-    document = json.loads(fleet.plan_file(settings).read_text())
+    path = settings.run / 'load-profile.yaml'
+    path.write_text(profile)
+    words = ['--profile', str(path), *(
+        str(fleet.topology(settings, host)) for host in fleet.FLEET)]
+    hpcvirt = settings.program('hpcvirt')
+    document = json.loads(_run(cloud, [
+        hpcvirt, 'flavor', 'plan', '--format', 'json', *words]))
+    _run(cloud, [hpcvirt, 'flavor', 'apply', '--apply', *words])
     return [flavor['name'] for flavor in document['flavors']
-            if flavor['vcpus'] <= most]
+            if least <= flavor['vcpus'] <= most]
 
 
 def agreed(cloud: one_cloud.Cloud, *prefixes: str,

@@ -14,6 +14,7 @@
 
 from tempest.lib import decorators
 
+from hpcvirt.model import shape
 from hpcvirt.tempest_plugin import fleet
 from hpcvirt.tempest_plugin import plan
 from hpcvirt.tempest_plugin import promise
@@ -99,7 +100,7 @@ class ScopeTest(fleet.FleetTestCase):
         cell_id = self.create_flavor(flavor)
         anywhere = self.create_flavor(plan.spread(flavor, 2))
         together = self.create_flavor(plan.spread(
-            flavor, 2, **{'hpcvirt:numa_scope': 'package'}))
+            flavor, 2, shape.NUMAScope.PACKAGE))
         at = {}
         for _ in range(flavor['per_host'][name]):
             server = self.boot(cell_id, host=name)
