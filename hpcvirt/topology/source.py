@@ -30,6 +30,10 @@ from hpcvirt.topology import sysfs
 
 SOURCES = ('auto', 'sysfs', 'libvirt', 'hwloc', 'snapshot')
 
+#: What gzip, bzip2, xz, zstd and zip begin with.
+_ARCHIVES = (b'\x1f\x8b', b'BZh', b'\xfd7zXZ', b'\x28\xb5\x2f\xfd',
+             b'PK\x03\x04')
+
 _XML_READERS = {'libvirt': libvirt.read, 'hwloc': hwloc.read}
 _XML_ROOTS = {'capabilities': 'libvirt', 'topology': 'hwloc'}
 
@@ -53,6 +57,9 @@ def read(path: str | None = None, source: str = 'auto') -> host.Host:
     data = document.content(path)
     if not data.strip():
         raise exception.InvalidInput(path, 'is empty')
+    if data.startswith(_ARCHIVES) or data[257:262] == b'ustar':
+        raise exception.InvalidInput(
+            path, 'is an archive; unpack it and name what is in it')
     if source == 'snapshot' or (source == 'auto' and _begins(data, b'{[')):
         return snapshot.read(data, path)
     if source == 'auto' and not _begins(data, b'<'):
@@ -65,7 +72,8 @@ def read(path: str | None = None, source: str = 'auto') -> host.Host:
                 path, f'the root element is <{root.tag[:40]}>, neither '
                 '<capabilities> (libvirt) nor <topology> (hwloc)')
         source = _XML_ROOTS[root.tag]
-    return _XML_READERS[source](root, path, pathlib.Path(path).stem)
+    name = exception.one_line(pathlib.Path(path).stem)
+    return _XML_READERS[source](root, path, name)
 
 
 def _is_directory(path: str | None) -> bool:

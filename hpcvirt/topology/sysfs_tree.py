@@ -111,7 +111,8 @@ class Tree:
             return socket.gethostname()
         told = (self.text('proc/sys/kernel/hostname')
                 or self.text('etc/hostname'))
-        return told or exception.one_line(self._root.name) or 'host'
+        name = told or self._root.name
+        return exception.one_line(name) or 'host'
 
     def small_page_kib(self) -> int | None:
         """Tell the page size of the running kernel; None for a copy."""

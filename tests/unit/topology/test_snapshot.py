@@ -12,6 +12,7 @@
 
 import copy
 import json
+import pathlib
 import unittest
 from typing import Any
 
@@ -71,6 +72,17 @@ class RoundTripTest(unittest.TestCase):
         read_box = read(box)
         self.assertEqual([0, 2], [cell.id for cell in read_box.cells])
         self.assertEqual(((10, 21), (31, 10)), read_box.distances)
+
+
+class DocumentationTest(unittest.TestCase):
+    def test_the_example_of_the_documentation_is_read(self) -> None:
+        root = pathlib.Path(__file__).parents[3]
+        text = (root / 'docs/source/topology.rst').read_text()
+        example = text.split('.. code-block:: json\n')[1]
+        example = example[:example.index('\n\n``package``')]
+        host = read(example.encode())
+        self.assertEqual(('node7', 4, 64), (
+            host.name, len(host.cpus), host.devices[0].total_vfs))
 
 
 class DefaultsTest(unittest.TestCase):

@@ -76,7 +76,9 @@ class SourceTest(unittest.TestCase):
         for data, pattern in (
                 (b'', 'is empty'), (b' \n', 'is empty'),
                 (b'hello', 'is neither XML'), (b'[1]', 'is not an object'),
-                (b'\x1f\x8b\x08', 'is neither XML'),
+                (b'\x1f\x8b\x08', 'is an archive'),
+                (b'BZh91AY', 'is an archive; unpack it'),
+                (b'sys/'.ljust(257, b'\0') + b'ustar  ', 'is an archive'),
                 (b'<domain/>', '<domain>, neither <capabilities>'),
                 (b'<domainCapabilities/>', 'neither'),
                 (b'{', 'is not valid JSON')):
@@ -93,6 +95,10 @@ class SourceTest(unittest.TestCase):
     def test_xml_is_named_after_its_file(self) -> None:
         path = self.write('node7.example.xml', writers.libvirt(self.host))
         self.assertEqual('node7.example', topology.read(path).name)
+
+    def test_a_file_may_have_any_name(self) -> None:
+        path = self.write('a\nb\udcff.xml', writers.libvirt(self.host))
+        self.assertEqual('a b?', topology.read(path).name)
 
     def test_a_snapshot_has_a_name_of_its_own(self) -> None:
         plain = snapshot.to_json(self.host) | {'name': 'node9'}
