@@ -162,16 +162,18 @@ def _device_pools(found: Settings, wanted: profiles.Devices | None,
 
 def _pages_needed(divided: division.Division, pool: memory.CellPool,
                   pieces: Collection[memory.Piece]) -> int:
-    """Pages that guests can fill on a cell, in any mixture of sizes.
-
-    CPUs run out first, so it is the piece with the most memory for each CPU
-    that counts, as if it filled the cell.
-    """
-    cpus = _cpus(divided, pool.id)
-    return min(pool.pages, max((
-        -(-piece.pages * cpus // piece.cpus) for piece in pieces
-        if piece.page_kib == pool.page_kib and piece.cpus <= cpus
-        and piece.pages <= pool.pages), default=0))
+    """The most pages that guests can fill on a cell, in any mixture."""
+    fitting = [piece for piece in pieces
+               if piece.page_kib == pool.page_kib
+               and piece.pages <= pool.pages]
+    # By the number of CPUs: the most pages that go with so many.
+    most = [0]
+    for cpus in range(1, _cpus(divided, pool.id) + 1):
+        most.append(max((most[cpus - piece.cpus] + piece.pages
+                         for piece in fitting if piece.cpus <= cpus),
+                        default=0))
+        most[cpus] = max(most[cpus], most[cpus - 1])
+    return min(pool.pages, most[-1])
 
 
 def _overhead_mib(divided: division.Division, cell_id: int, pages: int,

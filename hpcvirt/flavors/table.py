@@ -23,12 +23,12 @@ from hpcvirt.flavors import memory
 
 WIDTH = 100
 
-_HEADINGS = ('Flavor', 'Is', 'vCPUs', 'Cells', 'GiB', 'Fit', 'Left: CPUs',
-             'GiB', 'Expected loss')
+_HEADINGS = ('Flavor', 'Is', 'vCPUs', 'Cells', 'GiB', 'Fit', 'Left', 'GiB',
+             'Expected loss')
 _RIGHT = {2, 4, 5, 6, 7}
 _LEGEND = ('Is: what the guest is of the host, if it was made for it. Fit: '
-           'how many of this flavor alone the host takes. Left: what is '
-           'stranded then.')
+           'how many of this flavor alone the host takes. Left: the CPUs and '
+           'the GiB that are stranded then.')
 
 
 def table(plan: fleet.Plan) -> str:

@@ -1,0 +1,116 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+import pathlib
+import unittest
+
+import yaml
+
+from hpcvirt import exception
+from hpcvirt.flavors import profile
+from hpcvirt.model import shape
+
+DEFAULT = (pathlib.Path(__file__).parents[3]
+           / 'etc/hpcvirt/profiles/default.yaml')
+
+
+class ProfileTest(unittest.TestCase):
+
+    def assert_refused(self, pattern, **content):
+        with self.assertRaisesRegex(exception.InvalidInput,
+                                    f'^p.yaml: {pattern}') as caught:
+            profile.build(content, 'p.yaml')
+        self.assertNotIn('\n', str(caught.exception))
+
+    def test_the_file_that_is_shipped_is_the_default(self):
+        content = yaml.safe_load(DEFAULT.read_text())
+        self.assertEqual(profile.Profile(),
+                         profile.build(content, str(DEFAULT)))
+
+    def test_the_file_that_is_shipped_explains_every_key(self):
+        content = yaml.safe_load(DEFAULT.read_text())
+        self.assertEqual(
+            {field.name for field in dataclasses.fields(profile.Profile)},
+            set(content))
+        text = DEFAULT.read_text()
+        for field in dataclasses.fields(profile.Devices):
+            self.assertIn(f'#     {field.name}:', text)
+
+    def test_an_empty_file_is_the_default(self):
+        self.assertEqual(profile.Profile(), profile.build(None, 'p.yaml'))
+
+    def test_values_become_what_the_program_uses(self):
+        found = profile.build({
+            'smt': 'leave', 'page_size': '1G', 'emulator_threads': 'isolate',
+            'host_pages_per_cell': {'1G': 2, '2M': 10},
+            'devices': {'ports': 'neutron', 'physical_network': 'net',
+                        'affinity': 'socket'}}, 'p.yaml')
+        self.assertIs(profile.SMT.LEAVE, found.smt)
+        self.assertEqual(1048576, found.page_size)
+        self.assertIs(shape.EmulatorThreads.ISOLATE, found.emulator_threads)
+        self.assertEqual(((2048, 10), (1048576, 2)),
+                         found.host_pages_per_cell)
+        self.assertIs(shape.PCIAffinity.SOCKET, found.devices.affinity)
+
+    def test_an_unknown_key_is_named_beside_the_known_ones(self):
+        self.assert_refused("unknown key 'pagesize'; known: .*page_size",
+                            pagesize='2M')
+        self.assert_refused("unknown key 'devices.vendor'",
+                            devices={'vendor': '15b3'})
+
+    def test_a_wrong_type_names_the_key_and_what_it_takes(self):
+        for key, value, pattern in (
+                ('disk_gib', '20', 'must be a whole number'),
+                ('disk_gib', True, 'must be a whole number'),
+                ('disk_gib', -1, 'must be a whole number from 0'),
+                ('disk_gib', 1.5, 'must be a whole number'),
+                ('disk_gib', None, 'must be a whole number'),
+                ('smt', 'on', 'must be one of use, leave'),
+                ('smt', ['use'], 'must be one of use, leave'),
+                ('pack_cells', 'yes', 'must be true or false'),
+                ('pack_cells', 1, 'must be true or false'),
+                ('page_size', 2048, 'must be a page size such as 2M'),
+                ('page_size', '2MB', 'must be a page size such as 2M'),
+                ('page_size', '0M', 'must be a page size such as 2M'),
+                ('name_prefix', '', 'must be text'),
+                ('name_prefix', 'a b', 'must be text'),
+                ('name_prefix', 7, 'must be text'),
+                ('host_pages_per_cell', [1], 'must map page sizes'),
+                ('host_pages_per_cell', {'2M': -1}, 'must be a whole'),
+                ('host_pages_per_cell', {'1G': 1, '1024M': 1},
+                 'must not name 1024M twice'),
+                ('host_steps', 0, 'must be a whole number from 1'),
+                ('emulator_threads', 'none', 'must be one of')):
+            self.assert_refused(f'key {key}: {pattern}', **{key: value})
+
+    def test_a_wrong_type_within_devices_names_the_whole_key(self):
+        self.assert_refused('key devices.vendor_id: must be text',
+                            devices={'vendor_id': 0x15b3})
+        self.assert_refused('key devices must be a mapping', devices='vf')
+
+    def test_a_profile_that_is_no_mapping_is_refused(self):
+        for content in ('text', 3, ['smt'], True):
+            with self.assertRaisesRegex(exception.InvalidInput,
+                                        'must be a mapping'):
+                profile.build(content, 'p.yaml')
+
+    def test_values_that_contradict_each_other_are_refused(self):
+        self.assert_refused('key emulator_threads: share needs',
+                            emulator_threads='share')
+        self.assert_refused('key devices.ports: alias needs', devices={})
+        self.assert_refused('key devices.ports: neutron needs',
+                            devices={'ports': 'neutron'})
+
+    def test_a_message_stays_short(self):
+        self.assert_refused("unknown key 'a{64}'; ", **{'a' * 5000: 1})
+        self.assert_refused('key smt: .{,200}$', smt='b' * 5000)

@@ -1,0 +1,146 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import json
+import unittest
+
+from hpcvirt.flavors import document
+from hpcvirt.flavors import fleet
+from hpcvirt.flavors import hostconfig
+from hpcvirt.flavors import profile as profiles
+from tests import hosts
+
+
+def plan(host, **choices):
+    return fleet.plan([host], profiles.Profile(**choices))
+
+
+def config(host, **choices):
+    return document.document(plan(host, **choices))['host_config']['host']
+
+
+def lines(host, **choices):
+    return list(hostconfig.lines(plan(host, **choices)))
+
+
+class SettingsTest(unittest.TestCase):
+
+    def test_a_host_of_two_cells(self):
+        found = config(hosts.build(cores=4, mib=16384))
+        self.assertEqual('0-7', found['cpu_dedicated_set'])
+        self.assertEqual('', found['cpu_shared_set'])
+        self.assertEqual([], found['reserved_huge_pages'])
+        self.assertEqual([], found['pci_device_spec'])
+        self.assertNotIn('pci_alias', found)
+        # 13 GiB of 16 GiB in pages of 2 MiB, the rest in pages of 4 KiB.
+        self.assertEqual(
+            {'4': 786432, '2048': 6656, '1048576': 0}, found['pages']['0'])
+
+    def test_no_more_pages_are_set_aside_than_guests_can_fill(self):
+        for host in hosts.shipped():
+            found = plan(host)
+            for planned in found.hosts:
+                pages = sum(
+                    planned.settings.pages[share.id][planned.page_kib]
+                    for share in planned.divided.cells)
+                most = max(
+                    row.per_host[host.name] * row.flavor.ram_mib * 1024
+                    // planned.page_kib for row in found.flavors)
+                self.assertLessEqual(most, pages)
+                self.assertLess(pages - most, pages * 0.06)
+
+    def test_small_pages_are_counted_from_what_the_source_says(self):
+        host = hosts.named('hs06-2s-16c')
+        found = document.document(plan(host))['host_config'][host.name]
+        for cell in host.cells:
+            before = sum(pool.size_kib * pool.total for pool in cell.pages)
+            pages = found['pages'][str(cell.id)]
+            after = sum(int(size) * count for size, count in pages.items())
+            self.assertEqual(before, after)
+
+    def test_devices_are_given_by_their_address_and_product(self):
+        found = config(hosts.build(vfs={0: 4, 1: 8}),
+                       devices=profiles.Devices(
+                           vendor_id='15b3', product_id='101e',
+                           vfs_per_device=6))
+        self.assertEqual(
+            [{'address': '0000:41:00.0', 'vendor_id': '15b3',
+              'product_id': '101e'},
+             {'address': '0000:61:00.0', 'vendor_id': '15b3',
+              'product_id': '101e'}], found['pci_device_spec'])
+        self.assertEqual(
+            [{'name': 'hpc-vf', 'vendor_id': '15b3', 'product_id': '101e',
+              'device_type': 'type-VF'}], found['pci_alias'])
+
+    def test_neutron_devices_name_their_physical_network(self):
+        found = config(hosts.build(vfs={0: 4}), devices=profiles.Devices(
+            ports=profiles.Ports.NEUTRON, physical_network='fast'))
+        self.assertEqual(
+            [{'address': '0000:41:00.0', 'physical_network': 'fast'}],
+            found['pci_device_spec'])
+        self.assertNotIn('pci_alias', found)
+
+    def test_devices_of_other_vendors_are_not_taken(self):
+        planned = plan(hosts.build()).hosts[0]
+        self.assertEqual((), planned.settings.functions)
+
+
+class HostConfigTest(unittest.TestCase):
+
+    def test_lines_for_nova_conf(self):
+        found = lines(hosts.build(threads=2), shared_cores_per_cell=1,
+                      host_pages_per_cell=((1048576, 1),), pack_cells=True)
+        for line in (
+                'cpu_dedicated_set = 1-15,17-31,33-47,49-63',
+                'cpu_shared_set = 0,16,32,48',
+                'reserved_huge_pages = node:1,size:1048576,count:1',
+                'packing_host_numa_cells_allocation_strategy = true'):
+            self.assertIn(line, found)
+        text = '\n'.join(found)
+        self.assertRegex(text, r'\[DEFAULT\]\nreserved_host_memory_mb = \d+')
+        self.assertRegex(text, r'\[compute\]\ncpu_dedicated_set')
+
+    def test_an_empty_set_is_not_written(self):
+        text = '\n'.join(lines(hosts.build()))
+        self.assertNotIn('cpu_shared_set', text)
+        self.assertNotIn('[pci]', text)
+
+    def test_huge_pages_for_the_kernel_and_for_the_running_host(self):
+        found = lines(hosts.build(cores=4, mib=16384))
+        self.assertIn('default_hugepagesz=2M hugepagesz=2M '
+                      'hugepages=0:6656,1:6656', found)
+        self.assertIn('echo 6656 > /sys/devices/system/node/node1/hugepages'
+                      '/hugepages-2048kB/nr_hugepages', found)
+
+    def test_pages_that_are_no_longer_wanted_are_given_back(self):
+        found = lines(hosts.named('xeon-2s-24c-snc2-1g'))
+        self.assertIn('echo 0 > /sys/devices/system/node/node3/hugepages'
+                      '/hugepages-1048576kB/nr_hugepages', found)
+
+    def test_gigabyte_pages_are_the_default_where_guests_use_them(self):
+        text = '\n'.join(lines(hosts.build(), page_size=1048576))
+        self.assertIn('default_hugepagesz=1G hugepagesz=1G', text)
+
+    def test_virtual_functions_are_created_and_given(self):
+        found = lines(hosts.build(vfs={1: 8}), devices=profiles.Devices(
+            vendor_id='15b3', product_id='101e'))
+        self.assertIn('echo 8 > /sys/bus/pci/devices/0000:41:00.0'
+                      '/sriov_numvfs', found)
+        spec = next(line for line in found
+                    if line.startswith('device_spec = '))
+        self.assertEqual('0000:41:00.0', json.loads(
+            spec.removeprefix('device_spec = '))['address'])
+
+    def test_what_the_host_keeps_is_told(self):
+        text = '\n'.join(lines(hosts.build()))
+        self.assertRegex(text, r'# for the host, beside the emulators of '
+                         r'its guests: cells 0-1 have \d+ MiB')

@@ -1,0 +1,107 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import shlex
+import unittest
+
+from hpcvirt.flavors import evidence
+from hpcvirt.flavors import fleet
+from hpcvirt.flavors import profile
+from hpcvirt.flavors import shell
+from hpcvirt.flavors import table
+from tests import hosts
+
+
+def plan(*machines):
+    return fleet.plan(machines, profile.Profile())
+
+
+class TableTest(unittest.TestCase):
+
+    def test_no_line_is_wider_than_100_columns(self):
+        for machines in (*([host] for host in hosts.shipped()),
+                         hosts.shipped()):
+            for line in table.table(plan(*machines)).splitlines():
+                self.assertLessEqual(len(line), 100, line)
+
+    def test_a_row_tells_what_fits_and_what_is_stranded(self):
+        text = table.table(plan(hosts.named('hs06-2s-16c')))
+        row = next(line.split() for line in text.splitlines()
+                   if line.strip().startswith('hpc.24c'))
+        self.assertEqual(
+            ['3/4', 'host', '24', '2x12', '42', '1', '8', '14', '5', '%,',
+             '1x24'], row[1:])
+
+    def test_hosts_of_one_kind_share_a_table(self):
+        text = table.table(plan(hosts.build(name='a'), hosts.build(name='b'),
+                                hosts.build(cells=4, name='c')))
+        self.assertIn('2 hosts: a, b', text)
+        self.assertEqual(2, text.count('Expected loss\n'))
+
+    def test_figures_have_their_sources(self):
+        text = table.table(plan(hosts.build()))
+        self.assertIn('003_5d5158a0f72041aa.txt', text)
+        self.assertIn('001_3ef947e446be6dbd.txt', text)
+
+    def test_a_host_that_nothing_fits_says_so(self):
+        text = table.table(plan(hosts.build(),
+                                hosts.build(mib=0, name='bare')))
+        self.assertIn('none of the flavors fits here', text)
+
+
+class EvidenceTest(unittest.TestCase):
+
+    def test_the_study_s_own_sizes_have_its_figures(self):
+        for pcpus, low, high in ((8, 3.3, 3.3), (16, 4.6, 4.6), (24, 5, 5),
+                                 (32, 3, 6)):
+            loss = evidence.expected(pcpus, 32, False)[0]
+            self.assertEqual((low, high), (loss.low, loss.high))
+
+    def test_sizes_between_take_the_next_larger_share(self):
+        self.assertEqual('2x16',
+                         evidence.expected(9, 32, False)[0].configuration)
+        self.assertEqual('1x32',
+                         evidence.expected(31, 32, False)[0].configuration)
+
+    def test_one_guest_per_socket_has_a_study_of_its_own(self):
+        sources = [loss.source for loss in evidence.expected(16, 32, True)]
+        self.assertEqual([evidence.HS06_STUDY, evidence.NPB_STUDY], sources)
+
+
+class ShellTest(unittest.TestCase):
+
+    def test_a_line_creates_the_flavor_that_the_plan_has(self):
+        for host in hosts.shipped():
+            found = plan(host)
+            commands = [line for line in shell.commands(found)
+                        if not line.startswith('#')]
+            self.assertEqual(len(found.flavors), len(commands))
+            for row, line in zip(found.flavors, commands, strict=True):
+                words = shlex.split(line)
+                self.assertEqual(['openstack', 'flavor', 'create'],
+                                 words[:3])
+                self.assertEqual(row.flavor.name, words[-1])
+                self.assertEqual(
+                    {f'{key}={value}' for key, value
+                     in row.flavor.extra_specs.items()},
+                    {words[at + 1] for at, word in enumerate(words)
+                     if word == '--property'})
+                for option, value in (('--vcpus', row.flavor.vcpus),
+                                      ('--ram', row.flavor.ram_mib),
+                                      ('--disk', row.flavor.disk_gib)):
+                    self.assertEqual(str(value),
+                                     words[words.index(option) + 1])
+                self.assertNotIn('--id', words)
+
+    def test_warnings_are_comments(self):
+        first = next(shell.commands(plan(hosts.build())))
+        self.assertTrue(first.startswith('# no-housekeeping: '))
