@@ -16,6 +16,7 @@ The only copy of this notation in hpcvirt. Ranges are inclusive; ``^`` takes
 CPUs (or a range) out again, as in Nova's ``[compute]cpu_dedicated_set``.
 """
 
+import re
 from collections.abc import Iterable
 
 from hpcvirt import exception
@@ -77,7 +78,7 @@ def render(cpus: Iterable[int]) -> str:
 
 def _members(bits: int) -> frozenset[int]:
     digits = bin(bits)[:1:-1]
-    return frozenset(cpu for cpu, digit in enumerate(digits) if digit == '1')
+    return frozenset(match.start() for match in re.finditer('1', digits))
 
 
 def _range(start: int, end: int | None) -> str:
