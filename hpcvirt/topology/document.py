@@ -87,7 +87,7 @@ def _require_file(status: os.stat_result, where: str) -> None:
 
 def _too_large(where: str, most: int) -> NoReturn:
     raise exception.InvalidInput(
-        where, f'is larger than {most // 1024} KiB, which no topology is')
+        where, f'is larger than {most // 1024} KiB, the most that is read')
 
 
 def json_value(data: bytes, where: str) -> Any:
