@@ -1,0 +1,350 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import tempfile
+import unittest
+from unittest import mock
+
+import yaml
+
+from hpcvirt.cmd import main
+from tests import hosts
+from tests.unit.cloud import compute_api
+
+
+class CommandTest(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        bare = {key: value for key, value in os.environ.items()
+                if not key.startswith('OS_')}
+        bare['OS_CLIENT_CONFIG_FILE'] = str(self.folder / 'clouds.yaml')
+        patch = mock.patch.dict(os.environ, bare, clear=True)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return str(path)
+
+    def host(self, name='host', **more):
+        return hosts.as_json(hosts.build(name=name, **more),
+                             self.folder / f'{name}.json')
+
+    def run_command(self, *words):
+        """The status, what is printed, and the line of an error."""
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                status = main.main(['flavor', *words])
+            except SystemExit as exc:
+                status = exc.code
+        return status, out.getvalue(), err.getvalue()
+
+    def assert_bad_input(self, pattern, *words):
+        status, out, err = self.run_command(*words)
+        self.assertEqual((2, ''), (status, out))
+        self.assertEqual(1, len(err.splitlines()), err)
+        self.assertRegex(err, pattern)
+
+    def serve(self):
+        api = compute_api.ComputeAPI()
+        self.addCleanup(api.close)
+        self.write('clouds.yaml',
+                   compute_api.CLOUDS.format(endpoint=api.endpoint))
+        os.environ['OS_CLOUD'] = 'test'
+        return api
+
+
+class PlanTest(CommandTest):
+
+    def test_the_table_is_the_default(self):
+        status, out, _ = self.run_command('plan', self.host())
+        self.assertEqual(0, status)
+        self.assertIn('hpc.16c1n', out)
+        self.assertNotIn('nova.conf', out)
+
+    def test_the_document_has_exactly_the_keys_it_is_documented_to_have(self):
+        _, out, _ = self.run_command('plan', self.host(), '--format', 'json')
+        document = json.loads(out)
+        self.assertEqual(['schema_version', 'hosts', 'flavors',
+                          'host_config', 'warnings'], list(document))
+        self.assertEqual(1, document['schema_version'])
+        self.assertEqual('host', document['hosts'][0]['name'])
+        self.assertEqual(['name', 'vcpus', 'ram_mib', 'disk_gib',
+                          'extra_specs', 'per_host', 'stranded_pcpus'],
+                         list(document['flavors'][0]))
+        self.assertEqual(['cpu_dedicated_set', 'cpu_shared_set',
+                          'reserved_host_memory_mb', 'reserved_huge_pages',
+                          'pages', 'pci_device_spec'],
+                         list(document['host_config']['host']))
+        self.assertEqual(['code', 'message'], list(document['warnings'][0]))
+
+    def test_yaml_and_json_are_the_same_document(self):
+        path = self.host()
+        _, as_json, _ = self.run_command('plan', path, '--format', 'json')
+        _, as_yaml, _ = self.run_command('plan', path, '--format', 'yaml')
+        self.assertEqual(json.loads(as_json), yaml.safe_load(as_yaml))
+
+    def test_two_runs_print_the_same(self):
+        paths = [self.host('a'), self.host('b', cells=4, threads=2)]
+        for form in ('table', 'json', 'yaml', 'shell'):
+            words = ('plan', *paths, '--format', form, '--host-config')
+            self.assertEqual(self.run_command(*words),
+                             self.run_command(*words))
+
+    def test_the_host_config_comes_when_asked_for(self):
+        _, out, _ = self.run_command('plan', self.host(), '--host-config')
+        self.assertIn('cpu_dedicated_set = 0-31', out)
+        _, out, _ = self.run_command('plan', self.host(), '--host-config',
+                                     '--format', 'shell')
+        for line in out.splitlines():
+            self.assertRegex(line, '^(#|openstack flavor create )')
+
+    def test_a_profile_is_obeyed(self):
+        profile = self.write('p.yaml', 'name_prefix: big\npage_size: 1G\n')
+        _, out, _ = self.run_command('plan', self.host(), '--profile',
+                                     profile)
+        self.assertRegex(out, r'big\.16c1n\.\d+g\.1g')
+
+    def test_a_host_may_be_given_a_name(self):
+        path = self.host()
+        _, out, _ = self.run_command('plan', f'a={path}', f'b={path}',
+                                     '--format', 'json')
+        self.assertEqual(['a', 'b'], [
+            host['name'] for host in json.loads(out)['hosts']])
+
+    def test_two_hosts_of_one_name_are_refused_with_a_way_out(self):
+        path = self.host()
+        self.assert_bad_input('called host.*NAME=', 'plan', path, path)
+        self.assert_bad_input('name before = is empty', 'plan', f' ={path}')
+
+    def test_a_path_with_an_equals_sign_is_a_path(self):
+        path = self.host('a=b')
+        _, out, _ = self.run_command('plan', path, '--format', 'json')
+        self.assertEqual('a=b', json.loads(out)['hosts'][0]['name'])
+
+    def test_bad_profiles_name_the_file_and_the_key(self):
+        path = self.host()
+        for text, pattern in (
+                ('pagesize: 2M\n', r"p.yaml: unknown key 'pagesize'"),
+                ('disk_gib: x\n', 'p.yaml: key disk_gib: must be a whole'),
+                ('smt: use\nsmt: leave\n', 'p.yaml.*smt. occurs twice'),
+                ('{"smt": "use", "smt": "leave"}', 'p.yaml.*twice'),
+                ('smt: [\n', 'p.yaml.*not YAML'),
+                ('smt: 2026-99-99\n', 'p.yaml.*not YAML'),
+                ('? [a]\n: 1\n', 'p.yaml.*(not YAML|unknown key)'),
+                ('- 1\n', 'p.yaml: a profile must be a mapping'),
+                ('a: &a [*a]\n', 'p.yaml'),
+                ('!!python/object:os.system {}\n', 'p.yaml.*not YAML'),
+                ('[' * 100000, 'p.yaml'),
+                ('smt: ' + '9' * 5000 + '\n', 'p.yaml')):
+            profile = self.write('p.yaml', text)
+            self.assert_bad_input(pattern, 'plan', path, '--profile', profile)
+        binary = self.folder / 'q.yaml'
+        binary.write_bytes(b'smt: \xff\xfe')
+        self.assert_bad_input('q.yaml.*UTF-8', 'plan', path, '--profile',
+                              str(binary))
+        self.assert_bad_input('none.yaml', 'plan', path, '--profile',
+                              str(self.folder / 'none.yaml'))
+        self.assert_bad_input('directory', 'plan', path, '--profile',
+                              str(self.folder))
+
+    def test_a_profile_that_is_too_large_is_refused(self):
+        profile = self.write('p.yaml', '#' * (1024 * 1024 + 1))
+        self.assert_bad_input('larger than 1024 KiB', 'plan', self.host(),
+                              '--profile', profile)
+
+    def test_bad_hosts_are_one_line(self):
+        self.assert_bad_input('nothing', 'plan',
+                              str(self.folder / 'nothing'))
+        self.assert_bad_input('bad.json', 'plan',
+                              self.write('bad.json', '{'))
+        self.assert_bad_input('no guest fits', 'plan', self.host(mib=300))
+        self.assert_bad_input('PATH', 'plan')
+
+
+class ApplyTest(CommandTest):
+
+    def test_without_apply_nothing_is_changed(self):
+        api = self.serve()
+        status, out, _ = self.run_command('apply', self.host())
+        self.assertEqual(0, status)
+        self.assertIn('create   hpc.8c1n', out)
+        self.assertIn('4 create. Nothing was changed; --apply does it.', out)
+        self.assertEqual({}, api.flavors)
+        self.assertEqual({'GET'}, {method for method, *_ in api.requests})
+
+    def test_a_second_run_changes_nothing(self):
+        api = self.serve()
+        path = self.host()
+        self.assertEqual(0, self.run_command('apply', path, '--apply')[0])
+        made = {key: dict(value) for key, value in api.flavors.items()}
+        del api.requests[:]
+        status, out, _ = self.run_command('apply', path, '--apply')
+        self.assertEqual(0, status)
+        self.assertIn('4 same.', out)
+        self.assertEqual(made, api.flavors)
+        self.assertEqual({'GET'}, {method for method, *_ in api.requests})
+
+    def test_one_failure_does_not_stop_the_others(self):
+        api = self.serve()
+        create = api._create
+        api._create = lambda wanted: (
+            (403, {'forbidden': {'message': 'no such luck'}})
+            if wanted['vcpus'] == 16 else create(wanted))
+        status, out, _ = self.run_command('apply', self.host(), '--apply')
+        self.assertEqual(1, status)
+        self.assertRegex(out, r'hpc\.16c1n\S+: FAILED: .*no such luck')
+        self.assertEqual(3, len(api.flavors))
+        api._create = create
+        self.assertEqual(0, self.run_command('apply', self.host(),
+                                             '--apply')[0])
+        self.assertEqual(4, len(api.flavors))
+
+    def test_replace_changes_our_own_alone(self):
+        api = self.serve()
+        path = self.host()
+        self.run_command('apply', path, '--apply')
+        ours, theirs, *_ = sorted(api.flavors.values(),
+                                  key=lambda flavor: flavor['vcpus'])
+        ours['extra_specs']['hw:pmu'] = 'true'
+        theirs['extra_specs'] = {'hw:cpu_policy': 'shared'}
+        status, out, _ = self.run_command('apply', path, '--apply')
+        self.assertEqual(1, status)
+        self.assertIn('it was changed after hpcvirt made it', out)
+        self.assertIn('hpcvirt did not make this flavor', out)
+        self.assertIn('--replace changes those that differ', out)
+        status, out, _ = self.run_command('apply', path, '--apply',
+                                          '--replace')
+        self.assertEqual(1, status)
+        self.assertNotIn('hw:pmu', ours['extra_specs'])
+        self.assertEqual({'hw:cpu_policy': 'shared'},
+                         theirs['extra_specs'])
+
+    def test_a_foreign_flavor_that_is_as_planned_is_as_good(self):
+        api = self.serve()
+        path = self.host()
+        self.run_command('apply', path, '--apply')
+        for flavor in api.flavors.values():
+            del flavor['extra_specs']['hpcvirt:generated_by']
+        status, out, _ = self.run_command('apply', path, '--apply')
+        self.assertEqual(0, status)
+        self.assertIn('but it is as planned', out)
+
+    def test_flavors_of_earlier_plans_are_listed_and_kept(self):
+        api = self.serve()
+        self.run_command('apply', self.host(cores=6), '--apply')
+        before = len(api.flavors)
+        _, out, _ = self.run_command('apply', self.host(), '--apply')
+        self.assertIn('left alone: hpc.12c', out)
+        self.assertEqual(before + 4, len(api.flavors))
+
+    def test_the_document_tells_the_same(self):
+        api = self.serve()
+        api.failures['POST', 'os-extra_specs'] = 400
+        status, out, _ = self.run_command('apply', self.host(), '--apply',
+                                          '--format', 'json')
+        self.assertEqual(1, status)
+        document = json.loads(out)
+        self.assertEqual({'create'}, {step['action']
+                                      for step in document['steps']})
+        for step in document['steps']:
+            self.assertFalse(step['done'])
+            self.assertIn('not today', step['error'])
+
+    def test_private_flavors(self):
+        api = self.serve()
+        self.run_command('apply', self.host(), '--apply', '--private')
+        self.assertEqual({False}, {
+            flavor['os-flavor-access:is_public']
+            for flavor in api.flavors.values()})
+
+    def test_a_cloud_out_of_reach_is_one_line(self):
+        path = self.host()
+        self.assert_bad_input('OS_CLOUD', 'apply', path)
+        self.write('clouds.yaml', compute_api.CLOUDS.format(
+            endpoint='http://127.0.0.1:1/v2.1'))
+        self.assert_bad_input('cannot be used', 'apply', path, '--apply',
+                              '--os-cloud', 'test')
+
+
+class LintTest(CommandTest):
+
+    GOOD = json.dumps({
+        'name': 'm1', 'ram': 1024, 'vcpus': 8, 'properties': {
+            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}})
+
+    def test_a_plan_has_no_errors(self):
+        _, text, _ = self.run_command('plan', self.host(), '--format', 'json')
+        status, out, _ = self.run_command('lint', self.write('p.json', text))
+        self.assertEqual((0, '4 flavors: 0 errors, 0 warnings, 0 notes.\n'),
+                         (status, out))
+
+    def test_an_error_is_status_1_and_a_warning_is_not(self):
+        good = self.write('good.json', self.GOOD)
+        bad = self.write('bad.json', self.GOOD.replace('2048', 'large'))
+        poor = self.write('poor.json', self.GOOD.replace('8,', '7,'))
+        self.assertEqual(0, self.run_command('lint', good)[0])
+        self.assertEqual(0, self.run_command('lint', poor)[0])
+        status, out, _ = self.run_command('lint', good, bad, poor)
+        self.assertEqual(1, status)
+        self.assertIn('error: page-size-class: hw:mem_page_size: ', out)
+        self.assertIn('3 flavors: 1 errors, 1 warnings, 0 notes.', out)
+
+    def test_hosts_are_held_against_flavors(self):
+        path = self.write('f.json', self.GOOD.replace('8,', '6,'))
+        status, out, _ = self.run_command('lint', path, '--host',
+                                          self.host(), '--host',
+                                          self.host('b', cores=12))
+        self.assertEqual(0, status)
+        self.assertIn('strands-cpus: vcpus: host takes 4, and 8 of its 32',
+                      out)
+        self.assertNotIn('b takes', out)
+
+    def test_the_document(self):
+        path = self.write('f.json', self.GOOD.replace('2048', 'any'))
+        _, out, _ = self.run_command('lint', path, '--format', 'json')
+        document = json.loads(out)
+        self.assertEqual(['m1'], document['flavors'])
+        self.assertEqual(
+            {'code', 'severity', 'flavor', 'key', 'message', 'advice'},
+            set(document['findings'][0]))
+        self.assertEqual('error', document['findings'][0]['severity'])
+
+    def test_flavors_of_the_cloud(self):
+        api = self.serve()
+        flavor = api.add('m1', 8, 1024, extra_specs={
+            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': 'any'})
+        for name in ('m1', flavor['id']):
+            status, out, _ = self.run_command('lint', name)
+            self.assertEqual(1, status)
+            self.assertIn('page-size-class', out)
+        self.assert_bad_input('neither a file nor a flavor', 'lint', 'm2')
+
+    def test_what_looks_like_a_file_is_never_asked_of_a_cloud(self):
+        for name in ('none.json', 'none.yaml', './none'):
+            self.assert_bad_input(f'{name}.*cannot be read', 'lint', name)
+
+    def test_files_that_are_no_flavors_are_one_line(self):
+        for text in ('', '{', '[]', '3', 'text', '{"a": [{}]}', '\0',
+                     '[' * 100000, '{"flavors": [[]]}'):
+            self.assert_bad_input('f.json', 'lint',
+                                  self.write('f.json', text))
