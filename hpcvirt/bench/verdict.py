@@ -38,6 +38,8 @@ ALPHA = 1 - stats.LEVEL
 
 METHOD = ('Ratio guest / native; log ratios of pairs, one-sided 95 % t '
           'intervals (90 % two-sided), Holm over all figures, each way')
+UNPAIRED = ("; unpaired: Welch's intervals, the arms were not measured in "
+            'turn on one host')
 
 Word = judgement.Word
 
@@ -72,16 +74,19 @@ def verdict_of(judgements: tuple[judgement.Judgement, ...]
                ) -> judgement.Verdict:
     """Sum up judgements in one word."""
     words = [made.word for made in judgements]
+    method = METHOD
+    if not all(made.paired for made in judgements):
+        method += UNPAIRED
     for word in (Word.INVALID, Word.FAIL, Word.INCONCLUSIVE):
         if word in words:
             first = judgements[words.index(word)]
             reason = f'{first.label} {first.metric}: {first.reason}'
-            return judgement.Verdict(word, reason, judgements, METHOD)
+            return judgement.Verdict(word, reason, judgements, method)
     if not words:
         return judgement.Verdict(Word.INCONCLUSIVE, 'no figure has a bound',
-                                 (), METHOD)
+                                 (), method)
     return judgement.Verdict(Word.PASS, _doubt(judgements), judgements,
-                             METHOD)
+                             method)
 
 
 def _doubt(judgements: Iterable[judgement.Judgement]) -> str | None:
@@ -126,7 +131,8 @@ def _case(run: record.Run, metric: str, bound: judgement.Bound | None,
     few = pairing.too_few(run, found)
     if few is not None:
         return _Case(dataclasses.replace(
-            blank, reason=few, pairs=len(found.pairs)))
+            blank, reason=few, pairs=len(found.pairs),
+            native=_middle(found.native), guest=_middle(found.guest)))
     direction = blank.direction
     dropped: tuple[int, ...] = ()
     kept = found
@@ -277,7 +283,10 @@ def _interval(estimate: stats.Estimate,
                               low, high, stats.LEVEL)
 
 
-def _middle(arm: Sequence[float]) -> float:
+def _middle(arm: Sequence[float]) -> float | None:
+    """Geometric mean, None of nothing."""
+    if not arm:
+        return None
     return math.exp(statistics.fmean(math.log(value) for value in arm))
 
 

@@ -83,6 +83,9 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
                       'count (default: 0)')
     verb.add_argument('--unpaired', action='store_true',
                       help='the arms were not measured in turn on one host')
+    verb.add_argument('--all', action='store_true',
+                      help='show the figures without a bound as well; they '
+                      'do not count')
     verb.add_argument('--format', choices=('table', 'json'),
                       default='table', help='table (the default) or json')
     verb.set_defaults(run=run)
@@ -100,13 +103,16 @@ def run(args: argparse.Namespace) -> int:
             'no figure has a bound: give --bound METRIC=RATIO or --overhead '
             'PERCENT')
     made = verdict.judge(runs)
+    others = tuple(_others(judged)) if args.all else ()
     if args.format == 'json':
         document = {'schema_version': record.SCHEMA_VERSION,
                     'verdict': made.word, **plain.to_plain(made)}
         del document['word']
+        if args.all:
+            document['others'] = plain.to_plain(others)
         print(json.dumps(document, indent=2, allow_nan=False))
     else:
-        _print(made)
+        _print(made, others)
     return 0 if made.word is judgement.Word.PASS else 1
 
 
@@ -188,11 +194,20 @@ def _parameters(run: record.Run) -> Mapping[str, str]:
                  if sample.outcome.parameters), {})
 
 
-def _print(made: judgement.Verdict) -> None:
+def _others(judged: Iterable[record.Run]) -> Iterable[judgement.Judgement]:
+    for run in judged:
+        for one in verdict.describe(run):
+            if one.metric not in run.bounds:
+                yield one
+
+
+def _print(made: judgement.Verdict,
+           others: tuple[judgement.Judgement, ...]) -> None:
     rows: list[tuple[str, ...]] = [
         ('FIGURE', 'NATIVE', 'GUEST', 'UNIT', 'RATIO', '90 % INTERVAL',
          'BOUND', 'PAIRS', 'VERDICT')]
     rows += [_row(one) for one in made.judgements]
+    rows += [(*_row(one)[:-1], '-') for one in others]
     sys.stdout.write(columns.lay_out(rows, frozenset({1, 2, 4, 7})))
     said = dict.fromkeys(
         f'{one.label} {one.metric}: {text}.'
