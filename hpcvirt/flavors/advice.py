@@ -74,7 +74,7 @@ def _parts(planned: 'fleet.PlannedHost',
 
 def _caches(planned: 'fleet.PlannedHost') -> Iterator[notice.Notice]:
     cut = [share.id for share in planned.divided.cells
-           if len(share.llc) > 1]
+           if len(share.llc) > 1 and max(share.llc) > 1]
     if cut:
         yield notice.Notice(
             notice.Code.LLC_NOT_SEEN,

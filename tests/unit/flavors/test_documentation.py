@@ -1,0 +1,55 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The operator's page against what the program does."""
+
+import pathlib
+import re
+import textwrap
+import unittest
+
+from hpcvirt.flavors import fleet
+from hpcvirt.flavors import notice
+from hpcvirt.flavors import plan
+from hpcvirt.flavors import profile
+from hpcvirt.flavors import table
+from tests import hosts
+
+ROOT = pathlib.Path(__file__).parents[3]
+PAGE = (ROOT / 'docs/source/flavors.rst').read_text()
+
+
+class DocumentationTest(unittest.TestCase):
+
+    def test_the_plan_that_is_shown_is_the_plan(self):
+        found = table.table(fleet.plan([hosts.named('hs06-2s-16c')],
+                                       profile.Profile()))
+        shown = textwrap.indent(found.rstrip('\n'), '   ')
+        self.assertIn(shown, PAGE)
+
+    def test_every_warning_is_explained(self):
+        for code in notice.Code:
+            self.assertIn(f'``{code}``', PAGE)
+
+    def test_every_finding_is_explained(self):
+        for name in ('lint.py', 'lint_hosts.py'):
+            source = (ROOT / 'hpcvirt/flavors' / name).read_text()
+            codes = re.findall(r"'([a-z]+(?:-[a-z]+)*)',\s+"
+                               r'(?:_ERROR|_WARNING|_NOTE|finding\.Severity)',
+                               source)
+            self.assertGreater(len(codes), 3)
+            for code in codes:
+                self.assertIn(f'``{code}``', PAGE)
+
+    def test_every_action_is_explained(self):
+        for action in plan.Action:
+            self.assertRegex(PAGE, rf'(?m)^``{action}``$')
