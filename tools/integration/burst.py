@@ -10,12 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""One client that creates servers in bursts, or deletes them.
+"""One client that creates servers in bursts, deletes them, or waits.
 
 Run by the cloud's Python environment. Arguments: ``create``, the prefix of
-the servers' names, the image, how many, and the flavors; or ``delete`` and
-the prefix; or ``settle``, the prefix and the seconds to wait until no server
-is between states.
+the servers' names, the image, how many, and the flavors; or ``delete``, the
+prefix, the seconds to wait and a status; or ``settle``, the prefix and the
+seconds to wait until no server is between states.
 """
 
 import random
@@ -45,13 +45,17 @@ def create(prefix, image, count, *flavors):
         exceptions.raise_from_response(answer)
 
 
-def delete(prefix, seconds='300'):
-    """Delete all servers with the prefix and wait until they are gone."""
+def delete(prefix, seconds='300', status=None):
+    """Delete the servers with the prefix and wait until they are gone.
+
+    :param status: only those with this status
+    """
     cloud = openstack.connect()
     deadline = time.monotonic() + float(seconds)
     asked = set()
     while True:
-        servers = _mine(cloud, prefix)
+        servers = [server for server in _mine(cloud, prefix)
+                   if status in (None, server['status'])]
         if not servers:
             return
         if time.monotonic() > deadline:

@@ -13,8 +13,9 @@
 """Compare what Nova's hosts and Placement say with each other.
 
 Run by the cloud's Python environment. Argument: the fleet's plan. Prints one
-JSON object: ``servers`` per status, ``faults`` (sentences), ``pinned`` and
-``allocated`` per host.
+JSON object: ``servers`` per status, ``messages`` of those in error, ``silent``
+(the hosts of those in error without a message), ``faults`` (sentences),
+``pinned`` and ``allocated`` per host.
 """
 
 import collections
@@ -36,13 +37,19 @@ def main(plan_file, *names):
                if server['name'].startswith(tuple(names))]
     faults, pinned = _look_at_pins(cloud, servers)
     faults += _look_at_pages(cloud, servers, plan)
-    allocated, more = _look_at_placement(cloud, servers, pinned,
+    allocated, more, places = _look_at_placement(cloud, servers, pinned,
                                          set(plan['host_config']))
     print(json.dumps({
         'servers': collections.Counter(s['status'] for s in servers),
         'messages': collections.Counter(
             s.get('fault', {}).get('message', '')[:120] for s in servers
             if s['status'] == 'ERROR'),
+        # Where servers are in error and nobody says why: those that were on
+        # their way to a compute that died have no host yet, but allocations.
+        'silent': sorted({s['OS-EXT-SRV-ATTR:host'] or places.get(s['id'], '')
+                          for s in servers
+                          if s['status'] == 'ERROR'
+                          and not s.get('fault', {}).get('message')}),
         'faults': faults + more, 'allocated': allocated,
         'pinned': {host: len(cpus) for host, cpus in pinned.items()},
     }))
@@ -107,6 +114,7 @@ def _look_at_pages(cloud, servers, plan):
 def _look_at_placement(cloud, servers, pinned, hosts):
     faults = []
     allocated = {}
+    places = {}
     known = {server['id'] for server in servers}
     placement = cloud.placement
     for provider in placement.get(
@@ -122,9 +130,10 @@ def _look_at_placement(cloud, servers, pinned, hosts):
         if allocated[host] != len(pinned.get(host, ())):
             faults.append(f'{host}: Placement has {allocated[host]} PCPUs, '
                           f'{len(pinned.get(host, ()))} are pinned')
+        places.update(dict.fromkeys(found, host))
         faults += [f'{host}: allocation of unknown consumer {consumer}'
                    for consumer in set(found) - known]
-    return allocated, faults
+    return allocated, faults, places
 
 
 if __name__ == '__main__':
