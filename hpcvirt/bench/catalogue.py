@@ -25,6 +25,7 @@ import yaml
 
 from hpcvirt import exception
 from hpcvirt.bench import definition
+from hpcvirt.bench import definition_reader
 
 NAMES: tuple[str, ...] = (
     'hpcc',
@@ -146,4 +147,5 @@ def load(name: str) -> definition.Definition:
     """
     folder = importlib.resources.files('hpcvirt.bench') / 'definitions'
     text = (folder / f'{name}.yaml').read_text(encoding='utf-8')
-    return definition.read(yaml.safe_load(text), f'definition {name}')
+    return definition_reader.read(yaml.safe_load(text),
+                                  f'definition {name}')

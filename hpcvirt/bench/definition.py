@@ -12,23 +12,21 @@
 
 """What a benchmark is: how it is had, run, read and judged.
 
-A definition is data, one YAML file each in ``hpcvirt/bench/definitions``.
-:func:`read` checks it strictly, so that what loads can be used.
+A definition is data, one YAML file each in ``hpcvirt/bench/definitions``;
+:mod:`hpcvirt.bench.definition_reader` checks it strictly, so that what loads
+can be used.
 """
 
 import dataclasses
 import enum
 import re
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.bench import outcome
-from hpcvirt.bench import plain
 from hpcvirt.bench import sizing
 
-NAME = re.compile(r'[a-z][a-z0-9]*(-[a-z0-9]+)*')
 #: ``{N}`` in a command, an input file or an expectation.
 PLACEHOLDER = re.compile(r'\{([A-Za-z][A-Za-z0-9_]*)\}')
 #: Filled by the runner: mpirun's host list, empty on a single machine.
@@ -204,17 +202,6 @@ class Definition:
             self.name, f'no variant {name!r}; there is {known}')
 
 
-def read(document: object, where: str) -> Definition:
-    """Make a definition of what a YAML reader returned, and check it.
-
-    :raises InvalidInput: naming the field at fault
-    """
-    made = plain.from_plain(Definition, document, where)
-    for fault in _faults(made):
-        raise exception.InvalidInput(where, fault)
-    return made
-
-
 def sized(definition: Definition, variant: Variant, machine: sizing.Machine,
           overrides: Mapping[str, str] | None = None) -> dict[str, str]:
     """Work out every placeholder but the paths: sizes, ranks, threads.
@@ -283,59 +270,3 @@ def _whole(text: str | None, default: int, where: str) -> int:
         raise exception.InvalidInput(where, f'{text!r} is not a number from '
                                      '1 on')
     return int(text)
-
-
-def _faults(made: Definition) -> Iterator[str]:
-    """What a type cannot say."""
-    for name in (made.name, *made.aliases, *(v.name for v in made.variants)):
-        if not NAME.fullmatch(name):
-            yield f'{name!r} is not a name in lower case'
-    for field in ('obtain', 'variants', 'metrics'):
-        if not getattr(made, field):
-            yield f'no {field}'
-    if sum(figure.primary for figure in made.metrics) < 1:
-        yield 'no metric is primary'
-    known = {*RUN_VALUES, *made.size, *(path.name for path in made.paths)}
-    for text in _texts(made):
-        for name in PLACEHOLDER.findall(text):
-            if name not in known:
-                yield f'no value for {{{name}}}'
-    figures = {figure.name: figure for figure in made.metrics}
-    for bound in made.bounds:
-        if bound.metric not in figures:
-            yield f'bound of an unknown metric {bound.metric!r}'
-        else:
-            yield from _bound_faults(bound, figures[bound.metric])
-
-
-def _bound_faults(bound: BoundRule, figure: Figure) -> Iterator[str]:
-    up = figure.direction is outcome.Direction.UP
-    given = [kind for kind in ('at_least', 'at_most', 'slowdown_at_most')
-             if getattr(bound, kind) is not None]
-    if len(given) != 1:
-        yield f'bound of {bound.metric}: exactly one limit, not {given}'
-    elif given == ['at_most' if up else 'at_least']:
-        yield f'bound of {bound.metric}: {given[0]} is the wrong way round'
-    if not bound.source:
-        yield f'bound of {bound.metric}: no source'
-    for limit in (bound.at_least, bound.at_most, bound.slowdown_at_most):
-        if limit is not None and not 0 < limit < 1000:
-            yield f'bound of {bound.metric}: {limit} is not a ratio'
-    if not 0 <= bound.margin < 1:
-        yield f'bound of {bound.metric}: {bound.margin} is not a margin'
-    if (bound.below_bytes or bound.from_bytes) and not figure.per_size:
-        yield f'bound of {bound.metric}: the metric has no message sizes'
-
-
-def _texts(made: Definition) -> Iterator[str]:
-    yield from made.files.values()
-    yield from made.echo.values()
-    for variant in made.variants:
-        yield from (word for word in variant.command if word != HOSTS)
-        yield from variant.environment.values()
-        for command in variant.prepare:
-            yield from command
-        if variant.build is not None:
-            yield from variant.build.products
-            for command in variant.build.commands:
-                yield from command

@@ -16,6 +16,7 @@ import testtools
 
 from hpcvirt import exception
 from hpcvirt.bench import definition
+from hpcvirt.bench import definition_reader
 from hpcvirt.bench import sizing
 
 GOOD = {
@@ -49,14 +50,14 @@ def changed(*path, to):
 
 class TestRead(testtools.TestCase):
     def test_a_good_document_becomes_a_definition(self):
-        made = definition.read(GOOD, 'x')
+        made = definition_reader.read(GOOD, 'x')
         self.assertEqual(('spin', 0, 'stdout'),
                          (made.name, made.exit_status,
                           made.variants[0].output))
 
     def refused(self, what, document):
-        exc = self.assertRaises(exception.InvalidInput, definition.read,
-                                document, 'x')
+        exc = self.assertRaises(exception.InvalidInput,
+                                definition_reader.read, document, 'x')
         self.assertIn(what, str(exc))
 
     def test_what_is_no_object_is_refused(self):
@@ -111,7 +112,7 @@ class TestRead(testtools.TestCase):
 class TestUse(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.made = definition.read(GOOD, 'x')
+        self.made = definition_reader.read(GOOD, 'x')
         self.machine = sizing.Machine(cpus=8, memory_mib=16384)
 
     def values(self, **overrides):
