@@ -19,6 +19,8 @@ from hpcvirt import exception
 from hpcvirt.model import shape
 from hpcvirt.specs import vocabulary
 
+_MAX_DIGITS = 9
+
 
 def read(specs: Mapping[str, str]) -> tuple[shape.DeviceRequest, ...]:
     """Read the requests of ``pci_passthrough:alias``.
@@ -55,9 +57,9 @@ def write(devices: Sequence[shape.DeviceRequest]) -> dict[str, str]:
             raise exception.InvalidInput(
                 'shape', 'a Neutron port is no part of a flavor')
         term = f'{device.alias}:{device.count}'
-        if _term(term) != (device.alias, device.count) or device.count < 1:
+        if _parse(term) != (device.alias, device.count) or device.count < 1:
             raise exception.InvalidInput(
-                'shape', f'{term!r} is not a PCI alias and a count')
+                'shape', f'{term[:64]!r} is not a PCI alias and a count')
         terms.append(term)
     specs = {vocabulary.PCI_ALIAS.name: ','.join(terms)}
     affinities = {device.affinity for device in devices}
@@ -71,12 +73,19 @@ def write(devices: Sequence[shape.DeviceRequest]) -> dict[str, str]:
 
 
 def _term(text: str) -> tuple[str, int]:
+    found = _parse(text)
+    if found is None:
+        raise exception.InvalidInput(
+            vocabulary.PCI_ALIAS.name,
+            f'{text[:64]!r} is not of the form alias:count')
+    return found
+
+
+def _parse(text: str) -> tuple[str, int] | None:
     alias, colon, count = text.partition(':')
     alias, count = alias.strip(), count.strip()
     if (not alias or ',' in alias or not colon
             or not (count.isascii() and count.isdigit())
-            or len(count) > 9):
-        raise exception.InvalidInput(
-            vocabulary.PCI_ALIAS.name,
-            f'{text[:64]!r} is not of the form alias:count')
+            or len(count) > _MAX_DIGITS):
+        return None
     return alias, int(count)

@@ -1,0 +1,253 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Shapes to extra specs and back."""
+
+import unittest
+
+import hypothesis
+
+from hpcvirt import exception
+from hpcvirt.model import shape
+from hpcvirt.specs import codec
+from hpcvirt.specs import vocabulary
+from tests.unit.specs import shapes
+
+DEDICATED = shape.CPUPolicy.DEDICATED
+MIXED = shape.CPUPolicy.MIXED
+SHARED = shape.CPUPolicy.SHARED
+
+
+def guest(*cells, **fields):
+    """A dedicated guest; each cell is (pcpus, vcpus, MiB)."""
+    return shape.Shape(**{
+        'cells': tuple(shape.GuestCell(*cell, page_kib=2048)
+                       for cell in cells),
+        'cpu_policy': DEDICATED, **fields})
+
+
+class RoundTripTest(unittest.TestCase):
+
+    @hypothesis.settings(max_examples=500, deadline=None)
+    @hypothesis.given(shapes.shapes())
+    def test_decoding_gives_back_what_was_encoded(self, wanted):
+        specs = codec.encode(wanted)
+        self.assertEqual(wanted, codec.decode(
+            wanted.cpus, wanted.memory_mib, specs))
+
+    @hypothesis.settings(max_examples=200, deadline=None)
+    @hypothesis.given(shapes.shapes())
+    def test_what_is_written_is_in_the_vocabulary(self, wanted):
+        for name, value in codec.encode(wanted).items():
+            row = vocabulary.find(name)
+            self.assertIn(row, vocabulary.INTERPRETED)
+            row.check(value, name)
+
+
+class EncodeTest(unittest.TestCase):
+
+    def test_even_cells_are_left_to_nova_to_split(self):
+        self.assertEqual(
+            {'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': '2',
+             'hw:mem_page_size': '2048'},
+            codec.encode(guest((8, 0, 4096), (8, 0, 4096))))
+
+    def test_uneven_cells_are_written_in_full(self):
+        specs = codec.encode(guest((4, 0, 2048), (2, 0, 2048)))
+        self.assertEqual(
+            {'hw:numa_cpus.0': '0-3', 'hw:numa_mem.0': '2048',
+             'hw:numa_cpus.1': '4-5', 'hw:numa_mem.1': '2048'},
+            {name: value for name, value in specs.items()
+             if name.startswith(('hw:numa_cpus', 'hw:numa_mem'))})
+
+    def test_uneven_memory_alone_is_written_in_full(self):
+        specs = codec.encode(guest((4, 0, 2048), (4, 0, 1024)))
+        self.assertEqual('1024', specs['hw:numa_mem.1'])
+        self.assertEqual('4-7', specs['hw:numa_cpus.1'])
+
+    def test_shared_cpus_come_first_in_each_mixed_cell(self):
+        specs = codec.encode(guest((3, 1, 2048), (2, 2, 2048),
+                                   cpu_policy=MIXED))
+        self.assertEqual('1-3,6-7', specs['hw:cpu_dedicated_mask'])
+
+    def test_devices_and_our_own_keys_are_written(self):
+        specs = codec.encode(guest(
+            (4, 0, 2048), numa_scope=shape.NUMAScope.PACKAGE,
+            exclusive_cells=True, devices=(
+                shape.DeviceRequest('vf', 2, shape.PCIAffinity.REQUIRED),
+                shape.DeviceRequest('gpu', 1, shape.PCIAffinity.REQUIRED))))
+        self.assertEqual('vf:2,gpu:1', specs['pci_passthrough:alias'])
+        self.assertEqual('required', specs['hw:pci_numa_affinity_policy'])
+        self.assertEqual('package', specs['hpcvirt:numa_scope'])
+        self.assertEqual('true', specs['hpcvirt:exclusive_cells'])
+
+    def test_what_no_flavor_can_say_is_refused(self):
+        device = shape.DeviceRequest
+        for wanted, problem in (
+                (guest(), 'no cells'),
+                (guest((0, 0, 1024)), 'at least one CPU'),
+                (guest((4, 0, 0)), 'one MiB'),
+                (guest((4, 1, 1024)), '4 of 5 CPUs are dedicated'),
+                (guest((4, 0, 1024), cpu_policy=MIXED), '4 of 4 CPUs'),
+                (guest((1, 3, 1024), cpu_policy=SHARED), '1 of 4 CPUs'),
+                (guest((0, 4, 1024), cpu_policy=SHARED,
+                       thread_policy=shape.ThreadPolicy.PREFER),
+                 'thread policy'),
+                (guest((0, 4, 1024), cpu_policy=SHARED,
+                       emulator_threads=shape.EmulatorThreads.ISOLATE),
+                 'emulator threads'),
+                (guest((4, 0, 1024), topology=shape.GuestTopology(1, 2, 1)),
+                 '1 x 2 x 1 .* are not 4'),
+                (guest((4, 0, 1024), devices=(device(None, 1),)),
+                 'Neutron port'),
+                (guest((4, 0, 1024), devices=(device('a:b', 1),)),
+                 'not a PCI alias'),
+                (guest((4, 0, 1024), devices=(device('a', 0),)),
+                 'not a PCI alias'),
+                (guest((4, 0, 1024), devices=(
+                    device('a', 1), device(
+                        'b', 1, shape.PCIAffinity.SOCKET))),
+                 'same affinity'),
+        ):
+            with self.subTest(problem=problem), self.assertRaisesRegex(
+                    exception.InvalidInput, problem):
+                codec.encode(wanted)
+
+    def test_cells_of_different_page_size_are_refused(self):
+        with self.assertRaisesRegex(exception.InvalidInput, 'page size'):
+            codec.encode(shape.Shape(
+                (shape.GuestCell(1, 0, 1, 4), shape.GuestCell(1, 0, 1)),
+                DEDICATED))
+
+
+class DecodeTest(unittest.TestCase):
+    """The rules are held against Nova's own in the functional tests."""
+
+    def assert_refused(self, where, specs, vcpus=4, ram_mib=4096):
+        with self.assertRaises(exception.InvalidInput) as caught:
+            codec.decode(vcpus, ram_mib, specs)
+        self.assertEqual(where, caught.exception.where)
+
+    def test_a_plain_flavor_has_no_cells(self):
+        self.assertEqual(shape.Shape(()), codec.decode(4, 4096, {}))
+
+    def test_other_keys_are_passed_over(self):
+        self.assertEqual(shape.Shape(()), codec.decode(4, 4096, {
+            'quota:cpu_shares': '1', 'rack': 'a', 'hw:boot_menu': 'x'}))
+
+    def test_pinning_alone_gives_one_cell(self):
+        self.assertEqual(
+            (shape.GuestCell(4, 0, 4096),),
+            codec.decode(4, 4096, {'hw:cpu_policy': 'dedicated'}).cells)
+
+    def test_pcpus_in_placement_mean_dedicated(self):
+        found = codec.decode(4, 4096, {
+            'resources:PCPU': '4', 'trait:HW_CPU_HYPERTHREADING': 'required'})
+        self.assertEqual(DEDICATED, found.cpu_policy)
+        self.assertEqual(shape.ThreadPolicy.REQUIRE, found.thread_policy)
+
+    def test_cells_get_what_is_written_for_them(self):
+        found = codec.decode(4, 4096, {
+            'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': '^0',
+            'hw:numa_nodes': '2', 'hw:numa_cpus.0': '0,3',
+            'hw:numa_cpus.1': '1-2', 'hw:numa_mem.0': '1024',
+            'hw:numa_mem.1': '3072', 'hw:mem_page_size': '2MB'})
+        self.assertEqual((shape.GuestCell(1, 1, 1024, 2048),
+                          shape.GuestCell(2, 0, 3072, 2048)), found.cells)
+
+    def test_page_sizes_are_read_as_nova_reads_them(self):
+        for text, page_kib in (
+                ('2048', 2048), ('2MB', 2048), ('2MiB', 2048),
+                ('1GB', 1048576), ('1GiB', 1048576), ('64KB', 64),
+                ('16Mbit', 2048), ('large', shape.PageClass.LARGE),
+                ('small', shape.PageClass.SMALL),
+                ('any', shape.PageClass.ANY), ('1B', None)):
+            with self.subTest(text=text):
+                found = codec.decode(4, 4096, {'hw:mem_page_size': text})
+                self.assertEqual(page_kib, found.cells[0].page_kib)
+
+    def test_what_is_no_page_size_is_refused(self):
+        for text in ('2M', '2048kB', 'huge', '-2MB', '2 MB', '1e3KB',
+                     '9' * 400 + 'QB', 'large\n'):
+            with self.subTest(text=text):
+                self.assert_refused('hw:mem_page_size',
+                                    {'hw:mem_page_size': text})
+
+    def test_refusals_name_the_key_at_fault(self):
+        pinned = {'hw:cpu_policy': 'dedicated'}
+        for where, specs in (
+                ('hw:cpu_policy', {'hw:cpu_policy': 'pinned'}),
+                ('hw:cpu_thread_policy', {'hw:cpu_thread_policy': 'prefer'}),
+                ('hw:cpu_policy', {**pinned, 'resources:PCPU': '4'}),
+                ('resources:PCPU', {'resources:PCPU': '3'}),
+                ('hw:cpu_dedicated_mask',
+                 {'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': '0-4'}),
+                ('hw:cpu_dedicated_mask',
+                 {**pinned, 'hw:cpu_dedicated_mask': '0'}),
+                ('hw:cpu_policy', {'hw:cpu_policy': 'mixed'}),
+                ('hw:cpu_realtime', {'hw:cpu_realtime': 'yes',
+                                     'hw:cpu_realtime_mask': '^0'}),
+                ('hw:cpu_realtime_mask', {**pinned,
+                                          'hw:cpu_realtime': 'yes'}),
+                ('hw:numa_nodes', {'hw:numa_nodes': '3'}),
+                ('hw:numa_nodes', {'hw:numa_nodes': '0'}),
+                ('hw:numa_nodes', {'hw:numa_nodes': '2',
+                                   'hw:numa_cpus.0': '0-3',
+                                   'hw:numa_mem.0': '4096'}),
+                ('hw:numa_mem.0', {'hw:numa_nodes': '1',
+                                   'hw:numa_cpus.0': '0-3',
+                                   'hw:numa_mem.0': '-1'}),
+                ('hw:numa_cpus.1', {'hw:numa_nodes': '2',
+                                    'hw:numa_cpus.0': '0-2',
+                                    'hw:numa_cpus.1': '2-3',
+                                    'hw:numa_mem.0': '2048',
+                                    'hw:numa_mem.1': '2048'}),
+                ('hw:locked_memory', {'hw:locked_memory': 'true'}),
+                ('hw:emulator_threads_policy',
+                 {'hw:emulator_threads_policy': 'isolate'}),
+                ('pci_passthrough:alias', {'pci_passthrough:alias': 'vf'}),
+                ('hw:pci_numa_affinity_policy',
+                 {'hw:pci_numa_affinity_policy': 'near'}),
+                ('hw:cpu_max_sockets', {'hw:cpu_max_cores': '3',
+                                        'hw:cpu_max_sockets': '1',
+                                        'hw:cpu_max_threads': '1'}),
+                ('hpcvirt:numa_scope', {'hpcvirt:numa_scope': 'rack'}),
+                ('hpcvirt:exclusive_cells',
+                 {'hpcvirt:exclusive_cells': 'perhaps'}),
+        ):
+            with self.subTest(specs=specs):
+                self.assert_refused(where, specs)
+
+    def test_sizes_beyond_reason_are_refused(self):
+        self.assert_refused('vcpus', {}, vcpus=0)
+        self.assert_refused('vcpus', {}, vcpus=1 << 40)
+        self.assert_refused('ram', {}, ram_mib=-1)
+
+    def test_devices_are_read_in_their_order(self):
+        found = codec.decode(4, 4096, {
+            'pci_passthrough:alias': 'b:2, a:1,none:0',
+            'hw:pci_numa_affinity_policy': 'preferred'})
+        self.assertEqual(
+            (shape.DeviceRequest('b', 2, shape.PCIAffinity.PREFERRED),
+             shape.DeviceRequest('a', 1, shape.PCIAffinity.PREFERRED)),
+            found.devices)
+
+    def test_the_nearest_topology_is_found(self):
+        for specs, topology in (
+                ({'hw:cpu_threads': '2'}, (4, 1, 2)),
+                ({'hw:cpu_sockets': '2', 'hw:cpu_threads': '2'}, (2, 2, 2)),
+                ({'hw:cpu_max_sockets': '1'}, (1, 8, 1)),
+                ({'hw:cpu_sockets': '3'}, (8, 1, 1)),
+        ):
+            with self.subTest(specs=specs):
+                self.assertEqual(shape.GuestTopology(*topology),
+                                 codec.decode(8, 4096, specs).topology)
