@@ -71,8 +71,8 @@ else
     }
     function trueorfalse {
         case "${!2:-}" in
-        1 | [yY]es | YES | [tT]rue | TRUE) echo True ;;
-        0 | [nN]o | NO | [fF]alse | FALSE) echo False ;;
+        1 | yes | Yes | YES | true | True | TRUE) echo True ;;
+        0 | no | No | NO | false | False | FALSE) echo False ;;
         *) echo "$1" ;;
         esac
     }
