@@ -50,6 +50,7 @@ _VERSION = re.compile(
     r'GROMACS version: +(?:VERSION )?(\S+)|'
     r'^Reading file .*, VERSION (\S+)', re.MULTILINE)
 _STEPS = re.compile(r'^ *nsteps += *(\d+)|^(\d+) steps,', re.MULTILINE)
+_OVERRIDDEN = re.compile(r'^Overriding nsteps .*: (\d+) steps', re.MULTILINE)
 _RANKS = re.compile(r'^Using (\d+) MPI (?:thread|process)', re.MULTILINE)
 _THREADS = re.compile(r'^Using (\d+) OpenMP thread', re.MULTILINE)
 
@@ -112,4 +113,7 @@ def _parameters(text: str) -> dict[str, str]:
         match = pattern.search(text)
         if match is not None:
             found[name] = next(word for word in match.groups() if word)
+    overridden = _OVERRIDDEN.search(text)
+    if overridden is not None:
+        found['steps'] = overridden[1]
     return found

@@ -54,8 +54,11 @@ _TITLE = re.compile(
     r'^# *OSU MPI\S*(?: (.*?))? Test *v?([0-9][\w.-]*)?[ \t]*$',
     re.MULTILINE | re.IGNORECASE)
 _COLUMNS = re.compile(r'^# *Size .*$', re.MULTILINE)
-_ROW = re.compile(r'^ *(\d+)[ \t]+(\S+)((?:[ \t]+\S+)*)[ \t]*$',
-                  re.MULTILINE)
+#: The second word begins as a number, or as what stands for none: not "2 more
+#: processes have sent help message".
+_ROW = re.compile(
+    r'^ *(\d+)[ \t]+((?:[-+.\d*]|nan\b|inf\b)\S*)((?:[ \t]+\S+)*)[ \t]*$',
+    re.MULTILINE | re.IGNORECASE)
 #: Figures are printed with two decimals: fewer is a row cut short.
 _CUT = re.compile(r'[0-9]+(?:\.[0-9]?)?')
 

@@ -37,8 +37,8 @@ _KERNELS = {
 }
 
 _HEADER = re.compile(
-    r'^ *Function +(?:Best )?Rate \(?MB/s\)? +Avg time +Min time +Max time',
-    re.MULTILINE)
+    r'^ *Function +(?:Best )?Rate \(?MB/s\)? +(?:Avg|RMS) time +Min time +'
+    r'Max time', re.MULTILINE)
 _ROW = re.compile(
     r'^ *(Copy|Scale|Add|Triad): +(\S+) +(\S+) +(\S+) +(\S+)[ \t]*$',
     re.MULTILINE)

@@ -23,8 +23,12 @@ _ESCAPES = re.compile(
     r'\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|'
     r'\x1b[@-Z\\^_]')
 _OVERLONG = re.compile(r'^.{4097,}$', re.MULTILINE)
-#: mpirun --tag-output: ``[1,0]<stdout>:`` before every line.
-_TAG = re.compile(r'^\[\d+,\d+\]<(?:stdout|stderr)>: ?', re.MULTILINE)
+#: mpirun --tag-output: ``[1,0]<stdout>:`` before every line; Open MPI 5 puts
+#: the job's name into it.
+_TAG = re.compile(
+    r'^\[(?:[^\]\s]{1,200}@)?\d+,\d+\]<(?:stdout|stderr)>: ?', re.MULTILINE)
+#: ``0: `` of srun --label, ``[0] `` of mpiexec -l.
+_LABEL = re.compile(r' *\d+: ?|\[\d+\] ?')
 
 
 def clean(raw: bytes) -> str:
@@ -38,7 +42,24 @@ def clean(raw: bytes) -> str:
         text = _ESCAPES.sub('', text)
     if '\r' in text:
         text = text.replace('\r\n', '\n').replace('\r', '\n')
-    return _TAG.sub('', text)
+    return _without_label(_TAG.sub('', text))
+
+
+def _without_label(text: str) -> str:
+    """Take out a rank's label if every line has the same.
+
+    Numbered rows, as NetPIPE's, have another number each.
+    """
+    first = _LABEL.match(text)
+    if first is None:
+        return text
+    label = first[0].rstrip()
+    lines = text.splitlines()
+    if len(lines) < 2 or not all(
+            line.startswith(label) or not line.strip() for line in lines):
+        return text
+    bare = '\n'.join(line[len(label):].removeprefix(' ') for line in lines)
+    return bare + '\n' if text.endswith('\n') else bare
 
 
 def without_overlong_lines(text: str) -> str:

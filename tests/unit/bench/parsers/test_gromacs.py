@@ -57,6 +57,12 @@ class TestGromacs(base.ParserTestCase):
         self.assert_refused('steps=5000 was asked for', LOG,
                             {'steps': '5000'})
 
+    def test_steps_of_the_command_line_count(self):
+        raw = LOG.replace('Using 1 MPI thread', 'Overriding nsteps with value'
+                          ' passed on the command line: 900 steps, 1.8 ps\n'
+                          'Using 1 MPI thread')
+        self.figures(raw, {'steps': '900'})
+
     def test_two_logs_are_refused(self):
         self.assert_refused('several runs', LOG + LOG)
 

@@ -117,6 +117,9 @@ class TestOsu(base.ParserTestCase):
                             base.data('failures/osu_one/stderr'))
 
     def test_banners_and_warnings_around_it_do_no_harm(self):
+        rows = table().replace('\n64 ', '\n2 more processes have sent help '
+                               'message\n64 ')
+        self.assertEqual(24, len(self.figures(rows)))
         raw = ('WARNING: Open MPI will create a shared memory backing file\n'
                '--------------------------------------------------\n'
                + table() + '\nreal\t0m3,120s\nuser\t0m0,076s\n')

@@ -48,7 +48,7 @@ GOOD = (
     ('namd', test_namd.output().encode(), {}),
     ('wrf', test_wrf.output(steps=20).encode(), {}),
     ('hepscore', test_hepscore.LOG.encode(), {}),
-    ('hs06', b'HS06: 357.25\n', {}),
+    ('hs06', b'copies: 32\nHS06: 357.25\n', {}),
 )
 
 SETTINGS = hypothesis.settings(
@@ -88,7 +88,8 @@ class TestEveryParser(testtools.TestCase):
                     b''.join(b'\x1b[32m' + line + b'\x1b[0m\n'
                              for line in lines),
                     b''.join(b'[1,0]<stdout>:' + line + b'\n'
-                             for line in lines)):
+                             for line in lines),
+                    b''.join(b'0: ' + line + b'\n' for line in lines)):
                 self.assertEqual(plain, self.parse(name, changed, expect))
 
     def test_nothing_and_near_nothing_are_refused(self):

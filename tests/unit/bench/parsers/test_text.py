@@ -27,6 +27,17 @@ class TestText(testtools.TestCase):
         self.assertEqual('a\nb', text.clean(
             b'[1,0]<stdout>:a\n[1,0]<stderr>: b'))
 
+    def test_tags_of_open_mpi_5_are_taken_out(self):
+        self.assertEqual('a', text.clean(b'[prterun-n1-77@1,0]<stdout>: a'))
+
+    def test_the_label_of_one_rank_is_taken_out(self):
+        self.assertEqual('a\n b\n', text.clean(b'0: a\n0:  b\n'))
+        self.assertEqual('a\n\nb\n', text.clean(b'[0] a\n\n[0] b\n'))
+
+    def test_numbers_of_rows_are_no_label(self):
+        for rows in (b'0: 1 bytes\n1: 2 bytes', b'0: 1 bytes'):
+            self.assertEqual(rows.decode(), text.clean(rows))
+
     def test_bytes_that_are_no_text_stay_as_a_mark(self):
         self.assertEqual('1\ufffd2', text.clean(b'1\xff2'))
 
