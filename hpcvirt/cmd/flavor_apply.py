@@ -85,6 +85,10 @@ def run(args: argparse.Namespace) -> int:
             _document(steps, done, left_over), indent=1) + '\n')
     else:
         sys.stdout.write(_text(steps, done, left_over, args))
+        if planned.notices:
+            sys.stdout.write(
+                f'"hpcvirt flavor plan" has {len(planned.notices)} warnings '
+                'about these hosts.\n')
     as_planned = all(
         step.action is plans.Action.SAME
         or done.get(step.flavor.name) == ''

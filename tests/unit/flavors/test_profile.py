@@ -17,8 +17,10 @@ import unittest
 import yaml
 
 from hpcvirt import exception
+from hpcvirt.flavors import fleet
 from hpcvirt.flavors import profile
 from hpcvirt.model import shape
+from tests import hosts
 
 DEFAULT = (pathlib.Path(__file__).parents[3]
            / 'etc/hpcvirt/profiles/default.yaml')
@@ -45,6 +47,18 @@ class ProfileTest(unittest.TestCase):
         text = DEFAULT.read_text()
         for field in dataclasses.fields(profile.Devices):
             self.assertIn(f'#     {field.name}:', text)
+
+    def test_every_shipped_profile_plans_some_shipped_host(self):
+        for path in sorted(DEFAULT.parent.glob('*.yaml')):
+            choices = profile.build(yaml.safe_load(path.read_text()),
+                                    str(path))
+            served = 0
+            for host in hosts.shipped():
+                try:
+                    served += bool(fleet.plan([host], choices).flavors)
+                except exception.InvalidInput as exc:
+                    self.assertIn('no guest fits', str(exc))
+            self.assertGreater(served, 2, path)
 
     def test_an_empty_file_is_the_default(self):
         self.assertEqual(profile.Profile(), profile.build(None, 'p.yaml'))
