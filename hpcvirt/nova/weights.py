@@ -17,11 +17,12 @@ Nova's claim will give the guest. ``NUMAFragmentationWeigher`` prefers the
 host where this destroys least room for larger guests (whole cells, packages,
 hosts, cells with free PCI devices); ``DeviceLocalityWeigher`` the host where
 the guest's PCI devices sit on those cells, which matters where the affinity
-policy lets them sit elsewhere. In nova.conf of nova-scheduler::
+policy lets them sit elsewhere. In nova.conf of nova-scheduler, as one
+list (of two settings only the last one would count)::
 
     [filter_scheduler]
-    weight_classes = nova.scheduler.weights.all_weighers
-    weight_classes = hpcvirt.nova.weights.all_weighers
+    weight_classes = nova.scheduler.weights.all_weighers,
+        hpcvirt.nova.weights.all_weighers
 
     [hpcvirt]
     numa_fragmentation_weight_multiplier = 20.0
