@@ -87,19 +87,25 @@ class NamesTest(unittest.TestCase):
             name = names.name('hpc', shape)
             self.assertEqual(shape, found.setdefault(name, shape), name)
 
-    def test_names_do_not_depend_on_the_other_hosts_of_a_plan(self):
+    def test_over_many_plans_names_and_flavors_go_together(self):
         dice = random.Random(7)
-        for number in range(60):
-            one = hosts.any_host(dice, 'one')
-            choices = hosts.any_profile(dice)
+        contents, found = {}, {}
+        for number in range(120):
+            machines = [hosts.any_host(dice, f'h{number}-{each}')
+                        for each in range(dice.choice([1, 2, 3]))]
             try:
-                alone = fleet.plan([one], choices)
-                again = fleet.plan([one], choices)
+                plan = fleet.plan(machines, hosts.any_profile(dice))
             except exception.InvalidInput:
                 continue
-            for first, second in zip(alone.flavors, again.flavors,
-                                     strict=True):
-                self.assertEqual(first.flavor, second.flavor, number)
+            for row in plan.flavors:
+                flavor = row.flavor
+                content = (flavor.vcpus, flavor.ram_mib, flavor.disk_gib,
+                           tuple(flavor.extra_specs.items()))
+                self.assertEqual(
+                    content, contents.setdefault(flavor.name, content))
+                self.assertEqual(
+                    flavor.name, found.setdefault(content, flavor.name))
+        self.assertGreater(len(contents), 300)
 
     def test_the_digest_of_a_content_sees_every_part(self):
         content = (8, 1024, 0, {'hw:numa_nodes': '1', 'a': 'b'})
