@@ -51,7 +51,7 @@ def start(settings: cloud_settings.Settings,
         f'--bind-address={cloud_settings.IP}',
         f'--port={settings.port("mariadb")}', '--max-connections=500',
         '--innodb-flush-log-at-trx-commit=0', '--innodb-doublewrite=0',
-        '--innodb-flush-method=nosync', '--debug-no-sync',
+        '--loose-innodb-flush-method=nosync', '--loose-debug-no-sync',
         '--innodb-buffer-pool-size=64M', '--performance-schema=OFF',
         '--skip-log-bin', '--skip-name-resolve',
         f'--pid-file={settings.run / "mariadb.pid"}'])

@@ -40,7 +40,8 @@ PACKAGES = (
     # to build libvirt-python and uWSGI
     'libvirt-dev', 'pkg-config', 'gcc', 'libc6-dev',
     # the guest
-    'busybox-static', 'dropbear-bin', 'kmod', 'cpio', 'openssh-client',
+    'busybox-static', 'dropbear-bin', 'kmod', 'cpio', 'xz-utils',
+    'openssh-client',
 )
 
 #: For a virtual environment made with Debian's own Python.
