@@ -134,8 +134,12 @@ class SSHExecutor:
                 if time.monotonic() > deadline:
                     raise TimeoutError
                 time.sleep(0.02)
-        return executor.Completed(channel.recv_exit_status(), bytes(stdout),
-                                  bytes(stderr))
+        status = channel.recv_exit_status()
+        if status < 0:
+            # The channel was closed before the program had ended: its
+            # machine went down.
+            raise EOFError('the connection was lost')
+        return executor.Completed(status, bytes(stdout), bytes(stderr))
 
     def _open_session(self) -> paramiko.Channel:
         for last in (False, True):

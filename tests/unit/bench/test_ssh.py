@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import threading
 import unittest
 
 from hpcvirt import exception
@@ -42,6 +43,11 @@ class SSHExecutorTest(unittest.TestCase):
         self.place.run(['true'])
         self.server.cut()
         self.assertEqual(b'x\n', self.place.run(['echo', 'x']).stdout)
+
+    def test_a_connection_cut_in_the_middle_is_unreachable(self):
+        threading.Timer(0.5, self.server.cut).start()
+        self.assertRaises(exception.Unreachable, self.place.run,
+                          ['sleep', '5'])
 
     def test_a_program_that_does_not_end_is_unreachable(self):
         self.assertRaisesRegex(exception.Unreachable, 'within 0.5 s',
