@@ -55,7 +55,7 @@ class FilterTestCase(unittest.TestCase):
             fleet = [first, *(cases.on_another_host(dice, first)
                               for _ in range(HOSTS - 1))]
             with self.subTest(seed=seed):
-                agreed, left = self.compare(fleet)
+                agreed, left = self.compare(fleet, thorough=not seed % 8)
                 differing += not agreed
                 passed += left
                 refused += HOSTS - left
@@ -63,28 +63,22 @@ class FilterTestCase(unittest.TestCase):
         self.assertGreater(refused, REQUESTS // 5)
         self.assertGreater(differing, REQUESTS // 1000)
 
-    def compare(self, fleet):
+    def compare(self, fleet, thorough):
         """Send one request through both filters.
 
+        :param thorough: look also whether anything was changed
         :returns: whether they agree, and how many hosts passed ours
         """
         soundness.CONF.set_override(
             'packing_host_numa_cells_allocation_strategy', fleet[0].packing,
             'compute')
         spec = nova_objects.request_spec(fleet[0])
-        before = spec.obj_to_primitive()
         ours = [nova_objects.host_state(case, f'host{number}')
                 for number, case in enumerate(fleet)]
-        topologies = [state.numa_topology.obj_to_primitive()
-                      for state in ours]
-        pools = [copy.deepcopy(state.pci_stats and state.pci_stats.pools)
-                 for state in ours]
+        before = self.everything(spec, ours) if thorough else None
         passed = list(self.ours.filter_all(list(ours), spec))
-        self.assertEqual(before, spec.obj_to_primitive())
-        self.assertEqual(topologies, [state.numa_topology.obj_to_primitive()
-                                      for state in ours])
-        self.assertEqual(pools, [state.pci_stats and state.pci_stats.pools
-                                 for state in ours])
+        if thorough:
+            self.assertEqual(before, self.everything(spec, ours))
         self.assertEqual([state for state in ours if state in passed], passed)
         agreed = True
         for case, state in zip(fleet, ours, strict=True):
@@ -94,6 +88,13 @@ class FilterTestCase(unittest.TestCase):
             self.assertEqual(bool(state.allocation_candidates),
                              state in passed)
         return agreed, len(passed)
+
+    def everything(self, spec, hosts):
+        """What a filter must leave as it is."""
+        return [spec.obj_to_primitive(), *(
+            (state.numa_topology.obj_to_primitive(),
+             copy.deepcopy(state.pci_stats and state.pci_stats.pools))
+            for state in hosts)]
 
     def compare_with_claims(self, case, state):
         """Exactly the candidates are left that the claim can do with."""
