@@ -12,36 +12,38 @@
 
 """How much room for larger guests a placement destroys.
 
-Free CPUs are worth more together than apart. The worth of a host is
+Free CPUs are worth more together than apart: whenever a run of free CPUs
+doubles, guests of one more size can use every CPU of it. A run of ``n`` is
+therefore worth ``n * log2(n)``, and a host the sum over
 
-* for each cell with ``a`` free CPUs ``a * log2(a)``: whenever a run of free
-  CPUs doubles, guests of one more size can use every CPU of it;
-* for each package of several cells, and for the host, with ``x`` whole free
-  cells ``GROUP * s * x * log2(x)``, where ``s`` is the size of a cell: the
-  same measure, in cells. A cell that is partly taken counts for
-  ``(a / s) ** 4`` of a whole one: hardly, but more the nearer it is to being
-  whole again;
-* for each cell that has free PCI devices ``DEVICE * a * log2(a)`` more, when
-  the guest asks for none: it would take the CPUs beside them.
+* its cells: the free CPUs (weight 1) and the free memory (MEMORY), which is
+  counted in CPUs, as many as the memory does for in guests like this one;
+* the host itself, and to a lesser degree (PACKAGE) its packages of several
+  cells: all free CPUs (GROUP) and, counted in cells, those in whole cells
+  (WHOLE_CELLS). A cell of which the part ``p`` is free is ``p ** 4`` of a
+  whole one: hardly any, but more the nearer it is to being whole again;
+* its cells with free PCI devices once more (DEVICE), if the guest asks for
+  none: it would take the CPUs beside them.
 
-A CPU without memory is not free: ``a`` is cut to the CPUs for which the cell
-has memory, of the guest's page size, in the proportion of the whole cell.
+A CPU without memory is not free: the CPUs of a cell are cut to those for
+which it has memory, of the guest's page size, in the proportion of the whole
+cell.
 
 The loss is the worth before less the worth after. Its unit is CPUs times
-doublings of the guest's size, so hosts and cells of different sizes compare.
-Small hosts are used first, guests go to cells that they fill, and what is
-already broken is used up before anything else is.
+doublings of a guest's size whatever the host, so that hosts and cells of all
+sizes compare: guests go to small cells and hosts before large ones, to cells
+that they fill, and to what is broken already; memory-rich hosts are left to
+guests that need the memory.
 
-The form follows the idea of scheduling by the gradient of fragmentation
-(Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with
-Fragmentation Gradient Descent", USENIX ATC 2023), with a closed form in place
-of a known workload. The constants were found by ``benchmarks/packing.py``;
-the result hardly changes between half and twice their values.
+The idea is that of scheduling by the gradient of fragmentation (Weng et al.,
+"Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation
+Gradient Descent", USENIX ATC 2023), with a closed form in place of a known
+workload. The weights were found with ``benchmarks/packing.py``.
 """
 
 import math
 import typing
-from collections.abc import Iterable
+from collections.abc import Collection
 from collections.abc import Sequence
 
 from hpcvirt.fit import demand as demands
@@ -50,8 +52,12 @@ from hpcvirt.fit import placement as placements
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as model
 
-GROUP = 0.2
+#: Weights of the parts, against 1 for the CPUs of a cell.
+MEMORY = 1.0
 DEVICE = 0.1
+WHOLE_CELLS = 0.25
+GROUP = 0.05
+PACKAGE = 0.25
 
 
 class _Room(typing.NamedTuple):
@@ -60,11 +66,15 @@ class _Room(typing.NamedTuple):
     :ivar size: CPUs of the empty cell
     :ivar before: free CPUs that have memory, before the guest comes
     :ivar after: likewise, with the guest on it
+    :ivar memory_before: free memory, in CPUs with the guest's share of it
+    :ivar memory_after: likewise, with the guest on it
     """
 
     size: float
     before: float
     after: float
+    memory_before: float
+    memory_after: float
 
 
 def loss(demand: demands.Demand, supply: supplies.Supply,
@@ -77,25 +87,30 @@ def loss(demand: demands.Demand, supply: supplies.Supply,
     """
     taken = dict(zip(placed.cells, demand.cells, strict=True))
     page_kib = placed.pages_kib[0] if placed.pages_kib else None
+    share_mib = _memory_share(demand)
     rooms: dict[int, _Room] = {}
     packages: dict[int, list[_Room]] = {}
     for cell in supply.cells:
         room = _room(cell, demand.cells[0].policy, page_kib,
-                     taken.get(cell.id), supply)
+                     taken.get(cell.id), share_mib, supply)
+        if not room.size:
+            continue
         rooms[cell.id] = room
         if cell.package is not None:
             packages.setdefault(cell.package, []).append(room)
     near = () if demand.requests else _device_cells(supply)
     destroyed = 0.0
-    for number in taken:
+    for number in taken.keys() & rooms.keys():
         weight = 1 + DEVICE if number in near else 1
         room = rooms[number]
-        destroyed += weight * (_doublings(room.before)
-                               - _doublings(room.after))
+        destroyed += (
+            weight * (_doublings(room.before) - _doublings(room.after))
+            + MEMORY * (_doublings(room.memory_before)
+                        - _doublings(room.memory_after)))
     for group in packages.values():
         if len(group) < len(rooms):
-            destroyed += GROUP * _group_loss(group)
-    return destroyed + GROUP * _group_loss(rooms.values())
+            destroyed += PACKAGE * _group_loss(group)
+    return destroyed + _group_loss(rooms.values())
 
 
 def locality(demand: demands.Demand, supply: supplies.Supply,
@@ -124,7 +139,7 @@ def locality(demand: demands.Demand, supply: supplies.Supply,
 
 def _room(cell: supplies.CellSupply, policy: model.CPUPolicy,
           page_kib: int | None, guest: demands.CellDemand | None,
-          supply: supplies.Supply) -> _Room:
+          share_mib: float, supply: supplies.Supply) -> _Room:
     size: float
     free: float
     if policy is model.CPUPolicy.SHARED:
@@ -137,14 +152,24 @@ def _room(cell: supplies.CellSupply, policy: model.CPUPolicy,
         wanted = guest.pcpus + guest.emulator_pcpus if guest else 0
     memory, memory_free = _memory(cell, policy, page_kib, supply.ram_ratio)
     if size <= 0 or memory <= 0:
-        return _Room(0.0, 0.0, 0.0)
+        return _Room(0.0, 0.0, 0.0, 0.0, 0.0)
     cpus_per_mib = size / memory
     before = max(min(free, memory_free * cpus_per_mib), 0.0)
     if guest is None:
-        return _Room(size, before, before)
-    memory_free -= guest.memory_mib
-    return _Room(size, before, max(
-        min(free - wanted, memory_free * cpus_per_mib), 0.0))
+        return _Room(size, before, before, 0.0, 0.0)
+    memory_left = memory_free - guest.memory_mib
+    return _Room(
+        size, before,
+        max(min(free - wanted, memory_left * cpus_per_mib), 0.0),
+        memory_free / share_mib, memory_left / share_mib)
+
+
+def _memory_share(demand: demands.Demand) -> float:
+    """MiB for each CPU of the guest."""
+    cpus = sum(cell.vcpus if cell.policy is model.CPUPolicy.SHARED
+               else cell.pcpus for cell in demand.cells)
+    memory_mib = sum(cell.memory_mib for cell in demand.cells)
+    return max(memory_mib, 1) / max(cpus, 1)
 
 
 def _memory(cell: supplies.CellSupply, policy: model.CPUPolicy,
@@ -171,22 +196,23 @@ def _memory(cell: supplies.CellSupply, policy: model.CPUPolicy,
     return free + pool.used * pool.size_kib / 1024, free
 
 
-def _group_loss(rooms: Iterable[_Room]) -> float:
-    """The loss of whole cells in a package or host, for GROUP 1."""
-    size = before = after = 0.0
-    cells = 0
-    for room in rooms:
-        if room.size:
-            cells += 1
-            size += room.size
-            part = room.before / room.size
-            before += part * part * part * part
-            if room.after != room.before:
-                part = room.after / room.size
-            after += part * part * part * part
-    if before <= 1:
+def _group_loss(rooms: Collection[_Room]) -> float:
+    """The loss of room for guests that need several cells of a group."""
+    if len(rooms) < 2:
         return 0.0
-    return size / cells * (_doublings(before) - _doublings(after))
+    size = run_before = run_after = whole_before = whole_after = 0.0
+    for room in rooms:
+        size += room.size
+        run_before += room.before
+        run_after += room.after
+        part = room.before / room.size
+        whole_before += part * part * part * part
+        if room.after != room.before:
+            part = room.after / room.size
+        whole_after += part * part * part * part
+    whole = _doublings(whole_before) - _doublings(whole_after)
+    run = _doublings(run_before) - _doublings(run_after)
+    return WHOLE_CELLS * size / len(rooms) * whole + GROUP * run
 
 
 def _doublings(amount: float) -> float:
