@@ -10,13 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The choice of host cells: devices and networks want certain ones.
+"""The choice of host cells.
 
-Without devices and networks any cells with room will do and matching
+Without devices and networks any cells with room will do, and matching
 decides. With them the answer depends on the *set* of host cells taken, and
-of that set only on the deciding cells: those that have a matching device or
-an affine network. Sets of deciding cells are tried, smallest first; the
-other cells only fill up.
+of that set only on the deciding cells (:mod:`hpcvirt.fit.conditions`). Sets
+of these are tried, smallest first; the other cells only fill up.
 """
 
 import itertools
@@ -25,93 +24,18 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from collections.abc import Set
 
-from hpcvirt.fit import demand as demands
-from hpcvirt.fit import devices
+from hpcvirt.fit import conditions as rules
 from hpcvirt.fit import matching
-from hpcvirt.fit import network
 from hpcvirt.fit import reasons
-from hpcvirt.fit import supply as supplies
 from hpcvirt.fit import table as tables
-from hpcvirt.model import shape as model
 
 #: Sets of deciding cells that are tried before the search gives up: more
 #: than a host with 16 deciding cells has.
 MOST_SETS = 1 << 17
 
 
-class Conditions:
-    """What devices and networks ask of the set of host cells.
-
-    :ivar deciding: ids of the cells on which the answer depends
-    """
-
-    def __init__(self, demand: demands.Demand, supply: supplies.Supply,
-                 providers: devices.Providers = ()) -> None:
-        self._networks = network.affinities(demand, supply.cells)
-        self._offer: devices.Offer | None = None
-        self.deciding: frozenset[int] = frozenset().union(
-            *(affinity.cells for affinity in self._networks))
-        if demand.requests and supply.pools is not None:
-            self._offer = devices.Offer(
-                demand.requests, supply.pools,
-                packages(demand, supply), providers)
-            self.deciding |= self._offer.deciding
-        self._known: dict[frozenset[int], bool] = {}
-
-    def out_of_reach(self, cells: Iterable[int], most: int) -> bool:
-        """Whether counting devices tells that no such cells will do."""
-        return (self._offer is not None and
-                self._offer.out_of_reach(cells, most))
-
-    def met(self, cells: Iterable[int]) -> bool:
-        """Whether a guest on these cells has its devices and networks."""
-        decisive = self.deciding.intersection(cells)
-        answer = self._known.get(decisive)
-        if answer is None:
-            answer = self._known[decisive] = (
-                network.satisfied(self._networks, decisive) and
-                (self._offer is None or
-                 self._offer.take(decisive) is not None))
-        return answer
-
-    def misfit(self, table: tables.Table) -> reasons.Misfit:
-        """Say why no set of cells with room will do."""
-        if self._offer is not None:
-            short = self._offer.shortage()
-            if short is not None:
-                request, free = short
-                return reasons.Misfit(reasons.Code.DEVICES, {
-                    'request': request.name, 'free': free,
-                    'needed': request.count})
-        usable = frozenset(table.cells[rank].id
-                           for wishes in table.wishes for rank in wishes)
-        busy = [rank for rank, cell in enumerate(table.cells)
-                if cell.id in self.deciding and cell.id not in usable]
-        causes = table.obstacles(ranks=busy)
-        for affinity in self._networks:
-            if affinity.cells.isdisjoint(usable):
-                return reasons.Misfit(reasons.Code.NETWORK_AFFINITY, {
-                    'networks': affinity.network,
-                    'cells': _listed(affinity.cells)}, causes)
-        if self._offer is not None:
-            return reasons.Misfit(reasons.Code.DEVICE_AFFINITY, {
-                'cells': _listed(self._offer.deciding)}, causes)
-        return reasons.Misfit(reasons.Code.NETWORK_AFFINITY, {
-            'networks': ' and '.join(a.network for a in self._networks),
-            'cells': _listed(self.deciding)}, causes)
-
-
-def packages(demand: demands.Demand,
-             supply: supplies.Supply) -> dict[int, int | None]:
-    """The package of each host cell, if a device request asks for it."""
-    if any(request.affinity is model.PCIAffinity.SOCKET
-           for request in demand.requests):
-        return {cell.id: cell.package for cell in supply.cells}
-    return {}
-
-
 def first(table: tables.Table,
-          conditions: Conditions) -> tuple[int, ...] | reasons.Misfit:
+          conditions: rules.Conditions) -> tuple[int, ...] | reasons.Misfit:
     """Find the first arrangement, in the order of the table's ranks.
 
     :param table: one without shortage
@@ -144,7 +68,7 @@ class _Search:
 
     def __init__(self, wishes: Sequence[Sequence[int]],
                  usable: frozenset[int],
-                 ids: Sequence[int], conditions: Conditions) -> None:
+                 ids: Sequence[int], conditions: rules.Conditions) -> None:
         self._wishes = wishes
         self._ids = ids
         self._conditions = conditions
@@ -205,7 +129,3 @@ def _covers(wishes: Sequence[Sequence[int]], must: Set[int],
     return (matching.match([[rank for rank in wish if rank in allowed]
                             for wish in wishes]) is not None and
             matching.match(seekers) is not None)
-
-
-def _listed(cells: Iterable[int]) -> str:
-    return ', '.join(map(str, sorted(cells))) or 'none'

@@ -30,7 +30,7 @@ the claim does.
 
 from collections.abc import Sequence
 
-from hpcvirt.fit import choice
+from hpcvirt.fit import conditions as rules
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import engine
@@ -69,7 +69,7 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
     if not demand.cells:
         return placements.Placement(())
     ordered = order.claim_order(demand, supply, packing)
-    conditions = choice.Conditions(demand, supply, providers)
+    conditions = rules.Conditions(demand, supply, providers)
     if _out_of_reach(demand):
         roomy = engine.first_with_room(demand, supply, ordered)
         if isinstance(roomy, reasons.Misfit):
@@ -101,7 +101,7 @@ def _out_of_reach(demand: demands.Demand) -> bool:
 
 def _defect(demand: demands.Demand, supply: supplies.Supply,
             ordered: Sequence[supplies.CellSupply],
-            conditions: choice.Conditions, end: walk.Outcome,
+            conditions: rules.Conditions, end: walk.Outcome,
             fitting: Sequence[int]) -> reasons.Misfit:
     """Say which of Nova's defects keeps a guest that fits off a host.
 

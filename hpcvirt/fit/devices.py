@@ -152,22 +152,26 @@ class Offer:
         :param cells: those that the guest may use
         :param most: how many of them it uses
         """
-        groups = [([request], usable) for request, usable in
-                  zip(self._requests, self._usable, strict=True)]
-        groups.append((list(self._requests), set().union(*self._usable)))
-        usable_cells = list(cells)
-        for requests, usable in groups:
-            if any(request.affinity is not model.PCIAffinity.REQUIRED
-                   for request in requests):
-                continue
-            near: collections.Counter[int | None] = collections.Counter()
-            for index in usable:
-                near[self._pools[index].cell] += self._pools[index].free
-            best = sorted((near[cell] for cell in usable_cells),
-                          reverse=True)[:most]
-            if sum(best) < sum(request.count for request in requests):
-                return True
-        return False
+        strict = [(request.count, usable) for request, usable in
+                  zip(self._requests, self._usable, strict=True)
+                  if request.affinity is model.PCIAffinity.REQUIRED]
+        # Of devices that Placement has allocated Nova may take fewer than
+        # asked for; all others add up.
+        if len(strict) == len(self._requests) and not any(self._providers):
+            strict.append((sum(count for count, _ in strict),
+                           set().union(*self._usable)))
+        near = frozenset(cells)
+        return any(self._most_free(usable, near, most) < count
+                   for count, usable in strict)
+
+    def _most_free(self, usable: Iterable[int], cells: Collection[int],
+                   most: int) -> int:
+        """The devices in those cells that have most of them."""
+        free: collections.Counter[int | None] = collections.Counter()
+        for index in usable:
+            if self._pools[index].cell in cells:
+                free[self._pools[index].cell] += self._pools[index].free
+        return sum(count for _, count in free.most_common(most))
 
     def take(self, cells: Collection[int]) -> list[int] | None:
         """Serve all requests for a guest on a set of host cells.

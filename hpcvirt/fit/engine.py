@@ -30,6 +30,7 @@ from collections.abc import Sequence
 
 from hpcvirt.fit import cell as cells
 from hpcvirt.fit import choice
+from hpcvirt.fit import conditions as rules
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import order
@@ -82,7 +83,7 @@ def place(demand: demands.Demand, supply: supplies.Supply,
         return placements.Placement(())
     ordered = order.claim_order(demand, supply, packing)
     ranks = arrange(demand, supply, ordered,
-                    choice.Conditions(demand, supply, providers))
+                    rules.Conditions(demand, supply, providers))
     if isinstance(ranks, reasons.Misfit):
         return ranks
     taken = [ordered[rank] for rank in ranks]
@@ -93,7 +94,7 @@ def place(demand: demands.Demand, supply: supplies.Supply,
 
 def arrange(demand: demands.Demand, supply: supplies.Supply,
             ordered: Sequence[supplies.CellSupply],
-            conditions: choice.Conditions,
+            conditions: rules.Conditions,
             ) -> tuple[int, ...] | reasons.Misfit:
     """Find the first arrangement of a guest on host cells in this order.
 

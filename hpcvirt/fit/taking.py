@@ -14,7 +14,7 @@
 
 from collections.abc import Sequence
 
-from hpcvirt.fit import choice
+from hpcvirt.fit import conditions
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import pins
@@ -55,12 +55,9 @@ def _cell(demand: demands.CellDemand, cell: supplies.CellSupply,
 def _pools(demand: demands.Demand, supply: supplies.Supply,
            placed: placements.Placement, providers: devices.Providers,
            ) -> Sequence[devices.Pool] | None:
-    if not demand.requests or supply.pools is None:
-        return supply.pools
-    offer = devices.Offer(demand.requests, supply.pools,
-                          choice.packages(demand, supply), providers)
-    left = offer.take(placed.cells)
-    if left is None:
+    offer = conditions.offer(demand, supply, providers)
+    left = offer.take(placed.cells) if offer else None
+    if supply.pools is None or left is None:
         return supply.pools
     return tuple(pool._replace(free=free)
                  for pool, free in zip(supply.pools, left, strict=True)

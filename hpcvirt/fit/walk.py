@@ -25,7 +25,7 @@ import math
 from collections.abc import Sequence
 
 from hpcvirt.fit import cell as cells
-from hpcvirt.fit import choice
+from hpcvirt.fit import conditions as rules
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import pins
 from hpcvirt.fit import reasons
@@ -84,7 +84,7 @@ class Outcome:
 
 def follow(demand: demands.Demand, supply: supplies.Supply,
            ordered: Sequence[supplies.CellSupply],
-           conditions: choice.Conditions,
+           conditions: rules.Conditions,
            settle_pages: bool = True) -> Outcome:
     """Walk to the end.
 
