@@ -1,0 +1,405 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Our weighers with Nova's objects, without a running Nova."""
+
+import importlib.util
+import pathlib
+import pickle
+import random
+import sys
+import unittest
+import uuid
+
+import nova.conf
+from nova import objects
+from nova.scheduler import weights as nova_weights
+
+from hpcvirt.fit import claim
+from hpcvirt.fit import placement as placements
+from hpcvirt.nova import adapter
+from hpcvirt.nova import weights
+from tests import cases
+from tests.functional import nova_objects
+
+CONF = nova.conf.CONF
+OURS = 'hpcvirt.nova.weights.all_weighers'
+NOVAS = 'nova.scheduler.weights.all_weighers'
+FRAGMENTATION = 'numa_fragmentation_weight_multiplier'
+LOCALITY = 'device_locality_weight_multiplier'
+MODEL = (pathlib.Path(__file__).parents[2] / 'benchmarks'
+         / 'packing_model.py')
+
+
+def cell(number, taken=0, pcpus=8, **fields):
+    """A cell of 8 PCPUs with 1 GiB in 2 MiB pages for each."""
+    cpus = range(number * 64, number * 64 + pcpus)
+    return cases.HostCell(**{
+        'id': number, 'package': number // 2, 'dedicated': frozenset(cpus),
+        'shared': frozenset(), 'pinned': frozenset(cpus[:taken]),
+        'siblings': tuple(frozenset({cpu}) for cpu in cpus),
+        'cpu_usage': 0, 'memory_mib': pcpus * 1024,
+        'memory_used_mib': taken * 1024,
+        'pages': (cases.Pages(2048, 512 * pcpus, 512 * taken),), **fields})
+
+
+def case(*taken, guest=(4,), **fields):
+    """A guest with so many PCPUs in each cell before a host."""
+    return cases.Case(**{
+        'host': tuple(cell(number, count)
+                      for number, count in enumerate(taken)),
+        'policy': 'dedicated', 'page_kib': 2048,
+        'guest': tuple(cases.GuestCell(pcpus, 0, pcpus * 1024)
+                       for pcpus in guest),
+        'mappings': ({'': ['root']},), **fields})
+
+
+def gpu(number, count=1, provider=None):
+    return cases.Pool(number, count, {
+        'vendor_id': '10de', 'product_id': '2330', 'dev_type': 'type-PCI',
+        'address': f'0000:{number:02x}:00.0'}, provider)
+
+
+def gpu_request(affinity='preferred', count=1):
+    return cases.Request({'vendor_id': '10de', 'product_id': '2330'}, count,
+                         affinity, 'gpu', str(uuid.UUID(int=7)))
+
+
+def host(name, asked):
+    """A HostState, as the scheduler has it when it comes to weigh."""
+    state = nova_objects.host_state(asked, name)
+    state.aggregates = []
+    memory_mib = sum(each.memory_mib for each in asked.host)
+    state.free_ram_mb = memory_mib - sum(
+        each.memory_used_mib for each in asked.host)
+    state.vcpus_total = sum(len(each.shared) for each in asked.host)
+    state.vcpus_used = sum(len(each.pinned) for each in asked.host)
+    return state
+
+
+def request(asked, extra_specs=None):
+    spec = nova_objects.request_spec(asked, extra_specs)
+    spec.instance_group = None
+    return spec
+
+
+def aggregate(**metadata):
+    return objects.Aggregate(id=1, name='a', hosts=[], metadata=metadata)
+
+
+class WeightsTestCase(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.handler = nova_weights.HostWeightHandler()
+
+    def option(self, name, value):
+        weights.NUMAFragmentationWeigher()
+        CONF.set_override(name, value, group='hpcvirt')
+        self.addCleanup(CONF.clear_override, name, group='hpcvirt')
+
+    def weigh(self, hosts, spec, *names):
+        """Host -> its weight, the best first, as the scheduler does it."""
+        loaded = self.handler.get_matching_classes(list(names) or [OURS])
+        found = self.handler.get_weighed_objects(
+            [weigher() for weigher in loaded], list(hosts), spec)
+        return {weighed.obj.host: weighed.weight for weighed in found}
+
+    def ranking(self, spec, *names, **hosts):
+        """The hosts, the best first; each is a Case."""
+        states = [host(name, asked) for name, asked in hosts.items()]
+        return list(self.weigh(states, spec, *names))
+
+
+class LoadingTest(WeightsTestCase):
+
+    def test_nova_finds_both_by_the_function(self):
+        self.assertEqual(
+            {weights.NUMAFragmentationWeigher, weights.DeviceLocalityWeigher},
+            set(self.handler.get_matching_classes([OURS])))
+
+    def test_nova_finds_one_by_its_name(self):
+        self.assertEqual(
+            [weights.DeviceLocalityWeigher],
+            self.handler.get_matching_classes(
+                ['hpcvirt.nova.weights.DeviceLocalityWeigher']))
+
+
+class FragmentationTest(WeightsTestCase):
+
+    def test_the_host_that_loses_least_room_comes_first(self):
+        spec = request(case(0))
+        self.assertEqual(
+            ['exact', 'broken', 'whole'],
+            self.ranking(spec, whole=case(0, 0), exact=case(8, 4),
+                         broken=case(8, 2)))
+
+    def test_the_prediction_decides_not_the_best_cell(self):
+        # The claim takes the emptiest cell, and breaks it.
+        spec = request(case(0))
+        self.assertEqual(
+            ['one-way', 'two-ways'],
+            self.ranking(spec, **{'two-ways': case(4, 0),
+                                  'one-way': case(4, 8)}))
+
+    def test_the_cell_order_of_the_compute_hosts_counts(self):
+        spec = request(case(0))
+        hosts = {'packed': case(4, 0), 'other': case(3, 8)}
+        self.assertEqual('other', self.ranking(spec, **hosts)[0])
+        CONF.set_override('packing_host_numa_cells_allocation_strategy',
+                          True, group='compute')
+        self.addCleanup(CONF.clear_override,
+                        'packing_host_numa_cells_allocation_strategy',
+                        group='compute')
+        self.assertEqual('packed', self.ranking(spec, **hosts)[0])
+
+    def test_equal_hosts_weigh_nothing(self):
+        spec = request(case(0))
+        found = self.weigh([host(name, case(4, 0)) for name in 'abc'], spec)
+        self.assertEqual({'a': 0, 'b': 0, 'c': 0}, found)
+
+    def test_a_difference_below_a_fiftieth_of_a_cpu_is_none(self):
+        spec = request(case(0))
+        nearly = case(4, 0)
+        nearly = cases.dataclasses.replace(nearly, host=(
+            nearly.host[0], cell(1, pages=(
+                cases.Pages(2048, 4097, 0),))))
+        found = self.weigh([host('a', case(4, 0)), host('b', nearly)], spec)
+        self.assertEqual({'a': 0, 'b': 0}, found)
+
+    def test_a_clear_difference_outweighs_novas_spreading(self):
+        spec = request(case(0))
+        hosts = {'whole': case(0, 0), 'broken': case(8, 4)}
+        self.assertEqual('whole', self.ranking(spec, NOVAS, **hosts)[0])
+        self.assertEqual('broken', self.ranking(spec, NOVAS, OURS,
+                                                **hosts)[0])
+
+    def test_each_guest_of_a_request_for_many_sees_the_one_before(self):
+        asked = case(0, 0, guest=(4,))
+        spec = request(asked)
+        hosts = [host('one', asked), host('two', asked)]
+        chosen = []
+        for _ in range(4):
+            name = next(iter(self.weigh(hosts, spec, NOVAS, OURS)))
+            chosen.append(name)
+            state = next(each for each in hosts if each.host == name)
+            state.limits['numa_topology'] = nova_objects.limits(asked)
+            state.consume_from_request(spec)
+            self.assertFalse(state.failed_builds)
+        self.assertEqual(1, len(set(chosen)))
+        used = next(each for each in hosts if each.host == chosen[0])
+        self.assertEqual(0, sum(len(each.free_pcpus)
+                                for each in used.numa_topology.cells))
+
+    def test_the_request_is_left_as_it_was(self):
+        spec = request(case(0))
+        states = [host('a', case(4, 0)), host('b', case(0, 0))]
+        before = pickle.dumps((spec.obj_to_primitive(), [
+            state.numa_topology.obj_to_primitive() for state in states]))
+        self.weigh(states, spec)
+        self.assertEqual(before, pickle.dumps((spec.obj_to_primitive(), [
+            state.numa_topology.obj_to_primitive() for state in states])))
+
+
+class HandsOffTest(WeightsTestCase):
+    """Requests and hosts on which the weighers have nothing to say."""
+
+    def assert_no_say(self, spec, **hosts):
+        states = [host(name, asked) for name, asked in hosts.items()]
+        self.assertEqual({0}, set(self.weigh(states, spec).values()))
+        self.assertEqual(list(self.weigh(states, spec, NOVAS)),
+                         list(self.weigh(states, spec, NOVAS, OURS)))
+
+    def test_a_guest_without_numa_topology(self):
+        self.assert_no_say(
+            request(case(0, guest=())),
+            whole=case(0, 0), broken=case(8, 4), full=case(8, 8))
+
+    def test_a_rebuild(self):
+        spec = request(case(0))
+        spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
+        self.assert_no_say(spec, whole=case(0, 0), broken=case(8, 4))
+
+    def test_an_extra_spec_that_is_malformed(self):
+        spec = request(
+            case(0), {'hpcvirt:numa_scope': 'rack'})
+        self.assert_no_say(spec, whole=case(0, 0), broken=case(8, 4))
+
+    def test_hosts_that_can_all_not_take_the_guest(self):
+        self.assert_no_say(request(case(0)),
+                           one=case(8, 8), two=case(6, 6))
+
+    def test_a_host_that_cannot_take_the_guest_comes_last(self):
+        spec = request(case(0))
+        self.assertEqual('full', self.ranking(
+            spec, full=case(8, 8), whole=case(0, 0), broken=case(4, 8))[-1])
+
+    def test_a_host_without_topology_comes_last(self):
+        spec = request(case(0))
+        bare = host('bare', case(0))
+        bare.numa_topology = None
+        bare.pci_stats = None
+        found = self.weigh([bare, host('whole', case(0, 0)),
+                            host('broken', case(8, 4))], spec)
+        self.assertEqual(['broken', 'whole', 'bare'], list(found))
+
+    def test_hosts_without_candidates_are_weighed(self):
+        spec = request(
+            case(0, requests=(gpu_request(),)))
+        states = [host('whole', case(0, 0, pools=(gpu(0),))),
+                  host('broken', case(4, 8, pools=(gpu(0),)))]
+        for state in states:
+            state.allocation_candidates = []
+        self.assertEqual('broken', next(iter(self.weigh(states, spec))))
+
+
+class MultiplierTest(WeightsTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.spec = request(case(0))
+        self.hosts = [host('whole', case(0, 0)), host('broken', case(8, 4))]
+
+    def test_the_option_scales_the_weights(self):
+        self.option(FRAGMENTATION, 7.0)
+        self.assertEqual({'broken': 7.0, 'whole': 0.0},
+                         self.weigh(self.hosts, self.spec))
+
+    def test_zero_turns_it_off(self):
+        self.option(FRAGMENTATION, 0.0)
+        self.assertEqual({'whole': 0.0, 'broken': 0.0},
+                         self.weigh(self.hosts, self.spec))
+
+    def test_a_negative_one_turns_it_round(self):
+        self.option(FRAGMENTATION, -1.0)
+        self.assertEqual('whole',
+                         next(iter(self.weigh(self.hosts, self.spec))))
+
+    def test_metadata_of_an_aggregate_override_the_option(self):
+        self.hosts[1].aggregates = [aggregate(**{FRAGMENTATION: '3.5'})]
+        self.assertEqual(3.5, self.weigh(self.hosts, self.spec)['broken'])
+
+    def test_metadata_that_is_no_number_is_passed_over(self):
+        self.option(FRAGMENTATION, 2.0)
+        self.hosts[1].aggregates = [aggregate(**{FRAGMENTATION: 'much'})]
+        self.assertEqual(2.0, self.weigh(self.hosts, self.spec)['broken'])
+
+    def test_the_weighers_have_options_of_their_own(self):
+        spec = request(
+            case(0, requests=(gpu_request(),)))
+        near, far = (host(name, case(0, 0, pools=(gpu(number),)))
+                     for name, number in (('near', 0), ('far', 1)))
+        far.numa_topology.cells[1].pin_cpus(set(range(64, 72)))
+        self.option(FRAGMENTATION, 0.0)
+        self.option(LOCALITY, 3.0)
+        self.assertEqual({'near': 3.0, 'far': 0.0},
+                         self.weigh([far, near], spec))
+
+
+class LocalityTest(WeightsTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.option(FRAGMENTATION, 0.0)
+        self.option(LOCALITY, 1.0)
+
+    def weights(self, affinity, **pools):
+        """Weigh hosts whose cell 1 is full; pools are per host."""
+        spec = request(
+            case(0, requests=(gpu_request(affinity),)))
+        return self.weigh([host(name, case(0, 8, pools=each))
+                           for name, each in pools.items()], spec)
+
+    def test_local_devices_come_first_under_preferred(self):
+        self.assertEqual(
+            {'near': 1, 'far': 0},
+            self.weights('preferred', far=(gpu(1),), near=(gpu(0),)))
+
+    def test_local_devices_come_first_within_a_socket(self):
+        self.assertEqual(
+            {'near': 1, 'far': 0},
+            self.weights('socket', far=(gpu(1),), near=(gpu(0),)))
+
+    def test_hosts_are_equal_under_required(self):
+        self.assertEqual({'a': 0, 'b': 0}, self.weights(
+            'required', a=(gpu(0),), b=(gpu(0), gpu(1))))
+
+    def test_a_guest_without_devices_does_not_care(self):
+        spec = request(case(0))
+        self.assertEqual({'a': 0, 'b': 0}, self.weigh(
+            [host('a', case(0, 8, pools=(gpu(0),))),
+             host('b', case(0, 8, pools=(gpu(1),)))], spec))
+
+    def test_the_candidate_that_will_be_claimed_counts(self):
+        wanted = gpu_request()
+        near, far = str(uuid.UUID(int=1)), str(uuid.UUID(int=2))
+        pools = gpu(0, provider=near), gpu(1, provider=far)
+        group = f'{wanted.id}-0'
+        spec = request(case(0, requests=(wanted,)))
+        found = self.weigh([
+            host(name, case(0, 8, pools=pools, requests=(wanted,),
+                            mappings=mappings))
+            for name, mappings in (
+                ('second', ({group: [far]}, {group: [near]})),
+                ('first', ({group: [near]}, {group: [far]})))], spec)
+        self.assertEqual({'first': 1, 'second': 0}, found)
+
+
+class ModelTest(WeightsTestCase):
+    """The simulator in ``benchmarks`` chooses as Nova does."""
+
+    def setUp(self):
+        super().setUp()
+        found = importlib.util.spec_from_file_location('packing_model', MODEL)
+        self.model = importlib.util.module_from_spec(found)
+        # Its dataclasses look their module up.
+        sys.modules[found.name] = self.model
+        self.addCleanup(sys.modules.pop, found.name)
+        found.loader.exec_module(self.model)
+
+    def test_both_choose_the_same_host(self):
+        dice = random.Random(11)
+        chosen = 0
+        for _ in range(150):
+            asked = case(0, guest=dice.choice(((1,), (4,), (8,), (4, 4),
+                                               (8, 8))))
+            hosts = [host(f'host{number}', self.some_host(dice, asked))
+                     for number in range(6)]
+            spec = request(asked)
+            demand = adapter.demand(spec)
+            able = [state for state in hosts if isinstance(claim.predict(
+                demand, adapter.supply(state)), placements.Placement)]
+            if len(able) < 2:
+                continue
+            models = [self.modelled(state) for state in able]
+            for multipliers, names in (
+                    (self.model.UPSTREAM, (NOVAS,)),
+                    (self.model.HPCVIRT, (NOVAS, OURS))):
+                theirs = next(iter(self.weigh(able, spec, *names)))
+                ours = self.model.choose(models, 0, demand, multipliers,
+                                         packing=False)
+                self.assertEqual(theirs, able[models.index(ours)].host)
+                chosen += 1
+        self.assertGreater(chosen, 200)
+
+    def some_host(self, dice, asked):
+        cells = dice.choice((2, 2, 4))
+        pcpus = dice.choice((8, 16))
+        return cases.dataclasses.replace(asked, host=tuple(
+            cell(number, dice.choice((0, 0, 2, 4, 6, 8)), pcpus)
+            for number in range(cells)))
+
+    def modelled(self, state):
+        found = self.model.Host(id(state), adapter.supply(state), {})
+        found.free_mib = state.free_ram_mb
+        found.vcpus_used = state.vcpus_used
+        return found
