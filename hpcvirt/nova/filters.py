@@ -153,6 +153,13 @@ class _Request:
                 misfit = misfit or verdict
         host_state.allocation_candidates = good
         if good:
+            if misfit is not None:
+                LOG.debug('%(host)s, %(node)s lost allocation candidates, '
+                          '%(left)d left: %(misfit)s',
+                          {'host': host_state.host,
+                           'node': host_state.nodename,
+                           'left': len(good), 'misfit': misfit},
+                          instance_uuid=self.uuid)
             return None
         return misfit or reasons.Misfit(reasons.Code.NO_CANDIDATES)
 

@@ -194,6 +194,9 @@ class CandidatesTest(FilterTestCase):
         self.assertEqual(['host0'], self.run_filter(
             nova_objects.request_spec(question), state))
         self.assertEqual([every[1], every[3]], state.allocation_candidates)
+        self.assertIn('host0, host0 lost allocation candidates, 2 left: '
+                      'no cells with room have the PCI devices',
+                      self.log.output)
 
     def test_a_host_is_refused_with_its_last_candidate(self):
         question = self.question('far', 'far')
@@ -294,7 +297,7 @@ class OwnExtraSpecsTest(FilterTestCase):
 
     def test_a_malformed_value_is_refused_and_named(self):
         self.assertFalse(self.passed(case(host(0)), numa_scope='planet'))
-        self.assertIn("the extra spec hpcvirt:numa_scope is malformed: "
+        self.assertIn('the extra spec hpcvirt:numa_scope is malformed: '
                       "'planet' is not one of its values", self.log.output)
 
 
@@ -305,10 +308,9 @@ class LoggingTest(FilterTestCase):
         spec = nova_objects.request_spec(questions[0])
         self.run_filter(spec, *self.states(*questions))
         self.assertEqual(
-            ['host0, host0 refused: 0 of the 1 cells needed have room: '
-             'cell 0 has 0 free PCPUs of the 4 needed',
-             'host2, host2 refused: 0 of the 1 cells needed have room: '
-             'cell 0 has 2 free PCPUs of the 4 needed'],
+            [f'{host}, {host} refused: 0 of the 1 cells needed have room: '
+             f'cell 0 has {free} free PCPUs of the 4 needed'
+             for host, free in (('host0', 0), ('host2', 2))],
             [line.partition('] ')[2] or line.removeprefix('DEBUG ')
              for line in self.lines('DEBUG')])
         self.assertEqual([], self.lines('INFO'))
