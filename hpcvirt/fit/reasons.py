@@ -53,6 +53,7 @@ class Code(enum.StrEnum):
     NO_TOPOLOGY = 'no-topology'
     NO_THREADS = 'no-threads'
     HOST_CELLS = 'host-cells'
+    NO_CELL = 'no-cell'
     TOO_FEW_CELLS = 'too-few-cells'
     CELLS_CONTENDED = 'cells-contended'
     DEVICES = 'devices'
@@ -117,6 +118,7 @@ _SENTENCES: Mapping[Code, str] = {
     Code.NO_THREADS:
         'the host has no SMT siblings and the thread policy is require',
     Code.HOST_CELLS: 'the host has {total} cells of the {needed} needed',
+    Code.NO_CELL: 'no cell has room',
     Code.TOO_FEW_CELLS: '{free} of the {needed} cells needed have room',
     Code.CELLS_CONTENDED:
         'guest cells {guest_cells} need {needed} cells, {free} have room',
@@ -185,6 +187,7 @@ _KINDS: Mapping[Code, str] = {
     Code.NO_TOPOLOGY: 'no NUMA topology',
     Code.NO_THREADS: 'no SMT siblings',
     Code.HOST_CELLS: 'too few cells',
+    Code.NO_CELL: 'no cell with room',
     Code.TOO_FEW_CELLS: 'too few cells with room',
     Code.CELLS_CONTENDED: 'too few cells with room',
     Code.DEVICES: 'too few PCI devices',
@@ -253,8 +256,8 @@ def too_few_cells(free: int, needed: int,
     """
     causes = sorted(dict.fromkeys(obstacles),
                     key=lambda misfit: misfit.details.get('cell', -1))
-    return Misfit(Code.TOO_FEW_CELLS, {'free': free, 'needed': needed},
-                  tuple(causes))
+    return Misfit(Code.TOO_FEW_CELLS if free else Code.NO_CELL,
+                  {'free': free, 'needed': needed}, tuple(causes))
 
 
 def tally(refused: Mapping[Code, int]) -> str:

@@ -308,7 +308,7 @@ class LoggingTest(FilterTestCase):
         spec = nova_objects.request_spec(questions[0])
         self.run_filter(spec, *self.states(*questions))
         self.assertEqual(
-            [f'{host}, {host} refused: 0 of the 1 cells needed have room: '
+            [f'{host}, {host} refused: no cell has room: '
              f'cell 0 has {free} free PCPUs of the 4 needed'
              for host, free in (('host0', 0), ('host2', 2))],
             [line.partition('] ')[2] or line.removeprefix('DEBUG ')

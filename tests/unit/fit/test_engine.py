@@ -293,7 +293,7 @@ class FitTest(unittest.TestCase):
 
     def test_cpus_that_are_shared_or_pinned_are_not_to_be_had(self):
         misfit = engine.fit(self.shape(5), self.HOST, self.usage(2))
-        self.assertEqual('0 of the 2 cells needed have room: '
+        self.assertEqual('no cell has room: '
                          'cell 0 has 4 free PCPUs of the 5 needed; '
                          'cell 1 has 4 free PCPUs of the 5 needed',
                          misfit.message)
