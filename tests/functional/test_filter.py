@@ -178,6 +178,29 @@ class RequestsTest(FilterTestCase):
         self.assertIn('numa_topology', state.limits)
 
 
+class BesideNovasFilterTest(FilterTestCase):
+    """An operator may keep both, ours first."""
+
+    def test_novas_filter_passes_what_ours_has_left(self):
+        request = gpu_request()
+        mappings = tuple({'': ['root'], f'{request.id}-0': [provider]}
+                         for provider in ('far', 'near'))
+        questions = [
+            case(host(0, 8), pools=(gpu(0, 'near'), gpu(1, 'far')),
+                 requests=(request,), mappings=mappings),
+            case(host(8, 8), pools=(gpu(0, 'near'), gpu(1, 'far')),
+                 requests=(request,), mappings=mappings)]
+        spec = nova_objects.request_spec(questions[0])
+        states = self.states(*questions)
+        handler = nova_filters.HostFilterHandler()
+        left = handler.get_filtered_objects(
+            [self.filter, numa_topology_filter.NUMATopologyFilter()],
+            states, spec)
+        self.assertEqual(['host0'], [state.host for state in left])
+        self.assertEqual([mappings[1]], [
+            each['mappings'] for each in left[0].allocation_candidates])
+
+
 class CandidatesTest(FilterTestCase):
 
     def question(self, *mappings):

@@ -1,0 +1,65 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A Shape as the engine sees it."""
+
+import unittest
+
+from hpcvirt.fit import demand
+from hpcvirt.model import shape
+from tests.unit.fit import builders
+
+
+def compiled(*cells, **fields):
+    return demand.of_shape(shape.Shape(
+        tuple(shape.GuestCell(*cell) for cell in cells),
+        **{'cpu_policy': shape.CPUPolicy.DEDICATED, **fields}))
+
+
+class OfShapeTest(unittest.TestCase):
+
+    def test_equal_cells_are_uniform(self):
+        self.assertTrue(compiled((4, 0, 512), (4, 0, 512)).uniform)
+        self.assertFalse(compiled((4, 0, 512), (4, 0, 513)).uniform)
+
+    def test_isolated_emulator_threads_burden_the_first_cell(self):
+        guest = compiled((4, 0, 512), (4, 0, 512), emulator_threads=(
+            shape.EmulatorThreads.ISOLATE))
+        self.assertEqual([1, 0], [cell.emulator_pcpus
+                                  for cell in guest.cells])
+        self.assertFalse(guest.uniform)
+
+    def test_shared_guests_isolate_nothing(self):
+        guest = compiled((0, 4, 512), cpu_policy=shape.CPUPolicy.SHARED,
+                         emulator_threads=shape.EmulatorThreads.ISOLATE)
+        self.assertEqual(0, guest.cells[0].emulator_pcpus)
+
+    def test_page_sizes_by_class_are_told_from_sizes(self):
+        self.assertTrue(compiled(
+            (4, 0, 512, shape.PageClass.LARGE)).pages_by_class)
+        for size in (None, 4, 2048):
+            self.assertFalse(compiled((4, 0, 512, size)).pages_by_class)
+
+    def test_a_guest_is_selective_if_cells_are_not_all_one_to_it(self):
+        self.assertFalse(compiled((4, 0, 512)).selective)
+        for fields in ({'devices': (shape.DeviceRequest('gpu'),)},
+                       {'numa_scope': shape.NUMAScope.PACKAGE},
+                       {'exclusive_cells': True}):
+            self.assertTrue(compiled((4, 0, 512), **fields).selective)
+        self.assertTrue(builders.guest(
+            4, physnets=frozenset({'a'})).selective)
+        self.assertTrue(builders.guest(4, tunneled=True).selective)
+
+    def test_affinity_that_is_left_open_is_novas_default(self):
+        guest = compiled((4, 0, 512), devices=(shape.DeviceRequest('gpu'),))
+        self.assertEqual(shape.PCIAffinity.LEGACY,
+                         guest.requests[0].affinity)

@@ -1,0 +1,76 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A Host and its Usage as the engine sees them."""
+
+import unittest
+
+from hpcvirt.fit import supply
+from hpcvirt.model import host
+from hpcvirt.model import usage
+from tests.unit.fit import builders
+
+
+class OfHostTest(unittest.TestCase):
+
+    HOST = host.Host('machine', cells=tuple(
+        host.Cell(
+            id=number, package=number,
+            cpus=frozenset(range(number, number + 4)),
+            siblings=(frozenset({number, number + 1}),
+                      frozenset({number + 2, number + 3})),
+            llc=(), memory_mib=1024,
+            pages=(host.PagePool(4, 1 << 18), host.PagePool(2048, 256)))
+        for number in (0, 8)))
+
+    def only(self, **fields):
+        used = usage.Usage((usage.CellUsage(**{
+            'cell': 8, 'dedicated_cpus': frozenset({9, 10, 11}),
+            **fields}),), cpu_ratio=4.0, ram_ratio=1.5)
+        cell, = supply.of_host(self.HOST, used).cells
+        return cell
+
+    def test_cells_that_the_usage_leaves_out_are_not_given(self):
+        self.assertEqual(8, self.only().id)
+
+    def test_cores_are_cut_to_the_cpus_that_are_given(self):
+        self.assertEqual(({9}, {10, 11}), self.only().siblings)
+        self.assertEqual(({8, 9}, {10, 11}),
+                         self.only(shared_cpus=frozenset({8})).siblings)
+        self.assertEqual(
+            ({10},), self.only(dedicated_cpus=frozenset({10})).siblings)
+
+    def test_pinned_cpus_are_not_free(self):
+        cell = self.only(pinned_cpus=frozenset({9}))
+        self.assertEqual(({9, 10, 11}, {10, 11}),
+                         (cell.dedicated, cell.free))
+
+    def test_pages_that_the_usage_leaves_out_are_free(self):
+        cell = self.only(pages=(usage.PageUsage(2048, used=6, reserved=50),))
+        self.assertEqual([(4, 1 << 18, 0, 1 << 18), (2048, 256, 6, 200)],
+                         list(map(tuple, cell.pages)))
+
+    def test_ratios_are_handed_on(self):
+        all_of_it = supply.of_host(self.HOST, usage.Usage((), 4.0, 1.5))
+        self.assertEqual((4.0, 1.5), (all_of_it.cpu_ratio,
+                                      all_of_it.ram_ratio))
+
+    def test_a_cell_is_empty_until_somebody_has_something_of_it(self):
+        self.assertTrue(self.only().empty)
+        for taken in ({'pinned_cpus': frozenset({9})}, {'cpu_usage': 1},
+                      {'memory_used_mib': 1},
+                      {'pages': (usage.PageUsage(4, used=1),)}):
+            self.assertFalse(self.only(**taken).empty, taken)
+
+    def test_a_cell_without_cores_has_no_threads(self):
+        self.assertEqual(0, builders.host_cell(siblings=()).threads_per_core)
+        self.assertEqual(2, builders.host_cell(threads=2).threads_per_core)
