@@ -118,5 +118,3 @@ class ClaimTestCase(unittest.TestCase):
 
     def test_fourth_block_of_cases(self):
         self.roll(3)
-
-

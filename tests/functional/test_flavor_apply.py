@@ -221,5 +221,3 @@ def machine(host: model.Host, config) -> libvirt.Machine:
             reserved_host_memory_mb=config['reserved_host_memory_mb'],
             device_spec=tuple(map(json.dumps, config['pci_device_spec']))),
         enabled_vfs=128)
-
-

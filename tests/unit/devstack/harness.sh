@@ -35,8 +35,11 @@ else
     function lines_of { # FILE SECTION OPTION
         awk -v section="[$2]" -v option="$3" '
             /^\[/ { inside = ($0 == section) }
-            inside { key = $0; sub(/[ \t]*=.*/, "", key)
-                     if (key == option) { sub(/^[^=]*=[ \t]*/, ""); print } }
+            inside {
+                key = $0
+                sub(/[ \t]*=.*/, "", key)
+                if (key == option) { sub(/^[^=]*=[ \t]*/, ""); print }
+            }
             ' "$1"
     }
     function iniget_multiline {
@@ -52,8 +55,11 @@ else
         grep -q "^\[$section\]" "$file" || printf '\n[%s]\n' "$section" >>"$file"
         awk -v section="[$section]" -v option="$option" '
             /^\[/ { inside = ($0 == section) }
-            { key = $0; sub(/[ \t]*=.*/, "", key)
-              if (!(inside && key == option)) print }
+            {
+                key = $0
+                sub(/[ \t]*=.*/, "", key)
+                if (!(inside && key == option)) print
+            }
             ' "$file" >"$file.new"
         value=$(for item in "$@"; do printf '%s = %s\\n' "$option" "$item"; done)
         awk -v section="[$section]" -v added="$value" '
@@ -94,10 +100,18 @@ else
     }
 fi
 
-function setup_develop { echo "setup_develop $*" >>"$CALLS"; }
-function async_wait { echo "async_wait $*" >>"$CALLS"; }
-function restart_service { echo "restart_service $*" >>"$CALLS"; }
-function get_python_exec_prefix { echo "$WORK/bin"; }
+function setup_develop {
+    echo "setup_develop $*" >>"$CALLS"
+}
+function async_wait {
+    echo "async_wait $*" >>"$CALLS"
+}
+function restart_service {
+    echo "restart_service $*" >>"$CALLS"
+}
+function get_python_exec_prefix {
+    echo "$WORK/bin"
+}
 function sudo {
     if [[ "${HARNESS_FEW_PAGES:-}" && "$1" == tee && "$2" == "$HPCVIRT_NR_HUGEPAGES" ]]; then
         echo 1 >"$2"
