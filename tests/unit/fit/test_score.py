@@ -81,6 +81,22 @@ class RoomTest(unittest.TestCase):
         empty = host((8, 0), (8, 0), (8, 0), (8, 0))
         self.assert_prefers(guest(8, 8), (empty, 0, 1), (empty, 1, 2))
 
+    def lone(self, *counts):
+        """A host of which no packages are known."""
+        return type(builders.host())(tuple(
+            cell(number, *count, package=None)
+            for number, count in enumerate(counts)))
+
+    def test_a_host_with_a_whole_cell_is_left_alone(self):
+        self.assert_prefers(guest(4),
+                            (self.lone((8, 4), (8, 4), (8, 4)), 0),
+                            (self.lone((8, 4), (8, 0), (8, 8)), 0))
+
+    def test_a_host_with_more_free_cpus_is_left_alone(self):
+        self.assert_prefers(guest(4),
+                            (self.lone((8, 4), (8, 8), (8, 8)), 0),
+                            (self.lone((8, 4), (8, 6), (8, 6)), 0))
+
     def test_a_cell_without_devices_comes_first_for_a_guest_without(self):
         near = host((8, 0), (8, 0), pools=builders.gpus(0, 4))
         self.assert_prefers(guest(8), (near, 0), (near, 1))
