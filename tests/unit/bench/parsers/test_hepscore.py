@@ -72,5 +72,5 @@ class TestHepscore(base.ParserTestCase):
         self.assert_refused('2 whole lines', LOG + LOG)
 
     def test_another_configuration_is_refused(self):
-        self.assert_refused('hash=abd was asked for', json.dumps(report()),
-                            {'config_hash': 'abd'})
+        self.assert_refused('hash=abe was asked for', json.dumps(report()),
+                            {'config_hash': 'abe'})
