@@ -13,6 +13,8 @@
 """What Nova's own claim makes of a case, and whether it can stand."""
 
 import dataclasses
+import logging
+import unittest
 
 import nova.conf
 from nova import exception
@@ -31,6 +33,18 @@ OUT_OF_PLACE = 'out of place'
 NO_PAGE_SIZE = 'no page size'
 FOREIGN_PINS = 'foreign pins'
 NOT_ACCOUNTED = 'not accounted'
+
+
+class ClaimingTestCase(unittest.TestCase):
+    """Nova's claim at work: its options are put back, and it is quiet."""
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(logging.disable, logging.root.manager.disable)
+        logging.disable(logging.CRITICAL)
+        self.addCleanup(CONF.clear_override,
+                        'packing_host_numa_cells_allocation_strategy',
+                        'compute')
 
 
 def claim(case, mapping, topology=None):

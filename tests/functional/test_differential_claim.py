@@ -12,9 +12,7 @@
 
 """The predicted claim against Nova's own, on random hosts and guests."""
 
-import logging
 import random
-import unittest
 
 from hpcvirt.fit import claim
 from hpcvirt.fit import pins
@@ -37,16 +35,8 @@ DEFECTS = {
 }
 
 
-class ClaimTestCase(unittest.TestCase):
+class ClaimTestCase(soundness.ClaimingTestCase):
     """Each test rolls its own cases, so that they can run side by side."""
-
-    def setUp(self):
-        super().setUp()
-        self.addCleanup(logging.disable, logging.root.manager.disable)
-        logging.disable(logging.CRITICAL)
-        self.addCleanup(soundness.CONF.clear_override,
-                        'packing_host_numa_cells_allocation_strategy',
-                        'compute')
 
     def roll(self, block):
         accepted = explained = 0

@@ -18,9 +18,7 @@ and in the limits. Elsewhere ours must agree with the claim.
 """
 
 import copy
-import logging
 import random
-import unittest
 
 from nova.scheduler.filters import numa_topology_filter
 
@@ -33,16 +31,11 @@ REQUESTS = 1750
 HOSTS = 3
 
 
-class FilterTestCase(unittest.TestCase):
+class FilterTestCase(soundness.ClaimingTestCase):
     """Each test rolls its own requests, so that they can run in parallel."""
 
     def setUp(self):
         super().setUp()
-        self.addCleanup(logging.disable, logging.root.manager.disable)
-        logging.disable(logging.CRITICAL)
-        self.addCleanup(soundness.CONF.clear_override,
-                        'packing_host_numa_cells_allocation_strategy',
-                        'compute')
         self.ours = filters.HPCTopologyFilter()
         self.novas = numa_topology_filter.NUMATopologyFilter()
 
