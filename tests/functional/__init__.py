@@ -16,4 +16,12 @@ The embedded Nova comes first: it settles what Nova's threads are before a
 test module imports anything of Nova.
 """
 
+import importlib
+import logging
+
 from tests import embedded  # noqa: F401
+
+# nova.test hangs a handler on the root logger that writes to stdout, into the
+# midst of the results. A test that wants logs captures them.
+importlib.import_module('nova.test')
+logging.getLogger().handlers[:] = [logging.NullHandler()]
