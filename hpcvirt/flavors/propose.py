@@ -19,6 +19,7 @@ each level of memory at which it fits.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -119,11 +120,16 @@ def _room_for(count: int, cells: Sequence[division.CellShare],
 def _uneven_memory(divided: division.Division, size: rule.Size,
                    pools: Mapping[int, memory.CellPool],
                    profile: profiles.Profile) -> tuple[int, ...]:
-    """Unequal guest cells: each has what the host cells of its width have."""
-    return tuple(
-        _rounded(min(pools[cell.id].share_mib(cores) for cell in divided.cells
-                     if len(cell.cores) == cores), pools, profile)
-        for cores in size.cores)
+    """Unequal guest cells: each has what the host cells of its width have.
+
+    But no more than the cell before it: a cell with fewer CPUs and more
+    memory than another is the guest that Nova's claim lets in where it does
+    not fit, without pins and with pages that do not exist (defect A).
+    """
+    shares = (min(pools[cell.id].share_mib(cores) for cell in divided.cells
+                  if len(cell.cores) == cores) for cores in size.cores)
+    return tuple(_rounded(share, pools, profile)
+                 for share in itertools.accumulate(shares, min))
 
 
 def _rounded(memory_mib: int, pools: Mapping[int, memory.CellPool],

@@ -51,9 +51,8 @@ class ComputeHost:
              'dev_type': 'type-VF', 'numa_node': device.cell,
              'count': count, 'parent': device.address}
             for device, count in devices])
-        self.pci = stats.PciDeviceStats(
-            self.topology, stats=pools, dev_filter=NO_DEVICE_FILTER
-        ) if devices else None
+        self.pci = stats.PciDeviceStats(self.topology, stats=pools,
+                                        dev_filter=NO_DEVICE_FILTER)
 
     @staticmethod
     def _cell(cell, config):

@@ -163,6 +163,20 @@ class FleetTest(unittest.TestCase):
         self.assertFalse(any(row.guest.numa_scope is model.NUMAScope.PACKAGE
                              for row in found.flavors))
 
+    def test_a_narrow_cell_with_much_memory_comes_to_no_more_than_others(
+            self):
+        # Nova's claim let a second guest of 19+18+18+9 CPUs in, without
+        # pins for the 9, because they had more memory than the 18.
+        found = plan(hosts.build(
+            cells=8, cores=(19, 20, 10, 19, 20, 20, 20, 20), packages=2,
+            mib=8000), housekeeping_cores_per_cell=1)
+        uneven = [row for row in found.flavors
+                  if len(set(row.guest.cells)) > 1]
+        self.assertTrue(uneven)
+        for row in uneven:
+            memory = [cell.memory_mib for cell in row.guest.cells]
+            self.assertEqual(sorted(memory, reverse=True), memory)
+
     def test_isolated_emulators_cost_a_core_of_each_guest_cell(self):
         found = plan(hosts.build(),
                      emulator_threads=model.EmulatorThreads.ISOLATE)
@@ -298,6 +312,8 @@ class AnyHostTest(unittest.TestCase):
             for row in found.flavors:
                 cpus = [cell.cpus for cell in row.guest.cells]
                 self.assertEqual(sorted(cpus, reverse=True), cpus)
+                memory = [cell.memory_mib for cell in row.guest.cells]
+                self.assertEqual(sorted(memory, reverse=True), memory)
 
     def test_unequal_guest_cells_are_for_unequal_hosts_alone(self):
         for found in self.plans:
