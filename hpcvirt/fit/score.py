@@ -14,16 +14,17 @@
 
 Free CPUs are worth more together than apart: whenever a run of free CPUs
 doubles, guests of one more size can use every CPU of it. A run of ``n`` is
-therefore worth ``n * log2(n)``, and a host the sum over
+therefore worth ``n * log2(n)``; and so is memory, counted in CPUs: those for
+which it would do in guests like this one. A host is worth the sum over
 
-* its cells: the free CPUs (weight 1) and the free memory (MEMORY), which is
-  counted in CPUs, as many as the memory does for in guests like this one;
+* its cells: the free CPUs (weight 1) and the free memory (MEMORY);
 * the host itself, and to a lesser degree (PACKAGE) its packages of several
-  cells: all free CPUs (GROUP) and, counted in cells, those in whole cells
-  (WHOLE_CELLS). A cell of which the part ``p`` is free is ``p ** 4`` of a
-  whole one: hardly any, but more the nearer it is to being whole again;
-* its cells with free PCI devices once more (DEVICE), if the guest asks for
-  none: it would take the CPUs beside them.
+  cells: the free memory of all cells (GROUP_MEMORY) and, counted in cells,
+  the CPUs in whole cells (WHOLE_CELLS). A cell of which the part ``p`` is
+  free is ``p ** 4`` of a whole one: hardly any, but more the nearer it is to
+  being whole again;
+* its cells with free PCI devices: the free CPUs once more (DEVICE), if the
+  guest asks for no devices: it would take the CPUs beside them.
 
 A CPU without memory is not free: the CPUs of a cell are cut to those for
 which it has memory, of the guest's page size, in the proportion of the whole
@@ -38,7 +39,7 @@ guests that need the memory.
 The idea is that of scheduling by the gradient of fragmentation (Weng et al.,
 "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation
 Gradient Descent", USENIX ATC 2023), with a closed form in place of a known
-workload. The weights were found with ``benchmarks/packing.py``.
+workload. The weights were found by simulation, see ``benchmarks/packing.py``.
 """
 
 import math
@@ -56,7 +57,7 @@ from hpcvirt.model import shape as model
 MEMORY = 1.0
 DEVICE = 0.1
 WHOLE_CELLS = 0.25
-GROUP = 0.05
+GROUP_MEMORY = 0.8
 PACKAGE = 0.25
 
 
@@ -156,7 +157,8 @@ def _room(cell: supplies.CellSupply, policy: model.CPUPolicy,
     cpus_per_mib = size / memory
     before = max(min(free, memory_free * cpus_per_mib), 0.0)
     if guest is None:
-        return _Room(size, before, before, 0.0, 0.0)
+        run = memory_free / share_mib
+        return _Room(size, before, before, run, run)
     memory_left = memory_free - guest.memory_mib
     return _Room(
         size, before,
@@ -203,8 +205,8 @@ def _group_loss(rooms: Collection[_Room]) -> float:
     size = run_before = run_after = whole_before = whole_after = 0.0
     for room in rooms:
         size += room.size
-        run_before += room.before
-        run_after += room.after
+        run_before += room.memory_before
+        run_after += room.memory_after
         part = room.before / room.size
         whole_before += part * part * part * part
         if room.after != room.before:
@@ -212,7 +214,7 @@ def _group_loss(rooms: Collection[_Room]) -> float:
         whole_after += part * part * part * part
     whole = _doublings(whole_before) - _doublings(whole_after)
     run = _doublings(run_before) - _doublings(run_after)
-    return WHOLE_CELLS * size / len(rooms) * whole + GROUP * run
+    return WHOLE_CELLS * size / len(rooms) * whole + GROUP_MEMORY * run
 
 
 def _doublings(amount: float) -> float:

@@ -92,7 +92,7 @@ class RoomTest(unittest.TestCase):
                             (self.lone((8, 4), (8, 4), (8, 4)), 0),
                             (self.lone((8, 4), (8, 0), (8, 8)), 0))
 
-    def test_a_host_with_more_free_cpus_is_left_alone(self):
+    def test_a_host_with_more_free_room_is_left_alone(self):
         self.assert_prefers(guest(4),
                             (self.lone((8, 4), (8, 8), (8, 8)), 0),
                             (self.lone((8, 4), (8, 6), (8, 6)), 0))
