@@ -16,6 +16,7 @@ import importlib.util
 import pathlib
 import pickle
 import random
+import subprocess
 import sys
 import unittest
 import uuid
@@ -132,6 +133,17 @@ class LoadingTest(WeightsTestCase):
             [weights.DeviceLocalityWeigher],
             self.handler.get_matching_classes(
                 ['hpcvirt.nova.weights.DeviceLocalityWeigher']))
+
+
+    def test_importing_registers_no_option_with_nova(self):
+        script = ('import hpcvirt.nova.weights, hpcvirt.nova.filters, '
+                  'nova.conf; '
+                  'assert "hpcvirt" not in nova.conf.CONF, "registered"; '
+                  'hpcvirt.nova.weights.NUMAFragmentationWeigher(); '
+                  'assert "hpcvirt" in nova.conf.CONF, "not registered"')
+        done = subprocess.run([sys.executable, '-W', 'ignore', '-c', script],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(0, done.returncode, done.stderr)
 
 
 class FragmentationTest(WeightsTestCase):

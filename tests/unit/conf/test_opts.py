@@ -1,0 +1,69 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The options, and how they are registered."""
+
+import importlib.metadata
+import unittest
+
+from oslo_config import cfg
+
+from hpcvirt.conf import opts
+from hpcvirt.conf import weights
+
+
+class ListTest(unittest.TestCase):
+
+    def test_the_generator_finds_the_list(self):
+        found, = importlib.metadata.entry_points(
+            group='oslo.config.opts', name='hpcvirt')
+        self.assertIs(opts.list_opts, found.load())
+
+    def test_every_option_stands_in_one_group_of_our_own(self):
+        (group, listed), = opts.list_opts()
+        self.assertEqual('hpcvirt', group.name)
+        self.assertEqual(
+            ['device_locality_weight_multiplier',
+             'numa_fragmentation_weight_multiplier'],
+            sorted(opt.name for opt in listed))
+
+    def test_help_says_what_happens_at_zero(self):
+        for _, listed in opts.list_opts():
+            for opt in listed:
+                with self.subTest(name=opt.name):
+                    self.assertIn('* 0: the weigher is off.', opt.help)
+
+
+class RegisterTest(unittest.TestCase):
+
+    def test_options_have_their_defaults_once_registered(self):
+        conf = cfg.ConfigOpts()
+        weights.register_opts(conf)
+        conf([])
+        self.assertGreater(
+            conf.hpcvirt.numa_fragmentation_weight_multiplier, 3)
+        self.assertGreater(conf.hpcvirt.device_locality_weight_multiplier, 3)
+
+    def test_registering_twice_changes_nothing(self):
+        conf = cfg.ConfigOpts()
+        weights.register_opts(conf)
+        conf([])
+        conf.set_override('numa_fragmentation_weight_multiplier', 1.5,
+                          group='hpcvirt')
+        weights.register_opts(conf)
+        self.assertEqual(
+            1.5, conf.hpcvirt.numa_fragmentation_weight_multiplier)
+
+    def test_listing_registers_nothing(self):
+        opts.list_opts()
+        with self.assertRaises(cfg.NoSuchOptError):
+            cfg.CONF.hpcvirt  # noqa: B018 - the look is the test
