@@ -18,21 +18,19 @@ root, no port. Tests and the demonstration boot instances on it and read from
 the domain XML, as libvirt would get it, where each one sits.
 
 Nova must choose between native threads and eventlet before anything else of
-it is imported, so that choice is made here: native threads, on which Nova 34
-runs by default; eventlet for Nova 32 and 33, whose test fixtures need it.
+it is imported, so that choice is made here. It is eventlet: only with it do
+the test fixtures of all supported releases work, and keep their databases in
+memory. With native threads they use files, in which SQLite now and then
+refuses a write because another thread has written since ("database is
+locked"). hpcvirt itself knows neither.
 """
 
 import importlib
-import importlib.metadata
 import os
-
-FIRST_NATIVE_RELEASE = 34
 
 
 def _choose_threads() -> None:
-    release = int(importlib.metadata.version('nova').partition('.')[0])
-    os.environ['OS_NOVA_DISABLE_EVENTLET_PATCHING'] = str(
-        release >= FIRST_NATIVE_RELEASE).lower()
+    os.environ['OS_NOVA_DISABLE_EVENTLET_PATCHING'] = 'false'
     importlib.import_module('nova.monkey_patch').patch()
 
 

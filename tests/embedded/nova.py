@@ -181,7 +181,8 @@ class EmbeddedNova(base.ServersTestBase):
         server: dict[str, Any] = self.api.post_server(body)
         return server
 
-    def boot_many(self, flavor: str, count: int, status: str = 'ACTIVE',
+    def boot_many(self, flavor: str, count: int,
+                  status: str | Sequence[str] = 'ACTIVE',
                   **more: object) -> list[dict[str, Any]]:
         """Boot several servers by one request and wait for all."""
         reservation = self.request(
@@ -193,16 +194,20 @@ class EmbeddedNova(base.ServersTestBase):
         return [self.wait_for(server, status) for server in servers]
 
     def wait_for(self, server: Mapping[str, Any],
-                 status: str) -> dict[str, Any]:
-        """Wait until a server has a status and no task."""
+                 status: str | Sequence[str]) -> dict[str, Any]:
+        """Wait until a server has a status and no task.
+
+        :param status: how it must end, or several ways
+        """
+        wanted = (status,) if isinstance(status, str) else status
         for _ in _patience():
             now: dict[str, Any] = self.api.get_server(server['id'])
             if now['OS-EXT-STS:task_state'] is None and (
-                    now['status'] in {status, 'ERROR'}):
+                    now['status'] in {*wanted, 'ERROR'}):
                 break
-        if now['status'] != status:
-            self.fail(f'{now["name"]} is {now["status"]}, not {status}:'
-                      f' {now.get("fault")}')
+        if now['status'] not in wanted:
+            self.fail(f'{now["name"]} is {now["status"]}, not'
+                      f' {" or ".join(wanted)}: {now.get("fault")}')
         return now
 
     def delete(self, server: Mapping[str, Any]) -> None:
