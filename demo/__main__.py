@@ -1,0 +1,99 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``python -m demo``: run the demonstration and print what happened."""
+
+import argparse
+import importlib.metadata
+import pathlib
+import sys
+import tempfile
+
+from demo import checks
+from demo import fleet
+from demo import parts
+from demo import report
+from demo import strategies
+
+_FILLS = {plan.profile: f'fill:{plan.profile}' for plan in fleet.PLANS}
+_PLACES = {name: f'place:{name}' for name in strategies.STRATEGIES}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the demonstration.
+
+    :returns: 0 if its checks hold, 1 if one does not, 2 if it broke
+    """
+    args = _parser().parse_args(argv)
+    logs = pathlib.Path(tempfile.mkdtemp(prefix='hpcvirt-demo-'))
+    running = parts.Parts(args.seed, logs)
+    print(_opening(args.seed))
+    try:
+        results = running.run([*_PLACES.values(), *_FILLS.values()])
+    except parts.PartFailed as exc:
+        print(f'demo: {exc}', file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    fillings = {name: results[part] for name, part in _FILLS.items()}
+    places = {name: results[part] for name, part in _PLACES.items()}
+    found = checks.check(fillings, places)
+    lines = [
+        *report.heading('1. The hosts, from etc/hpcvirt/topologies'),
+        *report.hosts(),
+        *report.heading('2. Their flavors, made by the command'),
+        *report.flavors(fillings),
+        *report.heading('3. Each flavor alone fills each kind of host'),
+        *report.fills(fillings),
+        *report.heading('4. Hosts filled with different sizes'),
+        *report.drawings(fillings),
+        *report.heading('5. The same requests, placed in three ways'),
+        *report.about_requests(args.seed, places),
+        *report.comparison(places),
+        '',
+        *report.maps(places),
+        '',
+        *report.large(places),
+        *report.heading('6. What hpcvirt refused in this, and why'),
+        *report.refusals(places['hpcvirt'], [
+            filling['document'] for filling in fillings.values()]),
+        *report.heading('7. Checks'),
+        *report.checks(found),
+        '',
+        f'  {running.seconds():.0f} s. What Nova said is in {logs}',
+    ]
+    print('\n'.join(lines))
+    return int(any(against for _, against in found))
+
+
+def _opening(seed: int) -> str:
+    nova = importlib.metadata.version('nova')
+    return (f'hpcvirt on an embedded Nova {nova}: API, conductor, scheduler,'
+            ' Placement and six compute hosts\n'
+            'with a fake libvirt in one process; no root, no server, no'
+            f' port. {parts.at_a_time()} parts run at a time, seed {seed}.\n')
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog='python -m demo', description='Generate flavors from host '
+        'topologies, create them in an embedded Nova, fill the hosts, and '
+        "place the same requests by hpcvirt and by Nova's own filter and "
+        'weighers.')
+    parser.add_argument(
+        '--seed', type=int, default=1,
+        help='of the requests (default: 1); any other is as good')
+    return parser
+
+
+if __name__ == '__main__':
+    sys.exit(main())

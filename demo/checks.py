@@ -1,0 +1,70 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What must hold for the demonstration to be one."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
+
+
+def check(fillings: Mapping[str, Any], places: Mapping[str, Any],
+          ) -> list[tuple[str, list[str]]]:
+    """Check the results.
+
+    :returns: for each check its title and what speaks against it
+    """
+    rows = [row for filling in fillings.values() for row in filling['rows']]
+    drawn = [each for filling in fillings.values()
+             for each in filling['drawings']]
+    ours = places['hpcvirt']
+    given_twice = [fault for each in (*rows, *drawn, ours)
+                   for fault in each['faults']]
+    return [
+        ('every flavor was created, and is as planned the second time',
+         list(_flavors(fillings))),
+        ('every flavor filled its hosts exactly, and one more was refused',
+         list(_fills(rows))),
+        ('no CPU or device was given twice, no cell gave pages it has not',
+         given_twice),
+        ('every refusal of hpcvirt has a reason', list(_unexplained(ours))),
+        ('no guest of hpcvirt that should lie in one package lies in two',
+         ours['state']['split']),
+    ]
+
+
+def _flavors(fillings: Mapping[str, Any]) -> Iterator[str]:
+    for filling in fillings.values():
+        for first, second in zip(filling['steps'], filling['again'],
+                                 strict=True):
+            if not first['done'] or second['action'] != 'same':
+                yield (f'{first["name"]}: {first["action"]}, then'
+                       f' {second["action"]}')
+
+
+def _fills(rows: list[dict[str, Any]]) -> Iterator[str]:
+    for row in rows:
+        exact = (row['booted'] == row['planned']
+                 and row['left_pcpus'] == row['planned_left'])
+        if not exact or row['one_more'] != 'ERROR':
+            yield (f'{row["flavor"]} on {row["host"]}: {row["booted"]} of'
+                   f' {row["planned"]} booted, {row["left_pcpus"]} PCPUs left'
+                   f' (planned {row["planned_left"]}), one more is'
+                   f' {row["one_more"]}')
+
+
+def _unexplained(place: Mapping[str, Any]) -> Iterator[str]:
+    for answer in place['answers']:
+        if not answer['host'] and not answer['why'] and (
+                answer['most_free'] >= answer['vcpus']):
+            yield (f'{answer["label"]} {answer["flavor"]}: a host had'
+                   f' {answer["most_free"]} PCPUs free')

@@ -1,0 +1,86 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Who sits where, drawn with one character for each core.
+
+A letter is a guest, ``.`` is free, ``-`` is not for guests, and ``/`` is a
+core whose SMT siblings do not have one owner.
+"""
+
+from hpcvirt.model import host as model
+from tests.embedded import ledger as ledgers
+
+FREE = '.'
+HOST = '-'
+SPLIT = '/'
+
+
+def host(ledger: ledgers.Ledger) -> list[str]:
+    """Draw a host cell by cell: cores, pages, virtual functions."""
+    machine = ledger.machine
+    free = len(ledger.dedicated) - len(ledger.owners())
+    cells = [cell for cell in machine.host.cells if cell.cpus]
+    head = (f'{machine.name}: {len(machine.host.packages)} packages,'
+            f' {len(cells)} cells, {len(ledger.dedicated)} PCPUs, {free} free')
+    width = max(len(cell.siblings) for cell in cells)
+    return [head, *(
+        f'  cell {cell.id}  package {cell.package}'
+        f'  |{cores(ledger, cell):{width}}|  {_memory(ledger, cell)}'
+        f'{_functions(ledger, cell)}'
+        for cell in cells)]
+
+
+def cores(ledger: ledgers.Ledger, cell: model.Cell) -> str:
+    """One character for each core of a cell."""
+    return ''.join(_core(ledger, core) for core in cell.siblings)
+
+
+def _core(ledger: ledgers.Ledger, core: frozenset[int]) -> str:
+    owners = ledger.owners()
+    mine = core & ledger.dedicated
+    if not mine:
+        return HOST
+    found = {owners.get(cpu) for cpu in mine}
+    if found == {None}:
+        return FREE
+    if len(found) > 1:
+        return SPLIT
+    names = found.pop() or ()
+    return names[0][:1] if len(names) == 1 else SPLIT
+
+
+def _memory(ledger: ledgers.Ledger, cell: model.Cell) -> str:
+    """Huge pages of a cell: taken and given."""
+    used = ledger.pages_used()
+    given = ledger.pages_given()
+    return ', '.join(
+        f'{used.get((cell.id, pool.size_kib), 0):5} of'
+        f' {given[cell.id, pool.size_kib]} pages of'
+        f' {_size(pool.size_kib)}'
+        for pool in cell.pages[1:] if pool.total)
+
+
+def _size(size_kib: int) -> str:
+    units = {1024 * 1024: 'GiB', 1024: 'MiB', 1: 'KiB'}
+    unit = next(each for each in units if not size_kib % each)
+    return f'{size_kib // unit} {units[unit]}'
+
+
+def _functions(ledger: ledgers.Ledger, cell: model.Cell) -> str:
+    """The virtual functions that Nova has on a cell, a character each."""
+    if not ledger.machine.settings.device_spec:
+        return ''
+    owners = ledger.device_owners()
+    found = [owners.get(each.address, (FREE,))[0][:1]
+             for each in ledger.machine.functions()
+             if each.physical and each.device.cell == cell.id]
+    return f'  VFs {"".join(found)}' if found else ''

@@ -1,0 +1,120 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Fill hosts with one flavor, and with as many different ones as go in."""
+
+from collections.abc import Callable
+from typing import Any
+
+from demo import command
+from demo import drawing
+from demo import fleet
+from demo import session as sessions
+from demo import workload
+
+
+def each_flavor(session: sessions.Session,
+                say: Callable[[str], None]) -> dict[str, Any]:
+    """Fill one host of each kind with each flavor alone.
+
+    :returns: ``steps`` and ``again``, what ``flavor apply`` did the first
+        and the second time; ``rows``, one for each flavor and host; and
+        ``drawings`` of the hosts, filled with what goes in
+    """
+    rows = []
+    drawings = []
+    plan = session.plans[0]
+    for host, alike in fleet.kinds(plan.hosts).items():
+        for flavor in session.flavors.values():
+            if flavor['per_host'][host]:
+                rows.append({**_fill(session, flavor, host), 'hosts': alike})
+                say(f'{host}: {rows[-1]["booted"]} of {flavor["name"]}')
+        drawings.append(_mixture(session, host))
+        say(f'{host}: filled with all sizes')
+    return {'rows': rows, 'drawings': drawings, 'steps': session.steps[0],
+            'document': session.documents[0],
+            'again': command.apply(plan)}
+
+
+def _fill(session: sessions.Session, flavor: dict[str, Any],
+          host: str) -> dict[str, Any]:
+    """Boot as many as were planned, and one more."""
+    name = flavor['name']
+    wanted = flavor['per_host'][host]
+    if session.ports(name):
+        servers = [session.ask(name, f'{host}-{number}', host)
+                   for number in range(wanted)]
+    else:
+        servers = session.boot_many(session.ids[name], wanted,
+                                    sessions.ENDS, host=host)
+    booted = [each for each in servers if each['status'] == 'ACTIVE']
+    ledger = session.ledger(host)
+    faults = list(ledger.faults())
+    left = len(ledger.dedicated) - len(ledger.owners())
+    session.reasons.take()
+    one_more = session.ask(name, 'one-more', host)
+    row = {
+        'flavor': name, 'host': host, 'planned': wanted,
+        'booted': len(booted), 'left_pcpus': left,
+        'planned_left': flavor['stranded_pcpus'][host],
+        'one_more': one_more['status'], 'faults': faults,
+        'why': why(session, flavor, host)}
+    _clear(session, [*servers, one_more])
+    return row
+
+
+def why(session: sessions.Session, flavor: dict[str, Any],
+        host: str) -> str:
+    """Say who refused the last request for a host, and why."""
+    for line in session.reasons.take():
+        if line.startswith(f'{host}, '):
+            return line.partition(' refused: ')[2]
+    ledger = session.ledger(host)
+    left = len(ledger.dedicated) - len(ledger.owners())
+    return (f'Placement has {left} PCPUs left of the {flavor["vcpus"]}'
+            ' needed')
+
+
+def _mixture(session: sessions.Session, host: str) -> dict[str, Any]:
+    """Fill a host with one of each size in turn, and draw it."""
+    names = iter(workload.LABELS)
+    guests: dict[str, str] = {}
+    servers = []
+    going = True
+    while going:
+        going = False
+        for flavor in sorted(session.flavors.values(),
+                             key=lambda each: each['vcpus']):
+            ledger = session.ledger(host)
+            left = len(ledger.dedicated) - len(ledger.owners())
+            if not flavor['per_host'][host] or flavor['vcpus'] > left:
+                continue
+            label = next(names)
+            server = session.ask(flavor['name'], label, host)
+            servers.append(server)
+            if server['status'] == 'ACTIVE':
+                guests[label] = flavor['name']
+                going = True
+    ledger = session.ledger(host)
+    drawn = {'host': host, 'guests': guests,
+             'text': drawing.host(ledger),
+             'faults': list(ledger.faults()),
+             'left_pcpus': len(ledger.dedicated) - len(ledger.owners())}
+    _clear(session, servers)
+    return drawn
+
+
+def _clear(session: sessions.Session, servers: list[dict[str, Any]]) -> None:
+    for server in servers:
+        session.api.delete_server(server['id'])
+    for server in servers:
+        session.wait_until_gone(server)

@@ -1,0 +1,90 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The fleet of the demonstration: hosts and plans of flavors for them."""
+
+import dataclasses
+import pathlib
+from collections.abc import Sequence
+
+from hpcvirt import topology
+from hpcvirt.model import host as model
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+TOPOLOGIES = ROOT / 'etc' / 'hpcvirt' / 'topologies'
+PROFILES = pathlib.Path(__file__).resolve().parent / 'profiles'
+
+#: The physical network behind every virtual function.
+PHYSNET = 'hpc0'
+
+#: Virtual functions that each card has created, as the profile says.
+VFS_PER_DEVICE = 8
+
+#: Name of a host -> its topology file.
+HOSTS = {
+    'smt-1': 'intel-2s-16c-smt',
+    'smt-2': 'intel-2s-16c-smt',
+    'nps4-1': 'epyc-2s-64c-nps4',
+    'nps4-2': 'epyc-2s-64c-nps4',
+    'snc-1': 'xeon-2s-24c-snc2-1g',
+    'snc-2': 'xeon-2s-24c-snc2-1g',
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """A call of ``hpcvirt flavor``.
+
+    :ivar title: what the guests of these flavors have
+    :ivar profile: the operator's choices, a file in ``demo/profiles``
+    :ivar hosts: the hosts that the flavors are for
+    """
+
+    title: str
+    profile: str
+    hosts: tuple[str, ...]
+
+    def arguments(self) -> list[str]:
+        """The arguments behind ``hpcvirt flavor plan`` or ``apply``."""
+        return ['--profile', _short(PROFILES / f'{self.profile}.yaml'),
+                *(f'{name}={_short(path(name))}' for name in self.hosts)]
+
+
+PLANS = (
+    Plan('2 MiB pages', '2m', ('smt-1', 'smt-2', 'nps4-1', 'nps4-2')),
+    Plan('2 MiB pages and a virtual function', '2m-vf',
+         ('smt-1', 'smt-2', 'nps4-1', 'nps4-2')),
+    Plan('1 GiB pages', '1g', ('snc-1', 'snc-2')),
+)
+
+
+def path(name: str) -> pathlib.Path:
+    """The topology file of a host."""
+    return TOPOLOGIES / f'{HOSTS[name]}.json'
+
+
+def read(name: str) -> model.Host:
+    """A host of the fleet, under its name in the fleet."""
+    return dataclasses.replace(topology.read(path(name), 'auto'), name=name)
+
+
+def kinds(names: Sequence[str]) -> dict[str, list[str]]:
+    """Hosts that are alike, by the first of them."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(HOSTS[name], []).append(name)
+    return {alike[0]: alike for alike in found.values()}
+
+
+def _short(file: pathlib.Path) -> str:
+    """A path as it is written in the directory of the project."""
+    return str(file.relative_to(ROOT))

@@ -1,0 +1,107 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Run the parts, each in a process of its own, and pass on what they say.
+
+As many run at a time as there are cores.
+"""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from demo import fleet
+
+#: More at a time would save nothing: there are no more parts.
+MOST_AT_A_TIME = 6
+
+
+class PartFailed(Exception):
+    """A part ended without a result."""
+
+
+class Parts:
+    """The parts of one demonstration.
+
+    :param seed: for the requests
+    :param log: a directory
+    """
+
+    def __init__(self, seed: int, log: pathlib.Path) -> None:
+        self._seed = seed
+        self._log = log
+        self._start = time.monotonic()
+        self._printing = threading.Lock()
+        self._running: set[subprocess.Popen[str]] = set()
+
+    def run(self, names: Sequence[str]) -> dict[str, Any]:
+        """Run parts.
+
+        :param names: see :func:`demo.worker.main`; the longest first
+        :returns: the result of each
+        :raises PartFailed: if one has none; the others are stopped
+        """
+        with concurrent.futures.ThreadPoolExecutor(at_a_time()) as pool:
+            futures = {name: pool.submit(self._part, name) for name in names}
+            try:
+                concurrent.futures.wait(
+                    futures.values(),
+                    return_when=concurrent.futures.FIRST_EXCEPTION)
+                return {name: future.result()
+                        for name, future in futures.items() if future.done()}
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in list(self._running):
+                    process.terminate()
+
+    def seconds(self) -> float:
+        """How long it has been."""
+        return time.monotonic() - self._start
+
+    def _part(self, name: str) -> Any:
+        log = self._log / f'{name.replace(":", "-")}.log'
+        self._say(name, 'starts')
+        process = subprocess.Popen(
+            (sys.executable, '-W', 'ignore', '-m', 'demo.worker', name,
+             str(self._seed), str(log)),
+            cwd=fleet.ROOT, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, text=True)
+        self._running.add(process)
+        result = None
+        why = 'it ended early'
+        for line in process.stdout or ():
+            message = json.loads(line)
+            if 'say' in message:
+                self._say(name, message['say'])
+            why = message.get('broken', why)
+            result = message.get('result', result)
+        self._running.discard(process)
+        if process.wait() or result is None:
+            raise PartFailed(f'{name}: {why}; see {log}')
+        self._say(name, 'done')
+        return result
+
+    def _say(self, name: str, what: str) -> None:
+        with self._printing:
+            print(f'  {self.seconds():4.0f} s  {name:14}  {what}', flush=True)
+
+
+def at_a_time() -> int:
+    """Parts that run at a time."""
+    return min(len(os.sched_getaffinity(0)), MOST_AT_A_TIME)

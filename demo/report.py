@@ -1,0 +1,215 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the demonstration prints: text of at most 100 columns."""
+
+import textwrap
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+from demo import fleet
+from demo import strategies
+from demo import workload
+
+WIDTH = 100
+
+
+def heading(text: str) -> list[str]:
+    """A heading between empty lines."""
+    return ['', text, '=' * len(text), '']
+
+
+def hosts() -> list[str]:
+    """The fleet."""
+    lines = []
+    for names in fleet.kinds(list(fleet.HOSTS)).values():
+        host = fleet.read(names[0])
+        memory_gib = sum(cell.memory_mib for cell in host.cells) // 1024
+        devices = sorted({
+            str(each.cell) for each in host.devices if each.total_vfs})
+        lines.append(
+            f'  {", ".join(names):16}{len(host.packages)} packages,'
+            f' {len(host.cells)} cells, {len(host.cpus):3} CPUs'
+            f' ({host.threads_per_core} threads a core),'
+            f' {memory_gib} GiB, SR-IOV on cell {" and ".join(devices)}')
+        lines.append(f'  {"":16}{fleet.path(names[0]).name}')
+    return lines
+
+
+def flavors(fillings: Mapping[str, Any]) -> Iterator[str]:
+    """What the command made."""
+    for plan in fleet.PLANS:
+        filling = fillings[plan.profile]
+        options = ' '.join(plan.arguments()[:2])
+        yield f'  $ hpcvirt flavor apply --apply {options} \\'
+        for argument in plan.arguments()[2:]:
+            yield f'      {argument}'
+        made = sum(step['action'] == 'create' and step['done']
+                   for step in filling['steps'])
+        again = [step['action'] for step in filling['again']]
+        yield (f'  {made} flavors created through the API; a second time'
+               f' {again.count("same")} of {len(again)} are as planned')
+        yield ''
+
+
+def fills(fillings: Mapping[str, Any]) -> Iterator[str]:
+    """How each flavor fills each host."""
+    yield (f'  {"Flavor":36}{"Host":8}{"Planned":>7}{"Booted":>8}'
+           f'{"PCPUs left":>12}  One more')
+    for filling in fillings.values():
+        for row in filling['rows']:
+            yield (f'  {row["flavor"]:36}{row["host"]:8}{row["planned"]:7}'
+                   f'{row["booted"]:8}{row["left_pcpus"]:12}  '
+                   + ('refused' if row['one_more'] == 'ERROR'
+                      else 'NOT REFUSED'))
+    whys = [row['why'] for filling in fillings.values()
+            for row in filling['rows']]
+    yield ''
+    yield '  Why one more was refused:'
+    for why in dict.fromkeys(whys):
+        yield from _wrap(f'{whys.count(why)} x {why}', 4)
+
+
+def drawings(fillings: Mapping[str, Any]) -> Iterator[str]:
+    """Full hosts."""
+    yield ('  One character is a core with its SMT siblings: a letter is an'
+           ' instance, . is free.')
+    for filling in fillings.values():
+        for drawn in filling['drawings']:
+            yield ''
+            yield from (f'  {line}' for line in drawn['text'])
+            sizes = ', '.join(f'{label} {flavor}' for label, flavor
+                              in drawn['guests'].items())
+            yield from _wrap(sizes, 4)
+
+
+def about_requests(seed: int, places: Mapping[str, Any]) -> Iterator[str]:
+    """How the requests were made."""
+    answers = next(iter(places.values()))['answers']
+    late = sum(each['late'] for each in answers)
+    yield from _wrap(
+        f'{len(answers) - late} small guests come and go at random (seed'
+        f' {seed}; every flavor of which a host takes more than'
+        f' {workload.LARGE} asks for as many CPUs in all, half of the fleet'
+        f' on average). Then {late} large ones are asked for, one of every'
+        ' other flavor; each leaves before the next comes. The requests were'
+        ' made before the first was placed, by the rule in'
+        ' demo/workload.py.', 2)
+    yield ''
+
+
+def comparison(places: Mapping[str, Any]) -> Iterator[str]:
+    """The strategies side by side."""
+    for name, strategy in strategies.STRATEGIES.items():
+        if name in places:
+            yield f'  {strategy.title:14}{strategy.meaning}'
+    yield ''
+    yield '  ' + ' ' * 54 + ''.join(
+        f'{strategies.STRATEGIES[name].title:>14}' for name in places)
+    for title, cells in _figures(places):
+        yield f'  {title:54}' + ''.join(f'{cell:>14}' for cell in cells)
+
+
+def _figures(places: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    def row(title: str, figure: Any) -> tuple[str, list[str]]:
+        return title, [figure(each) for each in places.values()]
+
+    yield row('small guests that started, of those asked for',
+              lambda each: _started(each, late=False))
+    yield row('  vCPUs refused', lambda each: str(sum(
+        answer['vcpus'] for answer in each['answers']
+        if not answer['late'] and not answer['host'])))
+    yield row('then in the fleet: guests',
+              lambda each: str(each['state']['guests']))
+    yield row('  PCPUs free',
+              lambda each: str(each['state']['free_pcpus']))
+    yield row('  of these stranded: in cells that are partly taken',
+              lambda each: str(each['state']['stranded_pcpus']))
+    yield row('  cells whole', lambda each: str(each['state']['whole_cells']))
+    yield row('  hosts whole', lambda each: str(each['state']['whole_hosts']))
+    yield row('  guests that should have one package and have two',
+              lambda each: str(len(each['state']['split'])))
+    yield row('  guests whose VF is on none of their cells',
+              lambda each: (f'{len(each["state"]["far"])} of'
+                            f' {each["state"]["devices"]}'))
+    yield row('large guests that started, of those asked for then',
+              lambda each: _started(each, late=True))
+
+
+def _started(place: Mapping[str, Any], late: bool) -> str:
+    answers = [each for each in place['answers'] if each['late'] is late]
+    return (f'{sum(bool(each["host"]) for each in answers)}'
+            f' of {len(answers)}')
+
+
+def maps(places: Mapping[str, Any]) -> Iterator[str]:
+    """The fleet under each strategy, before the large guests come."""
+    names = list(places)
+    cells = {name: places[name]['state']['hosts'] for name in names}
+    width = max(len(text) for host in cells[names[0]].values()
+                for text in host.values()) + 8
+    yield '  ' + ' ' * 16 + ''.join(
+        f'{strategies.STRATEGIES[name].title:{width}}' for name in names)
+    for host, own in cells[names[0]].items():
+        for number, cell in enumerate(own):
+            label = host if not number else ''
+            yield (f'  {label:8}cell {cell:3}' + ''.join(
+                f'{cells[name][host][cell]:{width}}'
+                for name in names)).rstrip()
+
+
+def large(places: Mapping[str, Any]) -> Iterator[str]:
+    """Each of the large guests, and where it could start."""
+    names = list(places)
+    yield f'  {"Asked for":38}' + ''.join(
+        f'{strategies.STRATEGIES[name].title:>14}' for name in names)
+    for answers in zip(*(
+            [each for each in places[name]['answers'] if each['late']]
+            for name in names), strict=True):
+        yield f'  {answers[0]["flavor"]:38}' + ''.join(
+            f'{each["host"] or "refused":>14}' for each in answers)
+
+
+def refusals(place: Mapping[str, Any], plans: Iterable[Mapping[str, Any]],
+             ) -> Iterator[str]:
+    """What hpcvirt refused, and why, host by host."""
+    takes = {flavor['name']: flavor['per_host']
+             for plan in plans for flavor in plan['flavors']}
+    refused = [each for each in place['answers'] if not each['host']]
+    if not refused:
+        yield '  hpcvirt refused nothing.'
+    for answer in refused:
+        yield f'  {answer["label"]}  {answer["flavor"]}'
+        said = [line for line in answer['why']
+                if takes[answer['flavor']].get(line.partition(',')[0])]
+        for line in said:
+            host, _, why = line.partition(' refused: ')
+            yield from _wrap(f'{host.partition(",")[0]}: {why}', 7)
+        if not said:
+            yield ('       Placement knows no host of this kind with as many'
+                   ' PCPUs left')
+
+
+def _wrap(text: str, indent: int) -> list[str]:
+    return textwrap.wrap(text, WIDTH - 2, initial_indent=' ' * indent,
+                         subsequent_indent=' ' * (indent + 2))
+
+
+def checks(found: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
+    """Checks, each with what speaks against it."""
+    for title, against in found:
+        yield f'  {"ok" if not against else "FAILED":8}{title}'
+        for line in against:
+            yield from _wrap(line, 10)

@@ -1,0 +1,147 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Place the same requests, and measure what became of them."""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+
+from demo import drawing
+from demo import session as sessions
+from demo import workload
+from tests.embedded import guest as guests
+from tests.embedded import ledger as ledgers
+
+
+def place(session: sessions.Session, seed: int,
+          say: Callable[[str], None]) -> dict[str, Any]:
+    """Let guests come and go, then ask for large ones.
+
+    Each of the large ones leaves before the next one comes.
+
+    :returns: ``answers``, one for each request; ``state``, the fleet before
+        the large ones come; ``faults``, what did not add up at any time
+    """
+    events = workload.events(demands(session), capacity(session), seed)
+    there: dict[str, dict[str, Any]] = {}
+    answers = []
+    faults: set[str] = set()
+    state: dict[str, Any] = {}
+    for number, event in enumerate(events, 1):
+        if event.late and not state:
+            state = measure(session, there)
+        if event.flavor is None:
+            server = there.pop(event.label, None)
+            if server is not None:
+                session.delete(server)
+        else:
+            answer, server = _ask(session, event.label, event.flavor)
+            answers.append({**answer, 'late': event.late})
+            faults.update(session.faults())
+            if event.late or not answer['host']:
+                session.delete(server)
+            else:
+                there[event.label] = server
+        if number % 20 == 0:
+            say(f'{number} of {len(events)} events')
+    return {'answers': answers, 'state': state, 'faults': sorted(faults)}
+
+
+def _ask(session: sessions.Session, label: str, flavor: str,
+         ) -> tuple[dict[str, Any], dict[str, Any]]:
+    session.reasons.take()
+    most_free = max(len(book.dedicated) - len(book.owners())
+                    for name, book in session.ledgers().items()
+                    if session.flavors[flavor]['per_host'].get(name))
+    server = session.ask(flavor, label)
+    active = server['status'] == 'ACTIVE'
+    host = session.host_of(server) if active else None
+    placed = session.guest(server) if active else None
+    return {
+        'label': label, 'flavor': flavor,
+        'vcpus': session.flavors[flavor]['vcpus'], 'host': host,
+        'most_free': most_free,
+        'cells': list(placed.host_cells) if placed else [],
+        'why': [] if active else session.reasons.take(),
+    }, server
+
+
+def demands(session: sessions.Session) -> list[workload.Demand]:
+    """Every flavor of the plans."""
+    return [workload.Demand(flavor['name'], flavor['vcpus'],
+                            max(flavor['per_host'].values()))
+            for flavor in session.flavors.values()]
+
+
+def capacity(session: sessions.Session) -> int:
+    """Dedicated CPUs of the fleet."""
+    return sum(len(each.dedicated) for each in session.ledgers().values())
+
+
+def measure(session: sessions.Session,
+            there: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Look at the fleet."""
+    books = session.ledgers()
+    return {
+        'guests': len(there),
+        'hosts': {name: _cells(book) for name, book in books.items()},
+        **_room(list(books.values())),
+        'split': [
+            guest.name for book in books.values() for guest in book.guests
+            if _wants_one_package(session, guest)
+            and len(_packages(book, guest)) > 1],
+        'far': [
+            guest.name for book in books.values() for guest in book.guests
+            if any(book.device_cell(address) not in guest.host_cells
+                   for address in guest.devices)],
+        'devices': sum(len(guest.devices) for book in books.values()
+                       for guest in book.guests),
+    }
+
+
+def _cells(book: ledgers.Ledger) -> dict[str, Any]:
+    return {str(cell.id): drawing.cores(book, cell)
+            for cell in book.machine.host.cells if cell.cpus}
+
+
+def _room(books: Sequence[ledgers.Ledger]) -> dict[str, int]:
+    """Count what is free, and how much of it is whole."""
+    room: dict[str, int] = collections.Counter()
+    for book in books:
+        whole = True
+        for cell in book.machine.host.cells:
+            given = len(cell.cpus & book.dedicated)
+            free = len(book.free_pcpus(cell.id))
+            room['free_pcpus'] += free
+            if free == given:
+                room['whole_cells'] += 1
+            else:
+                whole = False
+                room['stranded_pcpus'] += free
+        room['whole_hosts'] += whole
+    return {name: room[name] for name in (
+        'free_pcpus', 'stranded_pcpus', 'whole_cells', 'whole_hosts')}
+
+
+def _wants_one_package(session: sessions.Session,
+                       guest: guests.Guest) -> bool:
+    flavor = session.flavors[session.flavor_of[guest.uuid]]
+    scope = flavor['extra_specs'].get('hpcvirt:numa_scope')
+    return bool(scope == 'package')
+
+
+def _packages(book: ledgers.Ledger, guest: guests.Guest) -> set[int | None]:
+    cells = book.machine.host.by_id
+    return {cells[cell].package for cell in guest.host_cells
+            if cell is not None}

@@ -1,0 +1,148 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A session on the embedded Nova: the fleet, its flavors, its guests."""
+
+import logging
+import unittest
+from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Any
+
+from demo import command
+from demo import fleet
+from demo import strategies
+from hpcvirt.conf import weights
+from tests.embedded import ledger
+from tests.embedded import libvirt
+from tests.embedded import nova
+from tests.embedded import planned
+
+#: How a request may end.
+ENDS = ('ACTIVE', 'ERROR')
+
+
+class Broken(Exception):
+    """Nova, or the demonstration, did what it must not."""
+
+
+class Session(nova.EmbeddedNova):
+    """A Nova with the hosts and flavors of some plans."""
+
+    plans: tuple[fleet.Plan, ...] = ()
+
+    def setUp(self) -> None:
+        weights.register_opts(nova.CONF)
+        super().setUp()
+        self.use_as_cloud()
+        self.reasons = Reasons()
+        logger = logging.getLogger('hpcvirt.nova.filters')
+        logger.addHandler(self.reasons)
+        self.addCleanup(logger.removeHandler, self.reasons)
+        self.documents = [command.plan(each) for each in self.plans]
+        self.flavors = {flavor['name']: flavor
+                        for document in self.documents
+                        for flavor in document['flavors']}
+        self.add_machines(*machines(self.documents))
+        self.steps = [command.apply(each) for each in self.plans]
+        self.flavor_of: dict[str, str] = {}
+        self.ids = {flavor['name']: flavor['id']
+                    for flavor in self.api.get_flavors()}
+
+    def ask(self, flavor: str, name: str, host: str | None = None,
+            ) -> dict[str, Any]:
+        """Ask for a guest and wait; it may end in ERROR.
+
+        :param flavor: name of the flavor
+        :param name: name of the server
+        :param host: the host that it must come to
+        """
+        more: dict[str, object] = {} if host is None else {'host': host}
+        server = self.request(self.ids[flavor], name=name,
+                              ports=self.ports(flavor), **more)
+        self.flavor_of[server['id']] = flavor
+        return self.wait_for(server, ENDS)
+
+    def ports(self, flavor: str) -> list[str]:
+        """Create the ports that a guest of a flavor needs."""
+        wanted = ('hw:pci_numa_affinity_policy'
+                  in self.flavors[flavor]['extra_specs'])
+        return [self.create_sriov_port(fleet.PHYSNET)] if wanted else []
+
+    def ledgers(self) -> dict[str, ledger.Ledger]:
+        """The books of every host."""
+        return {name: self.ledger(name) for name in self.connections}
+
+
+class Reasons(logging.Handler):
+    """Keeps what HPCTopologyFilter says, host by host."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self._said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno == logging.DEBUG:
+            self._said.append(record.getMessage())
+
+    def take(self) -> list[str]:
+        """What was said since the last time."""
+        said, self._said = self._said, []
+        return said
+
+
+def machines(documents: list[dict[str, Any]]) -> list[libvirt.Machine]:
+    """Configure the hosts of plans.
+
+    :raises Broken: if two plans want different settings for a host
+    """
+    found: dict[str, libvirt.Machine] = {}
+    for document in documents:
+        for name in document['host_config']:
+            config = document['host_config'][name]
+            machine = planned.machine(
+                fleet.read(name), document, fleet.VFS_PER_DEVICE)
+            other = found.get(name)
+            if other is not None and machine.host != other.host:
+                raise Broken(f'{name}: plans want different pages')
+            if other is None or config['pci_device_spec']:
+                found[name] = machine
+    return list(found.values())
+
+
+def run(strategy: str, plans: tuple[fleet.Plan, ...],
+        job: Callable[[Session], dict[str, Any]]) -> dict[str, Any]:
+    """Run a job on a Nova of its own.
+
+    :param strategy: a key of :data:`demo.strategies.STRATEGIES`
+    :returns: what the job returns
+    :raises Broken: if it failed
+    """
+    chosen = strategies.STRATEGIES[strategy]
+    outcome: dict[str, Any] = {}
+
+    def run_test(session: Session) -> None:
+        outcome.update(job(session))
+
+    attributes: Mapping[str, Any] = {
+        'plans': plans,
+        'AVAILABLE_FILTERS': chosen.available_filters,
+        'ENABLED_FILTERS': chosen.enabled_filters,
+        'WEIGHT_CLASSES': chosen.weight_classes,
+        'OPTIONS': chosen.options,
+        'runTest': run_test,
+    }
+    result = unittest.TestResult()
+    type('Session', (Session,), dict(attributes))('runTest').run(result)
+    for _, trace in (*result.errors, *result.failures):
+        raise Broken(trace)
+    return outcome

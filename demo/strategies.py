@@ -1,0 +1,68 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The ways to place that the demonstration holds against each other."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from tests.embedded import nova
+
+_NOVA_FILTERS = 'nova.scheduler.filters.all_filters'
+_NOVA_WEIGHERS = 'nova.scheduler.weights.all_weighers'
+_PACK_CELLS = ('compute', 'packing_host_numa_cells_allocation_strategy', True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Strategy:
+    """A configuration of nova-scheduler, and of the compute hosts.
+
+    :ivar title: its column
+    :ivar meaning: what is configured, for a person
+    :ivar filter: the filter for NUMA topologies
+    :ivar available_filters: ``[filter_scheduler]available_filters``
+    :ivar weight_classes: ``[filter_scheduler]weight_classes``
+    :ivar options: further options: group, name, value
+    """
+
+    title: str
+    meaning: str
+    filter: str = 'NUMATopologyFilter'
+    available_filters: tuple[str, ...] = (_NOVA_FILTERS,)
+    weight_classes: tuple[str, ...] = (_NOVA_WEIGHERS,)
+    options: tuple[tuple[str, str, object], ...] = ()
+
+    @property
+    def enabled_filters(self) -> tuple[str, ...]:
+        return (*nova.USUAL_FILTERS, self.filter, 'PciPassthroughFilter')
+
+
+STRATEGIES: Mapping[str, Strategy] = {
+    'hpcvirt': Strategy(
+        'hpcvirt',
+        "HPCTopologyFilter, hpcvirt's weighers beside Nova's, cells packed",
+        'HPCTopologyFilter',
+        (_NOVA_FILTERS, 'hpcvirt.nova.filters.all_filters'),
+        (_NOVA_WEIGHERS, 'hpcvirt.nova.weights.all_weighers'),
+        (_PACK_CELLS,)),
+    'nova': Strategy(
+        'Nova',
+        'NUMATopologyFilter, everything else as Nova is installed'),
+    'packing': Strategy(
+        'Nova packing',
+        'NUMATopologyFilter, the CPU, RAM and disk weighers at -1, cells'
+        ' packed',
+        options=(
+            _PACK_CELLS,
+            *(('filter_scheduler', f'{kind}_weight_multiplier', -1.0)
+              for kind in ('cpu', 'ram', 'disk')))),
+}

@@ -1,0 +1,94 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""One part of the demonstration, in a process of its own.
+
+``python -m demo.worker PART SEED LOG`` prints JSON lines: ``{"say": ...}``
+while it works, and at the end ``{"result": ...}`` or ``{"broken": ...}``.
+Whatever Nova says goes to the log.
+"""
+
+import functools
+import json
+import logging
+import os
+import sys
+from typing import Any
+from typing import TextIO
+
+from demo import filling
+from demo import fleet
+from demo import sequence
+from demo import session as sessions
+
+_FORMAT = '%(asctime)s %(levelname)s %(name)s: %(message)s'
+
+
+def main(part: str, seed: str, log: str) -> int:
+    """Do a part: ``fill PROFILE`` or ``place STRATEGY``, with a colon."""
+    channel = _keep_stdout_clean(log)
+    kind, _, name = part.partition(':')
+    try:
+        result = _fill(name, channel) if kind == 'fill' else _place(
+            name, int(seed), channel)
+    except sessions.Broken as exc:
+        logging.getLogger(__name__).error('%s', exc)
+        _send(channel, 'broken', str(exc).strip().splitlines()[-1])
+        return 1
+    _send(channel, 'result', result)
+    return 0
+
+
+def _fill(profile: str, channel: TextIO) -> dict[str, Any]:
+    plan = next(each for each in fleet.PLANS if each.profile == profile)
+    return sessions.run('hpcvirt', (plan,), _logged(functools.partial(
+        filling.each_flavor, say=functools.partial(_send, channel, 'say'))))
+
+
+def _place(strategy: str, seed: int, channel: TextIO) -> dict[str, Any]:
+    return sessions.run(strategy, fleet.PLANS, _logged(functools.partial(
+        sequence.place, seed=seed,
+        say=functools.partial(_send, channel, 'say'))))
+
+
+def _logged(job: Any) -> Any:
+    """Send the log of a job to stderr, which is the log file by now.
+
+    Nova's fixtures take all other handlers away when a session starts.
+    """
+    def run(session: sessions.Session) -> dict[str, Any]:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter(_FORMAT))
+        handler.addFilter(lambda record: record.levelno >= logging.INFO
+                          or record.name.startswith('hpcvirt'))
+        logging.getLogger().addHandler(handler)
+        result: dict[str, Any] = job(session)
+        return result
+    return run
+
+
+def _send(channel: TextIO, kind: str, what: object) -> None:
+    print(json.dumps({kind: what}), file=channel, flush=True)
+
+
+def _keep_stdout_clean(log: str) -> TextIO:
+    """Turn stdout and stderr to the log; give the old stdout."""
+    channel = os.fdopen(os.dup(sys.stdout.fileno()), 'w', encoding='utf-8')
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    sys.stdout.flush()
+    for descriptor in (1, 2):
+        os.dup2(file, descriptor)
+    return channel
+
+
+if __name__ == '__main__':
+    sys.exit(main(*sys.argv[1:]))
