@@ -55,7 +55,7 @@ from hpcvirt.model import shape as model
 
 #: Weights of the parts, against 1 for the CPUs of a cell.
 MEMORY = 1.0
-DEVICE = 0.1
+DEVICE = 0.3
 WHOLE_CELLS = 0.25
 GROUP_MEMORY = 0.8
 PACKAGE = 0.25
