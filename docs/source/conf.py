@@ -25,6 +25,7 @@ extensions = [
     'openstackdocstheme',
     'oslo_config.sphinxext',
     'command_reference',
+    'extra_spec_table',
 ]
 
 # A command line in prose keeps its two dashes.

@@ -1,0 +1,84 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The directive ``extra-specs``: the vocabulary as a table.
+
+::
+
+    .. extra-specs:: hw pci_passthrough
+
+The argument names the namespaces to show. With the option ``others`` it
+shows the keys that hpcvirt knows and passes over.
+"""
+
+import types
+from collections.abc import Iterator
+
+from docutils import nodes
+from docutils import statemachine
+from docutils.parsers import rst
+from sphinx import application
+
+from hpcvirt.specs import key
+from hpcvirt.specs import vocabulary
+
+
+class ExtraSpecs(rst.Directive):
+    """Turn rows of the vocabulary into a table."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    option_spec = types.MappingProxyType({'others': rst.directives.flag})
+
+    def run(self) -> list[nodes.Node]:
+        """Write reStructuredText for the rows and have it parsed."""
+        namespaces = self.arguments[0].split()
+        rows = [row for row in vocabulary.KEYS
+                if row.namespace in namespaces
+                and (row in vocabulary.INTERPRETED)
+                == ('others' not in self.options)]
+        if not rows:
+            raise self.error(f'no extra specs in {self.arguments[0]}')
+        parent = nodes.Element()
+        parent.document = self.state.document
+        self.state.nested_parse(
+            statemachine.StringList(list(table(rows)), source='vocabulary'),
+            self.content_offset, parent)
+        return parent.children
+
+
+def table(rows: list[key.Key]) -> Iterator[str]:
+    """Yield the lines of a table, one row for each key."""
+    yield from ('.. list-table::', '   :header-rows: 1',
+                '   :widths: 32 28 40', '', '   * - Key', '     - Values',
+                '     - Meaning')
+    for row in rows:
+        yield from (f'   * - ``{row.name}``', f'     - {values(row)}',
+                    f'     - {row.help}')
+    yield ''
+
+
+def values(row: key.Key) -> str:
+    """Write the values of a key: words and patterns as they are typed."""
+    if row.kind is key.Kind.CHOICE:
+        return ', '.join(f'``{word}``' for word in row.choices)
+    if row.kind is key.Kind.BOOLEAN:
+        return '``true``, ``false``'
+    if row.pattern:
+        return f'text of the form ``{row.pattern}``'
+    return row.values
+
+
+def setup(app: application.Sphinx) -> dict[str, bool]:
+    """Register the directive."""
+    app.add_directive('extra-specs', ExtraSpecs)
+    return {'parallel_read_safe': True}
