@@ -26,12 +26,18 @@ locked"). hpcvirt itself knows neither.
 """
 
 import importlib
+import logging
 import os
+import warnings
 
 
 def _choose_threads() -> None:
     os.environ['OS_NOVA_DISABLE_EVENTLET_PATCHING'] = 'false'
-    importlib.import_module('nova.monkey_patch').patch()
+    # Both say that eventlet will go away. Whoever runs these knows.
+    logging.getLogger('nova.monkey_patch').setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        importlib.import_module('nova.monkey_patch').patch()
 
 
 _choose_threads()
