@@ -80,18 +80,24 @@ class Fleet:
                    for cell in host.cells)
 
 
-def build(name: str) -> Fleet:
-    """Plan flavors for the hosts of a fleet."""
+def build(name: str, smallest_cores: int | None = None) -> Fleet:
+    """Plan flavors for the hosts of a fleet.
+
+    :param smallest_cores: of the smallest flavors; None is what the
+        generator does by itself
+    """
     counts = FLEETS[name]
     read = [source.read(str(TOPOLOGIES / f'{kind}.json')) for kind in counts]
-    plain = planner.plan(read, profiles.Profile())
+    plain = planner.plan(read, profiles.Profile(
+        smallest_cores=smallest_cores))
     flavors = [item.guest for item in plain.flavors]
     hosts = [planned.supply for planned in plain.hosts]
     if 'devices' in name:
         wanted = profiles.Profile(devices=profiles.Devices(
             affinity=shape.PCIAffinity.REQUIRED))
         devised = planner.plan(read, wanted)
-        hosts = [planned.supply for planned in devised.hosts]
+        hosts = [_as_nova_pools(planned.supply)
+                 for planned in devised.hosts]
         flavors += [item.guest for item in devised.flavors
                     if len(item.guest.cells) == 1]
     fleet = [host for host, count in zip(hosts, counts.values(), strict=True)
@@ -104,6 +110,15 @@ def build(name: str) -> Fleet:
     return Fleet(name, tuple(fleet), tuple(map(demands.of_shape, flavors)))
 
 
+def _as_nova_pools(host: supplies.Supply) -> supplies.Supply:
+    """Put the devices of all cards on a cell into one pool, as Nova does."""
+    merged = {}
+    for pool in host.pools or ():
+        had = merged.get(pool.cell, pool._replace(free=0))
+        merged[pool.cell] = had._replace(free=had.free + pool.free)
+    return dataclasses.replace(host, pools=tuple(merged.values()))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the simulation and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -114,10 +129,12 @@ def main(argv: Sequence[str] | None = None) -> int:
                         help='CPUs asked for / CPUs of the fleet')
     parser.add_argument('--requests', type=int, default=4000)
     parser.add_argument('--seeds', type=int, default=2)
+    parser.add_argument('--smallest-cores', type=int,
+                        help='cores of the smallest flavors')
     parser.add_argument('--swf', help='take the requests from this log')
     args = parser.parse_args(argv)
     try:
-        fleets = [build(name) for name in args.fleet]
+        fleets = [build(name, args.smallest_cores) for name in args.fleet]
         print(_line('fleet', 'cells first', 'load', *STRATEGIES, 'pool',
                     'to upstream', 'to packing'))
         for fleet in fleets:

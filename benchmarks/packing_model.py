@@ -186,23 +186,23 @@ def run(fleet: Iterable[supplies.Supply], flavors: Sequence[demands.Demand],
     hosts = [Host(kinds.setdefault(id(supply), len(kinds)), supply, known)
              for supply in fleet]
     tallies = {number: Tally() for number in range(len(flavors))}
-    leaving: list[tuple[float, int, list[_Guest]]] = []
+    leaving: list[tuple[float, int, list[Guest]]] = []
     for order, arrival in enumerate(arrivals):
         while leaving and leaving[0][0] <= arrival.time:
-            _leave(heapq.heappop(leaving)[2])
+            leave(heapq.heappop(leaving)[2])
         demand = flavors[arrival.flavor]
-        guests: list[_Guest] = []
+        guests: list[Guest] = []
         for _ in range(arrival.count):
             host = choose(hosts, arrival.flavor, demand, multipliers, packing)
             if host is None:
                 break
-            guests.append(_enter(host, arrival.flavor, demand, packing))
+            guests.append(enter(host, arrival.flavor, demand, packing))
         taken = len(guests) == arrival.count
         if taken:
             heapq.heappush(leaving, (arrival.time + arrival.duration, order,
                                      guests))
         else:
-            _leave(guests)
+            leave(guests)
         if order >= warm_up:
             tallies[arrival.flavor].count(
                 cpus(demand) * arrival.count * arrival.duration, taken)
@@ -237,7 +237,7 @@ def cpus(demand: demands.Demand) -> int:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Guest:
+class Guest:
     """A guest, and what to give back: the host without it and with it."""
 
     host: Host
@@ -246,8 +246,9 @@ class _Guest:
     after: supplies.Supply
 
 
-def _enter(host: Host, number: int, demand: demands.Demand,
-           packing: bool) -> _Guest:
+def enter(host: Host, number: int, demand: demands.Demand,
+           packing: bool) -> Guest:
+    """Put a guest on a host that can take it."""
     placed = host.answer(number, demand, packing).placed
     if placed is None:
         raise ValueError('the host cannot take the guest')
@@ -255,16 +256,17 @@ def _enter(host: Host, number: int, demand: demands.Demand,
     after = taking.take(demand, before, placed)
     host.put(after)
     host.charge(demand, 1)
-    return _Guest(host, demand, before, after)
+    return Guest(host, demand, before, after)
 
 
-def _leave(guests: Sequence[_Guest]) -> None:
+def leave(guests: Sequence[Guest]) -> None:
+    """Let guests give back what they took."""
     for guest in reversed(guests):
         guest.host.put(_give_back(guest))
         guest.host.charge(guest.demand, -1)
 
 
-def _give_back(guest: _Guest) -> supplies.Supply:
+def _give_back(guest: Guest) -> supplies.Supply:
     """The host of now with what the guest took when it came."""
     cells = []
     for now, before, after in zip(
@@ -286,7 +288,7 @@ def _give_back(guest: _Guest) -> supplies.Supply:
                                pools=_pools_back(guest))
 
 
-def _pools_back(guest: _Guest) -> tuple[supplies.devices.Pool, ...]:
+def _pools_back(guest: Guest) -> tuple[supplies.devices.Pool, ...]:
     pools = {(pool.cell, pool.provider): pool
              for pool in guest.host.supply.pools or ()}
     had = {(pool.cell, pool.provider): pool.free
