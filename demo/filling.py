@@ -85,9 +85,12 @@ def why(session: sessions.Session, flavor: dict[str, Any],
 
 
 def _mixture(session: sessions.Session, host: str) -> dict[str, Any]:
-    """Fill a host with one of each size in turn, and draw it."""
-    names = iter(workload.LABELS)
+    """Fill a host with one of each size in turn, and draw it.
+
+    A size is asked for as long as the host has as many CPUs free in sum.
+    """
     guests: dict[str, str] = {}
+    refused: dict[str, str] = {}
     servers = []
     going = True
     while going:
@@ -98,17 +101,19 @@ def _mixture(session: sessions.Session, host: str) -> dict[str, Any]:
             left = len(ledger.dedicated) - len(ledger.owners())
             if not flavor['per_host'][host] or flavor['vcpus'] > left:
                 continue
-            label = next(names)
-            server = session.ask(flavor['name'], label, host)
+            session.reasons.take()
+            server = session.ask(flavor['name'], workload.LABELS[len(guests)],
+                                 host)
             servers.append(server)
             if server['status'] == 'ACTIVE':
-                guests[label] = flavor['name']
+                guests[server['name']] = flavor['name']
                 going = True
+            else:
+                refused[flavor['name']] = why(session, flavor, host)
     ledger = session.ledger(host)
-    drawn = {'host': host, 'guests': guests,
+    drawn = {'host': host, 'guests': guests, 'refused': refused,
              'text': drawing.host(ledger),
-             'faults': list(ledger.faults()),
-             'left_pcpus': len(ledger.dedicated) - len(ledger.owners())}
+             'faults': list(ledger.faults())}
     _clear(session, servers)
     return drawn
 

@@ -12,7 +12,7 @@
 
 """Run the parts, each in a process of its own, and pass on what they say.
 
-As many run at a time as there are cores.
+One more runs at a time than there are cores, because they sleep now and then.
 """
 
 import concurrent.futures
@@ -104,4 +104,4 @@ class Parts:
 
 def at_a_time() -> int:
     """Parts that run at a time."""
-    return min(len(os.sched_getaffinity(0)), MOST_AT_A_TIME)
+    return min(len(os.sched_getaffinity(0)) + 1, MOST_AT_A_TIME)

@@ -93,6 +93,8 @@ def drawings(fillings: Mapping[str, Any]) -> Iterator[str]:
             sizes = ', '.join(f'{label} {flavor}' for label, flavor
                               in drawn['guests'].items())
             yield from _wrap(sizes, 4)
+            for flavor, why in drawn['refused'].items():
+                yield from _wrap(f'refused {flavor}: {why}', 4)
 
 
 def about_requests(seed: int, places: Mapping[str, Any]) -> Iterator[str]:
@@ -102,8 +104,9 @@ def about_requests(seed: int, places: Mapping[str, Any]) -> Iterator[str]:
     yield from _wrap(
         f'{len(answers) - late} small guests come and go at random (seed'
         f' {seed}; every flavor of which a host takes more than'
-        f' {workload.LARGE} asks for as many CPUs in all, half of the fleet'
-        f' on average). Then {late} large ones are asked for, one of every'
+        f' {workload.LARGE} asks for as many CPUs in all,'
+        f' {workload.LOAD:.0%} of the fleet on average). Then {late} large'
+        ' ones are asked for, one of every'
         ' other flavor; each leaves before the next comes. The requests were'
         ' made before the first was placed, by the rule in'
         ' demo/workload.py.', 2)
@@ -160,8 +163,9 @@ def maps(places: Mapping[str, Any]) -> Iterator[str]:
     cells = {name: places[name]['state']['hosts'] for name in names}
     width = max(len(text) for host in cells[names[0]].values()
                 for text in host.values()) + 8
-    yield '  ' + ' ' * 16 + ''.join(
-        f'{strategies.STRATEGIES[name].title:{width}}' for name in names)
+    yield ('  ' + ' ' * 16 + ''.join(
+        f'{strategies.STRATEGIES[name].title:{width}}'
+        for name in names)).rstrip()
     for host, own in cells[names[0]].items():
         for number, cell in enumerate(own):
             label = host if not number else ''

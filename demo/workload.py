@@ -15,9 +15,9 @@
 First small guests come and go, by the rule of ``benchmarks/packing.py``: they
 come at random times (a Poisson process), stay for a random time (log-normal:
 some stay ten times as long as others), and each flavor asks for as many CPUs
-in all. About half of the fleet is in use then. Then large guests are asked
-for, one of each flavor, the smallest first. A flavor is large if no host
-takes more than two of it: packages, three quarters of hosts, hosts.
+in all. Then large guests are asked for, one of each flavor, the smallest
+first. A flavor is large if no host takes more than two of it: packages, three
+quarters of hosts, hosts.
 """
 
 import dataclasses
@@ -29,11 +29,11 @@ from collections.abc import Sequence
 LABELS = string.ascii_lowercase + string.ascii_uppercase + string.digits
 
 #: CPUs that small guests ask for at a time / CPUs of the fleet.
-LOAD = 0.5
+LOAD = 0.6
 #: Spread of the life times: standard deviation of their logarithm.
 SIGMA = 1.2
 #: Small guests that come.
-REQUESTS = 40
+REQUESTS = 32
 #: A flavor is large if no host takes more of it.
 LARGE = 2
 
