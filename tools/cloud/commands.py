@@ -34,6 +34,8 @@ def run(settings: cloud_settings.Settings, name: str, argv: Sequence[str],
     :param watch: called while it runs; what it raises ends the program
     :raises ServiceError: it failed or took too long
     """
+    # Packages are installed before anything else of the cloud is made.
+    settings.log.mkdir(parents=True, exist_ok=True)
     path = settings.log / f'{name}.log'
     deadline = time.monotonic() + seconds
     with open(path, 'ab') as log, tempfile.TemporaryFile() as given:
