@@ -37,7 +37,7 @@ VF_PRODUCT = '1515'
 
 FILTERS = ('ComputeFilter', 'ComputeCapabilitiesFilter',
            'ImagePropertiesFilter', 'ServerGroupAntiAffinityFilter',
-           'ServerGroupAffinityFilter', 'AggregateInstanceExtraSpecsFilter')
+           'ServerGroupAffinityFilter')
 
 
 def write(settings: cloud_settings.Settings) -> None:

@@ -45,8 +45,24 @@ class GuideTest(unittest.TestCase):
              guide.Step('three', ()), guide.Step('five', ())],
             list(guide.steps(TEXT)))
 
-    def test_page_of_the_documentation_has_commands(self):
-        self.assertGreater(len(list(guide.steps(guide.PAGE.read_text()))), 5)
+    def test_pages_of_the_documentation_have_commands(self):
+        found = [step for name in guide.PAGES
+                 for step in guide.steps(guide.page(name).read_text())]
+        self.assertGreater(len(found), 15)
+        self.assertEqual(1, sum(step.refused for step in found))
+
+    def test_options_are_read_as_often_as_they_stand_there(self):
+        self.assertEqual(
+            {('a', 'x'): ['1', '2'], ('b', 'x'): ['3,4']},
+            guide.options(['[a]', 'x = 1', '# x = 9', 'x=2', '', '[b]',
+                           'x = 3,4']))
+
+    def test_dots_within_a_line_stand_for_any_text(self):
+        for printed, expected in (('a 17 b', True), ('a 1 2  b', True),
+                                  ('a 17', False), ('x a b', False)):
+            with self.subTest(printed=printed):
+                self.assertEqual(
+                    expected, guide.matches(('a ... b',), [printed]))
 
     def test_dots_stand_for_any_lines(self):
         shown = ('a  b', '...', 'c')
