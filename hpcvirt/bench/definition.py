@@ -108,6 +108,11 @@ class Variant:
     build: Build | None = None
     output: str = 'stdout'
 
+    @property
+    def spans(self) -> bool:
+        """One run of it goes over several machines: ``mpirun`` does."""
+        return HOSTS in self.command
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Figure:

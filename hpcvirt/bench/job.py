@@ -31,8 +31,8 @@ from collections.abc import Sequence
 from hpcvirt import exception
 from hpcvirt.bench import executor
 
-#: Starts the job unless its directory is there already. $1 directory,
-#: $2 seconds allowed. The command comes on standard input.
+#: Makes the job unless its directory is there already. $1 directory. The
+#: command comes on standard input.
 START = """
 set -eu
 umask 077
@@ -93,6 +93,13 @@ else echo starting
 fi
 """
 
+STOP = """
+cd "$1" 2>/dev/null || exit 0
+if [ -f pid ] && [ ! -f status ]; then
+  kill -KILL "-$(cat pid)" 2>/dev/null || true
+fi
+"""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ended:
@@ -130,6 +137,15 @@ class Job:
         :returns: False if the job is there already
         :raises Unreachable: if the place does not answer
         """
+        laid = self.lay(argv, inputs, environment, prepare)
+        if laid:
+            self.launch(limit_s)
+        return laid
+
+    def lay(self, argv: Sequence[str], inputs: Mapping[str, bytes],
+            environment: Mapping[str, str],
+            prepare: Sequence[Sequence[str]] = ()) -> bool:
+        """Put everything in place that :meth:`launch` starts."""
         words = [f'{name}={value}' for name, value in environment.items()]
         lines = [shlex.join(line) + ' || exit' for line in prepare]
         lines.append(shlex.join(['env', *words, *argv] if words else argv))
@@ -139,8 +155,11 @@ class Job:
             return False
         for name, content in inputs.items():
             self._put(name, content)
-        self._shell(LAUNCH, b'', str(limit_s))
         return True
+
+    def launch(self, limit_s: int) -> None:
+        """Start what was laid: one message, so that several start at once."""
+        self._shell(LAUNCH, b'', str(limit_s))
 
     def ask(self) -> Ended | str:
         """Ask how it goes.
@@ -166,14 +185,13 @@ class Job:
         done = self._place.run(['cat', path], timeout_s=300)
         return done.stdout if done.status == 0 else None
 
+    def stop(self) -> None:
+        """End the job if it runs; it counts as lost then."""
+        self._shell(STOP, b'')
+
     def remove(self) -> None:
         """End the job if it runs, and remove its directory."""
-        self._shell(
-            'cd "$1" 2>/dev/null || exit 0\n'
-            'if [ -f pid ] && [ ! -f status ]; then\n'
-            '  kill -KILL "-$(cat pid)" 2>/dev/null || true\n'
-            'fi\n'
-            'cd / && rm -rf "$1"\n', b'')
+        self._shell(STOP + 'cd / && rm -rf "$1"\n', b'')
 
     def _put(self, name: str, content: bytes) -> None:
         if posixpath.basename(name) != name or name in ('', '.', '..'):

@@ -53,7 +53,10 @@ class Purpose(enum.StrEnum):
 
 
 class Launch(enum.StrEnum):
-    """State of the guest: first run since it was started, or a later one."""
+    """State of the guest: first run since it was started, or a later one.
+
+    Samples of the native arm, and warm-ups, have none.
+    """
 
     COLD = 'cold'
     WARM = 'warm'
@@ -86,7 +89,8 @@ class Sample:
     :ivar elapsed_s: wall time of the whole command: never a figure of merit
     :ivar exit_status: None if the run was lost or killed
     :ivar environment: facts captured before and after, such as ``cpu.model``,
-        ``kernel``, ``thp``, ``load.before``, ``steal.after``
+        ``kernel``, ``thp``, ``load.before``, ``steal.after``; where several
+        places differ, ``kernel@PLACE``
     """
 
     arm: Arm
@@ -116,6 +120,8 @@ class Run:
     :ivar shape: instances x cores: ``1x32``, ``4x8``; or a flavor's name
     :ivar planned_pairs: fixed before the first sample
     :ivar bounds: metric to bound; what has none is reported, not judged
+    :ivar launch: state of the guest in all samples that count, None if
+        nobody saw to it
     :ivar study: ``S1`` to ``S5`` and the case of the scenario, if it is one
     """
 
@@ -131,13 +137,15 @@ class Run:
     planned_warm_ups: int = 1
     bounds: Mapping[str, judgement.Bound] = dataclasses.field(
         default_factory=dict)
+    launch: Launch | None = None
     study: str | None = None
     case: str | None = None
     started_at: str = ''
 
     @property
     def label(self) -> str:
-        words = [self.benchmark, self.variant, self.shape, self.case or '']
+        words = [self.benchmark, self.variant, self.shape,
+                 self.launch or '', self.case or '']
         return ' '.join(word for word in words if word)
 
 

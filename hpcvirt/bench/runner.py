@@ -26,10 +26,10 @@ import posixpath
 import uuid
 from collections.abc import Iterator
 from collections.abc import Mapping
+from typing import Any
 from typing import Protocol
 
 from hpcvirt.bench import binaries
-from hpcvirt.bench import executor
 from hpcvirt.bench import judgement
 from hpcvirt.bench import record
 from hpcvirt.bench import record_json
@@ -37,16 +37,23 @@ from hpcvirt.bench import schedule
 from hpcvirt.bench import store as stores
 from hpcvirt.bench import taking
 from hpcvirt.bench import task as tasks
+from hpcvirt.bench import together
+
+#: Argument lists that make binaries.
+Builds = tuple[tuple[str, ...], ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class Planned:
     """One run of a plan.
 
+    :ivar parts: what each arm starts for a sample, at once; an unpaired run
+        needs the guest's alone
+    :ivar launch: state that the guest has to be in
     :ivar bounds: the user's own; the definition's hold for other metrics
     """
 
-    task: tasks.Task
+    parts: Mapping[record.Arm, tuple[taking.Part, ...]]
     pairs: int
     warm_ups: int
     purpose: record.Purpose
@@ -54,8 +61,23 @@ class Planned:
     shape: str = ''
     bounds: Mapping[str, judgement.Bound] = dataclasses.field(
         default_factory=dict)
+    launch: record.Launch | None = None
     study: str | None = None
     case: str | None = None
+
+    @property
+    def guests(self) -> tuple[taking.Part, ...]:
+        return self.parts[record.Arm.GUEST]
+
+    @property
+    def task(self) -> tasks.Task:
+        """What is run, in the first guest if there are several."""
+        return self.guests[0].task
+
+    @property
+    def every_part(self) -> tuple[taking.Part, ...]:
+        """Of both arms, native first."""
+        return (*self.parts.get(record.Arm.NATIVE, ()), *self.guests)
 
 
 class Watcher(Protocol):
@@ -75,18 +97,16 @@ class Watcher(Protocol):
         """The sample is finished and kept."""
 
 
-def execute(plan: tuple[Planned, ...],
-            arms: Mapping[record.Arm, taking.Arm], store: stores.Store,
+def execute(plan: tuple[Planned, ...], store: stores.Store,
             software: Mapping[str, str], watcher: Watcher) -> str:
     """Run a plan to its end.
 
-    :param arms: the places; an unpaired plan needs the guest's alone
     :returns: the id of the entry in the store
     :raises Unreachable: if a place or the store is gone for good; finished
         samples are kept
     """
-    fresh = stores.Entry(uuid.uuid4().hex[:16], fingerprint(plan, arms),
-                         _now(), None)
+    fresh = stores.Entry(uuid.uuid4().hex[:16], fingerprint(plan), _now(),
+                         None)
     entry = store.open_entry(fresh, software)
     watcher.entry(entry, continued=entry.id != fresh.id)
     for number, planned in enumerate(plan):
@@ -94,76 +114,98 @@ def execute(plan: tuple[Planned, ...],
         store.add_run(entry.id, number, run)
         taken = store.result(entry.id).runs[number].samples
         run = dataclasses.replace(run, samples=taken)
-        for sample in _samples(planned, run, arms, store, watcher):
+        for sample in _samples(planned, run, store, watcher):
             run = dataclasses.replace(run, samples=(*run.samples, sample))
-        for arm in arms.values():
-            taking.clean(arm, run.id)
+        for part in planned.every_part:
+            taking.clean(part, run.id)
     store.finish(entry.id, _now())
     return entry.id
 
 
-def fingerprint(plan: tuple[Planned, ...],
-                arms: Mapping[record.Arm, taking.Arm]) -> str:
+def fingerprint(plan: tuple[Planned, ...]) -> str:
     """Digest what is asked for: the same digest is the same question."""
     asked = [{
         'benchmark': planned.task.made.name,
-        'command': planned.task.command,
-        'parameters': planned.task.parameters,
-        'products': planned.task.builds,
+        'parts': {arm: [_asked(part) for part in parts]
+                  for arm, parts in planned.parts.items()},
         'pairs': planned.pairs,
         'warm_ups': planned.warm_ups,
         'purpose': planned.purpose,
         'host': planned.host,
         'shape': planned.shape,
+        'launch': planned.launch,
         'bounds': record_json.to_plain(planned.bounds),
         'case': [planned.study, planned.case],
     } for planned in plan]
-    places = {arm: [where.place.name, where.prefix]
-              for arm, where in arms.items()}
-    text = json.dumps([asked, places], sort_keys=True)
+    text = json.dumps(asked, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _samples(planned: Planned, run: record.Run,
-             arms: Mapping[record.Arm, taking.Arm], store: stores.Store,
+def _asked(part: taking.Part) -> dict[str, Any]:
+    return {
+        'command': part.command,
+        'parameters': part.task.parameters,
+        'products': part.task.builds,
+        'places': [seat.place.name for seat in part.seats],
+    }
+
+
+def _samples(planned: Planned, run: record.Run, store: stores.Store,
              watcher: Watcher) -> Iterator[record.Sample]:
     missing = schedule.missing(run)
     if not missing:
         return
     total = len(missing) + len(run.samples)
-    beside = _binaries(planned, run, arms)
+    beside = _binaries(planned, run)
     for slot in missing:
         watcher.sample(run, slot, total)
 
         def keep(name: str, content: bytes,
                  position: int = slot.position) -> record.RawOutput:
             return store.keep_raw(run.id, position, name, content)
-        sample = taking.take(planned.task, arms[slot.arm], run.id, slot,
-                             beside, keep, watcher.tick)
+        parts = planned.parts[slot.arm]
+        launch = planned.launch
+        if slot.warm_up or slot.arm is record.Arm.NATIVE:
+            launch = None
+        sample = taking.take(
+            parts, run.id, slot, [beside[part.task.builds] for part in parts],
+            keep, watcher.tick, launch)
         store.add_sample(run.id, sample)
         watcher.done(sample)
         yield sample
 
 
-def _binaries(planned: Planned, run: record.Run,
-              arms: Mapping[record.Arm, taking.Arm]) -> dict[str, bytes]:
-    builder = arms.get(record.Arm.NATIVE, arms[record.Arm.GUEST])
-    products = binaries.build(
-        planned.task, builder.place,
-        posixpath.join(builder.directory, run.id, 'build'))
-    places: list[executor.Executor] = [arm.place for arm in arms.values()]
-    return binaries.distribute(products, places)
+def _binaries(planned: Planned,
+              run: record.Run) -> dict[Builds, dict[str, bytes]]:
+    """Build what is the same once, and put it wherever it is run.
+
+    :returns: what lies beside the programs, by how it was built
+    """
+    users: dict[Builds, list[taking.Part]] = {}
+    for part in planned.every_part:
+        users.setdefault(part.task.builds, []).append(part)
+    beside = {}
+    for builds, parts in users.items():
+        builder = parts[0].seat
+        products = binaries.build(
+            parts[0].task, builder.place,
+            posixpath.join(builder.directory, run.id, 'build'))
+        beside[builds] = binaries.distribute(products, [
+            seat.place for part in parts for seat in part.seats])
+    return beside
 
 
 def _run(planned: Planned, run_id: str) -> record.Run:
-    task = planned.task
+    task, guests = planned.task, planned.guests
+    parameters = together.merge([part.label for part in guests],
+                                [part.task.parameters for part in guests])
     return record.Run(
         id=run_id, benchmark=task.made.name, variant=task.variant.name,
-        samples=(), parameters=task.parameters, host=planned.host,
+        samples=(), parameters=parameters, host=planned.host,
         shape=planned.shape, purpose=planned.purpose,
         planned_pairs=planned.pairs, planned_warm_ups=planned.warm_ups,
-        bounds=dict(planned.bounds), study=planned.study, case=planned.case,
-        started_at=_now())
+        bounds=dict(planned.bounds), launch=planned.launch,
+        study=planned.study, case=planned.case, started_at=_now())
 
 
 def _now() -> str:

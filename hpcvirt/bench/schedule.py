@@ -40,21 +40,25 @@ class Slot:
 
 def slots(pairs: int, warm_ups: int,
           purpose: record.Purpose = record.Purpose.COMPARE,
-          ) -> tuple[Slot, ...]:
+          launch: record.Launch | None = None) -> tuple[Slot, ...]:
     """Lay out a run.
 
     :param pairs: pairs that count, at least 1
     :param warm_ups: samples per arm that are dropped
     :param purpose: an unpaired run has samples of the guest alone
+    :param launch: a guest that is relaunched before each sample is not
+        warmed up
     """
     alone = purpose is record.Purpose.UNPAIRED
+    cold = launch is record.Launch.COLD
     order: list[Slot] = []
     for number in range(warm_ups + pairs):
         warm_up = number < warm_ups
         pair = number if warm_up else number - warm_ups
         arms = ORDER if pair % 2 == 0 else ORDER[::-1]
         for arm in (record.Arm.GUEST,) if alone else arms:
-            order.append(Slot(len(order), arm, pair, warm_up))
+            if not (cold and warm_up and arm is record.Arm.GUEST):
+                order.append(Slot(len(order), arm, pair, warm_up))
     return tuple(order)
 
 
@@ -63,5 +67,5 @@ def missing(run: record.Run) -> tuple[Slot, ...]:
     taken = {sample.position for sample in run.samples}
     return tuple(
         slot for slot in slots(run.planned_pairs, run.planned_warm_ups,
-                               run.purpose)
+                               run.purpose, run.launch)
         if slot.position not in taken)

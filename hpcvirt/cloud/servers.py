@@ -10,13 +10,14 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What Nova says of an instance that is measured: where it is, on which CPUs.
+"""An instance that is measured: where it is, on which CPUs; start it anew.
 
 The host's name and the pins are shown to operators only; without that right
 they are None, and the native arm has to be told its CPUs.
 """
 
 import dataclasses
+import time
 from typing import Any
 
 from novaclient import exceptions as nova_exceptions
@@ -25,12 +26,17 @@ from hpcvirt import exception
 from hpcvirt.cloud import session
 from hpcvirt.specs import codec
 
+#: A hard reboot is asked for and then waited for so long.
+REBOOT_S = 300.0
+PAUSE_S = 1.0
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Server:
     """An instance.
 
     :ivar address: a floating address if it has one, else its first
+    :ivar inner: its first fixed address, by which other instances reach it
     :ivar host: the compute host, None if the caller may not know
     :ivar flavor: the name of its flavor
     :ivar host_cpus: the PCPUs of the host that its vCPUs are pinned to;
@@ -41,6 +47,7 @@ class Server:
     id: str
     name: str
     address: str
+    inner: str
     host: str | None
     flavor: str
     host_cpus: frozenset[int] | None
@@ -60,11 +67,44 @@ def find(nova: Any, name: str) -> Server:
             raise exception.InvalidInput(
                 f'server {name}', f'is {found.status}, not ACTIVE')
         cpus, pages = _topology(nova, found)
+        address, inner = _addresses(found, name)
         return Server(
-            id=found.id, name=found.name, address=_address(found, name),
+            id=found.id, name=found.name, address=address, inner=inner,
             host=getattr(found, 'OS-EXT-SRV-ATTR:host', None),
             flavor=found.flavor['original_name'], host_cpus=cpus,
             page_kib=pages)
+
+
+@dataclasses.dataclass(frozen=True)
+class Relauncher:
+    """Starts one instance anew: a new process of the hypervisor.
+
+    :ivar nova: a client of its own: several are relaunched at once
+    """
+
+    nova: Any
+    server_id: str
+    patience_s: float = REBOOT_S
+    pause_s: float = PAUSE_S
+
+    def relaunch(self) -> None:
+        """Hard-reboot it and wait until Nova calls it active again.
+
+        :raises Unreachable: if Nova refuses, or does not get it done
+        """
+        with session.one_line_errors():
+            self.nova.servers.reboot(self.server_id, 'HARD')
+            deadline = time.monotonic() + self.patience_s
+            while True:
+                found = self.nova.servers.get(self.server_id)
+                task = getattr(found, 'OS-EXT-STS:task_state', None)
+                if found.status == 'ACTIVE' and task is None:
+                    return
+                if found.status == 'ERROR' or time.monotonic() > deadline:
+                    raise exception.Unreachable(
+                        f'server {found.name}: is {found.status} after a '
+                        f'hard reboot, task {task}')
+                time.sleep(self.pause_s)
 
 
 def _lookup(nova: Any, name: str) -> Any:
@@ -83,14 +123,15 @@ def _lookup(nova: Any, name: str) -> Any:
     return found[0]
 
 
-def _address(server: Any, name: str) -> str:
+def _addresses(server: Any, name: str) -> tuple[str, str]:
     every = [entry for network in server.addresses.values()
              for entry in network]
-    floating = [entry for entry in every
-                if entry.get('OS-EXT-IPS:type') == 'floating']
-    for entry in floating + every:
-        return str(entry['addr'])
-    raise exception.InvalidInput(f'server {name}', 'has no address')
+    if not every:
+        raise exception.InvalidInput(f'server {name}', 'has no address')
+    # False sorts first, and the order stays otherwise.
+    every.sort(key=lambda entry: entry.get('OS-EXT-IPS:type') == 'floating')
+    floating = every[-1].get('OS-EXT-IPS:type') == 'floating'
+    return str(every[-1 if floating else 0]['addr']), str(every[0]['addr'])
 
 
 def _topology(nova: Any,

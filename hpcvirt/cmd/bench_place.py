@@ -14,9 +14,7 @@
 
 import argparse
 import dataclasses
-import getpass
 import importlib
-import os
 import urllib.parse
 from collections.abc import Mapping
 from typing import Any
@@ -24,6 +22,8 @@ from typing import Any
 from hpcvirt import exception
 from hpcvirt.bench import executor
 from hpcvirt.bench import local
+from hpcvirt.bench import place
+from hpcvirt.bench import relaunching
 from hpcvirt.model import cpuset
 
 FORMS = ('local, ssh://[user@]host[:port][?key=FILE], or '
@@ -34,18 +34,24 @@ FORMS = ('local, ssh://[user@]host[:port][?key=FILE], or '
 class Where:
     """A place and what is known of it.
 
+    :ivar label: how it is called among others
+    :ivar address: by which other places reach it, empty if unknown
     :ivar host: the compute host, empty if unknown
     :ivar shape: the flavor's name, empty if it is no instance
     :ivar host_cpus: PCPUs of the host that a guest is pinned to, None if
         unknown
     :ivar facts: added to the environment of each sample
+    :ivar guest: what starts it anew, None if it is no instance
     """
 
     place: executor.Executor
+    label: str
+    address: str = ''
     host: str = ''
     shape: str = ''
     host_cpus: frozenset[int] | None = None
     facts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    guest: relaunching.Relaunch | None = None
 
 
 def find(text: str, cloud: str | None) -> Where:
@@ -56,44 +62,14 @@ def find(text: str, cloud: str | None) -> Where:
     :raises Unreachable: if the cloud does not answer
     """
     if text == 'local':
-        return Where(local.LocalExecutor())
+        return Where(local.LocalExecutor(), text)
     if text.startswith('ssh://'):
-        return Where(_ssh(text))
+        made = _ssh(text)
+        address = urllib.parse.urlsplit(text).hostname or ''
+        return Where(made, address, address)
     if text.startswith('server:') and text != 'server:':
         return _server(text.removeprefix('server:'), cloud)
     raise exception.InvalidInput(text, f'not a place: {FORMS}')
-
-
-def confinement(place: executor.Executor,
-                cpus: frozenset[int] | None) -> tuple[str, ...]:
-    """What ties a native command to the guest's own host CPUs.
-
-    :returns: words to start the command through; none if ``cpus`` is None
-    :raises Unreachable: if the place has neither numactl nor taskset
-    """
-    if not cpus:
-        return ()
-    listed = cpuset.render(cpus)
-    for words in (('numactl', f'--physcpubind={listed}', '--localalloc'),
-                  ('taskset', '-c', listed)):
-        done = place.run([*words, 'true'])
-        if done.status == 0:
-            return words
-    said = done.stderr.decode('utf-8', 'replace')
-    raise exception.Unreachable(
-        f'{place.name}: cannot be tied to CPUs {listed}: {said}')
-
-
-def directory() -> str:
-    """Where jobs live on every place: on a disk, not in memory."""
-    return f'/var/tmp/hpcvirt-{getpass.getuser()}'  # noqa: S108
-
-
-def default_store() -> str:
-    """The directory where results are kept, by the XDG rule."""
-    home = os.environ.get('XDG_DATA_HOME') or os.path.expanduser(
-        '~/.local/share')
-    return os.path.join(home, 'hpcvirt')
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
@@ -103,15 +79,13 @@ def add_store(parser: argparse.ArgumentParser) -> None:
         help='database of results, as SQLAlchemy names it (default: '
         'sqlite:///DATA/bench.sqlite)')
     parser.add_argument(
-        '--data', metavar='DIR', default=default_store(),
+        '--data', metavar='DIR', default=place.default_data(),
         help='directory of raw outputs (default: %(default)s)')
 
 
 def store_url(args: argparse.Namespace) -> str:
     """The database that the arguments name."""
-    default = 'sqlite:///' + os.path.join(os.path.abspath(args.data),
-                                          'bench.sqlite')
-    return str(args.store or default)
+    return place.store_url(args.store, args.data)
 
 
 def _ssh(url: str) -> executor.Executor:
@@ -129,15 +103,17 @@ def _server(text: str, cloud: str | None) -> Where:
                                      f'not a place: {FORMS}')
     session = importlib.import_module('hpcvirt.cloud.session')
     servers = importlib.import_module('hpcvirt.cloud.servers')
-    found = servers.find(session.compute(cloud), name)
+    nova = session.compute(cloud)
+    found = servers.find(nova, name)
     address = f'[{found.address}]' if ':' in found.address else found.address
     url = f'ssh://{user}{at}{address}' + (f'?{query}' if query else '')
     facts = {'server.id': found.id, 'server.flavor': found.flavor,
              'pages': 'large' if (found.page_kib or 0) >= 2048 else 'small'}
     if found.host_cpus:
         facts['server.host_cpus'] = cpuset.render(found.host_cpus)
-    return Where(_ssh(url), found.host or '', found.flavor, found.host_cpus,
-                 facts)
+    return Where(_ssh(url), found.name, found.inner, found.host or '',
+                 found.flavor, found.host_cpus, facts,
+                 servers.Relauncher(nova, found.id))
 
 
 def optional(module: str) -> Any:

@@ -16,7 +16,6 @@ import argparse
 import importlib.metadata
 import platform
 import sys
-from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,14 +23,11 @@ from hpcvirt import exception
 from hpcvirt.bench import bounds
 from hpcvirt.bench import catalogue
 from hpcvirt.bench import definition
-from hpcvirt.bench import machine
 from hpcvirt.bench import record
 from hpcvirt.bench import record_json
-from hpcvirt.bench import taking
-from hpcvirt.bench import task
+from hpcvirt.cmd import bench_arms
 from hpcvirt.cmd import bench_place
 from hpcvirt.cmd import bench_watch
-from hpcvirt.model import cpuset
 
 _ABOUT = """\
 Run benchmarks in a guest and natively, in interleaved pairs, and say whether
@@ -54,14 +50,17 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
                               description=_ABOUT, epilog=_EPILOG)
     parser.add_argument('benchmarks', nargs='+', metavar='NAME[/VARIANT]',
                         help='as in "hpcvirt bench list"')
-    parser.add_argument('--where', required=True, metavar='PLACE',
-                        help='the guest')
-    parser.add_argument('--native', metavar='PLACE',
-                        help='the host itself, on the same CPUs')
+    parser.add_argument('--where', required=True, action='append',
+                        metavar='PLACE', help='the guest; several are '
+                        'measured together')
+    parser.add_argument('--native', action='append', metavar='PLACE',
+                        help='the host itself, on the same CPUs; once, or '
+                        'once for each guest')
     parser.add_argument(
-        '--native-cpus', metavar='LIST',
+        '--native-cpus', action='append', metavar='LIST',
         help="tie native runs to these CPUs, the guest's own; known by "
-        'itself for a server if the caller is an operator')
+        'itself for a server if the caller is an operator; once, or once '
+        'for each guest')
     parser.add_argument('--pairs', type=_pairs, default=10, metavar='N',
                         help='pairs that count, fixed in advance '
                         '(default: %(default)s; fewer than 5 never pass)')
@@ -91,10 +90,9 @@ def run(args: argparse.Namespace) -> int:
     own = dict(bounds.parse(text) for text in args.bounds)
     settings = _settings(args.settings)
     made = [_benchmark(name) for name in args.benchmarks]
-    guest = bench_place.find(args.where, args.os_cloud)
-    arms, host = _arms(args, guest)
-    shape = args.shape or guest.shape
-    size = machine.observe(guest.place)
+    pairs = bench_arms.find(args)
+    host = bench_arms.host(pairs)
+    shape = args.shape or bench_arms.shape(pairs)
     purpose = record.Purpose.UNPAIRED
     if args.native:
         purpose = (record.Purpose.AA if args.native == args.where
@@ -106,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
                  *(path.name for path in benchmark.paths)}
         known |= names
         plan.append(runner.Planned(
-            task.make(benchmark, variant, size, {
+            bench_arms.parts(pairs, benchmark, variant, {
                 name: value for name, value in settings.items()
                 if name in names}),
             pairs=args.pairs, warm_ups=1, purpose=purpose, host=host,
@@ -115,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
         if name not in known:
             raise exception.InvalidInput(
                 f'--set {name}', 'no benchmark that was named has it')
-    result = _measure(args, runner, tuple(plan), arms)
+    result = _measure(args, runner, tuple(plan), pairs)
     judged = judging.judge(result)
     if args.format == 'json':
         sys.stdout.write(record_json.dumps(judged))
@@ -126,12 +124,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _measure(args: argparse.Namespace, runner: Any, plan: tuple[Any, ...],
-             arms: Mapping[record.Arm, taking.Arm]) -> record.Result:
+             pairs: Sequence[bench_arms.Pair]) -> record.Result:
     stores = bench_place.optional('hpcvirt.bench.store')
     store = stores.Store(bench_place.store_url(args), args.data)
     watcher = bench_watch.Terminal()
     try:
-        entry = runner.execute(plan, arms, store, _software(), watcher)
+        entry = runner.execute(plan, store, _software(), watcher)
         kept: record.Result = store.result(entry)
         return kept
     except exception.Unreachable as exc:
@@ -140,34 +138,8 @@ def _measure(args: argparse.Namespace, runner: Any, plan: tuple[Any, ...],
             'continues') from exc
     finally:
         watcher.stop()
-        for arm in arms.values():
-            arm.place.close()
+        bench_arms.close(pairs)
         store.close()
-
-
-def _arms(args: argparse.Namespace, guest: bench_place.Where,
-          ) -> tuple[dict[record.Arm, taking.Arm], str]:
-    directory = bench_place.directory()
-    arms = {record.Arm.GUEST: taking.Arm(guest.place, directory,
-                                         facts=guest.facts)}
-    host = guest.host
-    if args.native:
-        native = bench_place.find(args.native, args.os_cloud)
-        cpus = guest.host_cpus
-        if args.native_cpus is not None:
-            cpus = cpuset.parse(args.native_cpus, '--native-cpus')
-        arms[record.Arm.NATIVE] = taking.Arm(
-            native.place, directory,
-            bench_place.confinement(native.place, cpus))
-        host = host or _hostname(native)
-    elif args.native_cpus is not None:
-        raise exception.InvalidInput('--native-cpus', 'needs --native')
-    return arms, host or _hostname(guest)
-
-
-def _hostname(where: bench_place.Where) -> str:
-    done = where.place.run(['uname', '-n'])
-    return done.stdout.decode('utf-8', 'replace').strip()
 
 
 def _benchmark(text: str) -> tuple[definition.Definition, str | None]:
