@@ -17,18 +17,42 @@ function _hpcvirt_host {
     hostname
 }
 
-# Write the topology of this host and the plan that is made from it.
+# Write the topology of this host and the plan that is made from it. If CPUs or
+# pages were asked for, guests have these and no more, and that is planned.
 function _hpcvirt_write_plan {
-    local profile=()
-    if [[ -n "$HPCVIRT_PROFILE" ]]; then
-        profile=(--profile "$HPCVIRT_PROFILE")
-    fi
+    local host whole cpus=$HPCVIRT_CPU_DEDICATED_SET
+    host=$(_hpcvirt_host)
+    whole=$HPCVIRT_DATA_DIR/topologies/$host.json
     sudo install -d -o "$(id -un)" "$HPCVIRT_DATA_DIR/topologies"
     sudo chown "$(id -un)" "$HPCVIRT_DATA_DIR"
-    _hpcvirt topology show / --format json \
-        >"$HPCVIRT_DATA_DIR/topologies/$(_hpcvirt_host).json"
-    _hpcvirt flavor plan "${profile[@]}" --format json "$(_hpcvirt_host)=/" \
-        >"$HPCVIRT_DATA_DIR/plan.json"
+    _hpcvirt topology show / --format json >"$whole"
+    cp "$whole" "$HPCVIRT_DATA_DIR/part.json"
+    echo '{}' >"$HPCVIRT_DATA_DIR/profile.yaml"
+    if [[ "$cpus" == "plan" ]]; then
+        cpus=""
+    fi
+    if [[ -n "$cpus" || "$HPCVIRT_HUGEPAGES_2M" -gt 0 ]]; then
+        "$(get_python_exec_prefix)/python" "$HPCVIRT_DIR/tools/guest_part.py" \
+            "$whole" "$HPCVIRT_DATA_DIR/part.json" \
+            "$HPCVIRT_DATA_DIR/profile.yaml" "$cpus"
+    fi
+    _hpcvirt_flavor plan --format json >"$HPCVIRT_DATA_DIR/plan.json"
+}
+
+# _hpcvirt_flavor VERB...: what to do with the flavors of this host, and of
+# those that are like it.
+function _hpcvirt_flavor {
+    local host hosts=("$(_hpcvirt_host)=$HPCVIRT_DATA_DIR/part.json")
+    for host in ${HPCVIRT_TWIN_HOSTS//,/ }; do
+        if [[ "$host" != "$(_hpcvirt_host)" ]]; then
+            hosts+=("$host=$HPCVIRT_DATA_DIR/part.json")
+            cp "$HPCVIRT_DATA_DIR/topologies/$(_hpcvirt_host).json" \
+                "$HPCVIRT_DATA_DIR/topologies/$host.json"
+        fi
+    done
+    _hpcvirt flavor "$@" \
+        --profile "${HPCVIRT_PROFILE:-$HPCVIRT_DATA_DIR/profile.yaml}" \
+        "${hosts[@]}"
 }
 
 # _hpcvirt_planned OPTION: what the plan says for this host.
@@ -117,12 +141,7 @@ function hpcvirt_configure_compute {
 
 # Create the flavors. They appear in the API; no service needs a restart.
 function hpcvirt_create_flavors {
-    local profile=()
-    if [[ -n "$HPCVIRT_PROFILE" ]]; then
-        profile=(--profile "$HPCVIRT_PROFILE")
-    fi
-    OS_CLOUD=${OS_CLOUD:-devstack-admin} _hpcvirt flavor apply --apply \
-        "${profile[@]}" "$(_hpcvirt_host)=/"
+    OS_CLOUD=${OS_CLOUD:-devstack-admin} _hpcvirt_flavor apply --apply
 }
 
 # Tell Tempest what this cloud has.
@@ -137,9 +156,10 @@ function hpcvirt_configure_tempest {
     if is_service_enabled n-cpu && [[ -n "$HPCVIRT_CPU_DEDICATED_SET" ]]; then
         # Without dedicated CPUs no instance of the plan can start.
         iniset "$TEMPEST_CONFIG" hpcvirt libvirt_uri qemu:///system
-        if [[ "$HPCVIRT_HUGEPAGES_2M" -gt 0 ]]; then
-            iniset "$TEMPEST_CONFIG" hpcvirt hosts "$(_hpcvirt_host)"
-            iniset "$TEMPEST_CONFIG" hpcvirt guest_plan_file "$HPCVIRT_DATA_DIR/plan.json"
+        iniset "$TEMPEST_CONFIG" hpcvirt hosts "${HPCVIRT_TWIN_HOSTS:-$(_hpcvirt_host)}"
+        iniset "$TEMPEST_CONFIG" hpcvirt guest_plan_file "$HPCVIRT_DATA_DIR/plan.json"
+        if [[ -n "$HPCVIRT_TWIN_HOSTS" ]]; then
+            iniset "$TEMPEST_CONFIG" hpcvirt twin_hosts "$HPCVIRT_TWIN_HOSTS"
         fi
     fi
 }

@@ -38,8 +38,8 @@ FLEET = {
     'opteron1': 'opteron-4s-12c.json',
 }
 
-#: Memory of a cell that the plan for real guests leaves to the machine.
-GUEST_HOST_MIB = 256
+#: Cuts out of a topology what guests may have.
+PART = cloud_settings.REPOSITORY / 'tools' / 'guest_part.py'
 
 #: Virtual functions that each SR-IOV port of a fake host has.
 VFS_PER_PORT = 8
@@ -92,25 +92,20 @@ def plan_guests(settings: cloud_settings.Settings) -> None:
     document = json.loads(commands.output([
         hpcvirt, 'topology', 'show', '--format', 'json']))
     document['name'] = compute.LIBVIRT_HOST
-    path = topology(settings, compute.LIBVIRT_HOST)
     cells = [cell for cell in document['cells'] if cell['cpus']]
-    share_mib = 2 * settings.pages // len(cells)
-    for cell in document['cells']:
-        # A little for the host, which the profile keeps.
-        cell['memory_mib'] = share_mib + GUEST_HOST_MIB
-        cell['pages'] = {'4': cell['memory_mib'] * 256, '2048': 0}
+    for cell in cells:
+        cell['pages']['2048'] = settings.pages // len(cells)
+    path = topology(settings, compute.LIBVIRT_HOST)
     _write(path, document)
+    part = settings.etc / f'{compute.LIBVIRT_HOST}-part.json'
     profile = settings.etc / 'guest-profile.yaml'
-    profile.write_text('name_prefix: guest\n'
-                       f'host_reserve_mib_per_cell: {GUEST_HOST_MIB}\n'
-                       'memory_step_mib: 64\n'
-                       'guest_overhead_mib: 0\n'
-                       'guest_overhead_mib_per_vcpu: 0\n'
-                       'guest_overhead_permille: 0\n'
-                       'smallest_cores: 1\n')
+    commands.output([settings.program('python'), str(PART), str(path),
+                     str(part), str(profile)])
+    with open(profile, 'a', encoding='utf-8') as stream:
+        stream.write('name_prefix: guest\n')
     guest_plan_file(settings).write_text(commands.output([
         hpcvirt, 'flavor', 'plan', '--format', 'json', '--profile',
-        str(profile), str(path)]))
+        str(profile), str(part)]))
 
 
 def write(settings: cloud_settings.Settings) -> None:

@@ -12,8 +12,10 @@
 
 """The DevStack plugin, phase by phase, on a stand-in for DevStack."""
 
+import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
@@ -28,14 +30,20 @@ BOTH_FILTERS = ['nova.scheduler.filters.all_filters',
 BOTH_WEIGHERS = ('nova.scheduler.weights.all_weighers,'
                  'hpcvirt.nova.weights.all_weighers')
 
-# What the command prints, as far as the plugin looks at it.
-COMMAND = """#!/bin/sh
+#: Two packages of one cell with 16 cores, no SMT.
+MACHINE = PLUGIN.parent / 'etc' / 'hpcvirt' / 'topologies' / 'hs06-2s-16c.json'
+
+# The command; it does not look at this machine, and at no cloud.
+COMMAND = f"""#!/bin/sh
 echo "hpcvirt $*" >>"$CALLS"
-case "$2" in
-plan) echo '{"host_config": {"'"$(hostname)"'": \
-{"cpu_dedicated_set": "2-7", "cpu_shared_set": "0-1"}}}' ;;
-show) echo '{}' ;;
+case "$1 $2" in
+"topology show") cat "$MACHINE" ;;
+"flavor plan") exec {sys.executable} -c \
+    'from hpcvirt.cmd import main; raise SystemExit(main.main())' "$@" ;;
 esac
+"""
+PYTHON = f"""#!/bin/sh
+exec {sys.executable} "$@"
 """
 
 
@@ -46,10 +54,12 @@ class PluginTest(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         self.work = pathlib.Path(directory.name)
         (self.work / 'bin').mkdir()
-        command = self.work / 'bin' / 'hpcvirt'
-        command.write_text(COMMAND)
-        command.chmod(0o755)
-        (self.work / 'bin' / 'python').symlink_to(sys.executable)
+        for name, script in (('hpcvirt', COMMAND), ('python', PYTHON)):
+            program = self.work / 'bin' / name
+            program.write_text(script)
+            program.chmod(0o755)
+        self.machine = self.work / 'machine.json'
+        self.machine.write_text(MACHINE.read_text())
         self.knob = self.work / 'nr_hugepages'
         self.knob.write_text('7\n')
         self.nova = self.work / 'nova.conf'
@@ -61,6 +71,7 @@ class PluginTest(unittest.TestCase):
              'settings', *phases],
             env={'PATH': os.environ['PATH'], 'WORK': str(self.work),
                  'CALLS': str(self.calls), 'PLUGIN': str(PLUGIN),
+                 'MACHINE': str(self.machine),
                  'HPCVIRT_NR_HUGEPAGES': str(self.knob),
                  'ENABLED_SERVICES': services,
                  'HARNESS_DEVSTACK': os.environ.get('HARNESS_DEVSTACK', ''),
@@ -149,12 +160,12 @@ class PluginTest(unittest.TestCase):
                         HPCVIRT_CPU_SHARED_SET='plan')
         self.assertEqual(['4-7'],
                          self.values(self.nova, 'cpu_dedicated_set'))
-        self.assertEqual(['0-1'], self.values(self.nova, 'cpu_shared_set'))
+        self.assertEqual([], self.values(self.nova, 'cpu_shared_set'))
 
     def test_compute_node_gets_no_scheduler_options(self):
         self.run_phases('stack/post-config', services='n-cpu',
                         HPCVIRT_CPU_DEDICATED_SET='plan')
-        self.assertEqual(['2-7'],
+        self.assertEqual(['0-31'],
                          self.values(self.nova, 'cpu_dedicated_set'))
         self.assertNotIn('filter_scheduler', self.nova.read_text())
 
@@ -201,6 +212,68 @@ class PluginTest(unittest.TestCase):
         self.assertEqual([plan], self.values(tempest, 'guest_plan_file'))
         self.assertEqual(['qemu:///system'],
                          self.values(tempest, 'libvirt_uri'))
+
+    def plan(self):
+        return json.loads(
+            (self.work / 'data' / 'hpcvirt' / 'plan.json').read_text())
+
+    def machine_has(self, pages):
+        document = json.loads(MACHINE.read_text())
+        for cell in document['cells']:
+            cell['pages']['2048'] = pages // len(document['cells'])
+        self.machine.write_text(json.dumps(document))
+
+    def test_plan_is_of_the_whole_host_where_nothing_is_asked(self):
+        self.run_phases('stack/post-config')
+        (config,) = self.plan()['host_config'].values()
+        self.assertEqual('0-31', config['cpu_dedicated_set'])
+
+    def test_plan_tiles_the_cpus_and_pages_asked_for(self):
+        self.machine_has(2048)
+        self.run_phases('stack/post-config',
+                        HPCVIRT_CPU_DEDICATED_SET='4-7,16-19',
+                        HPCVIRT_HUGEPAGES_2M='2048')
+        plan = self.plan()
+        (config,) = plan['host_config'].values()
+        self.assertEqual('4-7,16-19', config['cpu_dedicated_set'])
+        self.assertEqual({'0': {'2048': 1024}, '1': {'2048': 1024}},
+                         {cell: {'2048': pages['2048']} for cell, pages
+                          in config['pages'].items()})
+        largest = max(plan['flavors'], key=lambda flavor: flavor['vcpus'])
+        self.assertEqual((8, 4096), (largest['vcpus'], largest['ram_mib']))
+
+    def test_plan_without_huge_pages_leaves_half_of_the_memory(self):
+        self.run_phases('stack/post-config', HPCVIRT_CPU_DEDICATED_SET='4-7')
+        flavors = self.plan()['flavors']
+        self.assertEqual(4, max(flavor['vcpus'] for flavor in flavors))
+        self.assertEqual({'4'}, {
+            flavor['extra_specs']['hw:mem_page_size']
+            for flavor in flavors})
+        memory = json.loads(MACHINE.read_text())['cells'][0]['memory_mib']
+        for flavor in flavors:
+            cells = int(flavor['extra_specs']['hw:numa_nodes'])
+            self.assertLessEqual(flavor['ram_mib'], cells * memory // 2)
+
+    def test_users_own_profile_is_taken(self):
+        profile = self.work / 'own.yaml'
+        profile.write_text('name_prefix: own\n')
+        self.run_phases('stack/post-config', HPCVIRT_PROFILE=str(profile))
+        self.assertTrue(all(flavor['name'].startswith('own.')
+                            for flavor in self.plan()['flavors']))
+
+    def test_twins_share_plan_and_topology(self):
+        twins = f'{socket.gethostname()},other'
+        self.run_phases('stack/post-config', 'stack/extra',
+                        'stack/test-config', HPCVIRT_TWIN_HOSTS=twins,
+                        HPCVIRT_CPU_DEDICATED_SET='4-7')
+        tempest = self.work / 'tempest.conf'
+        for option in ('hosts', 'twin_hosts'):
+            self.assertEqual([twins], self.values(tempest, option))
+        self.assertEqual(set(twins.split(',')),
+                         set(self.plan()['host_config']))
+        kept = self.work / 'data' / 'hpcvirt' / 'topologies'
+        self.assertEqual({f'{name}.json' for name in twins.split(',')},
+                         {path.name for path in kept.iterdir()})
 
     def test_tempest_is_not_told_of_hosts_without_dedicated_cpus(self):
         self.run_phases('stack/post-config', 'stack/test-config')
