@@ -86,11 +86,15 @@ def footnotes(result: record.Result,
 
 
 def ratio(one: judgement.Judgement) -> str:
-    """The ratio with its interval: ``0.951 [0.946, 0.957]``."""
-    if one.interval is None:
+    """The ratio of a judgement with its interval."""
+    return interval(one.interval)
+
+
+def interval(one: judgement.Interval | None) -> str:
+    """A ratio with its interval: ``0.951 [0.946, 0.957]``."""
+    if one is None:
         return '-'
-    low, high = one.interval.low, one.interval.high
-    return f'{_short(one.interval.ratio)} [{_short(low)}, {_short(high)}]'
+    return f'{_short(one.ratio)} [{_short(one.low)}, {_short(one.high)}]'
 
 
 def _short(value: float) -> str:

@@ -26,7 +26,7 @@ from hpcvirt.bench import outcome
 
 
 class Partition(enum.StrEnum):
-    """What a guest spans."""
+    """What a guest spans: a package, the host, or a part of the host."""
 
     SOCKET = 'socket'
     HOST = 'host'
@@ -41,8 +41,11 @@ class Guests:
     :ivar vcpus: of each
     :ivar memory_mib: of each, None if the study does not say
     :ivar partition: what each spans
+    :ivar share: the part of the host's CPUs that each has, ``1/4``; for
+        ``PART`` only
     :ivar tuned: guest NUMA cells shown and pinned
-    :ivar pages: page size inside the guest and the application
+    :ivar pages: page size inside the guest and the application, ``small`` or
+        ``large``; empty if the study did not vary it
     :ivar host_pages: page size behind the guest's memory
     :ivar networks: virtual switches between the guests, 0 if none is used
     :ivar device: ``emulated``, ``virtio``, ``sriov``, ``passthrough``, or
@@ -53,8 +56,9 @@ class Guests:
     vcpus: int
     memory_mib: int | None = None
     partition: Partition = Partition.HOST
+    share: str = ''
     tuned: bool = False
-    pages: str = 'small'
+    pages: str = ''
     host_pages: str = 'small'
     networks: int = 0
     device: str = ''
@@ -106,6 +110,8 @@ class Row:
 
     :ivar what: benchmark and its figure as the study names them
     :ivar scope: what else varies, ``processes: '8'`` for example
+    :ivar below_bytes: only message sizes below this
+    :ivar from_bytes: only message sizes from this on
     :ivar stated_percent: loss of a rate, or increase of a time, in percent
     :ivar relation: ``about``, ``below``, ``above``; empty for a plain figure
     :ivar native_spread: after the sign +/- in the study
@@ -120,6 +126,8 @@ class Row:
     unit: str
     direction: outcome.Direction
     scope: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    below_bytes: int | None = None
+    from_bytes: int | None = None
     native: float | None = None
     guest: float | None = None
     stated_percent: float | None = None

@@ -120,6 +120,11 @@ def shape(pairs: Sequence[Pair]) -> str:
     """The flavor of a single guest; instances x cores of equal ones."""
     if len(pairs) == 1:
         return pairs[0].guest.shape
+    return instances(pairs)
+
+
+def instances(pairs: Sequence[Pair]) -> str:
+    """Instances x cores of equal guests, empty if they differ."""
     cpus = {pair.size.cpus for pair in pairs}
     return f'{len(pairs)}x{cpus.pop()}' if len(cpus) == 1 else ''
 

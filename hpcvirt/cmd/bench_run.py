@@ -21,11 +21,11 @@ from typing import Any
 
 from hpcvirt import exception
 from hpcvirt.bench import bounds
-from hpcvirt.bench import catalogue
-from hpcvirt.bench import definition
 from hpcvirt.bench import record
 from hpcvirt.bench import record_json
+from hpcvirt.bench import span
 from hpcvirt.cmd import bench_arms
+from hpcvirt.cmd import bench_asked
 from hpcvirt.cmd import bench_place
 from hpcvirt.cmd import bench_watch
 
@@ -48,8 +48,14 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
     """Add the verb."""
     parser = verbs.add_parser('run', help='measure a guest against native',
                               description=_ABOUT, epilog=_EPILOG)
-    parser.add_argument('benchmarks', nargs='+', metavar='NAME[/VARIANT]',
+    parser.add_argument('benchmarks', nargs='*', metavar='NAME[/VARIANT]',
                         help='as in "hpcvirt bench list"')
+    parser.add_argument('--study', metavar='ID/CASE',
+                        help='instead of names: the benchmarks, sizes and '
+                        'launch of a case, see "hpcvirt bench studies"')
+    parser.add_argument('--instead', metavar='NAME',
+                        help='with --study: a free benchmark that stands in '
+                        'where the study allows it')
     parser.add_argument('--where', required=True, action='append',
                         metavar='PLACE', help='the guest; several are '
                         'measured together')
@@ -89,26 +95,32 @@ def run(args: argparse.Namespace) -> int:
     judging = bench_place.optional('hpcvirt.bench.judging')
     own = dict(bounds.parse(text) for text in args.bounds)
     settings = _settings(args.settings)
-    made = [_benchmark(name) for name in args.benchmarks]
+    made = bench_asked.read(args)
     pairs = bench_arms.find(args)
     host = bench_arms.host(pairs)
     shape = args.shape or bench_arms.shape(pairs)
+    if args.study and not args.shape:
+        shape = bench_arms.instances(pairs) or shape
+    whole = span.whole([pair.size for pair in pairs])
     purpose = record.Purpose.UNPAIRED
     if args.native:
         purpose = (record.Purpose.AA if args.native == args.where
                    else record.Purpose.COMPARE)
     known: set[str] = set()
     plan = []
-    for benchmark, variant in made:
+    for asked in made:
+        benchmark = asked.benchmark
         names = {'ranks', 'threads', *benchmark.size,
                  *(path.name for path in benchmark.paths)}
         known |= names
         plan.append(runner.Planned(
-            bench_arms.parts(pairs, benchmark, variant, {
-                name: value for name, value in settings.items()
-                if name in names}),
+            bench_arms.parts(pairs, benchmark, asked.variant, {
+                **asked.fixed(whole),
+                **{name: value for name, value in settings.items()
+                   if name in names}}),
             pairs=args.pairs, warm_ups=1, purpose=purpose, host=host,
-            shape=shape, bounds=own))
+            shape=shape, bounds=own, launch=asked.launch, study=asked.study_id,
+            case=asked.case.id if asked.case else None))
     for name in settings:
         if name not in known:
             raise exception.InvalidInput(
@@ -140,13 +152,6 @@ def _measure(args: argparse.Namespace, runner: Any, plan: tuple[Any, ...],
         watcher.stop()
         bench_arms.close(pairs)
         store.close()
-
-
-def _benchmark(text: str) -> tuple[definition.Definition, str | None]:
-    name, slash, variant = text.partition('/')
-    made = catalogue.get(name)
-    made.variant(variant if slash else None)
-    return made, variant if slash else None
 
 
 def _settings(pairs: Sequence[str]) -> dict[str, str]:

@@ -13,55 +13,168 @@
 """``hpcvirt bench studies``."""
 
 import argparse
+import dataclasses
 import json
+import os
 import sys
 import textwrap
 from collections.abc import Iterator
 
+from hpcvirt import exception
+from hpcvirt.bench import beside
 from hpcvirt.bench import claims
 from hpcvirt.bench import library
+from hpcvirt.bench import place
 from hpcvirt.bench import plain
+from hpcvirt.bench import record
 from hpcvirt.bench import study
+from hpcvirt.cmd import bench_place
 from hpcvirt.cmd import columns
+from hpcvirt.cmd import fleet_arguments
+from hpcvirt.cmd import study_script
+from hpcvirt.cmd import study_site
+from hpcvirt.cmd import study_table
+from hpcvirt.flavors import profile as profiles
 
 _ABOUT = """\
 Show the published studies: their cases, as data that can be run again, their
 figures with ratios worked out from them, and where a document is at odds with
-its own figures.
+its own figures. With --topology: the cases scaled to hosts of a site, and the
+script that runs one there. With --data or --store: the figures of the site
+beside the published ones.
+"""
+
+_EPILOG = """\
+PATH is anything that "hpcvirt topology show" reads; a case that spans hosts
+needs one for each, with different names (NAME=PATH gives one). The script is
+printed for one CASE; it creates flavor and guests, runs "hpcvirt bench run
+--study", and deletes what it created. Status 1: no case can be run on these
+hosts.
 """
 
 
 def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
     """Add the verb."""
     parser = verbs.add_parser(
-        'studies', help='show the published studies and their figures',
-        description=_ABOUT)
+        'studies', help='show the published studies, scale them to hosts, '
+        'and compare', description=_ABOUT, epilog=_EPILOG)
     parser.add_argument('id', metavar='ID', nargs='?',
                         help=f'one of {", ".join(library.IDS)}; a list of '
                         'them if left out')
-    parser.add_argument('--format', choices=('table', 'json'),
-                        default='table', help='table (the default) or json')
+    parser.add_argument('--case', metavar='CASE', help='only this case')
+    parser.add_argument('--topology', metavar='PATH', action='append',
+                        default=[], help='a host of the site')
+    parser.add_argument('--profile', metavar='FILE',
+                        help='with --topology: the choices of the operator, '
+                        'as for "hpcvirt flavor plan"')
+    parser.add_argument('--data', metavar='DIR',
+                        help='directory of results of "hpcvirt bench run"')
+    parser.add_argument('--store', metavar='URL',
+                        help='or their database, as SQLAlchemy names it')
+    parser.add_argument('--format', choices=('table', 'json', 'shell'),
+                        default='table', help='table (the default), json, '
+                        'or, with --topology and --case, a shell script')
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one study or the list."""
+    """Print the list, a study, its cases on hosts, or our figures."""
+    _check(args)
     if args.id is None:
-        every = library.every()
-        if args.format == 'json':
-            print(_json([_plain(made) for made in every]))
-            return 0
-        rows = [('ID', 'TITLE', 'CASES', 'SOURCE')]
-        rows += [(made.id, made.title, str(len(made.cases)), made.source)
-                 for made in every]
-        sys.stdout.write(columns.lay_out(rows, frozenset({2})))
+        _list_all(args.format)
         return 0
-    made = library.get(args.id)
+    made = _chosen(args)
+    if args.topology:
+        return _on_hosts(args, made)
+    if args.data or args.store:
+        _beside(args, made)
+        return 0
     if args.format == 'json':
         print(_json(_plain(made)))
     else:
         sys.stdout.writelines(_text(made))
     return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse combinations that would leave out what was asked for."""
+    ours = args.data or args.store
+    if args.id is None and (args.case or args.topology or ours):
+        raise exception.InvalidInput('ID', 'is missing: name the study')
+    if args.topology and ours:
+        raise exception.InvalidInput(
+            '--topology', 'is another question than --data and --store')
+    if args.profile and not args.topology:
+        raise exception.InvalidInput('--profile', 'needs --topology')
+    if args.format == 'shell' and not (args.topology and args.case):
+        raise exception.InvalidInput(
+            '--format shell', 'needs --topology and --case')
+
+
+def _chosen(args: argparse.Namespace) -> study.Study:
+    """The study, cut to the case that is asked for."""
+    made = library.get(args.id)
+    if args.case is None:
+        return made
+    case = made.case(args.case)
+    return dataclasses.replace(made, cases=(case,), rows=tuple(
+        row for row in made.rows if row.case == case.id))
+
+
+def _list_all(form: str) -> None:
+    every = library.every()
+    if form == 'json':
+        print(_json([_plain(made) for made in every]))
+        return
+    rows = [('ID', 'TITLE', 'CASES', 'SOURCE')]
+    rows += [(made.id, made.title, str(len(made.cases)), made.source)
+             for made in every]
+    sys.stdout.write(columns.lay_out(rows, frozenset({2})))
+
+
+def _on_hosts(args: argparse.Namespace, made: study.Study) -> int:
+    profile = (profiles.Profile() if args.profile is None
+               else fleet_arguments.read_profile(args.profile))
+    planner = study_site.Planner(fleet_arguments.read_hosts(args.topology),
+                                 profile)
+    found = [planner.plan(made, case) for case in made.cases]
+    planned = [one for one in found if isinstance(one, study_site.Planned)]
+    if args.format == 'json':
+        print(_json([study_site.plain(one) for one in found]))
+    elif args.format == 'table':
+        sys.stdout.write(study_table.scaled(found))
+    elif planned:
+        print('\n'.join(study_script.script(made, planned[0])))
+    else:
+        sys.stderr.write(study_table.scaled(found))
+    return 0 if planned else 1
+
+
+def _beside(args: argparse.Namespace, made: study.Study) -> None:
+    found = beside.compare(made, _runs(args))
+    if args.format == 'json':
+        print(_json([{
+            **plain.to_plain(one),
+            'row': None if one.row is None else _plain_row(one.row)}
+            for one in found]))
+    else:
+        sys.stdout.write(study_table.compared(found))
+
+
+def _runs(args: argparse.Namespace) -> list[record.Run]:
+    """Every run of the store that the arguments name."""
+    if args.store is None and not os.path.exists(
+            os.path.join(args.data, 'bench.sqlite')):
+        raise exception.InvalidInput(
+            args.data, 'has no bench.sqlite: "hpcvirt bench run" makes one')
+    stores = bench_place.optional('hpcvirt.bench.store')
+    data = args.data or place.default_data()
+    store = stores.Store(place.store_url(args.store, data), data)
+    try:
+        return [run for entry in store.entries()
+                for run in store.result(entry.id).runs]
+    finally:
+        store.close()
 
 
 def _json(document: object) -> str:
@@ -71,12 +184,15 @@ def _json(document: object) -> str:
 def _plain(made: study.Study) -> dict[str, object]:
     """The study as data, with what follows from its figures."""
     document: dict[str, object] = plain.to_plain(made)
-    document['rows'] = [{**plain.to_plain(row), 'ratio': row.ratio}
-                        for row in made.rows]
+    document['rows'] = [_plain_row(row) for row in made.rows]
     document['claims'] = [
         {**plain.to_plain(checked.claim), 'computed': checked.computed,
          'agrees': checked.agrees} for checked in claims.check(made)]
     return document
+
+
+def _plain_row(row: study.Row) -> dict[str, object]:
+    return {**plain.to_plain(row), 'ratio': row.ratio}
 
 
 def _text(made: study.Study) -> Iterator[str]:
@@ -112,18 +228,10 @@ def _uses(case: study.Case) -> str:
 
 
 def _row(row: study.Row) -> tuple[str, str, str, str, str, str, str]:
-    what = row.what + ''.join(f', {value} {name}' if value.isdigit() else ''
-                              for name, value in row.scope.items())
-    relation = f'{row.relation} ' if row.relation else ''
-    return (row.case, what, _number(row.native, row.native_spread),
-            _number(row.guest, None), row.unit, f'{relation}{row.ratio:.4f}',
-            row.direction)
-
-
-def _number(value: float | None, spread: float | None) -> str:
-    if value is None:
-        return '-'
-    return f'{value:.6g}' + (f' +/- {spread:g}' if spread else '')
+    return (row.case, study_table.what(row),
+            study_table.number(row.native, row.native_spread),
+            study_table.number(row.guest), row.unit,
+            study_table.published(row), row.direction)
 
 
 def _list(title: str, lines: object) -> Iterator[str]:
