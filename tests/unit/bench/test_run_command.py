@@ -10,101 +10,24 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The command, end to end: a build, jobs in two places, a store, a verdict.
-
-The program that is built is a script that prints what real runs printed: the
-native output where it is tied to the CPU that only the native arm is tied to,
-the output of an emulated guest elsewhere.
-"""
+"""The command, end to end: a build, jobs in two places, a store, a verdict."""
 
 import contextlib
 import io
 import json
-import os
 import pathlib
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
-from hpcvirt.bench import record
-from hpcvirt.bench import store
 from hpcvirt.cmd import main
-from tests.unit.bench import ssh_server
-
-DATA = pathlib.Path(__file__).parents[2] / 'data' / 'bench'
-
-MAKEFILE = """\
-ep:
-\tmkdir -p bin
-\tcp program.sh bin/ep.$(CLASS).x
-\tchmod 755 bin/ep.$(CLASS).x
-"""
-
-PROGRAM = """\
-#!/bin/sh
-echo run >> '{trace}'
-sleep {seconds}
-if [ -e '{broken}' ]; then head -c 300 '{native}'; exit 0; fi
-if grep -q 'Cpus_allowed_list:[^0-9]*0$' /proc/self/status; then
-  cat '{native}'
-else
-  cat '{guest}'
-fi
-"""
+from tests.unit.bench import run_case
 
 
-class RunCommandTest(unittest.TestCase):
-
-    def setUp(self):
-        if os.sched_getaffinity(0) == {0}:
-            self.fail('needs a CPU beside CPU 0 to tell the arms apart')
-        self.scratch = pathlib.Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, self.scratch)
-        self.source = self.scratch / 'NPB'
-        self.source.mkdir()
-        (self.source / 'Makefile').write_text(MAKEFILE)
-        self.trace = self.scratch / 'trace'
-        self.broken = self.scratch / 'broken'
-        self.server = self.enterContext(ssh_server.running())
-
-    def words(self, seconds=0.0, pairs=5, native='local'):
-        (self.source / 'program.sh').write_text(PROGRAM.format(
-            trace=self.trace, seconds=seconds, broken=self.broken,
-            native=DATA / 'native_np1' / 'npb_ep.S.out',
-            guest=DATA / 'guest_tcg_np1' / 'npb_ep.S.out'))
-        words = ['bench', 'run', 'npb-ep/serial', '--where', self.server.url,
-                 '--pairs', str(pairs), '--set', f'npb_ser={self.source}',
-                 '--set', 'class=S', '--data', str(self.scratch / 'data'),
-                 '--format', 'json']
-        if native:
-            words += ['--native', native]
-        if native == 'local':
-            words += ['--native-cpus', '0']
-        return words
-
-    def run_(self, *words):
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            status = main.main(words)
-        return status, out.getvalue(), err.getvalue()
-
-    def result(self, *words, status):
-        got, out, err = self.run_(*words)
-        self.assertEqual(status, got, err)
-        return json.loads(out)
-
-    def runs(self):
-        return len(self.trace.read_text().split())
-
-    def store(self):
-        made = store.Store(f'sqlite:///{self.scratch}/data/bench.sqlite',
-                           str(self.scratch / 'data'))
-        self.addCleanup(made.close)
-        return made
+class RunCommandTest(run_case.RunCase):
 
     def test_a_slow_guest_fails(self):
         result = self.result(*self.words(), status=1)
@@ -176,22 +99,6 @@ class RunCommandTest(unittest.TestCase):
         out, _ = process.communicate()
         self.assertEqual('FAIL', json.loads(out)['verdict']['word'])
         self.assertEqual(12, self.runs())
-
-    def wait_for_samples(self, number):
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            if (self.scratch / 'data' / 'bench.sqlite').exists():
-                kept = self.samples()
-                if len(kept) >= number:
-                    return kept
-            time.sleep(0.05)
-        return self.fail('no samples are kept')
-
-    def samples(self) -> tuple[record.Sample, ...]:
-        made = self.store()
-        entries = made.entries()
-        runs = made.result(entries[0].id).runs if entries else ()
-        return runs[0].samples if runs else ()
 
     def test_bad_input_is_one_line_and_leaves_no_trace(self):
         good = self.words()
