@@ -105,11 +105,16 @@ class HPCTestCase(test.BaseTestCase):
             return dict(server)
         return self.active(server['id'])
 
-    def delete(self, server_id: str) -> None:
-        """Delete a server and wait until it is gone."""
-        test_utils.call_and_ignore_notfound_exc(self.servers.delete_server,
-                                                server_id)
+    def delete(self, *server_ids: str) -> None:
+        """Delete servers, all at once, and wait until they are gone."""
+        for server_id in server_ids:
+            test_utils.call_and_ignore_notfound_exc(
+                self.servers.delete_server, server_id)
         deadline = time.monotonic() + CONF.compute.build_timeout
+        for server_id in server_ids:
+            self._wait_until_gone(server_id, deadline)
+
+    def _wait_until_gone(self, server_id: str, deadline: float) -> None:
         while time.monotonic() < deadline:
             try:
                 self.servers.show_server(server_id)

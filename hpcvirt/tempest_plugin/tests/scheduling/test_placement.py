@@ -22,7 +22,7 @@ from hpcvirt.tempest_plugin import promise
 CONF = fleet.CONF
 
 #: Instances that one test creates at most.
-MANY = 16
+MANY = 8
 
 
 class TilingTest(fleet.FleetTestCase):
@@ -55,8 +55,7 @@ class TilingTest(fleet.FleetTestCase):
             taken |= cpus
         message = self.refused(flavor_id, host=name)
         self.assertIn('No valid host', message)
-        for server_id in servers:
-            self.delete(server_id)
+        self.delete(*servers)
 
 
 class ScopeTest(fleet.FleetTestCase):
