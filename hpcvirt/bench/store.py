@@ -34,6 +34,7 @@ import sqlalchemy
 from oslo_db import exception as db_exception
 from oslo_db.sqlalchemy import enginefacade
 from sqlalchemy import exc as sa_exception
+from sqlalchemy.dialects import mysql
 
 from hpcvirt import exception
 from hpcvirt.bench import record
@@ -41,8 +42,10 @@ from hpcvirt.bench import record_json
 
 METADATA = sqlalchemy.MetaData()
 
-#: Documents are longer than the 64 KiB of MariaDB's TEXT.
-DOCUMENT = sqlalchemy.Text(2 ** 24 - 1)
+#: Documents are longer than the 64 KiB of MariaDB's TEXT. PostgreSQL and
+#: SQLite have one kind of text, which takes no length.
+DOCUMENT = sqlalchemy.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql',
+                                          'mariadb')
 
 RESULTS = sqlalchemy.Table(
     'hpcvirt_results', METADATA,
@@ -123,7 +126,7 @@ class Store:
                           retry_interval=2)
         with self._trouble():
             self._engine = context.writer.get_engine()
-            METADATA.create_all(self._engine)
+            self._create()
 
     def close(self) -> None:
         self._engine.dispose()
@@ -220,6 +223,16 @@ class Store:
             return record.Result(
                 runs=tuple(self._runs(connection, entry_id)),
                 software=json.loads(row['software']))
+
+    def _create(self) -> None:
+        """Make the tables; others may be making them at the same moment."""
+        for _ in METADATA.tables:
+            try:
+                METADATA.create_all(self._engine)
+            except db_exception.DBError:
+                continue
+            return
+        METADATA.create_all(self._engine)
 
     def _runs(self, connection: sqlalchemy.Connection,
               entry_id: str) -> Iterator[record.Run]:

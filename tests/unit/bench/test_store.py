@@ -15,6 +15,11 @@ import shutil
 import tempfile
 import unittest
 
+from sqlalchemy import schema
+from sqlalchemy.dialects import mysql
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects import sqlite
+
 from hpcvirt import exception
 from hpcvirt.bench import outcome
 from hpcvirt.bench import record
@@ -103,3 +108,15 @@ class StoreTest(unittest.TestCase):
         with self.assertRaises(exception.Unreachable) as caught:
             store.Store(f'sqlite:///{path}', self.scratch)
         self.assertIn('not a database', str(caught.exception))
+
+
+class SchemaTest(unittest.TestCase):
+
+    def test_long_documents_have_a_type_on_every_server(self):
+        for dialect, kind in ((mysql.dialect(), 'MEDIUMTEXT'),
+                              (postgresql.dialect(), 'TEXT'),
+                              (sqlite.dialect(), 'TEXT')):
+            with self.subTest(server=dialect.name):
+                made = str(schema.CreateTable(store.SAMPLES).compile(
+                    dialect=dialect))
+                self.assertIn(f'document {kind} NOT NULL', made)
