@@ -43,6 +43,7 @@ FACTORS = {('Tflop/s', 'Gflop/s'): 1000.0}
 class Part:
     """One of several figures: a kernel of an average, a message size.
 
+    :ivar size_bytes: the message size, None for another part
     :ivar interval: in the part's own direction, None if it has none
     """
 
@@ -52,6 +53,7 @@ class Part:
     native: float | None
     guest: float | None
     interval: judgement.Interval | None
+    size_bytes: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +107,9 @@ def compare(made: study.Study,
     ours: dict[str, list[record.Run]] = {name: [] for name in cases}
     for run in _newest(run for run in runs if run.study == made.id
                        and run.purpose is not record.Purpose.AA):
-        if run.case in ours:
+        # A guest in the other state is another question.
+        if run.case in cases and (
+                cases[run.case].launch in ('', run.launch)):
             ours[run.case].append(run)
     found = [Beside(cases[row.case], row,
                     tuple(_of_row(cases[row.case], row, ours[row.case])))
@@ -122,7 +126,7 @@ def _newest(runs: Iterable[record.Run]) -> Iterator[record.Run]:
     for run in sorted(runs, key=lambda run: (
             any(made.interval for made in verdict.describe(run)),
             run.started_at)):
-        newest[run.case, run.host, run.shape, run.benchmark,
+        newest[run.case, run.launch, run.host, run.shape, run.benchmark,
                run.variant] = run
     yield from sorted(newest.values(), key=lambda run: (
         run.host, run.shape, run.benchmark, run.variant))
@@ -163,8 +167,7 @@ def _single(row: study.Row, run: record.Run) -> Own:
         return _figure(blank, found[0], row)
     found = [made for made in found
              if _in_range(row, bounds.split(made.metric)[1] or 0)]
-    parts = tuple(_part(str(bounds.split(made.metric)[1]), made)
-                  for made in found)
+    parts = tuple(_part(made.metric, made) for made in found)
     turned = [_turned(part.interval, part.direction, row.direction)
               for part in parts if part.interval]
     if not turned or len(turned) < len(parts):
@@ -218,16 +221,19 @@ def _plain(runs: Iterable[record.Run]) -> Iterator[Own]:
     """The figures of a case without published ones."""
     for run in runs:
         blank = _blank(run, False)
-        found = list(_primary(run))
-        if not found:
+        figures: dict[str, list[judgement.Judgement]] = {}
+        for made in _primary(run):
+            figures.setdefault(bounds.split(made.metric)[0], []).append(made)
+        if not figures:
             yield _without(blank, run)
-        elif bounds.split(found[0].metric)[1] is None:
-            yield _figure(blank, found[0], None)
-        else:
-            yield dataclasses.replace(
-                blank, unit=found[0].unit,
-                pairs=min(made.pairs for made in found),
-                parts=tuple(_part(made.metric, made) for made in found))
+        for found in figures.values():
+            if bounds.split(found[0].metric)[1] is None:
+                yield _figure(blank, found[0], None)
+            else:
+                yield dataclasses.replace(
+                    blank, unit=found[0].unit,
+                    pairs=min(made.pairs for made in found),
+                    parts=tuple(_part(made.metric, made) for made in found))
 
 
 def _primary(run: record.Run) -> Iterator[judgement.Judgement]:
@@ -276,7 +282,7 @@ def _figure(blank: Own, made: judgement.Judgement,
 
 def _part(name: str, made: judgement.Judgement) -> Part:
     return Part(name, made.unit, made.direction, made.native, made.guest,
-                made.interval)
+                made.interval, bounds.split(made.metric)[1])
 
 
 def _times(value: float | None, factor: float | None) -> float | None:

@@ -65,6 +65,45 @@ def history(values: Sequence[float], alarm: bool) -> str:
                 'values ' + ', '.join(f'{value:.4g}' for value in values))
 
 
+def curve(points: Sequence[tuple[int, float, float, float]],
+          published: float | None) -> str:
+    """Draw ratios over message sizes, both on log scales; 1 in the middle.
+
+    :param points: size in bytes, ratio and the ends of its interval
+    :param published: the one ratio that a study states for these sizes
+    """
+    width, height, edge = 420, 130, 10
+    least = math.log2(max(1, points[0][0]))
+    reach = max(1.0, math.log2(max(1, points[-1][0])) - least)
+    span = span_of([end for _, _, low, high in points for end in (low, high)]
+                   + [published or 1.0])
+
+    def across(size: int) -> float:
+        part = (math.log2(max(1, size)) - least) / reach
+        return round(edge + part * (width - 2 * edge), 1)
+
+    def up(ratio: float) -> float:
+        part = max(-1.0, min(1.0, math.log(ratio) / math.log(span)))
+        return round(height / 2 - part * (height / 2 - edge), 1)
+    parts = [_line('native', 0, up(1), width, up(1))]
+    if published is not None:
+        parts.append(_line('published', across(points[0][0]), up(published),
+                           across(points[-1][0]), up(published)))
+    path = ' '.join(f'{across(size)},{up(ratio)}'
+                    for size, ratio, _, _ in points)
+    parts.append(f'<polyline class="path" points="{path}"/>')
+    for size, ratio, low, high in points:
+        parts.append(_line('bar', across(size), up(low), across(size),
+                           up(high)))
+        parts.append(f'<circle class="dot" cx="{across(size)}" '
+                     f'cy="{up(ratio)}" r="2.5"/>')
+    for size, anchor in ((points[0][0], 'start'), (points[-1][0], 'end')):
+        parts.append(f'<text x="{across(size)}" y="{height - 1}" '
+                     f'text-anchor="{anchor}">{size} B</text>')
+    return _svg(width, height, parts, 'ratios by message size: ' + ', '.join(
+        f'{size} B {ratio:.3f}' for size, ratio, _, _ in points))
+
+
 def span_of(ratios: Sequence[float]) -> float:
     """The scale for these ratios: at least 0.8 to 1.25, at most 100 times."""
     farthest = max((abs(math.log(ratio)) for ratio in ratios), default=0.0)

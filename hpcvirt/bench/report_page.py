@@ -27,6 +27,7 @@ from hpcvirt.bench import history
 from hpcvirt.bench import judgement
 from hpcvirt.bench import judging
 from hpcvirt.bench import record
+from hpcvirt.bench import report_study
 from hpcvirt.bench import report_text
 
 
@@ -59,6 +60,7 @@ def page(shown: Sequence[Shown], title: str) -> str:
         software=', '.join(f'{name} {version}'
                            for name, version in sorted(software.items())),
         results=[_result(one) for one in newest],
+        studies=report_study.studies([one.result for one in shown]),
         least=f'{history.LEAST_CHANGE:.0%}',
         hosts=_hosts([one.result for one in shown]))
     return text + '\n'
@@ -89,6 +91,7 @@ def _result(one: Shown) -> dict[str, Any]:
         'reason': None if alone or verdict is None else verdict.reason,
         'groups': groups,
         'scale': f'{1 / span:.2g} … 1 … {span:.2g}',
+        'launches': report_text.launches(result),
         'unpaired': [_alone(run) for run in unpaired],
         'sources': sorted({f'{metric} {bound.ratio:.3f}: {bound.source}'
                            for (_, metric), bound in known.items()

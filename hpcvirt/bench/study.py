@@ -146,6 +146,22 @@ class Row:
             return 1 - percent / 100
         return 1 + percent / 100
 
+    @property
+    def title(self) -> str:
+        """The figure, with what else varies."""
+        return self.what + ''.join(
+            f', {value} {name}' if value.isdigit() else ''
+            for name, value in self.scope.items())
+
+    @property
+    def figures(self) -> tuple[str, str, str]:
+        """Native, guest and their ratio, as text."""
+        native = _number(self.native)
+        if self.native_spread:
+            native += f' +/- {self.native_spread:g}'
+        relation = f'{self.relation} ' if self.relation else ''
+        return native, _number(self.guest), f'{relation}{self.ratio:.4f}'
+
 
 class Kind(enum.StrEnum):
     """How a claim follows from figures a, b, c, d."""
@@ -210,3 +226,7 @@ class Study:
         known = ', '.join(case.id for case in self.cases)
         raise exception.InvalidInput(
             self.id, f'no case {name!r}; there is {known}')
+
+
+def _number(value: float | None) -> str:
+    return '-' if value is None else f'{value:.6g}'

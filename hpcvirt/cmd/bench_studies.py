@@ -228,10 +228,9 @@ def _uses(case: study.Case) -> str:
 
 
 def _row(row: study.Row) -> tuple[str, str, str, str, str, str, str]:
-    return (row.case, study_table.what(row),
-            study_table.number(row.native, row.native_spread),
-            study_table.number(row.guest), row.unit,
-            study_table.published(row), row.direction)
+    native, guest, ratio = row.figures
+    return (row.case, row.title, native, guest, row.unit, ratio,
+            row.direction)
 
 
 def _list(title: str, lines: object) -> Iterator[str]:

@@ -81,6 +81,18 @@ launch() {
   servers="$servers $id"
 }
 
+# find_address ID: sets address
+find_address() {
+  address=$(openstack server show -f value -c addresses "$1" |
+    sed "s/[^[]*\\\\['\\\\([^']*\\\\)'.*/\\\\1/")
+}
+
+# enter COMMAND: runs it in the guest at address
+enter() {
+  ssh ${KEY_FILE:+-i "$KEY_FILE"} -o BatchMode=yes -o ConnectTimeout=5 \\
+    -o StrictHostKeyChecking=accept-new "$LOGIN@$address" "$1"
+}
+
 # ready ID: it runs and takes logins
 ready() {
   tries=0
@@ -92,18 +104,32 @@ ready() {
     fi
     sleep 5
   done
-  address=$(openstack server show -f value -c addresses "$1" |
-    sed "s/[^[]*\\\\['\\\\([^']*\\\\)'.*/\\\\1/")
+  find_address "$1"
   tries=0
-  until ssh ${KEY_FILE:+-i "$KEY_FILE"} -n -o BatchMode=yes \\
-    -o ConnectTimeout=5 -o StrictHostKeyChecking=accept-new \\
-    "$LOGIN@$address" true; do
+  until enter true < /dev/null; do
     tries=$((tries + 1))
     [ "$tries" -lt 60 ] || fail "$1 takes no login at $address"
     sleep 5
   done
 }
 """
+
+#: mpirun starts its daemons by ssh.
+_JOIN = """\
+ssh-keygen -q -t ed25519 -N '' -f "$work/key"
+
+# join ID: the guests get to each other without a question
+join() {
+  find_address "$1"
+  enter 'umask 77; mkdir -p .ssh; cat >> .ssh/authorized_keys' \\
+    < "$work/key.pub"
+  enter 'umask 77; cat > .ssh/id_ed25519' < "$work/key"
+  enter 'echo StrictHostKeyChecking accept-new >> .ssh/config' < /dev/null
+}
+"""
+
+_HOSTS_JOINED = ('Hosts, for the native arm: ssh from the first to the others '
+                 'without a question, and the programs on each.')
 
 
 def script(made: study.Study, planned: study_site.Planned) -> Iterator[str]:
@@ -127,6 +153,8 @@ def script(made: study.Study, planned: study_site.Planned) -> Iterator[str]:
     yield '# To be set before, by hand:'
     for demand in scenario.demands(case):
         yield from _comment(demand, '- ')
+    if len(scaled.hosts) > 1:
+        yield from _comment(_HOSTS_JOINED, '- ')
     for line in _settings(planned):
         yield f'#   {line}'.rstrip()
     yield '\nset -eu\n'
@@ -155,6 +183,10 @@ def _measure(made: study.Study,
                               number, host)
     for at in range(1, number + 1):
         yield f'ready "$server_{at}"'
+    if number > 1:
+        yield f'\n{_JOIN}'
+        for at in range(1, number + 1):
+            yield f'join "$server_{at}"'
     yield ''
     yield f'hpcvirt bench run --study {shlex.quote(_name(made, scaled))} \\'
     for at in range(1, number + 1):

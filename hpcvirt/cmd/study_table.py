@@ -18,7 +18,6 @@ from collections.abc import Sequence
 
 from hpcvirt.bench import beside
 from hpcvirt.bench import scenario
-from hpcvirt.bench import study
 from hpcvirt.cmd import bench_place
 from hpcvirt.cmd import columns
 from hpcvirt.cmd import study_site
@@ -67,35 +66,15 @@ def compared(found: Iterable[beside.Beside]) -> str:
     return columns.lay_out(rows, frozenset({3, 4, 8}))
 
 
-def published(row: study.Row) -> str:
-    """The published ratio, with the word that the study puts before it."""
-    relation = f'{row.relation} ' if row.relation else ''
-    return f'{relation}{row.ratio:.4f}'
-
-
-def what(row: study.Row) -> str:
-    """The figure, with what else varies."""
-    return row.what + ''.join(
-        f', {value} {name}' if value.isdigit() else ''
-        for name, value in row.scope.items())
-
-
-def number(value: float | None, spread: float | None = None) -> str:
-    """A figure with its spread, if the study prints one."""
-    if value is None:
-        return '-'
-    return f'{value:.6g}' + (f' +/- {spread:g}' if spread else '')
-
-
 def _published(one: beside.Beside) -> Iterator[tuple[str, ...]]:
     row = one.row
     if row is None:
         yield (one.case.id, 'no figure', 'published', '-', '-', '', '-', '',
                '', '')
         return
-    yield (row.case, what(row), 'published',
-           number(row.native, row.native_spread), number(row.guest), row.unit,
-           published(row), row.direction, '', row.benchmark)
+    native, guest, ratio = row.figures
+    yield (row.case, row.title, 'published', native, guest, row.unit, ratio,
+           row.direction, '', row.benchmark)
 
 
 def _own(own: beside.Own) -> Iterator[tuple[str, ...]]:

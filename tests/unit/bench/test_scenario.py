@@ -1,0 +1,111 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import testtools
+
+from hpcvirt import exception
+from hpcvirt.bench import library
+from hpcvirt.bench import scenario
+from hpcvirt.bench import sizing
+from hpcvirt.bench import study
+
+
+def use_of(name, case):
+    found = library.get(name).case(case)
+    return found, found.uses[0]
+
+
+class TestParameters(testtools.TestCase):
+    def test_guests_like_the_study_s_run_what_it_ran(self):
+        case, use = use_of('S1', 'small-on')
+        self.assertEqual(
+            {'N': '40000', 'NB': '100', 'P': '2', 'Q': '2', 'ranks': '4'},
+            scenario.parameters(case, use, sizing.Machine(4, 22100)))
+
+    def test_others_follow_the_rule_and_keep_their_part_of_the_cpus(self):
+        case, use = use_of('S1', 'small-on')
+        for machine in (sizing.Machine(4, 16000), sizing.Machine(16, 99000)):
+            self.assertEqual(
+                {'NB': '100', 'ranks': str(machine.cpus)},
+                scenario.parameters(case, use, machine))
+        for name, ranks in (('on-4vm-1net-4', '16'), ('on-2vm-2net-8', '32'),
+                            ('on-2vm-1net-16', '64')):
+            case, use = use_of('S3', name)
+            self.assertEqual(
+                {'ranks': ranks, 'steps': '500'},
+                scenario.parameters(case, use, sizing.Machine(64, 250000)))
+
+    def test_a_small_machine_has_one_rank(self):
+        case, use = use_of('S3', 'on-4vm-1net-4')
+        self.assertEqual('1', scenario.parameters(
+            case, use, sizing.Machine(2, 2000))['ranks'])
+
+    def test_what_is_run_in_each_guest_is_given_no_ranks_of_all(self):
+        case, _ = use_of('S3', 'on-4vm-1net-4')
+        alone = study.Use('gromacs', 'threads', {'ranks': '4'})
+        self.assertEqual({}, scenario.parameters(
+            case, alone, sizing.Machine(64, 250000)))
+
+    def test_every_case_can_be_sized_for_any_machine(self):
+        for made in library.every():
+            for case in made.cases:
+                for use in case.uses:
+                    for cpus in (1, 6, 48):
+                        scenario.parameters(case, use,
+                                            sizing.Machine(cpus, 64000))
+
+
+class TestStandIns(testtools.TestCase):
+    def test_a_free_benchmark_stands_in_with_the_ranks_of_the_case(self):
+        case, _ = use_of('S3', 'off-1vm-4')
+        self.assertEqual(
+            (study.Use('gromacs', 'mpi', {'ranks': '4'}),),
+            scenario.uses(case, 'gmx'))
+
+    def test_one_benchmark_for_two_is_run_once(self):
+        case, _ = use_of('S5', 'sriov')
+        self.assertEqual(['netpipe'], [
+            use.benchmark for use in scenario.uses(case, 'netpipe')])
+
+    def test_what_the_study_does_not_allow_is_refused(self):
+        for name, case, word in (('S1', 'small-on', 'stream'),
+                                 ('S3', 'off-1vm-4', 'hpcc'),
+                                 ('S3', 'off-1vm-4', 'nothing')):
+            self.assertRaises(exception.InvalidInput, scenario.uses,
+                              use_of(name, case)[0], word)
+
+    def test_none_is_taken_unless_it_is_named(self):
+        case, use = use_of('S4', '4x8-tuned')
+        self.assertEqual((use,), scenario.uses(case, None))
+
+
+class TestDemands(testtools.TestCase):
+    def test_every_host_setting_of_every_case_is_explained(self):
+        for made in library.every():
+            for case in made.cases:
+                guests = case.guests
+                wanted = len(case.host_settings) + bool(
+                    guests.pages) + bool(guests.device)
+                self.assertEqual(wanted, len(list(scenario.demands(case))),
+                                 case.id)
+
+    def test_parts_of_a_host_come_out_at_the_study_s_own_guests(self):
+        # S3 has 8 CPUs without and 16 with SMT, S4 has 32.
+        for name, smt, cpus in (('S3', 'on', 16), ('S4', None, 32)):
+            for case in library.get(name).cases:
+                guests = case.guests
+                if (guests.partition is study.Partition.PART
+                        and case.host_settings.get('smt') == smt):
+                    above, below = map(int, guests.share.split('/'))
+                    self.assertEqual(guests.vcpus * below, cpus * above)
+                else:
+                    self.assertEqual('', guests.share)
