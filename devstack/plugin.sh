@@ -32,7 +32,7 @@ function _hpcvirt_write_plan {
         cpus=""
     fi
     if [[ -n "$cpus" || "$HPCVIRT_HUGEPAGES_2M" -gt 0 ]]; then
-        "$(get_python_exec_prefix)/python" "$HPCVIRT_DIR/tools/guest_part.py" \
+        "${PYTHON:-python3}" "$HPCVIRT_DIR/tools/guest_part.py" \
             "$whole" "$HPCVIRT_DATA_DIR/part.json" \
             "$HPCVIRT_DATA_DIR/profile.yaml" "$cpus"
     fi
@@ -57,7 +57,7 @@ function _hpcvirt_flavor {
 
 # _hpcvirt_planned OPTION: what the plan says for this host.
 function _hpcvirt_planned {
-    "$(get_python_exec_prefix)/python" - "$HPCVIRT_DATA_DIR/plan.json" \
+    "${PYTHON:-python3}" - "$HPCVIRT_DATA_DIR/plan.json" \
         "$(_hpcvirt_host)" "$1" <<'EOF'
 import json
 import sys

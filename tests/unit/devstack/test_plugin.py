@@ -42,9 +42,6 @@ case "$1 $2" in
     'from hpcvirt.cmd import main; raise SystemExit(main.main())' "$@" ;;
 esac
 """
-PYTHON = f"""#!/bin/sh
-exec {sys.executable} "$@"
-"""
 
 
 class PluginTest(unittest.TestCase):
@@ -54,10 +51,9 @@ class PluginTest(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         self.work = pathlib.Path(directory.name)
         (self.work / 'bin').mkdir()
-        for name, script in (('hpcvirt', COMMAND), ('python', PYTHON)):
-            program = self.work / 'bin' / name
-            program.write_text(script)
-            program.chmod(0o755)
+        command = self.work / 'bin' / 'hpcvirt'
+        command.write_text(COMMAND)
+        command.chmod(0o755)
         self.machine = self.work / 'machine.json'
         self.machine.write_text(MACHINE.read_text())
         self.knob = self.work / 'nr_hugepages'
@@ -72,6 +68,7 @@ class PluginTest(unittest.TestCase):
             env={'PATH': os.environ['PATH'], 'WORK': str(self.work),
                  'CALLS': str(self.calls), 'PLUGIN': str(PLUGIN),
                  'MACHINE': str(self.machine),
+                 'PYTHON': sys.executable,
                  'HPCVIRT_NR_HUGEPAGES': str(self.knob),
                  'ENABLED_SERVICES': services,
                  'HARNESS_DEVSTACK': os.environ.get('HARNESS_DEVSTACK', ''),
