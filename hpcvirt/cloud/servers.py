@@ -137,7 +137,7 @@ def _addresses(server: Any, name: str) -> tuple[str, str]:
 def _topology(nova: Any,
               server: Any) -> tuple[frozenset[int] | None, int | None]:
     try:
-        nodes = nova.servers.topology(server).nodes
+        nodes = nova.servers.topology(server)['nodes']
     except (nova_exceptions.Forbidden, nova_exceptions.NotFound):
         nodes = []
     pins = [node.get('cpu_pinning') for node in nodes]

@@ -10,26 +10,33 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A Compute API over HTTP that keeps flavors, and fails on demand.
+"""A Compute API over HTTP that keeps flavors and servers, and fails on demand.
 
-It speaks what the flavor calls of Nova's API reference say, no more, so that
-the real client libraries can be tested with every answer that there is.
+It speaks what these calls of Nova's API reference say, no more, so that the
+real client libraries can be tested with every answer that there is.
 """
 
 import http.server
 import json
 import re
 import threading
+import urllib.parse
 import uuid
 
 PATH = re.compile(r'/v2\.1/flavors(?:/([^/?]+))?(/os-extra_specs)?'
                   r'(?:/([^/?]+))?(?:\?(.*))?$')
+SERVER_PATH = re.compile(r'/v2\.1/servers/([^/?]+)(?:/(topology|action))?'
+                         r'(?:\?(.*))?$')
 
 
 class ComputeAPI:
     """The service.
 
     :ivar flavors: flavors by id, as the API shows them
+    :ivar servers: servers by id, likewise
+    :ivar topologies: NUMA topologies by the server's id
+    :ivar reboots: (id, type) of each that was asked for
+    :ivar reboot_ends_as: status of a server some answers after a reboot
     :ivar failures: (method, what the path holds) -> status to answer with
     :ivar requests: (method, path, microversion) of each request
     :ivar most: flavors in one answer
@@ -37,6 +44,10 @@ class ComputeAPI:
 
     def __init__(self, most=1000):
         self.flavors = {}
+        self.servers = {}
+        self.topologies = {}
+        self.reboots = []
+        self.reboot_ends_as = 'ACTIVE'
         self.failures = {}
         self.requests = []
         self.most = most
@@ -77,6 +88,24 @@ class ComputeAPI:
         self.flavors[flavor['id']] = flavor
         return flavor
 
+    def add_server(self, name, addresses, status='ACTIVE', **more):
+        """Put a server in.
+
+        :param addresses: network to [(address, fixed or floating)]
+        """
+        server = {
+            'id': str(uuid.uuid4()), 'name': name, 'status': status,
+            'addresses': {network: [
+                {'addr': address, 'version': 4, 'OS-EXT-IPS:type': kind}
+                for address, kind in entries]
+                for network, entries in addresses.items()},
+            'OS-EXT-STS:task_state': None,
+            'flavor': {'original_name': 'hpc.4c', 'vcpus': 4, 'ram': 4096,
+                       'disk': 0, 'swap': 0, 'ephemeral': 0,
+                       'extra_specs': {}}, **more}
+        self.servers[server['id']] = server
+        return server
+
     def named(self, name):
         return next((flavor for flavor in self.flavors.values()
                      if flavor['name'] == name), None)
@@ -106,6 +135,9 @@ class ComputeAPI:
         request.wfile.write(data)
 
     def _act(self, method, path, body):
+        match = SERVER_PATH.match(path)
+        if match is not None:
+            return self._act_on_server(method, body, *match.groups())
         match = PATH.match(path)
         if match is None:
             return 404, {}
@@ -127,6 +159,33 @@ class ComputeAPI:
             del self.flavors[flavor_id]
             return 202, None
         return 200, {'flavor': flavor}
+
+    def _act_on_server(self, method, body, server_id, what, query):
+        if server_id == 'detail':
+            asked = urllib.parse.parse_qs(query or '')
+            pattern, marker = asked.get('name', [''])[0], 'marker' in asked
+            return 200, {'servers': [] if marker else [
+                server for server in self.servers.values()
+                if re.search(pattern, server['name'])]}
+        server = self.servers.get(server_id)
+        if server is None:
+            return 404, {'itemNotFound': {'message': 'no such server'}}
+        if what == 'topology':
+            return 200, self.topologies[server_id]
+        if method == 'POST':
+            self.reboots.append((server_id, body['reboot']['type']))
+            server.update({'status': 'HARD_REBOOT', 'left': 2,
+                           'OS-EXT-STS:task_state': 'reboot_pending_hard'})
+            return 202, None
+        shown = {key: value for key, value in server.items()
+                 if key != 'left'}
+        if 'left' in server:
+            server['left'] -= 1
+            if not server['left']:
+                del server['left']
+                server.update({'status': self.reboot_ends_as,
+                               'OS-EXT-STS:task_state': None})
+        return 200, {'server': shown}
 
     def _page(self, query):
         found = list(self.flavors.values())

@@ -1,0 +1,161 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import unittest
+
+from keystoneauth1 import session as auth_session
+from keystoneauth1 import token_endpoint
+from novaclient import client as nova_client
+
+from hpcvirt import exception
+from hpcvirt.cloud import servers
+from hpcvirt.cloud import session
+from tests.unit.cloud import compute_api
+
+FIXED = {'hpc': [('10.0.0.5', 'fixed')]}
+
+#: As an operator sees it, and as anybody does.
+PINNED = {'nodes': [
+    {'cpu_pinning': {'0': 4, '1': 5}, 'host_node': 0, 'memory_mb': 2048,
+     'siblings': [], 'vcpu_set': [0, 1], 'pagesize_kb': 2048},
+    {'cpu_pinning': {'2': 20, '3': 21}, 'host_node': 1, 'memory_mb': 2048,
+     'siblings': [], 'vcpu_set': [2, 3], 'pagesize_kb': 2048}],
+    'pagesize_kb': 2048}
+GUEST_SIDE = {'nodes': [{'memory_mb': 4096, 'siblings': [],
+                         'vcpu_set': [0, 1, 2, 3]}], 'pagesize_kb': None}
+
+
+class ServersCase(unittest.TestCase):
+
+    def setUp(self):
+        self.api = compute_api.ComputeAPI()
+        self.addCleanup(self.api.close)
+        self.nova = nova_client.Client(
+            session.COMPUTE_MICROVERSION,
+            session=auth_session.Session(token_endpoint.Token(
+                self.api.endpoint, 'secret')),
+            endpoint_override=self.api.endpoint)
+
+    def add(self, name='hpc-1', addresses=FIXED, topology=GUEST_SIDE, **more):
+        made = self.api.add_server(name, addresses, **more)
+        self.api.topologies[made['id']] = topology
+        return made
+
+    def find(self, name='hpc-1'):
+        return servers.find(self.nova, name)
+
+
+class FindTest(ServersCase):
+
+    def test_an_operator_learns_host_and_pins(self):
+        made = self.add(topology=PINNED, **{'OS-EXT-SRV-ATTR:host': 'n17'})
+        self.assertEqual(
+            servers.Server(made['id'], 'hpc-1', '10.0.0.5', '10.0.0.5',
+                           'n17', 'hpc.4c', frozenset({4, 5, 20, 21}), 2048),
+            self.find())
+
+    def test_anybody_else_does_not(self):
+        self.add()
+        found = self.find()
+        self.assertIsNone(found.host)
+        self.assertIsNone(found.host_cpus)
+
+    def test_one_that_is_not_pinned_has_no_cpus_of_its_own(self):
+        nodes = [{**GUEST_SIDE['nodes'][0], 'host_node': 0,
+                  'cpu_pinning': {}}]
+        self.add(topology={'nodes': nodes, 'pagesize_kb': None})
+        self.assertEqual(frozenset(), self.find().host_cpus)
+
+    def test_a_topology_that_is_not_shown_is_unknown(self):
+        self.add()
+        for status in (403, 404):
+            self.api.failures['GET', 'topology'] = status
+            self.assertIsNone(self.find().host_cpus)
+
+    def test_pages_of_the_flavor_stand_in_for_those_of_the_topology(self):
+        made = self.add()
+        self.assertIsNone(self.find().page_kib)
+        made['flavor']['extra_specs']['hw:mem_page_size'] = '1048576'
+        self.assertEqual(1048576, self.find().page_kib)
+
+    def test_it_is_reached_from_outside_and_from_inside(self):
+        self.add(addresses={'hpc': [('10.0.0.5', 'fixed'),
+                                    ('192.0.2.7', 'floating')],
+                            'ib': [('10.1.0.5', 'fixed')]})
+        found = self.find()
+        self.assertEqual(('192.0.2.7', '10.0.0.5'),
+                         (found.address, found.inner))
+
+    def test_the_first_address_is_used_for_both_if_none_floats(self):
+        self.add(addresses={'hpc': [('10.0.0.5', 'fixed')],
+                            'ib': [('10.1.0.5', 'fixed')]})
+        found = self.find()
+        self.assertEqual(('10.0.0.5', '10.0.0.5'),
+                         (found.address, found.inner))
+
+    def test_an_id_is_as_good_as_a_name(self):
+        self.assertEqual(self.add()['id'],
+                         self.find(next(iter(self.api.servers))).id)
+
+    def test_a_name_is_the_whole_name(self):
+        self.add('hpc-10')
+        made = self.add('hpc-1')
+        self.assertEqual(made['id'], self.find('hpc-1').id)
+
+    def test_what_cannot_be_measured_is_refused(self):
+        self.add('twice')
+        self.add('twice')
+        self.add('off', status='SHUTOFF')
+        self.add('alone', addresses={})
+        for name, said in (('none', 'the cloud has no such server'),
+                           ('twice', 'names several servers'),
+                           ('off', 'is SHUTOFF, not ACTIVE'),
+                           ('alone', 'has no address')):
+            with self.assertRaisesRegex(exception.InvalidInput,
+                                        f'server {name}.*{said}'):
+                self.find(name)
+
+    def test_a_cloud_that_fails_is_told_in_one_line(self):
+        self.api.failures['GET', 'servers'] = 500
+        with self.assertRaisesRegex(exception.Unreachable, 'not today'):
+            self.find()
+
+
+class RelaunchTest(ServersCase):
+
+    def relaunch(self, server_id, patience_s=30.0):
+        servers.Relauncher(self.nova, server_id, patience_s,
+                           0.01).relaunch()
+
+    def test_it_is_a_hard_reboot_that_is_waited_for(self):
+        made = self.add()
+        self.relaunch(made['id'])
+        self.assertEqual([(made['id'], 'HARD')], self.api.reboots)
+        self.assertEqual('ACTIVE', made['status'])
+        self.assertIsNone(made['OS-EXT-STS:task_state'])
+
+    def test_one_that_fails_is_told(self):
+        self.api.reboot_ends_as = 'ERROR'
+        with self.assertRaisesRegex(exception.Unreachable,
+                                    'server hpc-1: is ERROR'):
+            self.relaunch(self.add()['id'])
+
+    def test_one_that_never_ends_is_told(self):
+        self.api.reboot_ends_as = 'HARD_REBOOT'
+        with self.assertRaisesRegex(exception.Unreachable,
+                                    'is HARD_REBOOT'):
+            self.relaunch(self.add()['id'], patience_s=0.2)
+
+    def test_a_refusal_is_told(self):
+        self.api.failures['POST', 'action'] = 403
+        with self.assertRaisesRegex(exception.Unreachable, 'not today'):
+            self.relaunch(self.add()['id'])
