@@ -70,6 +70,7 @@ def footnotes(result: record.Result,
                      'interval, PASS and FAIL each at 95 %')
     lines += [f'{label} {", ".join(metrics)}: {text}'
              for (label, text), metrics in said.items()]
+    lines.extend(launches(result))
     sources = {f'{run.benchmark} {metric}: bound {bound.ratio:.3f}, '
                f'{bound.source}'
                for run in result.runs for metric, bound in run.bounds.items()
@@ -83,6 +84,14 @@ def footnotes(result: record.Result,
         else:
             lines.append('unpaired: without native samples nothing is judged')
     return lines
+
+
+def launches(result: record.Result) -> list[str]:
+    """What "cold" in a label means, if there is one."""
+    cold = [run.label for run in result.runs
+            if run.launch is record.Launch.COLD]
+    return [f'{label}: the guest was relaunched before each of its samples'
+            for label in cold]
 
 
 def ratio(one: judgement.Judgement) -> str:

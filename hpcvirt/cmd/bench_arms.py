@@ -109,6 +109,31 @@ def parts(pairs: Sequence[Pair], made: definition.Definition,
     return arms
 
 
+def launches(word: str, pairs: Sequence[Pair], purpose: record.Purpose,
+             ) -> tuple[record.Launch | None, ...]:
+    """The states of the guest that each benchmark is run in.
+
+    :param word: ``warm``, ``cold`` or ``both``
+    :returns: None for a machine beside itself: no guest, no state
+    :raises InvalidInput: if what would have to be relaunched cannot be
+    """
+    alone = purpose is record.Purpose.AA
+    if word == 'warm':
+        return (None,) if alone else (record.Launch.WARM,)
+    if alone:
+        raise exception.InvalidInput(
+            f'--launch {word}', 'the native place is the guest itself, and '
+            'native runs are not relaunched')
+    for pair in pairs:
+        if pair.guest.guest is None:
+            raise exception.InvalidInput(
+                f'--launch {word}', f'{pair.guest.place.name} cannot be '
+                'relaunched: it is no server: of a cloud')
+    if word == 'cold':
+        return (record.Launch.COLD,)
+    return record.Launch.WARM, record.Launch.COLD
+
+
 def host(pairs: Sequence[Pair]) -> str:
     """The compute hosts that both arms run on."""
     names = [pair.guest.host or span.own_name((pair.native or pair.guest

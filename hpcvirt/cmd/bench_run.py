@@ -67,6 +67,11 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
         help="tie native runs to these CPUs, the guest's own; known by "
         'itself for a server if the caller is an operator; once, or once '
         'for each guest')
+    parser.add_argument('--launch', choices=('warm', 'cold', 'both'),
+                        help='state of the guest: after a warm-up (the '
+                        'default, unless the case of a study says '
+                        'otherwise), hard-rebooted through Nova before each '
+                        'of its samples, or a run of each')
     parser.add_argument('--pairs', type=_pairs, default=10, metavar='N',
                         help='pairs that count, fixed in advance '
                         '(default: %(default)s; fewer than 5 never pass)')
@@ -107,20 +112,23 @@ def run(args: argparse.Namespace) -> int:
         purpose = (record.Purpose.AA if args.native == args.where
                    else record.Purpose.COMPARE)
     known: set[str] = set()
-    plan = []
+    plan: list[Any] = []
     for asked in made:
         benchmark = asked.benchmark
         names = {'ranks', 'threads', *benchmark.size,
                  *(path.name for path in benchmark.paths)}
         known |= names
-        plan.append(runner.Planned(
-            bench_arms.parts(pairs, benchmark, asked.variant, {
-                **asked.fixed(whole),
-                **{name: value for name, value in settings.items()
-                   if name in names}}),
-            pairs=args.pairs, warm_ups=1, purpose=purpose, host=host,
-            shape=shape, bounds=own, launch=asked.launch, study=asked.study_id,
-            case=asked.case.id if asked.case else None))
+        parts = bench_arms.parts(pairs, benchmark, asked.variant, {
+            **asked.fixed(whole),
+            **{name: value for name, value in settings.items()
+               if name in names}})
+        launches = bench_arms.launches(args.launch or asked.launch or 'warm',
+                                       pairs, purpose)
+        plan.extend(runner.Planned(
+            parts, pairs=args.pairs, warm_ups=1, purpose=purpose, host=host,
+            shape=shape, bounds=own, launch=launch, study=asked.study_id,
+            case=asked.case.id if asked.case else None)
+            for launch in launches)
     for name in settings:
         if name not in known:
             raise exception.InvalidInput(

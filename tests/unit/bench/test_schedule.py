@@ -41,6 +41,16 @@ class ScheduleTest(unittest.TestCase):
             self.assertEqual(list(range(len(slots))),
                              [slot.position for slot in slots])
 
+    def test_a_guest_that_is_relaunched_is_not_warmed_up(self):
+        cold = schedule.slots(2, 1, launch=record.Launch.COLD)
+        self.assertEqual('nnggn', letters(cold))
+        self.assertEqual([True, False, False, False, False],
+                         [slot.warm_up for slot in cold])
+        self.assertEqual(list(range(5)), [slot.position for slot in cold])
+        alone = schedule.slots(2, 1, record.Purpose.UNPAIRED,
+                               record.Launch.COLD)
+        self.assertEqual('gg', letters(alone))
+
     def test_a_continued_run_lacks_just_what_it_has_not(self):
         done = outcome.Outcome(False, 'any')
         run = record.Run('r', 'hpcc', 'mpi', planned_pairs=2,
