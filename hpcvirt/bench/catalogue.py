@@ -74,6 +74,19 @@ class Readable:
         return {} if self.made is None else self.made.expect
 
 
+def named(text: str) -> tuple[definition.Definition, str | None]:
+    """Find what ``NAME`` or ``NAME/VARIANT`` stands for.
+
+    :returns: the definition, and the variant if one is named
+    :raises InvalidInput: if there is no such benchmark or variant
+    """
+    name, slash, variant = text.partition('/')
+    made = get(name)
+    chosen = variant if slash else None
+    made.variant(chosen)
+    return made, chosen
+
+
 def readable(name: str) -> Readable:
     """Find whose output is to be read.
 

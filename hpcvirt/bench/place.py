@@ -44,6 +44,20 @@ def confinement(where: executor.Executor,
         f'{where.name}: cannot be tied to CPUs {listed}: {said}')
 
 
+def instance_facts(server_id: str, flavor: str, page_kib: int,
+                   host_cpus: frozenset[int] | None) -> dict[str, str]:
+    """What every sample of an instance is marked with.
+
+    :param page_kib: the pages behind its memory, 0 if unknown
+    :param host_cpus: that it is pinned to, None or empty if it is not
+    """
+    facts = {'server.id': server_id, 'server.flavor': flavor,
+             'pages': 'large' if page_kib >= 2048 else 'small'}
+    if host_cpus:
+        facts['server.host_cpus'] = cpuset.render(host_cpus)
+    return facts
+
+
 def directory() -> str:
     """Where jobs live on every place: on a disk, not in memory."""
     return f'/var/tmp/hpcvirt-{getpass.getuser()}'  # noqa: S108

@@ -87,6 +87,63 @@ would, and run without one. Evacuation is skipped without it.
     cfg.StrOpt('start_compute_command', help="""
 The command that starts nova-compute on ``{host}`` again.
 """),
+    cfg.ListOpt('benchmarks', default=[], help="""
+Benchmarks to run in a guest of each flavor of ``guest_plan_file`` and natively
+on its host CPUs, as ``NAME`` or ``NAME/VARIANT``; ``hpcvirt bench list`` names
+them. The guest and the native machine have to have the programs. A guest
+beyond its bounds fails the test.
+
+If empty, these tests are skipped.
+"""),
+    cfg.ListOpt('benchmark_settings', default=[], help="""
+Sizes, ranks, threads and paths, each as ``NAME:KEY=VALUE``, for example
+``hpcc:N=20000``; ``hpcvirt bench describe NAME`` lists the keys. What is not
+set follows the definition's rule from the CPUs and the memory of the guest.
+"""),
+    cfg.IntOpt('benchmark_pairs', default=10, min=5, max=1000, help="""
+Pairs of a native and a guest run that count. From fewer than 5 nothing can be
+said, from more a smaller difference.
+"""),
+    cfg.IntOpt('benchmark_time_limit', min=1, help="""
+Seconds that one run of a benchmark may take, in either arm; one that takes
+longer is ended, and the result is INVALID. The definition's own if it is not
+set, which is hours for some.
+"""),
+    cfg.StrOpt('benchmark_image_ref', help="""
+The image for benchmarks: Linux with the programs and an SSH server, as
+``tools/guest_image/build`` makes it. ``guest_image_ref`` if it is not set.
+"""),
+    cfg.StrOpt('native', help="""
+Where the native runs are made: ``ssh://[user@]host[:port][?key=FILE]``, in
+which ``{host}`` stands for the compute service of the guest, or ``local``
+where Tempest runs on the compute host itself. Without ``{host}`` the plan may
+have one host only. The guest's own CPUs are taken, by ``numactl`` or
+``taskset``, so that nothing else may run on them.
+
+Without it the tests that compare are skipped.
+"""),
+    cfg.StrOpt('inconclusive', default='fail', choices=[
+        ('fail', 'the demand is not shown to be met, so the test fails'),
+        ('skip', 'the test is skipped, and says why'),
+    ], help="""
+What becomes of a test whose figures are too noisy to say whether the guest is
+within its bounds. Choose ``skip`` where the machine is known to be disturbed
+and a change must not be held up by it.
+"""),
+    cfg.StrOpt('results_store', help="""
+A database for all that is measured, as SQLAlchemy names it; SQLite in
+``results_dir`` if it is not set.
+"""),
+    cfg.StrOpt('results_dir', help="""
+The directory for the outputs of the benchmarks as they were printed;
+``hpcvirt bench report --data DIR`` shows what is in it. That of ``hpcvirt
+bench`` if it is not set.
+"""),
+    cfg.StrOpt('mpi_benchmark', help="""
+A benchmark of two MPI ranks that is run over two guests, through the network
+of the tests: ``netpipe``, ``mpi4py-pingpong`` or ``osu-latency``. The guests
+need Open MPI and ``ssh``. Without it this test is skipped.
+"""),
     cfg.BoolOpt('live_migration', default=False, help="""
 Whether ``twin_hosts`` can live-migrate instances with a NUMA topology.
 """),

@@ -17,10 +17,10 @@ import subprocess
 from typing import Any
 
 from tempest.lib import decorators
-from tempest.lib.common import ssh
 
 from hpcvirt.model import shape
 from hpcvirt.specs import codec
+from hpcvirt.tempest_plugin import access
 from hpcvirt.tempest_plugin import base
 from hpcvirt.tempest_plugin import domain
 from hpcvirt.tempest_plugin import guest
@@ -30,81 +30,14 @@ from hpcvirt.tempest_plugin import promise
 CONF = base.CONF
 
 
-class GuestTestCase(base.HPCTestCase):
-    """A guest that really boots."""
-
-    @classmethod
-    def skip_checks(cls) -> None:
-        super().skip_checks()
-        cls.require('guest_plan_file')
-        if not CONF.validation.run_validation:
-            raise cls.skipException('[validation]run_validation is false')
-        if not (CONF.hpcvirt.guest_network
-                or CONF.compute.fixed_network_name):
-            raise cls.skipException('[hpcvirt]guest_network is not set')
-
-    @classmethod
-    def setup_clients(cls) -> None:
-        super().setup_clients()
-        cls.networks = cls.os_admin.networks_client
-        cls.ports = cls.os_admin.ports_client
-        cls.floating_ips = cls.os_admin.floating_ips_client
+class HostSideTestCase(access.GuestTestCase):
+    """A guest that is looked at from its host as well."""
 
     @classmethod
     def resource_setup(cls) -> None:
         super().resource_setup()
-        flavors = plan.load(CONF.hpcvirt.guest_plan_file)['flavors']
-        cls.flavor = max(flavors, key=lambda flavor: flavor['vcpus'])
-
-    def boot_guest(self, flavor: plan.Flavor) -> dict[str, Any]:
-        """Start a guest that takes a key of its own."""
-        name = (CONF.hpcvirt.guest_network
-                or CONF.compute.fixed_network_name)
-        (network,) = self.networks.list_networks(name=name)['networks']
-        # What [validation] asks for: a key, a security group that lets ssh
-        # in, a floating IP address.
-        self.access = self.get_test_validation_resources(self.os_admin)
-        request: dict[str, Any] = {
-            'networks': [{'uuid': network['id']}],
-            'key_name': self.access['keypair']['name'],
-            'config_drive': True,
-            'imageRef': (CONF.hpcvirt.guest_image_ref
-                         or CONF.compute.image_ref)}
-        if self.access.get('security_group'):
-            request['security_groups'] = [
-                {'name': self.access['security_group']['name']}]
-        server = self.boot(self.create_flavor(flavor), **request)
-        self.address = self._reach(server)
-        return server
-
-    def _reach(self, server: dict[str, Any]) -> str:
-        """Give the address that the guest is reached at."""
-        floating = self.access.get('floating_ip')
-        if floating:
-            port = self.ports.list_ports(device_id=server['id'])['ports'][0]
-            self.floating_ips.update_floatingip(floating['id'],
-                                                port_id=port['id'])
-            return str(floating.get('ip')
-                       or floating['floating_ip_address'])
-        return str(next(address['addr'] for network
-                        in server['addresses'].values()
-                        for address in network))
-
-    def ask(self, server: dict[str, Any], command: str) -> str:
-        """Run a command in the guest; a failure quotes its console."""
-        client = ssh.Client(
-            self.address, CONF.validation.image_ssh_user,
-            pkey=self.access['keypair']['private_key'],
-            ssh_key_type=CONF.validation.ssh_key_type,
-            ssh_allow_agent=False, timeout=CONF.validation.ssh_timeout,
-            channel_timeout=CONF.validation.connect_timeout)
-        try:
-            return str(client.exec_command(command))
-        except Exception as exc:
-            console = self.servers.get_console_output(
-                server['id'], length=40)['output']
-            raise AssertionError(
-                f'{exc}; the end of the console:\n{console}') from exc
+        cls.flavor = max(cls.plan_flavors,
+                         key=lambda flavor: flavor['vcpus'])
 
     def definition(self, server: dict[str, Any]) -> domain.Domain:
         """Read the domain's definition on the hypervisor."""
@@ -138,7 +71,7 @@ class GuestTestCase(base.HPCTestCase):
                 self.assertEqual(cell.page_kib, defined.pages.get(number))
 
 
-class GuestViewTest(GuestTestCase):
+class GuestViewTest(HostSideTestCase):
     """The guest of the largest flavor that the hypervisor takes."""
 
     @decorators.idempotent_id('da929dcc-974e-4e70-9268-024f0ac57126')
@@ -180,7 +113,7 @@ class GuestViewTest(GuestTestCase):
         self.assertIn('No valid host', message)
 
 
-class GuestLifeTest(GuestTestCase):
+class GuestLifeTest(HostSideTestCase):
     """What holds at the start holds later."""
 
     @decorators.idempotent_id('dcc15a1e-cfca-4e77-9dba-49cc4b9c88b4')
@@ -210,7 +143,7 @@ class GuestLifeTest(GuestTestCase):
             images.delete_image(image['id'])
 
 
-class GuestDeviceTest(GuestTestCase):
+class GuestDeviceTest(HostSideTestCase):
     """A guest with a virtual function."""
 
     @classmethod

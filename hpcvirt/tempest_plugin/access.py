@@ -1,0 +1,133 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Tests with guests that really boot and are reached over ssh."""
+
+from typing import Any
+
+from tempest.lib.common import ssh
+
+from hpcvirt.tempest_plugin import base
+from hpcvirt.tempest_plugin import plan
+
+CONF = base.CONF
+GIB = 1 << 30
+
+
+class GuestTestCase(base.HPCTestCase):
+    """A test of guests of the plan for guests."""
+
+    @classmethod
+    def skip_checks(cls) -> None:
+        super().skip_checks()
+        cls.require('guest_plan_file')
+        if not CONF.validation.run_validation:
+            raise cls.skipException('[validation]run_validation is false')
+        if not (CONF.hpcvirt.guest_network
+                or CONF.compute.fixed_network_name):
+            raise cls.skipException('[hpcvirt]guest_network is not set')
+
+    @classmethod
+    def setup_clients(cls) -> None:
+        super().setup_clients()
+        cls.networks = cls.os_admin.networks_client
+        cls.ports = cls.os_admin.ports_client
+        cls.floating_ips = cls.os_admin.floating_ips_client
+        cls.group_rules = cls.os_admin.security_group_rules_client
+        cls.images = cls.os_admin.image_client_v2
+
+    @classmethod
+    def resource_setup(cls) -> None:
+        super().resource_setup()
+        cls.plan_flavors = plan.load(CONF.hpcvirt.guest_plan_file)['flavors']
+
+    def setUp(self) -> None:
+        super().setUp()
+        # What [validation] asks for: a key, a security group that lets ssh
+        # in, a floating IP address.
+        self.access = self.get_test_validation_resources(self.os_admin)
+        self.address = ''
+
+    @property
+    def private_key(self) -> str:
+        """What opens the guests of this test, and nothing else."""
+        return str(self.access['keypair']['private_key'])
+
+    def boot_guest(self, flavor: plan.Flavor, image: str = '',
+                   **request: Any) -> dict[str, Any]:
+        """Start a guest that takes the key of this test.
+
+        :param image: the image's id, that for guest tests if empty
+        """
+        name = (CONF.hpcvirt.guest_network
+                or CONF.compute.fixed_network_name)
+        (network,) = self.networks.list_networks(name=name)['networks']
+        chosen = (image or CONF.hpcvirt.guest_image_ref
+                  or CONF.compute.image_ref)
+        wanted: dict[str, Any] = {
+            'networks': [{'uuid': network['id']}],
+            'key_name': self.access['keypair']['name'],
+            'config_drive': True,
+            'imageRef': chosen,
+            **request}
+        if self.access.get('security_group'):
+            wanted['security_groups'] = [
+                {'name': self.access['security_group']['name']}]
+        roomy = {**flavor, 'disk_gib': max(flavor['disk_gib'],
+                                           self._disk_gib(chosen))}
+        return self.boot(self.create_flavor(roomy), **wanted)
+
+    def reach(self, server: dict[str, Any]) -> None:
+        """Choose the guest that :meth:`ask` talks to."""
+        floating = self.access.get('floating_ip')
+        if floating:
+            port = self.ports.list_ports(device_id=server['id'])['ports'][0]
+            self.floating_ips.update_floatingip(floating['id'],
+                                                port_id=port['id'])
+            self.address = str(floating.get('ip')
+                               or floating['floating_ip_address'])
+        else:
+            self.address = self.fixed_address(server)
+
+    @staticmethod
+    def fixed_address(server: dict[str, Any]) -> str:
+        """The address of a guest in its network."""
+        return str(next(address['addr'] for network
+                        in server['addresses'].values()
+                        for address in network))
+
+    def ask(self, server: dict[str, Any], command: str) -> str:
+        """Run a command in the guest; a failure quotes its console."""
+        if not self.address:
+            self.reach(server)
+        client = ssh.Client(
+            self.address, CONF.validation.image_ssh_user,
+            pkey=self.private_key,
+            ssh_key_type=CONF.validation.ssh_key_type,
+            ssh_allow_agent=False, timeout=CONF.validation.ssh_timeout,
+            channel_timeout=CONF.validation.connect_timeout)
+        try:
+            return str(client.exec_command(command))
+        except Exception as exc:
+            raise AssertionError(
+                f'{exc}; {self.console(server)}') from exc
+
+    def console(self, server: dict[str, Any]) -> str:
+        """Quote what a guest printed last."""
+        found = self.servers.get_console_output(server['id'], length=40)
+        return f'the end of the console:\n{found["output"]}'
+
+    def _disk_gib(self, image: str) -> int:
+        """How large a disk the image needs."""
+        found = self.images.show_image(image)
+        size = found.get('virtual_size') or found.get('size') or 0
+        return max(found.get('min_disk') or 0, -(-size // GIB))
