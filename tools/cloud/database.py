@@ -59,6 +59,13 @@ def start(settings: cloud_settings.Settings,
         [*_client(settings), '-e', 'select 1']))
 
 
+def recreate(settings: cloud_settings.Settings, name: str) -> None:
+    """Make an empty database for somebody else."""
+    commands.run(settings, 'mariadb-client', [
+        *_client(settings), '-e',
+        f'create or replace database {name} character set utf8mb4'])
+
+
 def fill(settings: cloud_settings.Settings) -> bool:
     """Make the databases and their schemas.
 

@@ -22,6 +22,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 
 from tools.cloud import commands
 from tools.cloud import errors
@@ -52,7 +53,7 @@ RELEASES = ('12', '13')
 
 
 def ensure(settings: cloud_settings.Settings) -> None:
-    """Install what is missing; does not touch the network if nothing is.
+    """Install what the cloud lacks.
 
     :raises CloudError: not root, not Debian 12 or 13, or apt-get failed
     """
@@ -62,6 +63,15 @@ def ensure(settings: cloud_settings.Settings) -> None:
     wanted = PACKAGES
     if pathlib.Path(sys.executable).resolve().is_relative_to('/usr/bin'):
         wanted += PYTHON_PACKAGES
+    install(settings, wanted)
+
+
+def install(settings: cloud_settings.Settings,
+            wanted: Iterable[str]) -> None:
+    """Install what is missing; does not touch the network if nothing is.
+
+    :raises CloudError: not Debian 12 or 13, or apt-get failed
+    """
     missing = [name for name in wanted if not _installed(name)]
     if not missing:
         return

@@ -57,6 +57,7 @@ PORTS = {
     'memcached': 14,
     'ovsdb': 15,
     'openflow': 16,
+    'postgres': 17,
 }
 
 DATABASES = ('keystone', 'placement', 'glance', 'neutron', 'nova_api',

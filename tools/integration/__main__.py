@@ -26,10 +26,12 @@ from tools.cloud import cloud as one_cloud
 from tools.cloud import errors
 from tools.cloud import progress
 from tools.cloud import settings as cloud_settings
+from tools.integration import benchmarks
 from tools.integration import flavors
 from tools.integration import guide
 from tools.integration import load
 from tools.integration import schedulers
+from tools.integration import store
 from tools.integration import tempest_run
 
 PARTS = {
@@ -38,6 +40,8 @@ PARTS = {
     'tempest': lambda cloud: tempest_run.run(cloud.settings),
     'schedulers': schedulers.check,
     'load': load.check,
+    'benchmarks': benchmarks.check,
+    'store': store.check,
 }
 
 

@@ -29,6 +29,7 @@ class Collector(testtools.StreamResult):
         super().__init__()
         self.passed = set()
         self.failed = set()
+        self.texts = {}
         self.skipped = {}
 
     def status(self, test_id=None, test_status=None, file_name=None,
@@ -36,6 +37,11 @@ class Collector(testtools.StreamResult):
         del kwargs
         if test_id and file_name == 'reason' and file_bytes:
             self.skipped[test_id] = bytes(file_bytes).decode()
+        elif test_id and file_name and file_bytes:
+            # Logs apart this is what the test says: figures, tracebacks.
+            # A long one comes in pieces.
+            texts = self.texts.setdefault(test_id, {})
+            texts[file_name] = texts.get(file_name, b'') + bytes(file_bytes)
         if test_status == 'success':
             self.passed.add(test_id)
         elif test_status in ('fail', 'uxsuccess'):
@@ -43,15 +49,22 @@ class Collector(testtools.StreamResult):
         elif test_status == 'skip':
             self.skipped.setdefault(test_id, 'no reason')
 
+    def said(self, tests):
+        """Collect the texts of these tests."""
+        return {test: '\n'.join(
+            f'{name}:\n{text.decode(errors="replace")}'
+            for name, text in self.texts.get(test, {}).items()
+            if 'logging' not in name) for test in sorted(tests)}
+
 
 def main():
-    """Print passed (number), failed (names), skipped (name: reason)."""
+    """Print passed and failed (name: what it says), skipped (reason)."""
     collector = Collector()
     subunit.ByteStreamToStreamResult(
         sys.stdin.buffer, non_subunit_name='stdout').run(collector)
     print(json.dumps({
-        'passed': len(collector.passed),
-        'failed': sorted(collector.failed),
+        'passed': collector.said(collector.passed),
+        'failed': collector.said(collector.failed),
         'skipped': {name: reason for name, reason
                     in collector.skipped.items()
                     if name not in collector.passed}}))

@@ -1,0 +1,215 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Measure guests that Nova launched, and see that the verdicts are true.
+
+The guests are emulated, 10 to 700 times slower than the machine itself. So
+the test that compares each flavor with native must fail, by the verdict FAIL
+and far from the bounds; MPI between two guests must work all the same. The
+machine beside itself must not FAIL, and an output that was tampered with must
+be INVALID.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+from typing import Any
+
+from tools.cloud import cloud as one_cloud
+from tools.cloud import commands
+from tools.cloud import errors
+from tools.cloud import fleet
+from tools.cloud import packages
+from tools.cloud import progress
+from tools.cloud import settings as cloud_settings
+from tools.integration import tempest_run
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = cloud_settings.REPOSITORY / 'tools' / 'guest_image' / 'build'
+#: For the image, and to run natively what runs in the guests.
+PACKAGES = ('debootstrap', 'e2fsprogs', 'zstd', 'hpcc',
+            'libopenblas0-serial', 'openmpi-bin')
+IMAGE = 'benchmarks'
+PAIRS = 5
+#: HPCC in seconds under emulation. One rank: two that spin on one emulated
+#: CPU never end.
+SETTINGS = {'N': '300', 'ranks': '1'}
+#: Largest message between the two guests.
+MESSAGE = '1024'
+#: Seconds for one run of a benchmark, and for all of Tempest.
+RUN_S = 180
+TEMPEST_S = 1200
+#: An emulated guest that reaches half of native is none.
+NEAR = 0.5
+COMPARE = 'CompareTest.test_guests_are_within_their_bounds'
+SPAN = 'TenantNetworkTest.test_mpi_spans_two_guests'
+#: An hpcc whose output was tampered with: it says that a check failed.
+TAMPERED = """#!/bin/sh
+{program} "$@"
+status=$?
+sed -i 's/^Success=1/Success=0/' hpccoutf.txt
+exit $status
+"""
+
+
+def check(cloud: one_cloud.Cloud) -> None:
+    """Run the tests that measure.
+
+    :raises CloudError: a verdict is not true, or there is none
+    """
+    settings = cloud.settings
+    packages.install(settings, PACKAGES)
+    image = _image(cloud)
+    data = settings.log / 'benchmarks'
+    shutil.rmtree(data, ignore_errors=True)
+    try:
+        with progress.step('native against native'):
+            _word(_native(settings, data / 'native'), 'the machine itself',
+                  'PASS', 'INCONCLUSIVE')
+        with progress.step('a tampered output'):
+            _word(_tampered(settings, data / 'tampered'),
+                  'an output that was tampered with', 'INVALID')
+    finally:
+        # Kept for a look: the outputs are small.
+        progress.say(f'outputs are in {data}')
+    result = tempest_run.attempt(
+        settings, r'^hpcvirt.*\.tests\.scenario', TEMPEST_S, {
+            'benchmarks': 'hpcc',
+            'benchmark_settings': ','.join([
+                *(f'hpcc:{name}={value}' for name, value in SETTINGS.items()),
+                f'netpipe:max_size={MESSAGE}']),
+            'benchmark_pairs': PAIRS,
+            'benchmark_time_limit': RUN_S,
+            'benchmark_image_ref': image,
+            'native': 'local',
+            'mpi_benchmark': 'netpipe',
+            'results_dir': str(data / 'tempest'),
+        })
+    _spanned(result)
+    _failed(settings, result)
+    _far(settings, data / 'tempest')
+
+
+def _spanned(result: tempest_run.Result) -> None:
+    text = _only(result.passed, SPAN, 'MPI over two guests did not pass: '
+                 + '; '.join(result.failed.values())[-3000:])
+    for figure in ('latency_us[1]', 'bandwidth_mb_s[1]'):
+        if figure not in text:
+            raise errors.CloudError(f'MPI over two guests: no {figure}: '
+                                    f'{text}')
+    progress.say(text)
+
+
+def _failed(settings: cloud_settings.Settings,
+            result: tempest_run.Result) -> None:
+    """The test must have failed by the verdict, and for no other reason."""
+    text = _only(result.failed, COMPARE, 'the emulated guests did not fail')
+    plan = json.loads(fleet.guest_plan_file(settings).read_text())
+    for flavor in plan['flavors']:
+        if f'FAIL: {flavor["name"]}' not in text:
+            raise errors.CloudError(f'no verdict FAIL on {flavor["name"]}: '
+                                    f'{text[-3000:]}')
+    progress.say(text)
+
+
+def _far(settings: cloud_settings.Settings, data: pathlib.Path) -> None:
+    """Everything is in the store, and says the same."""
+    found = json.loads(commands.output([
+        settings.program('python'), str(HERE / 'read_results.py'),
+        f'sqlite:///{data}/bench.sqlite', str(data)]))
+    compared = [one for one in found if one['purpose'] == 'compare']
+    plan = json.loads(fleet.guest_plan_file(settings).read_text())
+    if len(compared) != len(plan['flavors']):
+        raise errors.CloudError(f'{len(compared)} comparisons are stored, of '
+                                f'{len(plan["flavors"])} flavors')
+    for one in compared:
+        highest = max(one['high'].values(), default=1.0)
+        progress.say(f'{one["label"]}: {one["word"]}, {one["high"]}')
+        if one['word'] != 'FAIL' or highest > NEAR:
+            raise errors.CloudError(f'not far from native: {one}')
+        if one['samples'] != 2 * (PAIRS + 1) or not one['confined']:
+            raise errors.CloudError('samples were lost, or native ran on '
+                                    f'other CPUs: {one}')
+
+
+def _only(tests: dict[str, str], name: str, complaint: str) -> str:
+    for test, text in tests.items():
+        if name in test:
+            return text
+    raise errors.CloudError(complaint)
+
+
+def _native(settings: cloud_settings.Settings, data: pathlib.Path,
+            path: str = '') -> dict[str, Any]:
+    """Compare this machine with itself.
+
+    :param path: a directory that programs are looked for in first
+    """
+    words = [word for name, value in SETTINGS.items()
+             for word in ('--set', f'{name}={value}')]
+    done = subprocess.run(
+        [settings.program('hpcvirt'), 'bench', 'run', 'hpcc', '--where',
+         'local', '--native', 'local', '--pairs', str(PAIRS), '--data',
+         str(data), '--format', 'json', *words],
+        env={**os.environ, 'PATH': f'{path}{os.environ["PATH"]}'},
+        capture_output=True, text=True, check=False, timeout=600)
+    if done.returncode not in (0, 1):
+        raise errors.CloudError('hpcvirt bench run: '
+                                + (done.stdout + done.stderr)[-2000:])
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def _tampered(settings: cloud_settings.Settings,
+              data: pathlib.Path) -> dict[str, Any]:
+    program = shutil.which('hpcc')
+    if program is None:
+        raise errors.CloudError('hpcc is not installed')
+    programs = data / 'bin'
+    programs.mkdir(parents=True)
+    (programs / 'hpcc').write_text(TAMPERED.format(program=program))
+    (programs / 'hpcc').chmod(0o755)
+    return _native(settings, data, f'{programs}:')
+
+
+def _word(result: dict[str, Any], what: str, *allowed: str) -> None:
+    word, reason = result['verdict']['word'], result['verdict']['reason']
+    if word not in allowed:
+        raise errors.CloudError(f'{what}: {word} ({reason})')
+    progress.say(f'{what}: {word} ({reason})')
+
+
+def _image(cloud: one_cloud.Cloud) -> str:
+    """Build and upload the image, if it is not there yet.
+
+    :returns: its id
+    """
+    settings = cloud.settings
+    directory = settings.cache / 'bench-guest'
+    with progress.step('the benchmark image is built'):
+        commands.run(settings, 'bench-image', [str(BUILD), str(directory)],
+                     {'SUITE': _suite()}, seconds=1500)
+    with progress.step('it is in Glance'):
+        cloud.python('bench-image', [
+            str(HERE / 'upload_image.py'), IMAGE, str(directory)], 300)
+    return tempest_run.images(settings)[IMAGE]
+
+
+def _suite() -> str:
+    """The release of this machine: the same programs in both arms."""
+    for line in pathlib.Path('/etc/os-release').read_text().splitlines():
+        key, _, value = line.partition('=')
+        if key == 'VERSION_CODENAME':
+            return value.strip('"')
+    raise errors.CloudError('/etc/os-release names no VERSION_CODENAME')

@@ -1,0 +1,85 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A PostgreSQL of our own: a private port, a directory that ends with us."""
+
+import pathlib
+import shutil
+
+from tools.cloud import cloud as one_cloud
+from tools.cloud import commands
+from tools.cloud import errors
+from tools.cloud import packages
+from tools.cloud import settings as cloud_settings
+from tools.cloud import waiting
+
+NAME = 'postgres'
+PACKAGES = ('postgresql', 'util-linux')
+PROGRAMS = pathlib.Path('/usr/lib/postgresql')
+#: The server refuses to be root's; Debian's package makes this user.
+AS_USER = ('setpriv', '--reuid=postgres', '--regid=postgres',
+           '--init-groups')
+
+
+def start(cloud: one_cloud.Cloud) -> None:
+    """Start a server on an empty directory."""
+    settings = cloud.settings
+    packages.install(settings, PACKAGES)
+    data = settings.run / NAME
+    stop(cloud)
+    data.mkdir()
+    shutil.chown(data, 'postgres', 'postgres')
+    secret = data / 'password'
+    secret.touch(0o600)
+    secret.write_text(settings.password)
+    shutil.chown(secret, 'postgres', 'postgres')
+    commands.run(settings, 'postgres-init', [
+        *AS_USER, _program('initdb'), '--pgdata', str(data / 'data'),
+        '--username', 'cloud', '--pwfile', str(secret), '--auth',
+        'scram-sha-256', '--encoding', 'UTF8', '--locale', 'C.UTF-8'])
+    # The data are not worth a disk's wait.
+    cloud.running.start(NAME, [
+        *AS_USER, _program('postgres'), '-D', str(data / 'data'),
+        '-h', cloud_settings.IP, '-p', str(settings.port(NAME)),
+        '-k', str(data), '-F'])
+    waiting.for_service(cloud.running, NAME, lambda: waiting.succeeds([
+        _program('pg_isready'), '-q', '-h', cloud_settings.IP, '-p',
+        str(settings.port(NAME))]))
+
+
+def recreate(cloud: one_cloud.Cloud, name: str) -> None:
+    """Make an empty database."""
+    for statement in (f'drop database if exists {name}',
+                      f'create database {name}'):
+        commands.run(cloud.settings, 'postgres-client', [
+            _program('psql'), '-q', '-h', cloud_settings.IP, '-p',
+            str(cloud.settings.port(NAME)), '-U', 'cloud', '-d', 'postgres',
+            '-c', statement], {'PGPASSWORD': cloud.settings.password})
+
+
+def stop(cloud: one_cloud.Cloud) -> None:
+    """Stop the server and delete what it kept."""
+    cloud.running.stop([NAME], 10)
+    shutil.rmtree(cloud.settings.run / NAME, ignore_errors=True)
+
+
+def url(settings: cloud_settings.Settings, database: str) -> str:
+    """SQLAlchemy's name of a database."""
+    return (f'postgresql+psycopg2://cloud:{settings.password}@'
+            f'{cloud_settings.IP}:{settings.port(NAME)}/{database}')
+
+
+def _program(name: str) -> str:
+    found = sorted(PROGRAMS.glob(f'*/bin/{name}'))
+    if not found:
+        raise errors.CloudError(f'there is no {PROGRAMS}/*/bin/{name}')
+    return str(found[-1])

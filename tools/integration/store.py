@@ -1,0 +1,109 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The store of results on real servers: MariaDB and PostgreSQL.
+
+Most sites keep results in SQLite, which the unit tests use. Here the same is
+done on the two servers, and what only they can show: long documents, several
+writers at once, a password that is wrong.
+"""
+
+import dataclasses
+import os
+import pathlib
+import subprocess
+from collections.abc import Callable
+
+from tools.cloud import cloud as one_cloud
+from tools.cloud import database
+from tools.cloud import errors
+from tools.cloud import progress
+from tools.integration import postgres
+
+CLIENT = pathlib.Path(__file__).resolve().parent / 'store_client.py'
+DATABASE = 'hpcvirt_bench'
+WRITERS = 2
+SAMPLES = 150
+SECONDS = 120
+
+
+@dataclasses.dataclass(frozen=True)
+class Server:
+    """A database server.
+
+    :ivar recreate: makes our database empty
+    """
+
+    name: str
+    url: str
+    recreate: Callable[[], None]
+
+
+def check(cloud: one_cloud.Cloud) -> None:
+    """Try the store on both servers.
+
+    :raises CloudError: it lost, mixed up or hid something
+    """
+    settings = cloud.settings
+    try:
+        postgres.start(cloud)
+        servers = (
+            Server('MariaDB', settings.database_url(DATABASE),
+                   lambda: database.recreate(settings, DATABASE)),
+            Server('PostgreSQL', postgres.url(settings, DATABASE),
+                   lambda: postgres.recreate(cloud, DATABASE)),
+        )
+        for server in servers:
+            with progress.step(f'{server.name} keeps results'):
+                _check(cloud, server)
+    finally:
+        postgres.stop(cloud)
+
+
+def _check(cloud: one_cloud.Cloud, server: Server) -> None:
+    server.recreate()
+    _wait([_client(cloud, server.url, 'exercise')])
+    # The tables are not there yet: whoever comes first makes them.
+    server.recreate()
+    _wait([_client(cloud, server.url, 'write', f'writer{number}',
+                   str(SAMPLES)) for number in range(WRITERS)])
+    _wait([_client(cloud, server.url, 'count', str(WRITERS), str(SAMPLES))])
+    wrong = server.url.replace(f':{cloud.settings.password}@', ':secret@')
+    _wait([_client(cloud, wrong, 'refused')])
+    server.recreate()
+
+
+def _client(cloud: one_cloud.Cloud, url: str,
+            *words: str) -> 'subprocess.Popen[str]':
+    settings = cloud.settings
+    return subprocess.Popen(
+        [settings.program('python'), str(CLIENT), *words],
+        env={**os.environ, 'STORE_URL': url,
+             'STORE_RAW': str(settings.run / 'store-raw')},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def _wait(clients: 'list[subprocess.Popen[str]]') -> None:
+    try:
+        for client in clients:
+            text, _ = client.communicate(timeout=SECONDS)
+            if client.returncode:
+                raise errors.CloudError(f'a client of the store: '
+                                        f'{text[-2000:]}')
+    except subprocess.TimeoutExpired:
+        raise errors.CloudError('a client of the store did not end within '
+                                f'{SECONDS} s') from None
+    finally:
+        for client in clients:
+            if client.poll() is None:
+                client.kill()
+                client.wait()

@@ -1,0 +1,152 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""One client of a store of results.
+
+Run by the cloud's Python environment, with the database in ``STORE_URL`` and
+the directory of outputs in ``STORE_RAW``. Arguments: ``exercise``; or
+``write``, a name and how many samples; or ``count``, how many writers there
+were and how many samples each wrote; or ``refused``.
+"""
+
+import dataclasses
+import os
+import sys
+import time
+
+from hpcvirt import exception
+from hpcvirt.bench import outcome
+from hpcvirt.bench import record
+from hpcvirt.bench import store as stores
+
+#: Longer than MariaDB's TEXT, with characters of one to four bytes.
+LONG = 'x\u00e9\u20ac\U0001f680' * 30000
+PLAN = 'p' * 64
+
+
+def main(verb, *words):
+    """Do one thing; what is wrong is said by an exception."""
+    VERBS[verb](*words)
+
+
+def exercise():
+    """Write, be interrupted, come back, read everything."""
+    store = _open()
+    entry = store.open_entry(_entry('one'), {'hpcvirt': LONG})
+    _same('one', entry.id)
+    store.add_run(entry.id, 0, _run('one-0', LONG))
+    store.add_sample('one-0', _sample(store, 'one-0', 0, LONG))
+    store.close()
+    # Somebody comes back after a kill: the same question goes on.
+    store = _open()
+    entry = store.open_entry(_entry('two'), {})
+    _same('one', entry.id)
+    store.add_run(entry.id, 0, _run('one-0', LONG))
+    _refused('a sample twice', exception.InvalidInput, lambda:
+             store.add_sample('one-0', _sample(store, 'one-0', 0, 'other')))
+    store.add_sample('one-0', _sample(store, 'one-0', 1, 'short'))
+    store.finish(entry.id, '2026-01-01T00:00:00+00:00')
+    result = store.result('one')
+    _same({'hpcvirt': LONG}, result.software)
+    (run,) = result.runs
+    _same(dataclasses.replace(_run('one-0', LONG), samples=run.samples), run)
+    _same([LONG, 'short'],
+          [sample.environment['text'] for sample in run.samples])
+    # What is finished is not gone on with.
+    _same('three', store.open_entry(_entry('three'), {}).id)
+    _same([True, False], [entry.finished_at is not None
+                          for entry in store.entries()])
+    _refused('a result that is not there', exception.InvalidInput,
+             lambda: store.result('none'))
+    store.close()
+
+
+def write(name, count):
+    """Write an entry with many samples, as a long run does."""
+    store = _open()
+    entry = store.open_entry(dataclasses.replace(_entry(name), plan=name), {})
+    store.add_run(entry.id, 0, _run(f'{name}-0', name))
+    for position in range(int(count)):
+        store.add_sample(f'{name}-0', _sample(store, f'{name}-0', position,
+                                              name))
+    store.finish(entry.id, time.strftime('%Y-%m-%dT%H:%M:%S+00:00'))
+    store.close()
+
+
+def count(writers, samples):
+    """See that nobody lost anything to the other."""
+    store = _open()
+    entries = store.entries()
+    _same(int(writers), len(entries))
+    for entry in entries:
+        (run,) = store.result(entry.id).runs
+        _same(list(range(int(samples))),
+              [sample.position for sample in run.samples])
+        _same({entry.id},
+              {sample.environment['text'] for sample in run.samples})
+    store.close()
+
+
+def refused():
+    """A wrong password is one line, without the password."""
+    try:
+        _open()
+    except exception.Unreachable as exc:
+        text = str(exc)
+        if '\n' in text or 'secret' in text or 'cloud' not in text:
+            sys.exit(f'not one line without the password: {text!r}')
+        return
+    sys.exit('a wrong password was taken')
+
+
+def _open():
+    return stores.Store(os.environ['STORE_URL'], os.environ['STORE_RAW'])
+
+
+def _entry(name):
+    return stores.Entry(name, PLAN, f'2026-01-01T00:00:00+00:00-{name}',
+                        None)
+
+
+def _run(name, text):
+    return record.Run(id=name, benchmark='hpcc', variant='mpi', samples=(),
+                      parameters={'text': text}, host='host')
+
+
+def _sample(store, run_id, position, text):
+    kept = store.keep_raw(run_id, position, 'stdout', text.encode())
+    found = outcome.Outcome(True, None, {'figure': outcome.Metric(
+        1.25e-300, 'GUP/s', outcome.Direction.UP)})
+    return record.Sample(record.Arm.GUEST, position, position, found,
+                         environment={'text': text}, outputs=(kept,))
+
+
+def _same(wanted, found):
+    if wanted != found:
+        raise AssertionError(f'{str(wanted)[:300]} is {str(found)[:300]}')
+
+
+def _refused(what, kind, act):
+    try:
+        act()
+    except kind as exc:
+        if '\n' in str(exc):
+            raise AssertionError(f'{what}: {exc}') from exc
+        return
+    raise AssertionError(f'{what} was taken')
+
+
+VERBS = {'exercise': exercise, 'write': write, 'count': count,
+         'refused': refused}
+
+if __name__ == '__main__':
+    main(*sys.argv[1:])

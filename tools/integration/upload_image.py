@@ -1,0 +1,54 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Give Glance the image that tools/guest_image/build made.
+
+Run by the cloud's Python environment. Arguments: its name, and the directory
+with root.qcow2, vmlinuz, initrd.gz and the stamp that tells one build from
+another.
+"""
+
+import pathlib
+import sys
+
+import openstack
+
+
+def main(name, directory):
+    """Upload what is missing; another build replaces the former."""
+    cloud = openstack.connect()
+    guest = pathlib.Path(directory)
+    stamp = (guest / 'stamp').read_text().strip()
+    found = cloud.image.find_image(name)
+    if found is not None:
+        if found.properties.get('hpcvirt_stamp') == stamp:
+            return
+        cloud.image.delete_image(found)
+
+    def upload(part, file, kind, **properties):
+        return cloud.create_image(
+            part, filename=str(guest / file), disk_format=kind,
+            container_format='bare' if kind == 'qcow2' else kind,
+            visibility='public', wait=True, validate_checksum=False,
+            allow_duplicates=True, **properties)
+
+    kernel = upload(f'{name}-kernel', 'vmlinuz', 'aki')
+    ramdisk = upload(f'{name}-ramdisk', 'initrd.gz', 'ari')
+    upload(name, 'root.qcow2', 'qcow2', kernel_id=kernel.id,
+           ramdisk_id=ramdisk.id, hw_machine_type='pc',
+           hw_vif_model='virtio', hw_rng_model='virtio', img_hv_type='qemu',
+           os_command_line='console=ttyS0 quiet root=/dev/vda',
+           hpcvirt_stamp=stamp)
+
+
+if __name__ == '__main__':
+    main(*sys.argv[1:])
