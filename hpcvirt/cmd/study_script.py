@@ -224,7 +224,8 @@ def _variables(scaled: scenario.Scaled) -> Iterator[str]:
         yield (f': "${{NETWORK_{number}:?a network that is reached from '
                'here}"')
     for number, host in enumerate(scaled.hosts, 1):
-        yield f': "${{HOST_{number}:={host}}}"'
+        yield (f'[ -n "${{HOST_{number}:-}}" ] || '
+               f'HOST_{number}={shlex.quote(host)}')
         yield f': "${{NATIVE_{number}:=ssh://$HOST_{number}}}"'
     yield ': "${LOGIN:=root}"'
     yield ': "${KEY_FILE:=}"'
