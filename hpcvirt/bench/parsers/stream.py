@@ -103,6 +103,8 @@ def _parameters(text: str) -> dict[str, str]:
         if came != requested[1]:
             raise reading.Refused(
                 f'{requested[1]} threads were requested, {came} came')
+    # Built without OpenMP it says nothing of threads.
+    parameters.setdefault('threads', '1')
     return parameters
 
 

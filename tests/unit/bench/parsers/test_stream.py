@@ -13,6 +13,7 @@
 from tests.unit.bench.parsers import base
 
 NATIVE = base.data('native_np1/stream_2M.out').decode()
+SERIAL = base.data('stream/serial.out').decode()
 
 PRESENT = 'Printing one line per active thread....\n'
 
@@ -87,6 +88,11 @@ class TestStream(base.ParserTestCase):
             'triad_mb_s'])
         self.assert_refused('4 threads were requested, 3 came',
                             OLD.replace(PRESENT, '', 1))
+
+    def test_one_without_openmp_runs_one_thread(self):
+        self.figures(SERIAL, {'size': '10000000', 'threads': '1'})
+        self.assert_refused('threads=2 was asked for', SERIAL,
+                            {'threads': '2'})
 
     def test_the_fortran_version_is_read(self):
         self.assertEqual(13850.1234,
