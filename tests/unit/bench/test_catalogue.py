@@ -107,6 +107,14 @@ class TestDefinitions(testtools.TestCase):
                 if variant.command[0] == 'mpirun':
                     self.assertIn('--bind-to', variant.command)
 
+    def test_gromacs_runs_what_it_has_minimised(self):
+        for variant in catalogue.get('gromacs').variants:
+            minimise, pack = variant.prepare[-2:]
+            self.assertEqual('em', minimise[minimise.index('-deffnm') + 1])
+            self.assertEqual('em.gro', pack[pack.index('-c') + 1])
+            self.assertEqual(pack[pack.index('-o') + 1],
+                             variant.command[variant.command.index('-s') + 1])
+
     def test_hpcc_asks_for_what_it_echoes(self):
         made = catalogue.get('hpcc')
         values = definition.sized(made, made.variant(),
