@@ -119,7 +119,7 @@ def _differing(one: Mapping[str, str],
     for name in one.keys() | other.keys():
         if name not in one or name not in other:
             yield name
-        elif name.partition('@')[0] == 'energy':
+        elif name.partition('@')[0].endswith('energy'):
             if not expectation.same(expectation.Kind.ENERGY, one[name],
                                     other[name]):
                 yield name

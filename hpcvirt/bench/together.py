@@ -92,6 +92,6 @@ def _metric(found: Sequence[outcome.Metric]) -> outcome.Metric:
 
 
 def _same(name: str, one: str, other: str) -> bool:
-    if name == 'energy':
+    if name.endswith('energy'):
         return expectation.same(expectation.Kind.ENERGY, one, other)
     return one == other

@@ -35,6 +35,8 @@ KEYS = (
                     ('nat',)),
     expectation.Key('energy', expectation.Kind.ENERGY,
                     'last total energy in Ry'),
+    expectation.Key('first_energy', expectation.Kind.ENERGY,
+                    'total energy of the first iteration in Ry'),
     expectation.Key('converged', expectation.Kind.WORD, 'yes or no',
                     ('convergence',)),
     expectation.Key('iterations', expectation.Kind.WHOLE,
@@ -116,7 +118,9 @@ def _parameters(text: str, version: str) -> dict[str, str]:
         found['atoms'] = atoms[1]
     energies = _ENERGY.findall(text)
     if energies:
-        found['energy'] = str(number.real(energies[-1], 'total energy'))
+        for name, words in (('energy', energies[-1]),
+                            ('first_energy', energies[0])):
+            found[name] = str(number.real(words, 'total energy'))
     stops = list(_NOT_ACHIEVED.finditer(text))
     cycles = list(_ACHIEVED.finditer(text))
     if stops:

@@ -10,6 +10,8 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+from hpcvirt.bench import catalogue
+from hpcvirt.bench import definition
 from tests.unit.bench.parsers import base
 
 GOOD = base.data('qe/au.out').decode()
@@ -66,6 +68,23 @@ class TestQe(base.ParserTestCase):
         self.assert_refused('energy=-63.4 was asked for', TWO,
                             {'energy': '-63.4'})
         self.assert_refused('ranks=4 was asked for', TWO, {'ranks': '4'})
+
+    def test_the_first_iteration_is_compared_too(self):
+        expect = {'rc': '2', 'first_energy': '-102.0211',
+                  'energy': '-102.0306'}
+        self.figures(STOPPED, expect)
+        self.assert_refused('first_energy=-102.0306 was asked for', STOPPED,
+                            {**expect, 'first_energy': '-102.0306'})
+
+    def test_ausurf112_is_held_to_its_published_energy(self):
+        made = catalogue.get('qe-ausurf112')
+        expect = definition.expectations(made, {'ranks': '1'})
+        raw = STOPPED.replace('atoms/cell      =            1',
+                              'atoms/cell      =          112')
+        self.figures(raw.replace('-102.02109792', '-11423.48971757'), expect)
+        self.assert_refused(
+            'first_energy=-11423.4903 was asked for',
+            raw.replace('-102.02109792', '-11423.70000000'), expect)
 
     def test_mpi_with_openmp_is_read(self):
         raw = GOOD.replace(
