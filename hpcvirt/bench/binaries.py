@@ -14,6 +14,7 @@
 
 import hashlib
 import posixpath
+import re
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -21,6 +22,8 @@ from hpcvirt import exception
 from hpcvirt.bench import executor
 from hpcvirt.bench import task as tasks
 
+#: "make: *** [Makefile:36: cg] Error 2", which names nothing.
+_MAKE = re.compile(r'make(\[\d+\])?: ')
 BUILD_LIMIT_S = 1800.0
 COPY_LIMIT_S = 600.0
 
@@ -84,7 +87,14 @@ def _run(place: executor.Executor, argv: Sequence[str], stdin: bytes = b'',
     done = place.run(argv, stdin, timeout_s)
     if done.status:
         said = (done.stderr or done.stdout).decode('utf-8', 'replace')
-        last = said.strip().splitlines()[-1:] or [f'status {done.status}']
         raise exception.Unreachable(
-            f'{place.name}: building failed: {last[0]}')
+            f'{place.name}: building failed: '
+            f'{_cause(said) or f"status {done.status}"}')
     return done
+
+
+def _cause(said: str) -> str:
+    """What a compiler says last, if make only says that it failed."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    told = [line for line in lines if not _MAKE.match(line)]
+    return exception.one_line(' / '.join((told or lines)[-2:]))
