@@ -38,12 +38,11 @@ class TestBuild(testtools.TestCase):
                              {'npb_ser': scratch, 'class': 'S'})
             return str(self.assertRaises(
                 exception.Unreachable, binaries.build, made,
-                local.LocalExecutor(),
-                f'{scratch}/build'))
+                local.LocalExecutor(), f'{scratch}/build'))
 
     def test_what_the_compiler_said_is_said(self):
         self.assertTrue(self.build(MAKEFILE).endswith(
             'building failed: ep.f:57:17: Error: Rank mismatch'))
 
     def test_what_make_said_is_said_if_nobody_else_spoke(self):
-        self.assertIn('*** No targets', self.build(''))
+        self.assertIn('No rule to make target', self.build(''))
