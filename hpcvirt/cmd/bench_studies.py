@@ -117,8 +117,12 @@ def _chosen(args: argparse.Namespace) -> study.Study:
     if args.case is None:
         return made
     case = made.case(args.case)
-    return dataclasses.replace(made, cases=(case,), rows=tuple(
-        row for row in made.rows if row.case == case.id))
+    rows = tuple(row for row in made.rows if row.case == case.id)
+    known = {row.id for row in rows}
+    return dataclasses.replace(
+        made, cases=(case,), rows=rows, claims=tuple(
+            claim for claim in made.claims
+            if all(name.rpartition('.')[0] in known for name in claim.of)))
 
 
 def _list_all(form: str) -> None:

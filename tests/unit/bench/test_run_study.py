@@ -1,0 +1,144 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A case of a study, end to end: jobs, the store, figures beside figures."""
+
+import json
+import os
+from unittest import mock
+
+from hpcvirt.bench.parsers import parser
+from tests.unit.bench import run_case
+
+#: Leaves what real runs of HPCC left, the host's where it is tied to the
+#: CPU of the native arm.
+MPIRUN = """\
+#!/bin/sh
+[ -e hpccinf.txt ] || exit 0
+echo "$*" >> '{trace}'
+if grep -q 'Cpus_allowed_list:[^0-9]*0$' /proc/self/status; then
+  cp '{data}/native_np1/hpccoutf.txt' .
+else
+  cp '{data}/guest_tcg_np1/hpccoutf.txt' .
+fi
+"""
+
+
+def figure(arm, metric):
+    text = (run_case.DATA / arm / 'hpccoutf.txt').read_text()
+    return parser.parse('hpcc', text.encode(), {}).metrics[metric].value
+
+
+class RunStudyTest(run_case.RunCase):
+
+    def setUp(self):
+        super().setUp()
+        programs = self.scratch / 'programs'
+        programs.mkdir()
+        mpirun = programs / 'mpirun'
+        mpirun.write_text(MPIRUN.format(trace=self.trace,
+                                        data=run_case.DATA))
+        mpirun.chmod(0o755)
+        self.enterContext(mock.patch.dict(os.environ, {
+            'PATH': f'{programs}:{os.environ["PATH"]}'}))
+
+    def measure(self, *words):
+        return self.run_(
+            'bench', 'run', '--study', 'S1/small-on', '--where',
+            self.server.url, '--native', 'local', '--native-cpus', '0',
+            '--pairs', '5', '--data', str(self.scratch / 'data'), *words)
+
+    def studies(self, *words):
+        status, out, err = self.run_('bench', 'studies', 'S1', '--data',
+                                     str(self.scratch / 'data'), *words)
+        self.assertEqual((0, ''), (status, err))
+        return out
+
+    def test_what_was_run_stands_beside_what_was_published(self):
+        # The stored outputs are of one rank and N=1000.
+        status, out, err = self.measure(
+            '--set', 'N=1000', '--set', 'NB=80', '--set', 'ranks=1', '--set',
+            'P=1', '--set', 'Q=1', '--format', 'json')
+        self.assertEqual(1, status, err)
+        run, = json.loads(out)['runs']
+        self.assertEqual(('S1', 'small-on', 'hpcc', 'mpi'), (
+            run['study'], run['case'], run['benchmark'], run['variant']))
+        self.assertEqual(f'1x{len(os.sched_getaffinity(0))}', run['shape'])
+        found = json.loads(self.studies('--format', 'json'))
+        for row_id, metric, factor in (
+                ('ra-small-on', 'StarRandomAccess_GUPs', 1),
+                ('hpl-small-on', 'HPL_Tflops', 1000)):
+            one = next(one for one in found if one['row']['id'] == row_id)
+            own, = one['own']
+            native, guest = (figure(arm, metric) for arm
+                             in ('native_np1', 'guest_tcg_np1'))
+            self.assertAlmostEqual(native * factor, own['native'])
+            self.assertAlmostEqual(guest * factor, own['guest'])
+            self.assertAlmostEqual(guest / native, own['interval']['ratio'])
+            self.assertEqual(5, own['pairs'])
+        lines = self.studies().splitlines()
+        at = next(number for number, line in enumerate(lines)
+                  if line.startswith('small-on   HPL'))
+        self.assertIn('37.04', lines[at])
+        self.assertIn('0.9730', lines[at])
+        self.assertIn('28.25', lines[at + 1])
+        self.assertIn('hpcc mpi 1x', lines[at + 1])
+        self.assertEqual(6, sum('not yet run' in line for line in lines))
+        only = self.studies('--case', 'small-on')
+        self.assertNotIn('not yet run', only)
+        page = self.scratch / 'page.html'
+        self.run_('bench', 'report', '--data', str(self.scratch / 'data'),
+                  '--html', str(page))
+        text = page.read_text()
+        self.assertIn('S1: Memory virtualization', text)
+        self.assertIn('37.04', text)
+
+    def test_sizes_are_the_case_s_and_the_rule_s(self):
+        self.measure('--pairs', '1')
+        told = self.trace.read_text().splitlines()
+        cpus = len(os.sched_getaffinity(0))
+        self.assertTrue(told)
+        for line in told:
+            self.assertTrue(line.startswith(f'-np {cpus} '), line)
+        parameters = self.store().result(
+            self.store().entries()[0].id).runs[0].parameters
+        self.assertEqual('100', parameters['NB'])
+
+    def test_the_same_name_with_another_case_is_another_question(self):
+        self.measure('--pairs', '1')
+        self.measure('--pairs', '1', '--study', 'S1/small-off')
+        self.assertEqual(['small-on', 'small-off'], [
+            self.store().result(entry.id).runs[0].case
+            for entry in self.store().entries()])
+
+    def test_bad_questions_are_one_line_and_leave_no_trace(self):
+        place = ('--where', 'local')
+        for words, what in (
+                (('--study', 'S1', *place), 'ID/CASE'),
+                (('--study', 'S1/none', *place), 'no case'),
+                (('--study', 'S9/x', *place), 'no such study'),
+                (('hpcc', '--study', 'S1/small-on', *place), 'leave out'),
+                (('--study', 'S1/small-on', '--instead', 'stream', *place),
+                 'does not stand in'),
+                (('hpcc', '--instead', 'stream', *place), 'needs --study'),
+                (place, 'NAME')):
+            status, out, err = self.run_(
+                'bench', 'run', *words, '--data', str(self.scratch / 'data'))
+            self.assertEqual((2, ''), (status, out))
+            self.assertEqual(1, err.count('\n'))
+            self.assertIn(what, err)
+        self.assertFalse((self.scratch / 'data').exists())
+        status, _, err = self.run_('bench', 'studies', 'S1', '--data',
+                                   str(self.scratch / 'data'))
+        self.assertEqual(2, status)
+        self.assertIn('bench.sqlite', err)
+        self.assertFalse((self.scratch / 'data').exists())
