@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from concurrent import futures
 
 from hpcvirt import exception
+from hpcvirt.bench import binding
 from hpcvirt.bench import environment
 from hpcvirt.bench import executor
 from hpcvirt.bench import job as jobs
@@ -65,6 +66,7 @@ class Seat:
     :ivar label: the guest's name, another for each seat of an arm
     :ivar prefix: what the command is started through: the native arm is
         tied to the guest's own host CPUs
+    :ivar cpus: these CPUs, for the ranks of MPI; empty if it is not tied
     :ivar facts: added to the environment of each sample
     :ivar factor: the time limit is multiplied by this
     :ivar guest: what starts the place anew, None for what is no instance
@@ -74,6 +76,7 @@ class Seat:
     directory: str
     label: str = ''
     prefix: tuple[str, ...] = ()
+    cpus: frozenset[int] = frozenset()
     facts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     factor: int = 1
     guest: relaunching.Relaunch | None = None
@@ -97,7 +100,15 @@ class Part:
 
     @property
     def command(self) -> tuple[str, ...]:
-        return (*self.seat.prefix, *self.task.command)
+        command = self.task.command
+        return (*self.seat.prefix,
+                *(binding.bound(command) if self.bound else command))
+
+    @property
+    def bound(self) -> bool:
+        """Ranks tie themselves, since mpirun would pass over the prefix."""
+        return self.task.variant.spans and all(
+            seat.cpus for seat in self.seats)
 
     @property
     def limit_s(self) -> int:
@@ -234,8 +245,10 @@ def _start(parts: Sequence[Part], running: Sequence[jobs.Job],
                  for seat in part.others]
         for one in there:
             one.remove()
-        for one in (*there, job):
-            one.lay(part.command, {**task.inputs, **more},
+        for one, seat in zip((*there, job), (*part.others, part.seat),
+                             strict=True):
+            ties = binding.files(seat.cpus) if part.bound else {}
+            one.lay(part.command, {**task.inputs, **more, **ties},
                     task.environment, task.prepare)
     begin = time.monotonic()
     with futures.ThreadPoolExecutor(len(parts)) as pool:

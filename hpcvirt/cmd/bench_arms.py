@@ -222,7 +222,8 @@ def _native_seat(native: bench_place.Where,
     lists = [pair.cpus for pair in pairs if pair.cpus is not None]
     cpus = frozenset().union(*lists) if len(lists) == len(pairs) else None
     return taking.Seat(native.place, place.directory(), pairs[0].label,
-                       place.confinement(native.place, cpus))
+                       place.confinement(native.place, cpus),
+                       cpus or frozenset())
 
 
 def _address(where: bench_place.Where) -> str:

@@ -153,7 +153,7 @@ def compared(guest: Guest, native_place: executor.Executor,
     """
     seat = taking.Seat(
         native_place, place.directory(), guest.label,
-        place.confinement(native_place, guest.host_cpus))
+        place.confinement(native_place, guest.host_cpus), guest.host_cpus)
     size = machine.observe(guest.place)
     plan = []
     for one in benchmarks:

@@ -276,6 +276,12 @@ class SpanTest(run_case.RunCase):
         asked = self.asked()
         self.assertEqual(2, sum('--host' in line for line in asked))
         self.assertEqual(4, len(asked))
+        # Ranks tie themselves natively, where mpirun would pass over the
+        # CPUs that it was started on.
+        self.assertEqual(
+            ['none sh ./bind NPopenmpi', 'core NPopenmpi'] * 2,
+            [re.search('--bind-to (.*) -u', line)[1]
+             for line in (asked[0], asked[1], asked[2], asked[3])])
 
     def test_a_place_that_is_not_reached_is_named_before_anything_runs(self):
         self.known.write_text('other\n')
