@@ -1,0 +1,78 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""What is wrong with a page, from what a browser measured: without one."""
+
+import testtools
+
+from tools import check_page
+
+#: A page as it should be.
+SEEN = {'dark': False, 'wide': [], 'faint': [], 'refers': [], 'fetched': [],
+        'scripts': 0, 'width': 400, 'content': 400,
+        'rows': [{'group': 'hpcc mpi', 'figure': 'HPL_Tflops', 'word': 'FAIL',
+                  'chart': True},
+                 {'group': 'qe-small mpi', 'figure': 'wall_s',
+                  'word': 'INVALID', 'chart': False}]}
+
+
+def judged(**more):
+    one = {'label': 'hpcc mpi', 'metric': 'HPL_Tflops', 'word': 'FAIL',
+           'interval': {'ratio': 0.1}, **more}
+    return [{'verdict': {'judgements': [one]}}]
+
+
+class TestFaults(testtools.TestCase):
+    def faults(self, **more):
+        return list(check_page.faults({**SEEN, **more}))
+
+    def test_a_good_page_has_none(self):
+        self.assertEqual([], self.faults())
+
+    def test_each_is_named(self):
+        for what, more in (
+                ('there is a script', {'scripts': 1}),
+                ('fetches http://elsewhere', {'fetched': ['http://elsewhere']}),
+                ('refers to src=/logo.png', {'refers': ['src=/logo.png']}),
+                ('the page is 401 px wide', {'content': 401}),
+                ('wider than the window: <table>', {'wide': ['<table>']}),
+                ('hard to read: 1.4 <i>', {'faint': ['1.4 <i>']})):
+            self.assertEqual([what], self.faults(**more))
+
+    def test_many_of_a_kind_are_counted(self):
+        self.assertEqual('hard to read: 3 more',
+                         self.faults(faint=['1.4 <i>'] * 8)[-1])
+
+
+class TestMissing(testtools.TestCase):
+    def missing(self, **more):
+        return list(check_page.missing(SEEN, judged(**more)))
+
+    def test_what_shows_is_not_missing(self):
+        self.assertEqual([], self.missing())
+        self.assertEqual([], self.missing(
+            label='qe-small mpi', metric='wall_s', word='INVALID',
+            interval=None))
+        self.assertEqual([], list(check_page.missing(
+            SEEN, [{'verdict': None}])))
+
+    def test_another_verdict_figure_or_benchmark_is(self):
+        for more in ({'word': 'PASS'}, {'metric': 'StarSTREAM_Triad'},
+                     {'label': 'hpcc mpi 4x8'}):
+            self.assertEqual(1, len(self.missing(**more)))
+
+    def test_a_figure_without_its_drawing_is(self):
+        self.assertEqual(
+            ['no qe-small mpi wall_s INVALID with a drawing'],
+            self.missing(label='qe-small mpi', metric='wall_s',
+                         word='INVALID'))

@@ -1,0 +1,119 @@
+// Licensed under the Apache License, Version 2.0 (the "License"); you may
+// not use this file except in compliance with the License. You may obtain
+// a copy of the License at
+//
+//      http://www.apache.org/licenses/LICENSE-2.0
+//
+// Unless required by applicable law or agreed to in writing, software
+// distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+// WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+// License for the specific language governing permissions and limitations
+// under the License.
+
+
+// What a browser made of a page, as JSON in an element of its own in the page
+// around it; put at the end of the page by check_page.py, which judges it.
+(() => {
+  const dark = matchMedia('(prefers-color-scheme: dark)').matches;
+  const elements = [...document.body.querySelectorAll('*')].filter(
+    element => element.getClientRects().length > 0);
+
+  const named = element => {
+    const kind = element.getAttribute('class');
+    const text = (element.textContent || '').trim().slice(0, 40);
+    return `<${element.tagName.toLowerCase()}${kind ? ` ${kind}` : ''}>`
+      + ` ${text.replace(/\s+/g, ' ')}`;
+  };
+
+  // A box of its own that scrolls may hold what is wider than the window.
+  const scrolls = element => {
+    for (let up = element.parentElement; up; up = up.parentElement) {
+      if (up !== document.body && up !== document.documentElement
+          && /auto|scroll/.test(getComputedStyle(up).overflowX)) {
+        return true;
+      }
+    }
+    return false;
+  };
+  const wide = elements.filter(element => {
+    const box = element.getBoundingClientRect();
+    return (box.right > innerWidth + 1 || box.left < -1) && !scrolls(element);
+  }).map(named);
+
+  // Contrast as WCAG 2 defines it, 1 to 21.
+  const rgba = text => {
+    const parts = (text.match(/[\d.]+/g) || []).map(Number);
+    return parts.length === 3 ? [...parts, 1] : parts;
+  };
+  const light = colour => {
+    const [red, green, blue] = colour.map(part => part / 255).map(
+      part => (part <= 0.03928 ? part / 12.92
+        : ((part + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const behind = element => {
+    for (let up = element; up; up = up.parentElement) {
+      const colour = rgba(getComputedStyle(up).backgroundColor);
+      if (colour.length === 4 && colour[3] === 1) {
+        return colour;
+      }
+    }
+    return [255, 255, 255, 1];
+  };
+  const faint = [];
+  for (const element of elements) {
+    const own = [...element.childNodes].some(
+      node => node.nodeType === 3 && node.data.trim());
+    if (own) {
+      const style = getComputedStyle(element);
+      const ink = rgba(element.closest('svg') ? style.fill : style.color);
+      const pair = [light(ink), light(behind(element))].sort(
+        (one, other) => other - one);
+      const contrast = (pair[0] + 0.05) / (pair[1] + 0.05);
+      if (!(contrast >= 4.5) || ink[3] !== 1) {
+        faint.push(`${contrast.toFixed(1)} ${named(element)}`);
+      }
+    }
+  }
+
+  const rows = [];
+  for (const body of document.querySelectorAll('tbody')) {
+    let group = '';
+    for (const row of body.rows) {
+      const cells = [...row.cells].map(
+        cell => cell.innerText.replace(/\s+/g, ' ').trim());
+      if (cells.length === 1) {
+        [group] = cells;
+      } else {
+        const word = row.querySelector('.word');
+        const chart = row.querySelector('svg');
+        rows.push({
+          group, figure: cells[0], word: word ? word.innerText.trim() : '',
+          chart: Boolean(chart) && chart.getBoundingClientRect().width > 0
+            && chart.children.length > 1,
+        });
+      }
+    }
+  }
+
+  const refers = [];
+  for (const element of document.querySelectorAll('*')) {
+    for (const name of ['src', 'srcset', 'href', 'xlink:href', 'data',
+      'poster', 'action', 'background']) {
+      const value = element.getAttribute(name);
+      if (value && !/^(#|data:)/.test(value)) {
+        refers.push(`${name}=${value}`);
+      }
+    }
+  }
+
+  const told = parent.document.createElement('pre');
+  told.id = 'measured';
+  told.textContent = JSON.stringify({
+    dark, wide, faint, rows, refers, width: innerWidth,
+    content: document.documentElement.scrollWidth,
+    fetched: performance.getEntriesByType('resource').map(one => one.name),
+    scripts: document.scripts.length - 1,
+  });
+  parent.document.body.append(told);
+})();
