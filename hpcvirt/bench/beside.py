@@ -60,7 +60,7 @@ class Part:
 class Own:
     """What one host of the site did.
 
-    :ivar benchmark: with its variant
+    :ivar benchmark: with its variant, and ``cold`` if its guest was
     :ivar stand_in: it is not the benchmark of the study
     :ivar native: None for what is made of parts
     :ivar interval: in the direction of the published figure
@@ -129,7 +129,7 @@ def _newest(runs: Iterable[record.Run]) -> Iterator[record.Run]:
         newest[run.case, run.launch, run.host, run.shape, run.benchmark,
                run.variant] = run
     yield from sorted(newest.values(), key=lambda run: (
-        run.host, run.shape, run.benchmark, run.variant))
+        run.host, run.shape, run.benchmark, run.variant, _cold(run)))
 
 
 def _of_row(case: study.Case, row: study.Row,
@@ -139,9 +139,9 @@ def _of_row(case: study.Case, row: study.Row,
         for run in fitting:
             yield _single(row, run)
         return
-    hosts: dict[tuple[str, str], list[record.Run]] = {}
+    hosts: dict[tuple[str, str, bool], list[record.Run]] = {}
     for run in fitting:
-        hosts.setdefault((run.host, run.shape), []).append(run)
+        hosts.setdefault((run.host, run.shape, _cold(run)), []).append(run)
     for together in hosts.values():
         yield _average(case, row, together)
 
@@ -202,7 +202,7 @@ def _average(case: study.Case, row: study.Row,
         turned.append(_turned(made.interval, made.direction, row.direction))
         pairs.append(made.pairs)
     blank = dataclasses.replace(
-        _blank(runs[0], False), benchmark=row.benchmark, unit='')
+        _blank(runs[0], False), benchmark=_label(row.benchmark, runs[0]))
     if not parts:
         return _without(blank, runs[0])
     mean = statistics.fmean(one.ratio for one in turned)
@@ -257,9 +257,18 @@ def _in_range(row: study.Row, size: int) -> bool:
 
 def _blank(run: record.Run, stand_in: bool) -> Own:
     unpaired = run.purpose is record.Purpose.UNPAIRED
-    return Own(run.host, run.shape, f'{run.benchmark} {run.variant}',
-               stand_in, run.started_at, '',
+    return Own(run.host, run.shape,
+               _label(f'{run.benchmark} {run.variant}', run), stand_in,
+               run.started_at, '',
                reason='unpaired' if unpaired else '')
+
+
+def _label(name: str, run: record.Run) -> str:
+    return f'{name} cold' if _cold(run) else name
+
+
+def _cold(run: record.Run) -> bool:
+    return run.launch is record.Launch.COLD
 
 
 def _without(blank: Own, run: record.Run) -> Own:

@@ -72,7 +72,7 @@ def curve(points: Sequence[tuple[int, float, float, float]],
     :param points: size in bytes, ratio and the ends of its interval
     :param published: the one ratio that a study states for these sizes
     """
-    width, height, edge = 420, 130, 10
+    width, height, edge, beside = 460, 130, 10, 44
     least = math.log2(max(1, points[0][0]))
     reach = max(1.0, math.log2(max(1, points[-1][0])) - least)
     span = span_of([end for _, _, low, high in points for end in (low, high)]
@@ -80,15 +80,22 @@ def curve(points: Sequence[tuple[int, float, float, float]],
 
     def across(size: int) -> float:
         part = (math.log2(max(1, size)) - least) / reach
-        return round(edge + part * (width - 2 * edge), 1)
+        return round(edge + part * (width - edge - beside), 1)
 
     def up(ratio: float) -> float:
         part = max(-1.0, min(1.0, math.log(ratio) / math.log(span)))
         return round(height / 2 - part * (height / 2 - edge), 1)
-    parts = [_line('native', 0, up(1), width, up(1))]
+    right = width - beside
+    parts = [_line('native', 0, up(1), right, up(1)),
+             f'<text x="{right + 4}" y="{up(1) + 4:g}">1</text>']
     if published is not None:
         parts.append(_line('published', across(points[0][0]), up(published),
                            across(points[-1][0]), up(published)))
+        # Not over the 1 of the native line.
+        away = 4 if abs(up(published) - up(1)) > 11 else (
+            -6 if published > 1 else 14)
+        parts.append(f'<text x="{right + 4}" y="{up(published) + away:g}">'
+                     f'{published:.3f}</text>')
     path = ' '.join(f'{across(size)},{up(ratio)}'
                     for size, ratio, _, _ in points)
     parts.append(f'<polyline class="path" points="{path}"/>')

@@ -52,8 +52,9 @@ def _row(one: beside.Beside, span: float) -> dict[str, Any]:
     native, guest, ratio = row.figures if row else ('-', '-', '-')
     return {'case': one.case.id,
             'title': row.title if row else 'no figure', 'native': native,
-            'guest': guest, 'ratio': ratio, 'unit': row.unit if row else '',
-            'better': _BETTER[row.direction] if row else '',
+            'guest': guest, 'ratio': ratio,
+            'unit': row.unit if row and row.guest is not None else '',
+            'better': _BETTER[row.direction] if row else 'not in the text',
             'own': [_own(own, row, span) for own in one.own]}
 
 
@@ -67,7 +68,8 @@ def _own(own: beside.Own, row: study.Row | None,
             None, published))
     with_what = own.benchmark + (', a stand-in' if own.stand_in else '')
     return {'host': own.host, 'native': report_text.figure(own.native),
-            'guest': report_text.figure(own.guest), 'unit': own.unit,
+            'guest': report_text.figure(own.guest),
+            'unit': '' if own.guest is None else own.unit,
             'ratio': report_text.interval(own.interval), 'chart': chart,
             'pairs': own.pairs, 'why': own.reason,
             'with': f'{with_what} {own.shape}'.rstrip(),

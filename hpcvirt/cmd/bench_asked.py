@@ -64,7 +64,7 @@ def read(args: argparse.Namespace) -> list[Asked]:
         if not args.benchmarks:
             raise exception.InvalidInput(
                 'NAME', 'is missing: name benchmarks, or give --study')
-        return [_benchmark(name) for name in args.benchmarks]
+        return [Asked(*catalogue.named(name)) for name in args.benchmarks]
     if args.benchmarks:
         raise exception.InvalidInput(
             '--study', 'names the benchmarks itself; leave out '
@@ -77,10 +77,3 @@ def read(args: argparse.Namespace) -> list[Asked]:
     case = made.case(case_name)
     return [Asked(catalogue.get(use.benchmark), use.variant, made.id, case,
                   use) for use in scenario.uses(case, args.instead)]
-
-
-def _benchmark(text: str) -> Asked:
-    name, slash, variant = text.partition('/')
-    made = catalogue.get(name)
-    made.variant(variant if slash else None)
-    return Asked(made, variant if slash else None)

@@ -59,8 +59,6 @@ def compared(found: Iterable[beside.Beside]) -> str:
          'GUEST / NATIVE', 'BETTER', 'PAIRS', 'WITH')]
     for one in found:
         rows += _published(one)
-        if not one.own:
-            rows.append(('', '', 'not yet run', '', '', '', '', '', '', ''))
         for own in one.own:
             rows += _own(own)
     return columns.lay_out(rows, frozenset({3, 4, 8}))
@@ -68,13 +66,14 @@ def compared(found: Iterable[beside.Beside]) -> str:
 
 def _published(one: beside.Beside) -> Iterator[tuple[str, ...]]:
     row = one.row
+    state = '' if one.own else 'not yet run'
     if row is None:
         yield (one.case.id, 'no figure', 'published', '-', '-', '', '-', '',
-               '', '')
+               '', state)
         return
     native, guest, ratio = row.figures
     yield (row.case, row.title, 'published', native, guest, row.unit, ratio,
-           row.direction, '', row.benchmark)
+           row.direction, '', state or row.benchmark)
 
 
 def _own(own: beside.Own) -> Iterator[tuple[str, ...]]:
