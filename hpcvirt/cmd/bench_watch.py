@@ -20,6 +20,8 @@ from rich import console as consoles
 from rich import live as lives
 from rich import text as texts
 
+from hpcvirt.bench import bounds
+from hpcvirt.bench import catalogue
 from hpcvirt.bench import record
 from hpcvirt.bench import schedule
 
@@ -38,6 +40,7 @@ class Terminal:
         self._console = consoles.Console(stderr=True, highlight=False)
         self._live: lives.Live | None = None
         self._line = ''
+        self._primary: frozenset[str] = frozenset()
         self._begin = 0.0
 
     def entry(self, entry: 'store.Entry', continued: bool) -> None:
@@ -49,6 +52,9 @@ class Terminal:
         what = 'warm-up' if slot.warm_up else f'pair {slot.pair + 1}'
         self._line = (f'{run.label}  {slot.position + 1}/{total}  {what}  '
                       f'{slot.arm}')
+        self._primary = frozenset(
+            figure.name for figure in catalogue.get(run.benchmark).metrics
+            if figure.primary)
         self._begin = time.monotonic()
         if self._console.is_terminal:
             self._live = lives.Live(console=self._console, transient=True,
@@ -66,9 +72,12 @@ class Terminal:
         outcome = sample.outcome
         said = f'INVALID: {outcome.reason}'
         if outcome.valid:
+            # What the benchmark is known by, and no more than fits.
+            names = [name for name in outcome.metrics
+                     if bounds.split(name)[0] in self._primary][:2]
             said = ', '.join(
-                f'{name} {metric.value:.6g} {metric.unit}'
-                for name, metric in list(outcome.metrics.items())[:2])
+                f'{name} {outcome.metrics[name].value:.6g} '
+                f'{outcome.metrics[name].unit}' for name in names)
         self._say(f'{self._line}  {seconds:.1f} s  {said}')
 
     def stop(self) -> None:
