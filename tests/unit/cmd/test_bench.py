@@ -101,10 +101,13 @@ class TestParse(CommandTestCase):
 
     def test_the_name_of_ausurf112_expects_its_exit_status(self):
         path = str(base.DATA / 'qe' / 'au_maxstep2.out')
-        self.assertEqual(0, call('parse', 'ausurf112', path)[0])
+        # A single atom of gold, which has another energy.
+        energy = ('--expect', 'first_energy=-102.021')
+        self.assertEqual(0, call('parse', 'ausurf112', path, *energy)[0])
+        self.assertEqual(1, call('parse', 'ausurf112', path)[0])
         self.assertEqual(1, call('parse', 'qe', path)[0])
         self.assertEqual(0, call('parse', 'qe', path, '--expect', 'rc=2')[0])
-        self.assertEqual(1, call('parse', 'ausurf112', path,
+        self.assertEqual(1, call('parse', 'ausurf112', path, *energy,
                                  '--exit-status', '0')[0])
 
     def test_an_unusable_question_is_one_line_and_status_2(self):
