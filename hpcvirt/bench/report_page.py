@@ -93,9 +93,8 @@ def _result(one: Shown) -> dict[str, Any]:
         'scale': f'{1 / span:.2g} … 1 … {span:.2g}',
         'launches': report_text.launches(result),
         'unpaired': [_alone(run) for run in unpaired],
-        'sources': sorted({f'{metric} {bound.ratio:.3f}: {bound.source}'
-                           for (_, metric), bound in known.items()
-                           if bound.source}),
+        'sources': [f'{names} {text}' for names, text in report_text.sources(
+            (metric, bound) for (_, metric), bound in known.items())],
     }
 
 

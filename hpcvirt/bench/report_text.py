@@ -13,6 +13,8 @@
 """A result as a table for people at a terminal."""
 
 import io
+from collections.abc import Iterable
+from collections.abc import Sequence
 
 from rich import box
 from rich import console
@@ -21,6 +23,9 @@ from rich import table as tables
 from hpcvirt.bench import judgement
 from hpcvirt.bench import record
 from hpcvirt.bench import verdict
+
+#: More figures of which the same is said are not named one by one.
+MOST_NAMED = 4
 
 
 def table(result: record.Result, width: int = 100) -> str:
@@ -68,14 +73,12 @@ def footnotes(result: record.Result,
     if any(pairs):
         lines.append(f'{max(pairs)} pairs; guest / native with its 90 % '
                      'interval, PASS and FAIL each at 95 %')
-    lines += [f'{label} {", ".join(metrics)}: {text}'
+    lines += [f'{label} {named(metrics)}: {text}'
              for (label, text), metrics in said.items()]
     lines.extend(launches(result))
-    sources = {f'{run.benchmark} {metric}: bound {bound.ratio:.3f}, '
-               f'{bound.source}'
-               for run in result.runs for metric, bound in run.bounds.items()
-               if bound.source}
-    lines.extend(sorted(sources))
+    lines += [f'{names}: bound {text}' for names, text in sources(
+        (f'{run.benchmark} {metric}', bound)
+        for run in result.runs for metric, bound in run.bounds.items())]
     if result.verdict is not None:
         reason = f': {result.verdict.reason}' if result.verdict.reason else ''
         if any(run.purpose is not record.Purpose.UNPAIRED
@@ -84,6 +87,29 @@ def footnotes(result: record.Result,
         else:
             lines.append('unpaired: without native samples nothing is judged')
     return lines
+
+
+def sources(bounds: Iterable[tuple[str, judgement.Bound]],
+            ) -> list[tuple[str, str]]:
+    """Where bounds come from, those of one origin together.
+
+    :param bounds: a figure and its bound
+    :returns: names of figures, and the bound with its source
+    """
+    figures: dict[str, list[str]] = {}
+    for name, bound in bounds:
+        if bound.source:
+            text = f'{bound.ratio:.3f}, {bound.source}'
+            figures.setdefault(text, []).append(name)
+    return [(named(list(dict.fromkeys(names))), text)
+            for text, names in figures.items()]
+
+
+def named(figures: Sequence[str]) -> str:
+    """A few figures by name, many by the first and the last."""
+    if len(figures) <= MOST_NAMED:
+        return ', '.join(figures)
+    return f'{figures[0]} to {figures[-1]} ({len(figures)} figures)'
 
 
 def launches(result: record.Result) -> list[str]:
