@@ -159,6 +159,29 @@ def uses(case: study.Case, instead: str | None) -> tuple[study.Use, ...]:
     return tuple(found.values())
 
 
+def check_count(case: study.Case, count: int) -> None:
+    """See that as many guests are measured as the case has.
+
+    :param count: guests that were given
+    :raises InvalidInput: if it cannot be that case
+    """
+    guests = case.guests
+    if guests.partition is study.Partition.SOCKET and (
+            guests.instances > case.hosts):
+        least, most = case.hosts, None
+        wanted = f'{least} or more, one per socket'
+    elif case.hosts > 1:
+        least, most = 2, case.hosts
+        wanted = '2' if most == 2 else f'2 to {most}, one per host'
+    else:
+        least = most = guests.instances
+        wanted = str(most)
+    if count < least or (most is not None and count > most):
+        raise exception.InvalidInput(
+            case.id, f'is a case of {wanted} guests, not of {count}; give '
+            '--where once for each')
+
+
 def parameters(case: study.Case, use: study.Use,
                machine: sizing.Machine) -> dict[str, str]:
     """What the study fixed and the definition would not.

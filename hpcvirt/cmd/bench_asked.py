@@ -56,7 +56,8 @@ class Asked:
 def read(args: argparse.Namespace) -> list[Asked]:
     """Read the names, or the case.
 
-    :raises InvalidInput: for both or neither, and for what is not known
+    :raises InvalidInput: for both or neither, for what is not known, and for
+        another number of guests than the case has
     """
     if args.study is None:
         if args.instead:
@@ -75,5 +76,6 @@ def read(args: argparse.Namespace) -> list[Asked]:
             f'--study {args.study}', 'is not ID/CASE')
     made = library.get(name)
     case = made.case(case_name)
+    scenario.check_count(case, len(args.where))
     return [Asked(catalogue.get(use.benchmark), use.variant, made.id, case,
                   use) for use in scenario.uses(case, args.instead)]

@@ -114,6 +114,13 @@ ready() {
 }
 """
 
+#: Whoever measures another device measures another case.
+_EMULATED = """\
+openstack image show -f json -c properties "$IMAGE" |
+  grep -Eq '"hw_vif_model": "(e1000|rtl8139)"' ||
+  fail "$IMAGE gives its guests no emulated network device: hw_vif_model"
+"""
+
 #: mpirun starts its daemons by ssh.
 _JOIN = """\
 ssh-keygen -q -t ed25519 -N '' -f "$work/key"
@@ -171,6 +178,8 @@ def _measure(made: study.Study,
     hosts = range(1, len(scaled.hosts) + 1)
     for host in hosts:
         yield f'empty "$HOST_{host}"'
+    if guests.device == 'emulated':
+        yield _EMULATED.rstrip()
     thp = _THP.get(guests.pages)
     if thp is not None:
         yield from _user_data(thp)

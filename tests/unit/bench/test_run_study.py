@@ -130,6 +130,7 @@ class RunStudyTest(run_case.RunCase):
                 (('--study', 'S1/small-on', '--instead', 'stream', *place),
                  'does not stand in'),
                 (('hpcc', '--instead', 'stream', *place), 'needs --study'),
+                (('--study', 'S4/4x8-tuned', *place), 'of 4 guests'),
                 (place, 'NAME')):
             status, out, err = self.run_(
                 'bench', 'run', *words, '--data', str(self.scratch / 'data'))

@@ -88,6 +88,28 @@ class TestStandIns(testtools.TestCase):
         self.assertEqual((use,), scenario.uses(case, None))
 
 
+class TestCount(testtools.TestCase):
+    def assert_counts(self, allowed, refused, *where):
+        case, _ = use_of(*where)
+        for count in allowed:
+            scenario.check_count(case, count)
+        for count in refused:
+            self.assertRaises(exception.InvalidInput, scenario.check_count,
+                              case, count)
+
+    def test_as_many_guests_are_measured_as_the_case_has(self):
+        self.assert_counts((4,), (1, 3, 5), 'S4', '4x8-tuned')
+        self.assert_counts((1,), (2,), 'S1', 'small-on')
+        self.assert_counts((1,), (2,), 'S2', 'numa-host-cold')
+        self.assert_counts((2,), (1, 4), 'S3', 'on-2vm-2net-4')
+
+    def test_sockets_and_hosts_are_the_site_s(self):
+        self.assert_counts((1, 2, 4, 8), (), 'S2', 'numa-socket')
+        self.assert_counts((2, 4, 8), (1,), 'S2', 'nodes-socket')
+        self.assert_counts((2,), (1, 3), 'S5', 'sriov')
+        self.assert_counts((2, 6), (1, 7), 'S5', 'wrf-sriov')
+
+
 class TestDemands(testtools.TestCase):
     def test_every_host_setting_of_every_case_is_explained(self):
         for made in library.every():

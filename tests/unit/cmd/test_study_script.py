@@ -43,6 +43,8 @@ case "$name $*" in
   *'-c status '*) echo ACTIVE;;
   *'-c addresses '*) echo "{{'net': ['10.0.0.$number', '172.1.1.1']}}";;
   *'server list '*) {others};;
+  *'image show '*) echo '{{"properties": {{"hw_vif_model": "{device}"}}}}';;
+  'hpcvirt '*) {measuring};;
   *' .ssh/'*) cat > /dev/null;;
 esac
 """
@@ -69,14 +71,16 @@ class ScriptCase(unittest.TestCase):
         self.work = self.scratch / 'work'
         self.work.mkdir()
 
-    def execute(self, text, *words, failing="''", others=':', **variables):
+    def execute(self, text, *words, failing="''", others=':', measuring=':',
+                device='e1000', **variables):
         """Run a script; its status and everything that it called."""
         programs = self.scratch / 'programs'
         programs.mkdir(exist_ok=True)
         for name in ('openstack', 'ssh', 'hpcvirt'):
             program = programs / name
             program.write_text(PROGRAM.format(
-                log=self.log, failing=failing, others=others))
+                log=self.log, failing=failing, others=others,
+                measuring=measuring, device=device))
             program.chmod(0o755)
         path = self.scratch / 'script'
         path.write_text(text)
@@ -260,6 +264,21 @@ class TroubleTest(ScriptCase):
         self.assertEqual(2, status)
         self.assertIn('n1 has guests', self.said)
         self.assertEqual(1, len(calls))
+
+    def test_an_interrupted_script_deletes_what_there_was(self):
+        text, _ = script('S5', 'sriov', 'hs06-2s-16c', 'hs06-2s-16c')
+        for signal, status in (('TERM', 130), ('INT', 130), ('HUP', 130)):
+            self.log.write_text('')
+            got, calls = self.execute(text,
+                                      measuring=f'kill -{signal} $PPID')
+            self.assertEqual(set(), self.assert_clean(calls, got, status))
+
+    def test_an_image_with_another_device_is_another_case(self):
+        text, _ = script('S3', 'on-2vm-1net-8', 'intel-2s-16c-smt')
+        status, calls = self.execute(text, device='virtio')
+        self.assertEqual(2, status)
+        self.assertIn('hw_vif_model', self.said)
+        self.assertFalse([words for words in calls if 'create' in words])
 
     def test_what_is_not_given_is_named(self):
         text, _ = script('S3', 'on-2vm-2net-8', 'intel-2s-16c-smt')
