@@ -61,9 +61,11 @@ def start(settings: cloud_settings.Settings,
 
 def recreate(settings: cloud_settings.Settings, name: str) -> None:
     """Make an empty database for somebody else."""
-    commands.run(settings, 'mariadb-client', [
-        *_client(settings), '-e',
-        f'create or replace database {name} character set utf8mb4'])
+    # "create or replace" stumbles over foreign keys.
+    for statement in (f'drop database if exists {name}',
+                      f'create database {name} character set utf8mb4'):
+        commands.run(settings, 'mariadb-client',
+                     [*_client(settings), '-e', statement])
 
 
 def fill(settings: cloud_settings.Settings) -> bool:

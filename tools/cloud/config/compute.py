@@ -106,13 +106,23 @@ def write_libvirt(settings: cloud_settings.Settings,
             'libvirt': {
                 'virt_type': settings.virt_type,
                 'connection_uri': settings.libvirt_uri,
-                'cpu_mode': ('none' if settings.virt_type == 'qemu'
-                             else 'host-model'),
                 'images_type': 'qcow2',
+                **_processor(settings),
             },
             'compute': {'cpu_dedicated_set': dedicated},
+            # What is emulated need not be like this machine.
+            'workarounds': {'skip_cpu_compare_at_startup':
+                            settings.virt_type == 'qemu'},
             'os_vif_ovs': {'ovsdb_connection': network.ovsdb(settings)},
         }))
+
+
+def _processor(settings: cloud_settings.Settings) -> dict[str, Any]:
+    if settings.virt_type == 'kvm':
+        return {'cpu_mode': 'host-model'}
+    # What DevStack takes too. QEMU's own default model claims to be one for
+    # which OpenBLAS has code that it does not run.
+    return {'cpu_mode': 'custom', 'cpu_models': 'Nehalem'}
 
 
 def _common(settings: cloud_settings.Settings) -> inifile.Sections:
