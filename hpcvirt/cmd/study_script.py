@@ -96,10 +96,12 @@ enter() {
 # ready ID: it runs and takes logins
 ready() {
   tries=0
-  until [ "$(openstack server show -f value -c status "$1")" = ACTIVE ]; do
+  until state=$(openstack server show -f value -c status "$1")
+    [ "$state" = ACTIVE ]
+  do
     tries=$((tries + 1))
-    if [ "$tries" -ge 60 ]; then
-      openstack server show -f value -c fault "$1" >&2
+    if [ "$state" = ERROR ] || [ "$tries" -ge 60 ]; then
+      openstack server show -f value -c fault "$1" >&2 || :
       fail "$1 is not ACTIVE"
     fi
     sleep 5

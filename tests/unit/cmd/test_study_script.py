@@ -40,7 +40,8 @@ case "$name $*" in
     file=$(echo "$*" | sed 's/.*--user-data \\([^ ]*\\).*/\\1/')
     cp "$file" '{log}.user-data'; echo "id-$number";;
   *' create '*) echo "id-$number";;
-  *'-c status '*) echo ACTIVE;;
+  *'-c status '*) echo {state};;
+  *'-c fault '*) echo 'no valid host'; exit 1;;
   *'-c addresses '*) echo "{{'net': ['10.0.0.$number', '172.1.1.1']}}";;
   *'server list '*) {others};;
   *'image show '*) echo '{{"properties": {{"hw_vif_model": "{device}"}}}}';;
@@ -72,7 +73,7 @@ class ScriptCase(unittest.TestCase):
         self.work.mkdir()
 
     def execute(self, text, *words, failing="''", others=':', measuring=':',
-                device='e1000', **variables):
+                device='e1000', state='ACTIVE', **variables):
         """Run a script; its status and everything that it called."""
         programs = self.scratch / 'programs'
         programs.mkdir(exist_ok=True)
@@ -80,7 +81,7 @@ class ScriptCase(unittest.TestCase):
             program = programs / name
             program.write_text(PROGRAM.format(
                 log=self.log, failing=failing, others=others,
-                measuring=measuring, device=device))
+                measuring=measuring, device=device, state=state))
             program.chmod(0o755)
         path = self.scratch / 'script'
         path.write_text(text)
@@ -245,6 +246,13 @@ class TroubleTest(ScriptCase):
         self.assertEqual(1, len(left))
         failed = calls[int(left.pop().removeprefix('id-'))]
         self.assertEqual('hpcvirt-s4-4x8-tuned-3', failed[-1])
+        self.assertFalse([words for words in calls if words[0] == 'hpcvirt'])
+
+    def test_a_guest_in_error_is_not_waited_for(self):
+        text, _ = script('S4', '4x8-tuned', 'hs06-2s-16c')
+        status, calls = self.execute(text, state='ERROR')
+        self.assertEqual(set(), self.assert_clean(calls, status, 2))
+        self.assertIn('is not ACTIVE', self.said)
         self.assertFalse([words for words in calls if words[0] == 'hpcvirt'])
 
     def test_a_flavor_that_cannot_be_made_whole_is_deleted(self):
