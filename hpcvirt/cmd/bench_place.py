@@ -24,7 +24,6 @@ from hpcvirt.bench import executor
 from hpcvirt.bench import local
 from hpcvirt.bench import place
 from hpcvirt.bench import relaunching
-from hpcvirt.model import cpuset
 
 FORMS = ('local, ssh://[user@]host[:port][?key=FILE], or '
          'server:[user@]NAME[?key=FILE]')
@@ -107,10 +106,8 @@ def _server(text: str, cloud: str | None) -> Where:
     found = servers.find(nova, name)
     address = f'[{found.address}]' if ':' in found.address else found.address
     url = f'ssh://{user}{at}{address}' + (f'?{query}' if query else '')
-    facts = {'server.id': found.id, 'server.flavor': found.flavor,
-             'pages': 'large' if (found.page_kib or 0) >= 2048 else 'small'}
-    if found.host_cpus:
-        facts['server.host_cpus'] = cpuset.render(found.host_cpus)
+    facts = place.instance_facts(found.id, found.flavor, found.page_kib or 0,
+                                 found.host_cpus)
     return Where(_ssh(url), found.name, found.inner, found.host or '',
                  found.flavor, found.host_cpus, facts,
                  servers.Relauncher(nova, found.id))
