@@ -23,6 +23,7 @@ from hpcvirt.flavors import fleet
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import host as model
+from hpcvirt.model import shape
 from hpcvirt.specs import vocabulary
 
 
@@ -66,7 +67,7 @@ class Planner:
         # What the guests of a study have beside CPUs and memory is for the
         # study to say.
         self._profile = dataclasses.replace(profile, devices=None)
-        self._known: dict[tuple[tuple[model.Host, ...], int | None],
+        self._known: dict[tuple[tuple[model.Host, ...], profiles.Profile],
                           fleet.Plan] = {}
 
     def plan(self, made: study.Study,
@@ -84,22 +85,50 @@ class Planner:
         page_kib = self._profile.page_size
         if case.guests.host_pages == 'small':
             page_kib = max(map(memory.small_page_kib, hosts))
-        plan = self._plan(tuple(hosts), page_kib)
+        wanted = dataclasses.replace(self._profile, page_size=page_kib)
+        found = self._scaled(made, case, tuple(hosts), wanted)
+        if not isinstance(found, Planned) or not _is_loose(found):
+            return found
+        # Nova takes the cells with the most free memory, wherever they are.
+        packed = self._scaled(made, case, tuple(hosts), dataclasses.replace(
+            wanted, pack_cells=True))
+        if isinstance(packed, Planned) and not _is_loose(packed):
+            return packed
+        if case.guests.partition is study.Partition.SOCKET:
+            return scenario.Refusal(
+                case, 'needs guests within a package, and Nova would spread '
+                'their cells over several')
+        return found
+
+    def _scaled(self, made: study.Study, case: study.Case,
+                hosts: tuple[model.Host, ...], profile: profiles.Profile,
+                ) -> Planned | scenario.Refusal:
+        plan = self._plan(hosts, profile)
         site = _site(plan)
         if site is None:
             return scenario.Refusal(case, 'needs hosts that are alike')
         scaled = scenario.scale(case, site)
         if isinstance(scaled, scenario.Refusal):
             return scaled
-        return Planned(scaled, _flavor(made, scaled, self._profile), plan)
+        return Planned(scaled, _flavor(made, scaled, profile), plan)
 
     def _plan(self, hosts: tuple[model.Host, ...],
-              page_kib: int | None) -> fleet.Plan:
-        if (hosts, page_kib) not in self._known:
-            self._known[hosts, page_kib] = fleet.plan(
-                hosts, dataclasses.replace(self._profile,
-                                           page_size=page_kib))
-        return self._known[hosts, page_kib]
+              profile: profiles.Profile) -> fleet.Plan:
+        key = hosts, profile
+        if key not in self._known:
+            self._known[key] = fleet.plan(hosts, profile)
+        return self._known[key]
+
+
+def _is_loose(planned: Planned) -> bool:
+    """Whether a guest that has room in a package may be cut by its border."""
+    guest = planned.scaled.guest
+    if guest is None or len(guest.cells) == 1 or (
+            guest.numa_scope is shape.NUMAScope.PACKAGE):
+        return False
+    divided = planned.plan.hosts[0].divided
+    packages = {cell.package for cell in divided.cells}
+    return guest.cpus * len(packages) <= len(divided.dedicated)
 
 
 def _site(plan: fleet.Plan) -> scenario.Site | None:

@@ -17,6 +17,7 @@ from hpcvirt.bench import library
 from hpcvirt.bench import scenario
 from hpcvirt.cmd import study_site
 from hpcvirt.flavors import profile
+from hpcvirt.model import shape
 from hpcvirt.specs import codec
 from tests import hosts
 
@@ -31,10 +32,10 @@ def on(study_id, case, *names, **choices):
 
 class ScalingTest(unittest.TestCase):
 
-    def assert_scaled(self, shape, cells, *where):
+    def assert_scaled(self, guests, cells, *where):
         found = on(*where)
         self.assertIsInstance(found, study_site.Planned, found)
-        self.assertEqual(shape, found.scaled.shape)
+        self.assertEqual(guests, found.scaled.shape)
         guest = found.scaled.guest
         self.assertEqual(cells, len(guest.cells) if guest else 0)
         self.assertEqual(
@@ -47,11 +48,11 @@ class ScalingTest(unittest.TestCase):
 
     def test_parts_of_the_host_of_the_study_are_its_own_guests(self):
         # Two packages of 16 cores, one cell each.
-        for case, shape, cells in (
+        for case, guests, cells in (
                 ('4x8-tuned', '4x8', 1), ('2x16-tuned', '2x16', 1),
                 ('1x24-tuned', '1x24', 2), ('1x32-tuned', '1x32', 2),
                 ('4x8-untuned', '4x8', 0), ('1x24-untuned', '1x24', 0)):
-            self.assert_scaled(shape, cells, 'S4', case, 'hs06-2s-16c')
+            self.assert_scaled(guests, cells, 'S4', case, 'hs06-2s-16c')
 
     def test_with_smt_a_core_counts_twice(self):
         # Two packages of 16 cores and 32 threads.
@@ -76,6 +77,23 @@ class ScalingTest(unittest.TestCase):
         self.assert_scaled('2x128', 4, 'S2', 'numa-socket',
                            'epyc-2s-64c-nps4')
         self.assert_scaled('1x12', 1, 'S1', 'small-on', 'opteron-4s-12c')
+
+    def test_a_guest_that_fits_in_a_package_is_kept_there(self):
+        # Of several cells each; Nova would take them from both packages.
+        for name, cells in (('xeon-2s-24c-snc2-1g', 2),
+                            ('xeon-max-2s-56c-snc4-hbm', 4)):
+            for study_id, case in (('S1', 'small-on'), ('S2', 'numa-socket'),
+                                   ('S4', '2x16-tuned')):
+                found = on(study_id, case, name)
+                guest = found.scaled.guest
+                self.assertEqual(cells, len(guest.cells))
+                self.assertEqual(shape.NUMAScope.PACKAGE, guest.numa_scope)
+                self.assertTrue(found.plan.profile.pack_cells)
+        # One cell each, or more than a package: there is nothing to keep.
+        for name, case in (('hs06-2s-16c', '2x16-tuned'),
+                           ('xeon-2s-24c-snc2-1g', '1x24-tuned')):
+            found = on('S4', case, name)
+            self.assertFalse(found.plan.profile.pack_cells)
 
     def test_halves_and_three_quarters_of_four_packages(self):
         self.assert_scaled('2x24', 2, 'S4', '2x16-tuned', 'opteron-4s-12c')
