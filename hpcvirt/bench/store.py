@@ -26,6 +26,7 @@ import logging
 import os
 import pathlib
 import tempfile
+import time
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
@@ -50,6 +51,10 @@ LOCKED_S = 60
 #: SQLite have one kind of text, which takes no length.
 DOCUMENT = sqlalchemy.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql',
                                           'mariadb')
+
+#: Attempts to make the tables beside others who make them too.
+CREATIONS = 8
+CREATION_PAUSE_S = 0.25
 
 RESULTS = sqlalchemy.Table(
     'hpcvirt_results', METADATA,
@@ -229,13 +234,18 @@ class Store:
                 software=json.loads(row['software']))
 
     def _create(self) -> None:
-        """Make the tables; others may be making them at the same moment."""
-        for _ in METADATA.tables:
+        """Make the tables; others may be making them at the same moment.
+
+        A table that was missing is there when it is made, or is locked; look
+        again what is missing.
+        """
+        for _ in range(CREATIONS):
             try:
                 METADATA.create_all(self._engine)
             except db_exception.DBError:
-                continue
-            return
+                time.sleep(CREATION_PAUSE_S)
+            else:
+                return
         METADATA.create_all(self._engine)
 
     def _runs(self, connection: sqlalchemy.Connection,
