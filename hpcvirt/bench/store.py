@@ -242,7 +242,7 @@ class Store:
         for _ in range(CREATIONS):
             try:
                 METADATA.create_all(self._engine)
-            except db_exception.DBError:
+            except (db_exception.DBError, sa_exception.DBAPIError):
                 time.sleep(CREATION_PAUSE_S)
             else:
                 return

@@ -31,8 +31,8 @@ from tools.integration import postgres
 
 CLIENT = pathlib.Path(__file__).resolve().parent / 'store_client.py'
 DATABASE = 'hpcvirt_bench'
-WRITERS = 2
-SAMPLES = 150
+WRITERS = 4
+SAMPLES = 75
 SECONDS = 120
 
 
