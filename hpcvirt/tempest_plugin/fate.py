@@ -13,6 +13,7 @@
 """What a verdict makes of a test."""
 
 import enum
+import unittest
 from collections.abc import Iterable
 
 from hpcvirt.bench import judgement
@@ -46,6 +47,17 @@ def of(result: record.Result, inconclusive: str) -> Fate:
 def worst(fates: Iterable[Fate]) -> Fate:
     """Of several results that belong to one test."""
     return max(fates, default=Fate.FAIL)
+
+
+def conclude(test: unittest.TestCase, found: Fate, text: str) -> None:
+    """End a test as its fate is.
+
+    :param text: what was measured, for the message
+    """
+    if found is Fate.FAIL:
+        test.fail(f'\n{text}')
+    if found is Fate.SKIP:
+        test.skipTest(text)
 
 
 def faults(result: record.Result) -> list[str]:

@@ -81,6 +81,14 @@ class FateTest(unittest.TestCase):
             with self.subTest(found=found):
                 self.assertEqual(expected, fate.worst(found))
 
+    def test_a_test_ends_as_its_fate_is_with_the_table(self):
+        for found, kind in ((fate.Fate.FAIL, self.failureException),
+                            (fate.Fate.SKIP, unittest.SkipTest)):
+            with self.assertRaises(kind) as caught:
+                fate.conclude(self, found, 'the table')
+            self.assertIn('the table', str(caught.exception))
+        fate.conclude(self, fate.Fate.PASS, 'the table')
+
     def test_valid_samples_have_no_fault(self):
         good = outcome.Outcome(True, None)
         self.assertEqual([], fate.faults(judged(runs.run([good], [good]))))

@@ -110,11 +110,7 @@ class CompareTest(BenchmarkTestCase):
                            content.text_content(text))
             fates.append(found)
             texts.append(text)
-        outcome = fate.worst(fates)
-        if outcome is fate.Fate.FAIL:
-            self.fail('\n' + '\n'.join(texts))
-        if outcome is fate.Fate.SKIP:
-            raise self.skipException('\n'.join(texts))
+        fate.conclude(self, fate.worst(fates), '\n'.join(texts))
 
     def _verdict(self, flavor: plan.Flavor,
                  asked: Any) -> tuple[fate.Fate, str]:
