@@ -220,7 +220,9 @@ def told(flavor: str, entry: str, data: str, result: record.Result) -> str:
     """Say what came out: verdict, table, what is wrong, where it is kept."""
     word = result.verdict.word if result.verdict else 'no verdict'
     if all(run.purpose is record.Purpose.UNPAIRED for run in result.runs):
+        # Bounds are on ratios, of which there are none.
         word = 'unpaired'
+        result = dataclasses.replace(result, verdict=None)
     return '\n'.join([
         f'{word}: {flavor}', report_text.table(result),
         *fate.faults(result), f'result {entry}, outputs in {data}', ''])

@@ -172,6 +172,13 @@ class ToldTest(unittest.TestCase):
                      'result e17, outputs in /data'):
             self.assertIn(part, text)
 
+    def test_figures_of_guests_alone_are_shown_and_not_judged(self):
+        text = self.told(runs.run([], [100, 101], planned_pairs=2,
+                                  purpose=record.Purpose.UNPAIRED))
+        self.assertTrue(text.startswith('unpaired: hpc.1c\n'), text)
+        self.assertIn('mops_total', text)
+        self.assertNotIn('INCONCLUSIVE', text)
+
     def test_invalid_samples_are_listed(self):
         text = self.told(runs.run([100] * 5, [100] * 3 + [
             runs.bad('no end marker'), runs.bad('killed')]))
