@@ -14,7 +14,7 @@
 
 Every line ``$ command`` of a console block is run by bash, in order, in a
 clone of this repository. It must succeed, and the lines shown below it must be
-what it prints; a command that shows ``(HTTP 4xx)`` must fail with that.
+what it prints; a command that shows `` 400: `` must fail with that.
 ``...`` stands for any text, alone on its line for any lines, and runs of white
 space are equal. What a page calls by the name that it has on an operator's
 machine, such as /opt/nova, is called as this cloud has it. The ``nova.conf``
@@ -43,7 +43,7 @@ CONSOLE = '.. code-block:: console'
 INI = '.. code-block:: ini'
 PROMPT = '$ '
 ANY = '...'
-REFUSED = '(HTTP 4'
+REFUSED = ' 400: '
 
 Options = dict[tuple[str, str], list[str]]
 
