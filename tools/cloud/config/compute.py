@@ -140,6 +140,8 @@ def _common(settings: cloud_settings.Settings) -> inifile.Sections:
                 'service_down_time': 60,
                 'report_interval': 10,
                 'update_resources_interval': 15,
+                # Or the scheduler finds new hosts up to a minute later.
+                'periodic_fuzzy_delay': 0,
                 'shutdown_timeout': 5,
                 'default_log_levels':
                     'amqp=WARN,amqplib=WARN,sqlalchemy=WARN,stevedore=WARN,'
