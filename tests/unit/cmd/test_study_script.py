@@ -85,8 +85,10 @@ class ScriptCase(unittest.TestCase):
             program.chmod(0o755)
         path = self.scratch / 'script'
         path.write_text(text)
+        # A shell cannot trap what whoever runs the tests lets it ignore.
         done = subprocess.run(
-            ['sh', str(path), *words], capture_output=True, check=False,
+            ['env', '--default-signal=HUP,INT,TERM', 'sh', str(path), *words],
+            capture_output=True, check=False,
             timeout=60, env={
                 'PATH': f'{programs}:{os.environ["PATH"]}',
                 'TMPDIR': str(self.work), 'IMAGE': 'an image', 'KEY': 'mine',
