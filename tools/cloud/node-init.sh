@@ -39,4 +39,16 @@ mount --bind "$run/ovs/etc" /etc/openvswitch
 mount --bind "$run/ovs/log" /var/log/openvswitch
 mount -t hugetlbfs -o pagesize=2M none "$run/hugepages"
 touch "$run/node-ready"
-exec sleep infinity
+# When a guest starts, libvirt switches its tap on and Open vSwitch takes it
+# over. If both happen at once the switch may set the tap back to what it was
+# before, off, and the guest is never heard of.
+while sleep 1; do
+    for tap in /sys/class/net/tap????????-??; do
+        name=${tap##*/}
+        read -r flags 2>/dev/null <"$tap/flags" || continue
+        if [ $((flags & 1)) -eq 0 ] &&
+            ! grep -qx -- "$name" "$run/interfaces-before"; then
+            ip link set "$name" up || :
+        fi
+    done
+done
