@@ -46,9 +46,10 @@ while sleep 1; do
     for tap in /sys/class/net/tap????????-??; do
         name=${tap##*/}
         read -r flags 2>/dev/null <"$tap/flags" || continue
-        if [ $((flags & 1)) -eq 0 ] &&
-            ! grep -qx -- "$name" "$run/interfaces-before"; then
-            ip link set "$name" up || :
+        if [ $((flags & 1)) -eq 1 ]; then
+            continue
         fi
+        grep -qx -- "$name" "$run/interfaces-before" ||
+            ip link set "$name" up || :
     done
 done
