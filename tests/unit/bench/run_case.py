@@ -23,6 +23,9 @@ import json
 import os
 import pathlib
 import shutil
+import signal
+import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -94,6 +97,24 @@ class RunCase(unittest.TestCase):
         got, out, err = self.run_(*words)
         self.assertEqual(status, got, err)
         return json.loads(out)
+
+    def killed_and_resumed(self, words, number):
+        """Kill a run after so many samples, run it again, to its end."""
+        process = subprocess.Popen(
+            [sys.executable, '-m', 'hpcvirt.cmd.main', *words],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        kept = self.wait_for_samples(number)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        result = self.result(*words, status=1)
+        samples = result['runs'][0]['samples']
+        self.assertEqual(list(range(12)),
+                         [sample['position'] for sample in samples])
+        self.assertEqual([one.started_at for one in kept],
+                         [sample['started_at']
+                          for sample in samples[:len(kept)]])
+        self.assertEqual('FAIL', result['verdict']['word'])
 
     def runs(self):
         return len(self.trace.read_text().split())

@@ -17,7 +17,6 @@ import io
 import json
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -69,21 +68,7 @@ class RunCommandTest(run_case.RunCase):
 
     def test_a_killed_run_goes_on_where_it_stopped(self):
         words = self.words(seconds=0.3)
-        process = subprocess.Popen(
-            [sys.executable, '-m', 'hpcvirt.cmd.main', *words],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.addCleanup(process.wait)
-        kept = self.wait_for_samples(4)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        result = self.result(*words, status=1)
-        samples = result['runs'][0]['samples']
-        self.assertEqual(list(range(12)),
-                         [sample['position'] for sample in samples])
-        self.assertEqual([one.started_at for one in kept],
-                         [sample['started_at']
-                          for sample in samples[:len(kept)]])
-        self.assertEqual('FAIL', result['verdict']['word'])
+        self.killed_and_resumed(words, 4)
         # The job that ran when its runner died was waited for.
         self.assertEqual(12, self.runs())
 

@@ -173,21 +173,7 @@ class InStepTest(run_case.RunCase):
 
     def test_a_killed_run_goes_on_where_it_stopped(self):
         words = self.words(seconds=0.5)
-        process = subprocess.Popen(
-            [sys.executable, '-m', 'hpcvirt.cmd.main', *words],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.addCleanup(process.wait)
-        kept = self.wait_for_samples(3)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        result = self.result(*words, status=1)
-        samples = result['runs'][0]['samples']
-        self.assertEqual(list(range(12)),
-                         [sample['position'] for sample in samples])
-        self.assertEqual([one.started_at for one in kept],
-                         [sample['started_at']
-                          for sample in samples[:len(kept)]])
-        self.assertEqual('FAIL', result['verdict']['word'])
+        self.killed_and_resumed(words, 3)
         # No job ran without its fellow.
         self.assertEqual({2}, {len(jobs) for jobs in self.spells().values()})
 

@@ -23,6 +23,12 @@ import threading
 import urllib.parse
 import uuid
 
+from keystoneauth1 import session as auth_session
+from keystoneauth1 import token_endpoint
+from novaclient import client as nova_client
+
+from hpcvirt.cloud import session
+
 PATH = re.compile(r'/v2\.1/flavors(?:/([^/?]+))?(/os-extra_specs)?'
                   r'(?:/([^/?]+))?(?:\?(.*))?$')
 SERVER_PATH = re.compile(r'/v2\.1/servers/([^/?]+)(?:/(topology|action))?'
@@ -72,6 +78,14 @@ class ComputeAPI:
     @property
     def endpoint(self):
         return f'http://127.0.0.1:{self._server.server_port}/v2.1'
+
+    def client(self):
+        """The real client of Nova's API, talking to this one."""
+        return nova_client.Client(
+            session.COMPUTE_MICROVERSION,
+            session=auth_session.Session(token_endpoint.Token(
+                self.endpoint, 'secret')),
+            endpoint_override=self.endpoint)
 
     def close(self):
         self._server.shutdown()

@@ -12,13 +12,8 @@
 
 import unittest
 
-from keystoneauth1 import session as auth_session
-from keystoneauth1 import token_endpoint
-from novaclient import client as nova_client
-
 from hpcvirt import exception
 from hpcvirt.cloud import flavors
-from hpcvirt.cloud import session
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import plan
 from tests.unit.cloud import compute_api
@@ -36,11 +31,7 @@ class CloudFlavorsTest(unittest.TestCase):
     def setUp(self):
         self.api = compute_api.ComputeAPI(most=2)
         self.addCleanup(self.api.close)
-        self.nova = nova_client.Client(
-            session.COMPUTE_MICROVERSION,
-            session=auth_session.Session(token_endpoint.Token(
-                self.api.endpoint, 'secret')),
-            endpoint_override=self.api.endpoint)
+        self.nova = self.api.client()
 
     def step(self, flavor):
         return plan.steps([flavor], flavors.read(self.nova))[0]

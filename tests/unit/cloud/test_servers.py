@@ -12,13 +12,8 @@
 
 import unittest
 
-from keystoneauth1 import session as auth_session
-from keystoneauth1 import token_endpoint
-from novaclient import client as nova_client
-
 from hpcvirt import exception
 from hpcvirt.cloud import servers
-from hpcvirt.cloud import session
 from tests.unit.cloud import compute_api
 
 FIXED = {'hpc': [('10.0.0.5', 'fixed')]}
@@ -39,11 +34,7 @@ class ServersCase(unittest.TestCase):
     def setUp(self):
         self.api = compute_api.ComputeAPI()
         self.addCleanup(self.api.close)
-        self.nova = nova_client.Client(
-            session.COMPUTE_MICROVERSION,
-            session=auth_session.Session(token_endpoint.Token(
-                self.api.endpoint, 'secret')),
-            endpoint_override=self.api.endpoint)
+        self.nova = self.api.client()
 
     def add(self, name='hpc-1', addresses=FIXED, topology=GUEST_SIDE, **more):
         made = self.api.add_server(name, addresses, **more)
