@@ -154,17 +154,8 @@ def _image(cloud: one_cloud.Cloud) -> str:
     directory = cloud_settings.REPOSITORY / '.guest'
     with progress.step('the benchmark image is built'):
         commands.run(settings, 'bench-image', [str(BUILD), str(directory)],
-                     {'SUITE': _suite()}, seconds=1500)
+                     seconds=1500)
     with progress.step('it is in Glance'):
         cloud.python('bench-image', [
             str(HERE / 'upload_image.py'), IMAGE, str(directory)], 300)
     return tempest_run.images(settings)[IMAGE]
-
-
-def _suite() -> str:
-    """The release of this machine: the same programs in both arms."""
-    for line in pathlib.Path('/etc/os-release').read_text().splitlines():
-        key, _, value = line.partition('=')
-        if key == 'VERSION_CODENAME':
-            return value.strip('"')
-    raise errors.CloudError('/etc/os-release names no VERSION_CODENAME')
