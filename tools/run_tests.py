@@ -18,7 +18,8 @@ The results go to a stestr repository of their own, .stestr/NAME (look again
 with "stestr --repo-url .stestr/NAME last"), so that environments can run
 beside each other. The run fails, beside the reasons of stestr, if a test was
 skipped (a check that does not run proves nothing) or if none ran at all.
-The counts are left in .stestr/NAME.counts: passed, failed, skipped.
+The counts are left in .stestr/NAME.counts: passed, failed, skipped; what
+those that did not pass said is in .stestr/NAME.failures.
 """
 
 import collections
@@ -27,6 +28,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from typing import Any
 
 import subunit
 import testtools
@@ -51,16 +53,18 @@ def main(name: str, test_path: str, *arguments: str) -> int:
     status = subprocess.run((*stestr, 'run', *arguments),
                             check=False).returncode
     verdicts: dict[str, str] = {}
+    failures = ''
     if runs(repository) != before:
         last = subprocess.run((*stestr, 'last', '--subunit'), check=False,
                               stdout=subprocess.PIPE)
-        verdicts = read(last.stdout)
+        verdicts, failures = read(last.stdout)
     tally = collections.Counter(verdicts.values())
     passed = sum(tally[verdict] for verdict in PASSED)
     skipped = tally['skip']
     failed = len(verdicts) - passed - skipped
     pathlib.Path('.stestr', f'{name}.counts').write_text(
         f'{passed} {failed} {skipped}\n')
+    pathlib.Path('.stestr', f'{name}.failures').write_text(failures)
     for test, verdict in sorted(verdicts.items()):
         if verdict not in PASSED:
             print(f'{verdict}: {test}')
@@ -76,19 +80,27 @@ def runs(repository: pathlib.Path) -> str:
     return counter.read_text() if counter.exists() else ''
 
 
-def read(stream: bytes) -> dict[str, str]:
-    """Test id -> verdict; a test that never ended is "inprogress"."""
-    verdicts: dict[str, str] = {}
+def read(stream: bytes) -> tuple[dict[str, str], str]:
+    """Test id -> verdict, and what the tests that did not pass said.
 
-    def note(test: dict[str, str]) -> None:
+    A test that never ended is "inprogress".
+    """
+    verdicts: dict[str, str] = {}
+    failures: list[str] = []
+
+    def note(test: dict[str, Any]) -> None:
         verdicts[test['id']] = test['status']
+        if test['status'] not in PASSED:
+            failures.extend(f'{test["id"]}, {name}:\n{content.as_text()}\n'
+                            for name, content in test['details'].items()
+                            if content.content_type.type == 'text')
 
     result = testtools.StreamToDict(note)
     result.startTestRun()
     subunit.ByteStreamToStreamResult(
         io.BytesIO(stream), non_subunit_name='stdout').run(result)
     result.stopTestRun()
-    return verdicts
+    return verdicts, ''.join(failures)
 
 
 if __name__ == '__main__':
