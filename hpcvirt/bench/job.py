@@ -31,14 +31,15 @@ from collections.abc import Sequence
 from hpcvirt import exception
 from hpcvirt.bench import executor
 
-#: Makes the job unless its directory is there already. $1 directory. The
-#: command comes on standard input.
+#: Makes the job unless it is launched already. $1 directory. The command
+#: comes on standard input; a connection that broke may have left half of it,
+#: so what is not launched is laid anew.
 START = """
 set -eu
 umask 077
-mkdir -p "$(dirname "$1")"
-mkdir "$1" 2>/dev/null || exit 17
+mkdir -p "$1"
 cd "$1"
+[ ! -d launched ] || exit 17
 cat > command
 """
 
@@ -77,27 +78,45 @@ tell "$status"
 """
 
 #: Prints "done STATUS BEGIN END", "running", "starting", "lost" or "absent".
-#: The status is looked for again when the leader is gone: it may have ended
-#: between the two looks. A killed leader may stay as a zombie.
+#: The job goes on between two looks: whether it has begun is looked for once,
+#: and the status again when the leader is gone. A killed leader may stay as a
+#: zombie.
 ASK = """
 cd "$1" 2>/dev/null || { echo absent; exit 0; }
 alive() {
-  [ -f pid ] && kill -0 "$(cat pid)" 2>/dev/null || return 1
+  kill -0 "$(cat pid)" 2>/dev/null || return 1
   ! grep -qs "^State:.*Z" "/proc/$(cat pid)/status"
 }
 if [ -f status ]; then echo "done $(cat status)"
+elif [ ! -s pid ]; then echo starting
 elif alive; then echo running
 elif [ -f status ]; then echo "done $(cat status)"
-elif [ -f pid ]; then echo lost
-else echo starting
+else echo lost
 fi
 """
 
+#: A job that was launched a moment ago is waited for: who is not known cannot
+#: be ended.
 STOP = """
 cd "$1" 2>/dev/null || exit 0
-if [ -f pid ] && [ ! -f status ]; then
+tries=50
+while [ -d launched ] && [ ! -s pid ] && [ "$tries" -gt 0 ]; do
+  sleep 0.1
+  tries=$((tries - 1))
+done
+if [ -s pid ] && [ ! -f status ]; then
   kill -KILL "-$(cat pid)" 2>/dev/null || true
 fi
+"""
+
+#: What was killed may still be making a file.
+REMOVE = STOP + """
+cd /
+for pause in 0.1 0.3 1 3; do
+  rm -rf "$1" 2>/dev/null && exit 0
+  sleep "$pause"
+done
+rm -rf "$1"
 """
 
 
@@ -191,7 +210,7 @@ class Job:
 
     def remove(self) -> None:
         """End the job if it runs, and remove its directory."""
-        self._shell(STOP + 'cd / && rm -rf "$1"\n', b'')
+        self._shell(REMOVE, b'')
 
     def _put(self, name: str, content: bytes) -> None:
         if posixpath.basename(name) != name or name in ('', '.', '..'):

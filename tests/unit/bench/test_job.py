@@ -10,9 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import itertools
 import os
+import pathlib
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 import unittest
@@ -64,6 +67,13 @@ class JobTest(unittest.TestCase):
         self.assertFalse(self.start('sh', '-c', 'exit 9'))
         self.assertEqual(0, self.wait().status)
 
+    def test_what_was_laid_by_half_is_laid_anew(self):
+        os.makedirs(self.job.directory)
+        with open(os.path.join(self.job.directory, 'command'), 'wb') as half:
+            half.write(b'sh -c ')
+        self.assertTrue(self.start('sh', '-c', 'exit 3'))
+        self.assertEqual(3, self.wait().status)
+
     def test_another_one_can_come_back_for_it(self):
         self.start('sh', '-c', 'echo found')
         self.job = job.Job(local.LocalExecutor(), self.job.directory)
@@ -94,6 +104,16 @@ class JobTest(unittest.TestCase):
             time.sleep(0.05)
         self.assertFalse(_runs(child))
 
+    def test_a_job_removed_while_it_starts_runs_no_more(self):
+        self.job.lay(['true'], {}, {})
+        os.mkdir(os.path.join(self.job.directory, 'launched'))
+        with subprocess.Popen(
+                ['sh', '-c', 'sleep 0.5; echo $$ > pid; exec sleep 60'],
+                cwd=self.job.directory, start_new_session=True) as leader:
+            self.job.remove()
+            self.assertEqual(-signal.SIGKILL, leader.wait())
+        self.assertFalse(os.path.exists(self.job.directory))
+
     def test_a_file_that_is_not_there_is_none(self):
         self.start('true')
         self.assertIsNone(self.job.read('nothing'))
@@ -101,6 +121,54 @@ class JobTest(unittest.TestCase):
     def test_an_input_outside_the_directory_is_refused(self):
         self.assertRaises(exception.InvalidInput, self.start, 'true',
                           inputs={'../x': b''})
+
+
+class AskedInTheMiddleTest(unittest.TestCase):
+    """What happens between any two commands of the question."""
+
+    def setUp(self):
+        self.scratch = pathlib.Path(self.enterContext(
+            tempfile.TemporaryDirectory()))
+        self.leader = subprocess.Popen(['sleep', '60'])
+        self.addCleanup(self.leader.wait)
+        self.addCleanup(self.leader.kill)
+
+    def asked(self, event, step):
+        """The answer if the event comes before that command, and if it did."""
+        (self.scratch / 'events').write_text('')
+        trap = (f"commands=0; trap 'commands=$((commands+1)); "
+                f"[ $commands != {step} ] || {{ {event}; echo > events; }}' "
+                'DEBUG; set -T')
+        done = subprocess.run(
+            ['bash', '-c', f'cd "$1"; {trap}\n{job.ASK}', 'job',
+             str(self.scratch)], capture_output=True, check=True)
+        happened = (self.scratch / 'events').read_text() != ''
+        return done.stdout.decode().strip(), happened
+
+    def test_a_job_that_begins_is_not_lost(self):
+        pid = self.scratch / 'pid'
+        for step in itertools.count(1):
+            pid.unlink(missing_ok=True)
+            answer, happened = self.asked(
+                f'echo {self.leader.pid} > pid', step)
+            self.assertIn(answer, ('starting', 'running'), f'step {step}')
+            if not happened:
+                break
+        self.assertGreater(step, 3)
+
+    def test_a_job_that_ends_is_not_lost(self):
+        for step in itertools.count(1):
+            leader = subprocess.Popen(['sleep', '60'])
+            (self.scratch / 'pid').write_text(f'{leader.pid}\n')
+            (self.scratch / 'status').unlink(missing_ok=True)
+            answer, happened = self.asked(
+                f'echo 0 1 2 > status; kill {leader.pid}', step)
+            leader.kill()
+            leader.wait()
+            self.assertIn(answer, ('done 0 1 2', 'running'), f'step {step}')
+            if not happened:
+                break
+        self.assertGreater(step, 3)
 
 
 def _runs(pid):
