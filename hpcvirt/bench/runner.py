@@ -96,6 +96,9 @@ class Watcher(Protocol):
     def done(self, sample: record.Sample) -> None:
         """The sample is finished and kept."""
 
+    def left(self, what: str) -> None:
+        """Something could not be removed."""
+
 
 def execute(plan: tuple[Planned, ...], store: stores.Store,
             software: Mapping[str, str], watcher: Watcher) -> str:
@@ -117,7 +120,8 @@ def execute(plan: tuple[Planned, ...], store: stores.Store,
         for sample in _samples(planned, run, store, watcher):
             run = dataclasses.replace(run, samples=(*run.samples, sample))
         for part in planned.every_part:
-            taking.clean(part, run.id)
+            for left in taking.clean(part, run.id):
+                watcher.left(left)
     store.finish(entry.id, _now())
     return entry.id
 

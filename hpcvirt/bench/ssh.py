@@ -35,6 +35,9 @@ CONNECT_S = 20.0
 #: How often the server is asked for a sign of life.
 KEEPALIVE_S = 15
 CHUNK = 65536
+#: The status of a program may arrive before the last of what it printed; but
+#: who leaves a process behind that holds the output is not waited for.
+LINGER_S = 2.0
 
 
 class SSHExecutor:
@@ -112,8 +115,11 @@ class SSHExecutor:
               deadline: float) -> executor.Completed:
         stdout, stderr = bytearray(), bytearray()
         rest = memoryview(stdin)
+        ended: float | None = None
         while True:
             moved = False
+            # Looked at first: what comes before it is read then.
+            complete = channel.eof_received or channel.closed
             if rest and channel.send_ready():
                 rest = rest[channel.send(rest[:CHUNK].tobytes()):]
                 moved = True
@@ -126,12 +132,15 @@ class SSHExecutor:
                 stderr += channel.recv_stderr(CHUNK)
                 moved = True
             if not moved:
-                if channel.exit_status_ready() and _drained(channel):
-                    break
+                now = time.monotonic()
+                if channel.exit_status_ready():
+                    ended = ended or now
+                    if complete or now > ended + LINGER_S:
+                        break
                 transport = channel.get_transport()
                 if not transport.is_active():
                     raise EOFError('the connection was lost')
-                if time.monotonic() > deadline:
+                if now > deadline:
                     raise TimeoutError
                 time.sleep(0.02)
         status = channel.recv_exit_status()
@@ -181,10 +190,6 @@ class SSHExecutor:
             transport.set_keepalive(KEEPALIVE_S)
         self._client = client
         return client
-
-
-def _drained(channel: paramiko.Channel) -> bool:
-    return not (channel.recv_ready() or channel.recv_stderr_ready())
 
 
 def _why(exc: Exception) -> str:

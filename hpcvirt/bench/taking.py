@@ -41,6 +41,8 @@ from hpcvirt.bench.parsers import parser
 #: A place that does not answer is asked again for so long: a guest that is
 #: rebooted, a network that is repaired.
 PATIENCE_S = 300.0
+#: The same where only files are to be removed.
+CLEAN_S = 20.0
 #: Between two questions whether a job has ended: short at first, since small
 #: benchmarks end soon, then seldom, not to disturb the long ones.
 FIRST_PAUSE_S = 0.2
@@ -177,10 +179,19 @@ def take(parts: Sequence[Part], run_id: str, slot: schedule.Slot,
             for name, content in found.items()))
 
 
-def clean(part: Part, run_id: str) -> None:
-    """Remove what the jobs of a run left at the places of a part."""
+def clean(part: Part, run_id: str) -> tuple[str, ...]:
+    """Remove what the jobs of a run left at the places of a part.
+
+    :returns: what is left, since its place does not answer any more
+    """
+    left = []
     for seat in part.seats:
-        seat.place.run(['rm', '-rf', posixpath.join(seat.directory, run_id)])
+        directory = posixpath.join(seat.directory, run_id)
+        try:
+            Patient(seat.place, CLEAN_S).run(['rm', '-rf', directory])
+        except exception.Unreachable:
+            left.append(f'{directory} on {seat.place.name}')
+    return tuple(left)
 
 
 class Patient:

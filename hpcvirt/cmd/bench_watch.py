@@ -80,6 +80,9 @@ class Terminal:
                 f'{outcome.metrics[name].unit}' for name in names)
         self._say(f'{self._line}  {seconds:.1f} s  {said}')
 
+    def left(self, what: str) -> None:
+        self._say(f'left behind, its place does not answer: {what}')
+
     def stop(self) -> None:
         if self._live is not None:
             self._live.stop()

@@ -270,3 +270,6 @@ class Logged:
     def done(self, sample: record.Sample) -> None:
         LOG.info('%s, %s s', sample.outcome.reason or 'valid',
                  sample.elapsed_s)
+
+    def left(self, what: str) -> None:
+        LOG.warning('left behind, its place does not answer: %s', what)

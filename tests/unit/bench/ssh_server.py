@@ -19,6 +19,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 
 import paramiko
@@ -28,8 +29,9 @@ USER = 'hpc'
 
 class _Session(paramiko.ServerInterface):
 
-    def __init__(self, key):
+    def __init__(self, key, status_first):
         self._key = key
+        self._status_first = status_first
 
     def get_allowed_auths(self, _username):
         return 'publickey'
@@ -45,20 +47,24 @@ class _Session(paramiko.ServerInterface):
         return paramiko.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED
 
     def check_channel_exec_request(self, channel, command):
-        threading.Thread(target=_serve, args=(channel, command),
+        threading.Thread(target=_serve,
+                         args=(channel, command, self._status_first),
                          daemon=True).start()
         return True
 
 
-def _serve(channel, command):
+def _serve(channel, command, status_first):
     process = subprocess.Popen(
         ['sh', '-c', command.decode()], stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def feed():
-        with contextlib.suppress(BrokenPipeError, OSError):
+        with contextlib.suppress(OSError):
             while data := channel.recv(65536):
-                process.stdin.write(data)
+                with contextlib.suppress(BrokenPipeError):
+                    process.stdin.write(data)
+                    process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):
             process.stdin.close()
 
     def drain():
@@ -74,12 +80,19 @@ def _serve(channel, command):
     for thread in threads:
         thread.start()
     with contextlib.suppress(OSError, EOFError):
+        if status_first:
+            channel.send_exit_status(process.wait())
+            time.sleep(0.2)
         while data := os.read(process.stdout.fileno(), 65536):
             channel.sendall(data)
         threads[1].join()
-        channel.send_exit_status(process.wait())
+        if not status_first:
+            channel.send_exit_status(process.wait())
     process.kill()
     process.wait()
+    # The client ends its input after it has heard that the program was
+    # started: it must not hear of the end before.
+    threads[0].join()
     process.stdout.close()
     process.stderr.close()
     channel.close()
@@ -89,9 +102,12 @@ class Server:
     """Listens on a port of the loopback until closed.
 
     :ivar url: what :meth:`SSHExecutor.from_url` takes
+    :ivar status_first: the exit status is told before what the program
+        printed, as OpenSSH may; for programs that print little
     """
 
     def __init__(self) -> None:
+        self.status_first = False
         self._directory = tempfile.TemporaryDirectory()
         self._key = paramiko.RSAKey.generate(2048)
         key_file = pathlib.Path(self._directory.name, 'id')
@@ -107,10 +123,17 @@ class Server:
         with contextlib.suppress(OSError):
             while True:
                 connection, _ = self._socket.accept()
-                transport = paramiko.Transport(connection)
-                transport.add_server_key(self._host_key)
-                transport.start_server(server=_Session(self._key))
-                self._transports.append(transport)
+                threading.Thread(target=self._greet, args=(connection,),
+                                 daemon=True).start()
+
+    def _greet(self, connection: socket.socket) -> None:
+        transport = paramiko.Transport(connection)
+        transport.add_server_key(self._host_key)
+        self._transports.append(transport)
+        # Whoever called may have gone again.
+        with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+            transport.start_server(
+                server=_Session(self._key, self.status_first))
 
     def cut(self) -> None:
         """Break every connection, as a failing network does."""

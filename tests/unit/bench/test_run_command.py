@@ -21,7 +21,10 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
+from hpcvirt.bench import store as stores
+from hpcvirt.bench import taking
 from hpcvirt.cmd import main
 from tests.unit.bench import run_case
 
@@ -65,6 +68,20 @@ class RunCommandTest(run_case.RunCase):
         entry = self.store().entries()[0].id
         left = pathlib.Path('/var/tmp').glob(f'hpcvirt-*/{entry}*')
         self.assertEqual([], list(left))
+
+    def test_a_guest_that_goes_after_the_last_sample_changes_nothing(self):
+        add_sample = stores.Store.add_sample
+
+        def add_and_cut(store, run_id, sample):
+            add_sample(store, run_id, sample)
+            if sample.position == 11:
+                self.server.close()
+        with (mock.patch.object(stores.Store, 'add_sample', add_and_cut),
+              mock.patch.object(taking, 'CLEAN_S', 0.1)):
+            status, out, err = self.run_(*self.words())
+        self.assertEqual(1, status, err)
+        self.assertEqual('FAIL', json.loads(out)['verdict']['word'])
+        self.assertIn('left behind', err)
 
     def test_a_killed_run_goes_on_where_it_stopped(self):
         words = self.words(seconds=0.3)

@@ -30,6 +30,18 @@ class SSHExecutorTest(unittest.TestCase):
         self.assertEqual((3, b'out\n', b'err\n'),
                          (done.status, done.stdout, done.stderr))
 
+    def test_what_comes_after_the_status_is_not_lost(self):
+        self.server.status_first = True
+        done = self.place.run(['sh', '-c', 'echo out; echo err >&2; exit 3'])
+        self.assertEqual((3, b'out\n', b'err\n'),
+                         (done.status, done.stdout, done.stderr))
+
+    def test_a_process_left_behind_is_not_waited_for(self):
+        self.server.status_first = True
+        done = self.place.run(['sh', '-c', 'echo out; sleep 30 &'],
+                              timeout_s=15)
+        self.assertEqual((0, b'out\n'), (done.status, done.stdout))
+
     def test_arguments_are_not_split(self):
         done = self.place.run(['printf', '%s|', 'a b', "c'd", '$HOME'])
         self.assertEqual(b"a b|c'd|$HOME|", done.stdout)
