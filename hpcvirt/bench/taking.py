@@ -31,6 +31,7 @@ from hpcvirt.bench import environment
 from hpcvirt.bench import executor
 from hpcvirt.bench import job as jobs
 from hpcvirt.bench import outcome
+from hpcvirt.bench import patient
 from hpcvirt.bench import record
 from hpcvirt.bench import relaunching
 from hpcvirt.bench import schedule
@@ -38,10 +39,8 @@ from hpcvirt.bench import task as tasks
 from hpcvirt.bench import together
 from hpcvirt.bench.parsers import parser
 
-#: A place that does not answer is asked again for so long: a guest that is
-#: rebooted, a network that is repaired.
-PATIENCE_S = 300.0
-#: The same where only files are to be removed.
+#: A place that does not answer is asked again for so long where only files
+#: are to be removed.
 CLEAN_S = 20.0
 #: Between two questions whether a job has ended: short at first, since small
 #: benchmarks end soon, then seldom, not to disturb the long ones.
@@ -134,7 +133,7 @@ def take(parts: Sequence[Part], run_id: str, slot: schedule.Slot,
     :param launch: state of the guest; it is relaunched before a cold sample
     :raises Unreachable: if a place does not come back in time
     """
-    seats = [dataclasses.replace(seat, place=Patient(seat.place))
+    seats = [dataclasses.replace(seat, place=patient.Patient(seat.place))
              for part in parts for seat in part.seats]
     told: dict[str, str] = {}
     started_at = _now()
@@ -188,43 +187,16 @@ def clean(part: Part, run_id: str) -> tuple[str, ...]:
     for seat in part.seats:
         directory = posixpath.join(seat.directory, run_id)
         try:
-            Patient(seat.place, CLEAN_S).run(['rm', '-rf', directory])
+            patient.Patient(seat.place, CLEAN_S).run(['rm', '-rf', directory])
         except exception.Unreachable:
             left.append(f'{directory} on {seat.place.name}')
     return tuple(left)
 
 
-class Patient:
-    """A place that is asked again when it does not answer."""
-
-    def __init__(self, place: executor.Executor,
-                 patience_s: float = PATIENCE_S) -> None:
-        self._place = place
-        self._patience_s = patience_s
-
-    @property
-    def name(self) -> str:
-        return self._place.name
-
-    def run(self, argv: Sequence[str], stdin: bytes = b'',
-            timeout_s: float = executor.SHORT_S) -> executor.Completed:
-        deadline = time.monotonic() + self._patience_s
-        while True:
-            try:
-                return self._place.run(argv, stdin, timeout_s)
-            except exception.Unreachable:
-                if time.monotonic() > deadline:
-                    raise
-            time.sleep(3)
-
-    def close(self) -> None:
-        self._place.close()
-
-
 def _jobs(parts: Sequence[Part], name: str) -> list[jobs.Job]:
     """One directory for each, even if two share a place."""
     ends = [''] if len(parts) == 1 else [f'.{n}' for n in range(len(parts))]
-    return [jobs.Job(Patient(part.seat.place),
+    return [jobs.Job(patient.Patient(part.seat.place),
                      posixpath.join(part.seat.directory, name + end))
             for part, end in zip(parts, ends, strict=True)]
 
@@ -252,7 +224,7 @@ def _start(parts: Sequence[Part], running: Sequence[jobs.Job],
     """
     for part, job, more in zip(parts, running, beside, strict=True):
         task = part.task
-        there = [jobs.Job(Patient(seat.place), job.directory)
+        there = [jobs.Job(patient.Patient(seat.place), job.directory)
                  for seat in part.others]
         for one in there:
             one.remove()
