@@ -91,7 +91,7 @@ def _result(one: Shown) -> dict[str, Any]:
         'reason': None if alone or verdict is None else verdict.reason,
         'groups': groups,
         'scale': f'{1 / span:.2g} … 1 … {span:.2g}',
-        'launches': report_text.launches(result),
+        'arms': report_text.arms(result),
         'unpaired': [_alone(run) for run in unpaired],
         'sources': [f'{names} {text}' for names, text in report_text.sources(
             (metric, bound) for (_, metric), bound in known.items())],

@@ -75,7 +75,7 @@ def footnotes(result: record.Result,
                      'interval, PASS and FAIL each at 95 %')
     lines += [f'{label} {named(metrics)}: {text}'
              for (label, text), metrics in said.items()]
-    lines.extend(launches(result))
+    lines.extend(arms(result))
     lines += [f'{names}: bound {text}' for names, text in sources(
         (f'{run.benchmark} {metric}', bound)
         for run in result.runs for metric, bound in run.bounds.items())]
@@ -112,12 +112,15 @@ def named(figures: Sequence[str]) -> str:
     return f'{figures[0]} to {figures[-1]} ({len(figures)} figures)'
 
 
-def launches(result: record.Result) -> list[str]:
-    """What "cold" in a label means, if there is one."""
-    cold = [run.label for run in result.runs
+def arms(result: record.Result) -> list[str]:
+    """What the arms are where they are not a warm guest and its host."""
+    alike = [f'{run.label}: native against native, what the machine can tell '
+             'apart' for run in result.runs
+             if run.purpose is record.Purpose.AA]
+    cold = [f'{run.label}: the guest was relaunched before each of its '
+            'samples' for run in result.runs
             if run.launch is record.Launch.COLD]
-    return [f'{label}: the guest was relaunched before each of its samples'
-            for label in cold]
+    return [*alike, *cold]
 
 
 def ratio(one: judgement.Judgement) -> str:

@@ -40,11 +40,10 @@ CONF = nova.conf.CONF
 #: The newest microversion that python-novaclient speaks.
 MICROVERSION = '2.96'
 
-#: Nova's default filters, and the one for properties of aggregates.
+#: Nova's default filters.
 USUAL_FILTERS = (
     'ComputeFilter', 'ComputeCapabilitiesFilter', 'ImagePropertiesFilter',
-    'ServerGroupAntiAffinityFilter', 'ServerGroupAffinityFilter',
-    'AggregateInstanceExtraSpecsFilter')
+    'ServerGroupAntiAffinityFilter', 'ServerGroupAffinityFilter')
 
 #: Longest time for one step of a server's life.
 PATIENCE_S = 120

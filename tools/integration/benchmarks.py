@@ -154,7 +154,7 @@ def _image(cloud: one_cloud.Cloud) -> str:
     directory = cloud_settings.REPOSITORY / '.guest'
     with progress.step('the benchmark image is built'):
         commands.run(settings, 'bench-image', [str(BUILD), str(directory)],
-                     seconds=1500)
+                     {'PYTHON': settings.program('python')}, seconds=1500)
     with progress.step('it is in Glance'):
         cloud.python('bench-image', [
             str(HERE / 'upload_image.py'), IMAGE, str(directory)], 300)

@@ -43,6 +43,15 @@ class RunCommandTest(run_case.RunCase):
         self.assertEqual('PASS', result['verdict']['word'])
         self.assertEqual('aa', result['runs'][0]['purpose'])
 
+    def test_a_machine_beside_itself_is_called_so(self):
+        words = self.words(pairs=1, native=self.server.url)
+        words[words.index('json')] = 'table'
+        self.assertIn('native against native', self.run_(*words)[1])
+        page = self.scratch / 'page.html'
+        self.run_('bench', 'report', '--data', str(self.scratch / 'data'),
+                  '--html', str(page))
+        self.assertIn('native against native', page.read_text())
+
     def test_a_broken_output_is_invalid_and_says_why(self):
         self.broken.touch()
         result = self.result(*self.words(), status=1)
