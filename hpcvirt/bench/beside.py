@@ -28,6 +28,7 @@ from collections.abc import Sequence
 
 from hpcvirt.bench import bounds
 from hpcvirt.bench import catalogue
+from hpcvirt.bench import conditions
 from hpcvirt.bench import judgement
 from hpcvirt.bench import outcome
 from hpcvirt.bench import pairing
@@ -67,6 +68,7 @@ class Own:
     :ivar pairs: the fewest of any part
     :ivar parts: what was averaged; empty for a single figure
     :ivar reason: why there is no ratio, or what is missing of it
+    :ivar unmet: what was not as the case wants it
     """
 
     host: str
@@ -81,6 +83,7 @@ class Own:
     interval: judgement.Interval | None = None
     parts: tuple[Part, ...] = ()
     reason: str = ''
+    unmet: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,7 +205,9 @@ def _average(case: study.Case, row: study.Row,
         turned.append(_turned(made.interval, made.direction, row.direction))
         pairs.append(made.pairs)
     blank = dataclasses.replace(
-        _blank(runs[0], False), benchmark=_label(row.benchmark, runs[0]))
+        _blank(runs[0], False), benchmark=_label(row.benchmark, runs[0]),
+        unmet=tuple(dict.fromkeys(
+            clause for run in runs for clause in conditions.unmet(run))))
     if not parts:
         return _without(blank, runs[0])
     mean = statistics.fmean(one.ratio for one in turned)
@@ -260,7 +265,8 @@ def _blank(run: record.Run, stand_in: bool) -> Own:
     return Own(run.host, run.shape,
                _label(f'{run.benchmark} {run.variant}', run), stand_in,
                run.started_at, '',
-               reason='unpaired' if unpaired else '')
+               reason='unpaired' if unpaired else '',
+               unmet=conditions.unmet(run))
 
 
 def _label(name: str, run: record.Run) -> str:

@@ -45,6 +45,8 @@ while IFS= read -r line; do
 done < /proc/cpuinfo
 file cpu.online /sys/devices/system/cpu/online
 file cpu.smt /sys/devices/system/cpu/smt/active
+file kvm.ept /sys/module/kvm_intel/parameters/ept
+file kvm.npt /sys/module/kvm_amd/parameters/npt
 file cpu.governor /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
 file cpu.no_turbo /sys/devices/system/cpu/intel_pstate/no_turbo
 file kernel /proc/sys/kernel/osrelease

@@ -20,6 +20,7 @@ from rich import box
 from rich import console
 from rich import table as tables
 
+from hpcvirt.bench import conditions
 from hpcvirt.bench import judgement
 from hpcvirt.bench import record
 from hpcvirt.bench import verdict
@@ -113,14 +114,17 @@ def named(figures: Sequence[str]) -> str:
 
 
 def arms(result: record.Result) -> list[str]:
-    """What the arms are where they are not a warm guest and its host."""
+    """What the arms are where they are not a warm guest and its host.
+
+    Or not what the study wants them to be.
+    """
     alike = [f'{run.label}: native against native, what the machine can tell '
              'apart' for run in result.runs
              if run.purpose is record.Purpose.AA]
     cold = [f'{run.label}: the guest was relaunched before each of its '
             'samples' for run in result.runs
             if run.launch is record.Launch.COLD]
-    return [*alike, *cold]
+    return [*alike, *cold, *conditions.of_result(result)]
 
 
 def ratio(one: judgement.Judgement) -> str:

@@ -85,7 +85,8 @@ def _own(own: beside.Own) -> Iterator[tuple[str, ...]]:
             f'{ratio}, {own.reason}')
     yield ('', 'mean' if own.parts else '', own.host,
            text.figure(own.native), text.figure(own.guest), own.unit, ratio,
-           '', str(own.pairs), f'{with_what} {own.shape}'.rstrip())
+           '', str(own.pairs),
+           '; '.join((f'{with_what} {own.shape}'.rstrip(), *own.unmet)))
     for part in own.parts:
         yield ('', f'  {part.name}', '', text.figure(part.native),
                text.figure(part.guest), part.unit,

@@ -19,11 +19,13 @@ import xml.etree.ElementTree
 import testtools
 
 from hpcvirt.bench import beside
+from hpcvirt.bench import conditions
 from hpcvirt.bench import library
 from hpcvirt.bench import outcome
 from hpcvirt.bench import record
 from hpcvirt.bench import report_page
 from hpcvirt.bench import report_study
+from hpcvirt.bench import report_text
 from hpcvirt.bench import verdict
 from tests.unit.bench import runs
 
@@ -58,8 +60,60 @@ def found(given, study, row_id):
     return next(one for one in every if one.row and one.row.id == row_id)
 
 
+class TestConditions(testtools.TestCase):
+    """What the machines tell of themselves, and what the case wants."""
+
+    def told(self, study, case, native, guest=None):
+        run = measured(1, 1, study=study, case=case)
+        facts = {record.Arm.NATIVE: native, record.Arm.GUEST: guest or {}}
+        run = dataclasses.replace(run, samples=tuple(
+            dataclasses.replace(sample, environment=facts[sample.arm])
+            for sample in run.samples))
+        return conditions.unmet(run), run
+
+    def test_a_host_as_it_should_be_is_not_spoken_of(self):
+        for case, native in (
+                ('small-on', {'kvm.ept': 'Y', 'cpu.smt': '0',
+                              'pages.thp': 'always madvise [never]'}),
+                ('large-off', {'kvm.npt': '0', 'cpu.smt': '0',
+                               'pages.thp': '[always] madvise never'}),
+                ('large-off', {}), ('large-off', {'cpu.smt': 'x'})):
+            self.assertEqual((), self.told('S1', case, native)[0])
+        self.assertEqual((), self.told('S5', 'sriov', {'cpu.smt': '1'})[0])
+
+    def test_what_is_otherwise_is_said_once(self):
+        clauses, run = self.told(
+            'S1', 'large-off',
+            {'kvm.ept@a': 'N', 'kvm.ept@b': 'Y', 'cpu.smt': '1',
+             'pages.thp': 'always [madvise] never'},
+            {'kvm.ept': 'Y', 'cpu.smt': '1',
+             'pages.thp': 'always madvise [never]'})
+        self.assertEqual(
+            {'nested paging was on', 'SMT was on',
+             'transparent huge pages were "madvise" in the native arm',
+             'transparent huge pages were "never" in the guest arm'},
+            set(clauses))
+        self.assertEqual(4, len(clauses))
+        result = record.Result((run,))
+        self.assertIn('not as S1/large-off wants it: nested paging was on',
+                      report_text.table(result))
+
+    def test_it_stands_in_the_table_of_the_study(self):
+        run = TestSingle.hpcc(0.04, 0.038)
+        facts = {'cpu.smt': '1'}
+        run = dataclasses.replace(run, samples=tuple(
+            dataclasses.replace(sample, environment=facts)
+            for sample in run.samples))
+        one = found([run], 'S1', 'hpl-small-on')
+        self.assertEqual(('SMT was on',), one.own[0].unmet)
+        page = report_study.studies([record.Result((run,))])
+        whys = [own['why'] for row in page[0]['rows'] for own in row['own']]
+        self.assertIn('SMT was on', whys)
+
+
 class TestSingle(testtools.TestCase):
-    def hpcc(self, native, guest, **more):
+    @staticmethod
+    def hpcc(native, guest, **more):
         return measured(native, guest, 'HPL_Tflops', UP, 'Tflop/s',
                         study='S1', case='small-on', benchmark='hpcc',
                         launch=None, **more)
