@@ -86,9 +86,10 @@ def run(args: argparse.Namespace) -> int:
     else:
         sys.stdout.write(_text(steps, done, left_over, args))
         if planned.notices:
+            count = len(planned.notices)
             sys.stdout.write(
-                f'"hpcvirt flavor plan" has {len(planned.notices)} warnings '
-                'about these hosts.\n')
+                f'"hpcvirt flavor plan" has {count} '
+                f'warning{"" if count == 1 else "s"} about these hosts.\n')
     as_planned = all(
         step.action is plans.Action.SAME
         or done.get(step.flavor.name) == ''
