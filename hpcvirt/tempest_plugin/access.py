@@ -29,6 +29,7 @@ class GuestTestCase(base.HPCTestCase):
     @classmethod
     def skip_checks(cls) -> None:
         super().skip_checks()
+        cls.require_servers()
         cls.require('guest_plan_file')
         if not CONF.validation.run_validation:
             raise cls.skipException('[validation]run_validation is false')

@@ -71,6 +71,15 @@ class HPCTestCase(test.BaseTestCase):
             if not getattr(CONF.hpcvirt, name):
                 raise cls.skipException(f'[hpcvirt]{name} is not set')
 
+    @classmethod
+    def require_servers(cls) -> None:
+        """Skip the class where Nova cannot create servers.
+
+        Without Neutron it cannot create one without a network either.
+        """
+        if not CONF.service_available.neutron:
+            raise cls.skipException('[service_available]neutron is false')
+
     def create_flavor(self, flavor: plan.Flavor) -> str:
         """Create a flavor of the plan under a name of its own.
 

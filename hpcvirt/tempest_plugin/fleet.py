@@ -33,6 +33,7 @@ class FleetTestCase(base.HPCTestCase):
     @classmethod
     def skip_checks(cls) -> None:
         super().skip_checks()
+        cls.require_servers()
         cls.require('plan_file', 'hosts')
 
     @classmethod
