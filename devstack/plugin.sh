@@ -149,6 +149,11 @@ function hpcvirt_configure_tempest {
     iniset "$TEMPEST_CONFIG" hpcvirt weighers "$HPCVIRT_WEIGHERS"
     iniset "$TEMPEST_CONFIG" hpcvirt plan_file "$HPCVIRT_DATA_DIR/plan.json"
     iniset "$TEMPEST_CONFIG" hpcvirt topology_dir "$HPCVIRT_DATA_DIR/topologies"
+    if is_service_enabled neutron; then
+        # lib/tempest names no network then. This one has a router to the
+        # public network, for floating addresses.
+        iniset "$TEMPEST_CONFIG" hpcvirt guest_network "$PRIVATE_NETWORK_NAME"
+    fi
     if [[ -n "$HPCVIRT_PCI_ALIAS" ]]; then
         iniset "$TEMPEST_CONFIG" hpcvirt pci_alias "$HPCVIRT_PCI_ALIAS"
         iniset "$TEMPEST_CONFIG" hpcvirt guest_pci_alias "$HPCVIRT_PCI_ALIAS"

@@ -25,6 +25,7 @@ DATA_DIR=$WORK/data
 NOVA_CONF=$WORK/nova.conf
 TEMPEST_CONFIG=$WORK/tempest.conf
 export TOP_DIR DATA_DIR NOVA_CONF TEMPEST_CONFIG
+PRIVATE_NETWORK_NAME=${PRIVATE_NETWORK_NAME:-private}
 NOVA_FILTERS=${NOVA_FILTERS:-ComputeFilter,SameHostFilter}
 touch "$NOVA_CONF" "$TEMPEST_CONFIG" "$CALLS"
 
@@ -88,6 +89,9 @@ else
         local name
         for name in "$@"; do
             if [[ ",$ENABLED_SERVICES," == *",$name,"* ]]; then
+                return 0
+            fi
+            if [[ "$name" == neutron && ",$ENABLED_SERVICES" == *,q-* ]]; then
                 return 0
             fi
         done

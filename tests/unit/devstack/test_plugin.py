@@ -209,6 +209,13 @@ class PluginTest(unittest.TestCase):
         self.assertEqual([plan], self.values(tempest, 'guest_plan_file'))
         self.assertEqual(['qemu:///system'],
                          self.values(tempest, 'libvirt_uri'))
+        self.assertEqual([], self.values(tempest, 'guest_network'))
+
+    def test_tempest_learns_the_network_that_devstack_leaves_out(self):
+        self.run_phases('stack/post-config', 'stack/test-config',
+                        services=ALL + ',q-svc', PRIVATE_NETWORK_NAME='mine')
+        self.assertEqual(['mine'], self.values(self.work / 'tempest.conf',
+                                               'guest_network'))
 
     def plan(self):
         return json.loads(
