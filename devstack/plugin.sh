@@ -149,7 +149,7 @@ function hpcvirt_configure_tempest {
     iniset "$TEMPEST_CONFIG" hpcvirt weighers "$HPCVIRT_WEIGHERS"
     iniset "$TEMPEST_CONFIG" hpcvirt plan_file "$HPCVIRT_DATA_DIR/plan.json"
     iniset "$TEMPEST_CONFIG" hpcvirt topology_dir "$HPCVIRT_DATA_DIR/topologies"
-    if is_service_enabled neutron; then
+    if is_service_enabled neutron && [[ "${NEUTRON_CREATE_INITIAL_NETWORKS:-True}" == "True" ]]; then
         # lib/tempest names no network then. This one has a router to the
         # public network, for floating addresses.
         iniset "$TEMPEST_CONFIG" hpcvirt guest_network "$PRIVATE_NETWORK_NAME"

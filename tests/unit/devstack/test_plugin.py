@@ -217,6 +217,13 @@ class PluginTest(unittest.TestCase):
         self.assertEqual(['mine'], self.values(self.work / 'tempest.conf',
                                                'guest_network'))
 
+    def test_tempest_is_told_of_no_network_that_is_not_made(self):
+        self.run_phases('stack/post-config', 'stack/test-config',
+                        services=ALL + ',q-svc',
+                        NEUTRON_CREATE_INITIAL_NETWORKS='False')
+        self.assertEqual([], self.values(self.work / 'tempest.conf',
+                                         'guest_network'))
+
     def plan(self):
         return json.loads(
             (self.work / 'data' / 'hpcvirt' / 'plan.json').read_text())
