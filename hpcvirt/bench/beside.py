@@ -206,8 +206,7 @@ def _average(case: study.Case, row: study.Row,
         pairs.append(made.pairs)
     blank = dataclasses.replace(
         _blank(runs[0], False), benchmark=_label(row.benchmark, runs[0]),
-        unmet=tuple(dict.fromkeys(
-            clause for run in runs for clause in conditions.unmet(run))))
+        unmet=conditions.unmet(*runs))
     if not parts:
         return _without(blank, runs[0])
     mean = statistics.fmean(one.ratio for one in turned)

@@ -23,24 +23,25 @@ from collections.abc import Mapping
 from hpcvirt.bench import library
 from hpcvirt.bench import record
 from hpcvirt.bench import study
+from hpcvirt.bench import together
 
 #: The fact that tells, by its name in the environment of a sample.
 _SWITCHES = {'nested_paging': ('kvm.ept', 'kvm.npt'), 'smt': ('cpu.smt',)}
 _WORDS = {'nested_paging': 'nested paging', 'smt': 'SMT'}
 _STATES = {'1': 'on', 'Y': 'on', '0': 'off', 'N': 'off'}
-_THP = {'small': 'never', 'large': 'always'}
+#: What stands in ``transparent_hugepage/enabled``, by the pages of a case.
+THP = {'small': 'never', 'large': 'always'}
 
 
-def unmet(run: record.Run) -> tuple[str, ...]:
-    """What was otherwise than the case of the study wants it.
+def unmet(*runs: record.Run) -> tuple[str, ...]:
+    """What was otherwise than the cases of the study want it.
 
-    :returns: one clause each; what a machine does not tell is left out
+    :returns: one clause each; what a machine does not tell is left out, and
+        so are cases that no study has any more
     """
-    if run.study is None or run.case is None:
-        return ()
-    case = library.get(run.study).case(run.case)
     return tuple(dict.fromkeys(
-        clause for sample in run.samples
+        clause for run in runs for case in _cases(run)
+        for sample in run.samples
         for clause in _of_sample(case, sample.arm, sample.environment)))
 
 
@@ -51,25 +52,23 @@ def of_result(result: record.Result) -> list[str]:
             for run in result.runs if (clauses := unmet(run))]
 
 
+def _cases(run: record.Run) -> list[study.Case]:
+    return [case for made in library.every() if made.id == run.study
+            for case in made.cases if case.id == run.case]
+
+
 def _of_sample(case: study.Case, arm: record.Arm,
                environment: Mapping[str, str]) -> Iterator[str]:
     if arm is record.Arm.NATIVE:
         for name, wanted in case.host_settings.items():
             for fact in _SWITCHES.get(name, ()):
-                for value in _told(environment, fact):
+                for value in together.told(environment, fact):
                     state = _STATES.get(value, wanted)
                     if state != wanted:
                         yield f'{_WORDS[name]} was {state}'
-    wanted = _THP.get(case.guests.pages, '')
-    for value in _told(environment, 'pages.thp'):
+    wanted = THP.get(case.guests.pages, '')
+    for value in together.told(environment, 'pages.thp'):
         chosen = re.search(r'\[(\w+)\]', value)
         if wanted and chosen and chosen[1] != wanted:
             yield (f'transparent huge pages were "{chosen[1]}" in the '
                    f'{arm.value} arm')
-
-
-def _told(environment: Mapping[str, str], fact: str) -> Iterator[str]:
-    """By all places of the arm: see :func:`hpcvirt.bench.together.merge`."""
-    for name, value in environment.items():
-        if name == fact or name.startswith(f'{fact}@'):
-            yield value

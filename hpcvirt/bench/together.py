@@ -75,6 +75,12 @@ def merge(labels: Sequence[str],
     return merged
 
 
+def told(merged: Mapping[str, str], name: str) -> list[str]:
+    """What the places told of a fact, from what :func:`merge` made."""
+    return [value for key, value in merged.items()
+            if key.partition('@')[0] == name]
+
+
 def unique(names: Sequence[str]) -> tuple[str, ...]:
     """Labels for places: their names, numbered where they are the same."""
     return tuple(

@@ -18,6 +18,7 @@ import shlex
 import textwrap
 from collections.abc import Iterator
 
+from hpcvirt.bench import conditions
 from hpcvirt.bench import scenario
 from hpcvirt.bench import study
 from hpcvirt.cmd import study_site
@@ -34,7 +35,6 @@ _TO_A_HOST = '2.74'
 #: How Neutron is asked for a port of each kind; others need none.
 _VNIC_TYPES = {'sriov': 'direct', 'passthrough': 'direct-physical'}
 
-_THP = {'small': 'never', 'large': 'always'}
 
 _USAGE = """\
 Its arguments go to "hpcvirt bench run", such as --pairs 10, --instead NAME or
@@ -182,7 +182,7 @@ def _measure(made: study.Study,
         yield f'empty "$HOST_{host}"'
     if guests.device == 'emulated':
         yield _EMULATED.rstrip()
-    thp = _THP.get(guests.pages)
+    thp = conditions.THP.get(guests.pages)
     if thp is not None:
         yield from _user_data(thp)
     yield from _flavor(planned.flavor)
@@ -222,7 +222,7 @@ def _guest(scaled: scenario.Scaled, name: str, number: int,
                f'{network} \\\n  --vnic-type {vnic_type} {name})')
         yield 'ports="$ports $port"'
         more = '--port "$port"'
-    if guests.pages in _THP:
+    if guests.pages in conditions.THP:
         more += ' --user-data "$work/user-data"'
     yield f'launch {name} "$HOST_{host}" {more}'
     yield f'server_{number}=$id'

@@ -98,6 +98,14 @@ class TestConditions(testtools.TestCase):
         self.assertIn('not as S1/large-off wants it: nested paging was on',
                       report_text.table(result))
 
+    def test_a_case_of_another_version_does_not_stop_the_report(self):
+        for study, case in (('S1', 'gone'), ('S9', 'large-off')):
+            _, run = self.told('S1', 'large-off', {'cpu.smt': '1'})
+            run = dataclasses.replace(run, study=study, case=case)
+            self.assertEqual((), conditions.unmet(run))
+            self.assertIn('mops_total', report_text.table(
+                record.Result((run,))))
+
     def test_it_stands_in_the_table_of_the_study(self):
         run = TestSingle.hpcc(0.04, 0.038)
         facts = {'cpu.smt': '1'}

@@ -129,9 +129,6 @@ class AskedInTheMiddleTest(unittest.TestCase):
     def setUp(self):
         self.scratch = pathlib.Path(self.enterContext(
             tempfile.TemporaryDirectory()))
-        self.leader = subprocess.Popen(['sleep', '60'])
-        self.addCleanup(self.leader.wait)
-        self.addCleanup(self.leader.kill)
 
     def asked(self, event, step):
         """The answer if the event comes before that command, and if it did."""
@@ -150,7 +147,7 @@ class AskedInTheMiddleTest(unittest.TestCase):
         for step in itertools.count(1):
             pid.unlink(missing_ok=True)
             answer, happened = self.asked(
-                f'echo {self.leader.pid} > pid', step)
+                f'echo {os.getpid()} > pid', step)
             self.assertIn(answer, ('starting', 'running'), f'step {step}')
             if not happened:
                 break
