@@ -37,7 +37,7 @@ import packing_workload
 from hpcvirt import exception
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import supply as supplies
-from hpcvirt.flavors import fleet as planner
+from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import shape
 from hpcvirt.topology import source

@@ -27,12 +27,12 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from hpcvirt.fit import allocation
 from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import placement as placements
 from hpcvirt.fit import score
 from hpcvirt.fit import supply as supplies
-from hpcvirt.fit import taking
 
 #: What nova-scheduler does if it is told nothing.
 UPSTREAM = {'ram': 1.0, 'cpu': 1.0, 'disk': 1.0, 'pci': 1.0}
@@ -253,7 +253,7 @@ def enter(host: Host, number: int, demand: demands.Demand,
     if placed is None:
         raise ValueError('the host cannot take the guest')
     before = host.supply
-    after = taking.take(demand, before, placed)
+    after = allocation.take(demand, before, placed)
     host.put(after)
     host.charge(demand, 1)
     return Guest(host, demand, before, after)

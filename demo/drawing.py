@@ -16,7 +16,7 @@ A letter is a guest, ``.`` is free, ``-`` is not for guests, and ``/`` is a
 core whose SMT siblings do not have one owner.
 """
 
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from tests.embedded import ledger as ledgers
 
 FREE = '.'
@@ -39,7 +39,7 @@ def host(ledger: ledgers.Ledger) -> list[str]:
         for cell in cells)]
 
 
-def cores(ledger: ledgers.Ledger, cell: model.Cell) -> str:
+def cores(ledger: ledgers.Ledger, cell: host_model.Cell) -> str:
     """One character for each core of a cell."""
     return ''.join(_core(ledger, core) for core in cell.siblings)
 
@@ -58,7 +58,7 @@ def _core(ledger: ledgers.Ledger, core: frozenset[int]) -> str:
     return names[0][:1] if len(names) == 1 else SPLIT
 
 
-def _memory(ledger: ledgers.Ledger, cell: model.Cell) -> str:
+def _memory(ledger: ledgers.Ledger, cell: host_model.Cell) -> str:
     """Huge pages of a cell: taken and given."""
     used = ledger.pages_used()
     given = ledger.pages_given()
@@ -75,7 +75,7 @@ def _size(size_kib: int) -> str:
     return f'{size_kib // unit} {units[unit]}'
 
 
-def _functions(ledger: ledgers.Ledger, cell: model.Cell) -> str:
+def _functions(ledger: ledgers.Ledger, cell: host_model.Cell) -> str:
     """The virtual functions that Nova has on a cell, a character each."""
     if not ledger.machine.settings.device_spec:
         return ''

@@ -17,7 +17,7 @@ import pathlib
 from collections.abc import Sequence
 
 from hpcvirt import topology
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TOPOLOGIES = ROOT / 'etc' / 'hpcvirt' / 'topologies'
@@ -72,7 +72,7 @@ def path(name: str) -> pathlib.Path:
     return TOPOLOGIES / f'{HOSTS[name]}.json'
 
 
-def read(name: str) -> model.Host:
+def read(name: str) -> host_model.Host:
     """A host of the fleet, under its name in the fleet."""
     return dataclasses.replace(topology.read(path(name), 'auto'), name=name)
 

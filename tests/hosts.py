@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from hpcvirt.model import shape
 from hpcvirt.topology import snapshot
 
@@ -44,7 +44,7 @@ def build(cells: int = 2, cores: int | Sequence[int] = 16, threads: int = 1,
           llc_cores: int | None = None, small_kib: int = 4,
           huge_kib: Sequence[int] | None = None, memory_only: int = 0,
           vfs: Mapping[int, int] | None = None,
-          alternate: bool = False, name: str = 'host') -> model.Host:
+          alternate: bool = False, name: str = 'host') -> host_model.Host:
     """Build a host.
 
     :param cores: cores of each cell, or of each in turn
@@ -70,7 +70,7 @@ def build(cells: int = 2, cores: int | Sequence[int] = 16, threads: int = 1,
             for core in range(first, first + count))
         first += count
         width = llc_cores or count
-        found.append(model.Cell(
+        found.append(host_model.Cell(
             id=number,
             package=(number % packages if alternate
                      else number * packages // cells),
@@ -80,21 +80,21 @@ def build(cells: int = 2, cores: int | Sequence[int] = 16, threads: int = 1,
             memory_mib=memories[number],
             pages=_pages(memories[number], small_kib, huge)))
     found += [
-        model.Cell(number, None, frozenset(), (), (), memories[0],
-                   _pages(memories[0], small_kib, huge))
+        host_model.Cell(number, None, frozenset(), (), (), memories[0],
+                        _pages(memories[0], small_kib, huge))
         for number in range(cells, cells + memory_only)]
-    return model.Host(name, tuple(found), devices=tuple(
-        model.Device(f'0000:{0x41 + 0x20 * number:02x}:00.0', '15b3', '101d',
-                     cell, count, 'mlx5_core')
+    return host_model.Host(name, tuple(found), devices=tuple(
+        host_model.Device(f'0000:{0x41 + 0x20 * number:02x}:00.0', '15b3', '101d',
+                          cell, count, 'mlx5_core')
         for number, (cell, count) in enumerate(sorted((vfs or {}).items()))))
 
 
 def _pages(mib, small_kib, huge):
-    return (model.PagePool(small_kib, mib * 1024 // small_kib),
-            *(model.PagePool(size, 0) for size in huge))
+    return (host_model.PagePool(small_kib, mib * 1024 // small_kib),
+            *(host_model.PagePool(size, 0) for size in huge))
 
 
-def any_host(dice: random.Random, name: str = 'host') -> model.Host:
+def any_host(dice: random.Random, name: str = 'host') -> host_model.Host:
     """Roll a host: uneven cells, odd numbers, missing things."""
     cells_each = dice.choice([1, 1, 2, 2, 4])
     packages = dice.choice([1, 1, 2, 2, 2, 4])
@@ -157,7 +157,7 @@ def any_profile(dice: random.Random) -> profiles.Profile:
     return profiles.Profile(**choices)
 
 
-def as_json(host: model.Host, path: pathlib.Path) -> str:
+def as_json(host: host_model.Host, path: pathlib.Path) -> str:
     """Write a host into a file and tell its path."""
     path.write_text(json.dumps(snapshot.to_json(host)))
     return str(path)

@@ -37,7 +37,7 @@ NAMELESS = frozenset({'utils', 'util', 'common', 'helpers', 'helper',
 EXTRA_SPEC = re.compile(r'(hw|hpcvirt|pci_passthrough|resources|trait):\w')
 TESTS = PACKAGE / 'tempest_plugin' / 'tests'
 DECIDERS = ('model', 'specs', 'fit', 'flavors', 'bench/parsers',
-            'bench/stats.py', 'bench/verdict.py')
+            'bench/analysis/stats.py', 'bench/analysis/verdict.py')
 EDGES = frozenset({'open', 'print', 'input', 'exec', 'eval', 'compile'})
 
 

@@ -18,13 +18,13 @@ from typing import Any
 from hpcvirt import exception
 from hpcvirt.cloud import session
 from hpcvirt.flavors import catalogue
-from hpcvirt.flavors import plan
+from hpcvirt.flavors import diff
 
 #: How many the API is asked for at once; it may give fewer.
 PAGE = 500
 
 
-def read(nova: Any) -> list[plan.Existing]:
+def read(nova: Any) -> list[diff.Existing]:
     """Read all flavors, private ones too as far as the user may see them.
 
     :param nova: what :func:`hpcvirt.cloud.session.compute` made
@@ -55,8 +55,8 @@ def _pages(nova: Any) -> Iterator[Any]:
         marker = page[-1].id
 
 
-def _existing(item: Any) -> plan.Existing:
-    return plan.Existing(
+def _existing(item: Any) -> diff.Existing:
+    return diff.Existing(
         id=item.id,
         flavor=catalogue.Flavor(
             item.name, int(item.vcpus), int(item.ram), int(item.disk),
@@ -78,7 +78,7 @@ def create(nova: Any, flavor: catalogue.Flavor,
     with session.one_line_errors():
         made = nova.flavors.create(
             flavor.name, flavor.ram_mib, flavor.vcpus, flavor.disk_gib,
-            is_public=public, description=plan.description(flavor))
+            is_public=public, description=diff.description(flavor))
     try:
         with session.one_line_errors():
             made.set_keys(dict(flavor.extra_specs))
@@ -95,7 +95,7 @@ def create(nova: Any, flavor: catalogue.Flavor,
         raise
 
 
-def complete(nova: Any, step: plan.Step) -> None:
+def complete(nova: Any, step: diff.Step) -> None:
     """Give a flavor that was created in part its extra specs.
 
     :raises Unreachable: if that cannot be done
@@ -104,7 +104,7 @@ def complete(nova: Any, step: plan.Step) -> None:
         _find(nova, step).set_keys(dict(step.flavor.extra_specs))
 
 
-def replace(nova: Any, step: plan.Step) -> None:
+def replace(nova: Any, step: diff.Step) -> None:
     """Make a flavor of ours what the plan wants.
 
     Extra specs are changed in place, new ones first. Where Nova cannot
@@ -115,7 +115,7 @@ def replace(nova: Any, step: plan.Step) -> None:
         if it is already deleted
     """
     existing = step.existing
-    if existing is None or not plan.is_ours(existing):
+    if existing is None or not diff.is_ours(existing):
         raise ValueError('only a flavor that hpcvirt made can be replaced')
     with session.one_line_errors():
         found = _find(nova, step)
@@ -144,7 +144,7 @@ def replace(nova: Any, step: plan.Step) -> None:
             f'{exc}; the old flavor was put back') from exc
 
 
-def _find(nova: Any, step: plan.Step) -> Any:
+def _find(nova: Any, step: diff.Step) -> Any:
     if step.existing is None:
         raise ValueError('there is no such flavor in the cloud')
     return nova.flavors.get(step.existing.id)

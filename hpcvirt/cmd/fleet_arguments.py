@@ -21,7 +21,7 @@ from hpcvirt import exception
 from hpcvirt import topology
 from hpcvirt.cmd import yaml_file
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from hpcvirt.topology import source
 
 EPILOG = """\
@@ -45,7 +45,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def read(args: argparse.Namespace,
-         ) -> tuple[list[model.Host], profiles.Profile]:
+         ) -> tuple[list[host_model.Host], profiles.Profile]:
     """Read what the arguments name.
 
     :raises InvalidInput: for a file that cannot be used, and for two hosts
@@ -56,9 +56,9 @@ def read(args: argparse.Namespace,
     return read_hosts(args.path, args.source), profile
 
 
-def read_hosts(words: Sequence[str], kind: str = 'auto') -> list[model.Host]:
+def read_hosts(words: Sequence[str], kind: str = 'auto') -> list[host_model.Host]:
     """Read hosts from PATH or NAME=PATH."""
-    hosts: dict[str, model.Host] = {}
+    hosts: dict[str, host_model.Host] = {}
     origin: dict[str, str] = {}
     for word in words:
         name, path = _split(word)

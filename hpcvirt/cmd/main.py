@@ -28,11 +28,11 @@ from hpcvirt import exception
 #: Noun -> (module, one line of help). A module has ``add_verbs(parser)``,
 #: which adds the verbs and sets ``run=callable(args) -> int`` on each.
 NOUNS = {
-    'topology': ('hpcvirt.cmd.topology',
+    'topology': ('hpcvirt.cmd.topology.verbs',
                  "read a compute host's topology and draw it"),
-    'flavor': ('hpcvirt.cmd.flavor',
+    'flavor': ('hpcvirt.cmd.flavor.verbs',
                'plan, create and check flavors for hosts'),
-    'bench': ('hpcvirt.cmd.bench',
+    'bench': ('hpcvirt.cmd.bench.verbs',
               'run benchmarks and compare guest and native'),
 }
 

@@ -18,12 +18,12 @@ one is refused; each takes its CPUs, pages and devices from the next.
 
 import dataclasses
 
+from hpcvirt.fit import allocation
 from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
-from hpcvirt.fit import taking
-from hpcvirt.model import shape as model
+from hpcvirt.model import shape as shape_model
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Filling:
         return sum(len(cell.free) for cell in self.supply.cells)
 
 
-def fill(shape: model.Shape, supply: supplies.Supply,
+def fill(shape: shape_model.Shape, supply: supplies.Supply,
          limit: int | None = None, packing: bool = False) -> Filling:
     """Fill a host.
 
@@ -63,6 +63,6 @@ def fill(shape: model.Shape, supply: supplies.Supply,
         placed = claim.predict(demand, supply, packing)
         if isinstance(placed, reasons.Misfit):
             return Filling(count, supply, placed)
-        supply = taking.take(demand, supply, placed)
+        supply = allocation.take(demand, supply, placed)
         count += 1
     return Filling(count, supply)

@@ -15,12 +15,12 @@
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
-from hpcvirt.model import shape as model
+from hpcvirt.model import shape as shape_model
 
-_SHARED = model.CPUPolicy.SHARED
-_DEDICATED = model.CPUPolicy.DEDICATED
-_ISOLATE = model.ThreadPolicy.ISOLATE
-_REQUIRE = model.ThreadPolicy.REQUIRE
+_SHARED = shape_model.CPUPolicy.SHARED
+_DEDICATED = shape_model.CPUPolicy.DEDICATED
+_ISOLATE = shape_model.ThreadPolicy.ISOLATE
+_REQUIRE = shape_model.ThreadPolicy.REQUIRE
 
 
 def obstacle(demand: demands.CellDemand, cell: supplies.CellSupply,
@@ -75,9 +75,9 @@ def _pools_asked(page_kib: int, cell: supplies.CellSupply,
                 return [pool]
         return []
     falling = sorted(cell.pages, key=lambda pool: pool.size_kib, reverse=True)
-    if page_kib == model.PageClass.SMALL:
+    if page_kib == shape_model.PageClass.SMALL:
         return falling[-1:]
-    if page_kib == model.PageClass.LARGE:
+    if page_kib == shape_model.PageClass.LARGE:
         return falling[:-1]
     return falling
 
@@ -109,7 +109,7 @@ def _memory(demand: demands.CellDemand,
         if page_size(demand, cell) is not None:
             return None
         return reasons.Misfit(reasons.Code.PAGE_CLASS, {
-            'cell': cell.id, 'size': model.PageClass(page_kib).name.lower(),
+            'cell': cell.id, 'size': shape_model.PageClass(page_kib).name.lower(),
             'needed': demand.memory_mib})
     if page_kib is None and not cell.pages:
         return _memory_without_pages(demand, cell)

@@ -24,12 +24,13 @@ arrangements are tried (defect D). So it is in Nova 32 to 34,
 
 :func:`predict` answers with the placement that the claim will come to, and
 refuses a host where there is none or where it is not sound. Most guests are
-out of reach of the defects; for the others :mod:`hpcvirt.fit.walk` does as
+out of reach of the defects; for the others :mod:`hpcvirt.fit.claim_replay` does as
 the claim does.
 """
 
 from collections.abc import Sequence
 
+from hpcvirt.fit import claim_replay
 from hpcvirt.fit import conditions as rules
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
@@ -37,10 +38,9 @@ from hpcvirt.fit import engine
 from hpcvirt.fit import order
 from hpcvirt.fit import placement as placements
 from hpcvirt.fit import reasons
-from hpcvirt.fit import scope
+from hpcvirt.fit import scope_check
 from hpcvirt.fit import supply as supplies
-from hpcvirt.fit import walk
-from hpcvirt.model import shape as model
+from hpcvirt.model import shape as shape_model
 
 
 def check(demand: demands.Demand, supply: supplies.Supply,
@@ -77,16 +77,16 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
         # The first cells with room have the devices too: each guest cell is
         # fitted just once, and stays there.
         if conditions.met(cell.id for cell in roomy):
-            return scope.judge(demand, supply, placements.Placement(
+            return scope_check.judge(demand, supply, placements.Placement(
                 tuple(cell.id for cell in roomy),
                 tuple(cell.page_kib for cell in demand.cells)))
     fitting = engine.arrange(demand, supply, ordered, conditions)
     if isinstance(fitting, reasons.Misfit):
         return fitting
-    end = walk.follow(demand, supply, ordered, conditions)
+    end = claim_replay.follow(demand, supply, ordered, conditions)
     if end.ranks is None or not end.sound:
         return _defect(demand, supply, ordered, conditions, end, fitting)
-    return scope.judge(demand, supply, placements.Placement(
+    return scope_check.judge(demand, supply, placements.Placement(
         tuple(ordered[rank].id for rank in end.ranks), end.pages_kib))
 
 
@@ -94,14 +94,14 @@ def _out_of_reach(demand: demands.Demand) -> bool:
     """No defect touches this guest as long as any cells with room will do."""
     first = demand.cells[0]
     return (demand.uniform and not demand.pages_by_class and
-            (first.pcpus > 0 or first.policy is model.CPUPolicy.SHARED) and
+            (first.pcpus > 0 or first.policy is shape_model.CPUPolicy.SHARED) and
             not (first.emulator_pcpus and
-                 first.threads is model.ThreadPolicy.ISOLATE))
+                 first.threads is shape_model.ThreadPolicy.ISOLATE))
 
 
 def _defect(demand: demands.Demand, supply: supplies.Supply,
             ordered: Sequence[supplies.CellSupply],
-            conditions: rules.Conditions, end: walk.Outcome,
+            conditions: rules.Conditions, end: claim_replay.Outcome,
             fitting: Sequence[int]) -> reasons.Misfit:
     """Say which of Nova's defects keeps a guest that fits off a host.
 
@@ -110,7 +110,7 @@ def _defect(demand: demands.Demand, supply: supplies.Supply,
     """
     if end.given_up:
         return reasons.Misfit(reasons.Code.CLAIM_TOO_LONG, {
-            'tried': walk.MOST_TRIES, 'defect': 'D'})
+            'tried': claim_replay.MOST_TRIES, 'defect': 'D'})
     if end.raised is not None:
         return reasons.Misfit(reasons.Code.CLAIM_RAISES, {
             'cell': ordered[end.raised].id, 'defect': 'G'})
@@ -118,7 +118,7 @@ def _defect(demand: demands.Demand, supply: supplies.Supply,
         return reasons.Misfit(reasons.Code.CLAIM_MISACCOUNTS, {
             'cell': ordered[end.misaccounted].id, 'defect': 'F'})
     defect = 'B' if demand.uniform else 'A'
-    if demand.pages_by_class and walk.follow(
+    if demand.pages_by_class and claim_replay.follow(
             demand, supply, ordered, conditions, settle_pages=False).sound:
         defect = 'C'
     if end.ranks is None or end.misplaced is None:

@@ -21,11 +21,11 @@ from collections.abc import Iterable
 
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
+from hpcvirt.fit import fit_matrix
 from hpcvirt.fit import network
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
-from hpcvirt.fit import table as tables
-from hpcvirt.model import shape as model
+from hpcvirt.model import shape as shape_model
 
 
 def offer(demand: demands.Demand, supply: supplies.Supply,
@@ -36,7 +36,7 @@ def offer(demand: demands.Demand, supply: supplies.Supply,
     """
     if not demand.requests or supply.pools is None:
         return None
-    by_package = any(request.affinity is model.PCIAffinity.SOCKET
+    by_package = any(request.affinity is shape_model.PCIAffinity.SOCKET
                      for request in demand.requests)
     packages = {cell.id: cell.package
                 for cell in supply.cells} if by_package else {}
@@ -75,7 +75,7 @@ class Conditions:
                  self._offer.take(decisive) is not None))
         return answer
 
-    def misfit(self, table: tables.Table) -> reasons.Misfit:
+    def misfit(self, table: fit_matrix.Table) -> reasons.Misfit:
         """Say why no set of cells with room will do."""
         if self._offer is not None:
             short = self._offer.shortage()

@@ -21,11 +21,11 @@ import dataclasses
 import functools
 
 from hpcvirt.fit import devices
-from hpcvirt.model import shape as model
+from hpcvirt.model import shape as shape_model
 
 #: Page sizes by class, which Nova resolves on the first cell that it tries.
-_RESOLVED_BY_NOVA = (model.PageClass.SMALL, model.PageClass.LARGE,
-                     model.PageClass.ANY)
+_RESOLVED_BY_NOVA = (shape_model.PageClass.SMALL, shape_model.PageClass.LARGE,
+                     shape_model.PageClass.ANY)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class CellDemand:
         their own beside this cell (guest cell 0 of an isolate guest)
     """
 
-    policy: model.CPUPolicy
-    threads: model.ThreadPolicy | None
+    policy: shape_model.CPUPolicy
+    threads: shape_model.ThreadPolicy | None
     pcpus: int
     vcpus: int
     memory_mib: int
-    page_kib: int | model.PageClass | None = None
+    page_kib: int | shape_model.PageClass | None = None
     emulator_pcpus: int = 0
 
 
@@ -68,7 +68,7 @@ class Demand:
     requests: tuple[devices.Request, ...] = ()
     physnets: frozenset[str] = frozenset()
     tunneled: bool = False
-    numa_scope: model.NUMAScope = model.NUMAScope.HOST
+    numa_scope: shape_model.NUMAScope = shape_model.NUMAScope.HOST
     exclusive_cells: bool = False
 
     @functools.cached_property
@@ -80,7 +80,7 @@ class Demand:
     def selective(self) -> bool:
         """It matters which host cells are taken, not only how many."""
         return bool(self.requests or self.physnets or self.tunneled or
-                    self.numa_scope is not model.NUMAScope.HOST or
+                    self.numa_scope is not shape_model.NUMAScope.HOST or
                     self.exclusive_cells)
 
     @functools.cached_property
@@ -89,10 +89,10 @@ class Demand:
         return any(cell.page_kib in _RESOLVED_BY_NOVA for cell in self.cells)
 
 
-def of_shape(shape: model.Shape) -> Demand:
+def of_shape(shape: shape_model.Shape) -> Demand:
     """Compile a Shape."""
-    isolated = shape.emulator_threads is model.EmulatorThreads.ISOLATE
-    pinned = shape.cpu_policy is not model.CPUPolicy.SHARED
+    isolated = shape.emulator_threads is shape_model.EmulatorThreads.ISOLATE
+    pinned = shape.cpu_policy is not shape_model.CPUPolicy.SHARED
     cells = tuple(
         CellDemand(
             policy=shape.cpu_policy, threads=shape.thread_policy,

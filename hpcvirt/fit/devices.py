@@ -26,7 +26,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.model import shape as model
+from hpcvirt.model import shape as shape_model
 
 #: Keys of a request that Placement has judged already.
 IGNORED_TAGS = frozenset(('resource_class', 'traits', 'rp_uuids'))
@@ -61,7 +61,7 @@ class Request:
 
     specs: tuple[Mapping[str, typing.Any], ...]
     count: int = 1
-    affinity: model.PCIAffinity = model.PCIAffinity.LEGACY
+    affinity: shape_model.PCIAffinity = shape_model.PCIAffinity.LEGACY
     name: str = ''
 
 
@@ -70,7 +70,7 @@ class Request:
 Providers = Sequence[Sequence[str]]
 
 
-def request(wanted: model.DeviceRequest) -> Request:
+def request(wanted: shape_model.DeviceRequest) -> Request:
     """Compile a request of a Shape, to be met by :func:`pool`."""
     tags: dict[str, typing.Any] = {}
     if wanted.alias is not None:
@@ -78,7 +78,7 @@ def request(wanted: model.DeviceRequest) -> Request:
     if wanted.physnet is not None:
         tags['physical_network'] = wanted.physnet.lower()
     return Request((tags,), wanted.count,
-                   wanted.affinity or model.PCIAffinity.LEGACY,
+                   wanted.affinity or shape_model.PCIAffinity.LEGACY,
                    wanted.alias or wanted.physnet or '')
 
 
@@ -127,7 +127,7 @@ class Offer:
         cells = {self._pools[index].cell
                  for matching in self._matching for index in matching}
         near = {cell for cell in cells if cell is not None}
-        if any(request.affinity is model.PCIAffinity.SOCKET
+        if any(request.affinity is shape_model.PCIAffinity.SOCKET
                for request in self._requests):
             packages = {self._packages.get(cell) for cell in near}
             near.update(cell for cell, package in self._packages.items()
@@ -154,7 +154,7 @@ class Offer:
         """
         strict = [(request.count, usable) for request, usable in
                   zip(self._requests, self._usable, strict=True)
-                  if request.affinity is model.PCIAffinity.REQUIRED]
+                  if request.affinity is shape_model.PCIAffinity.REQUIRED]
         # Of devices that Placement has allocated Nova may take fewer than
         # asked for; all others add up.
         if len(strict) == len(self._requests) and not any(self._providers):
@@ -216,15 +216,15 @@ class Offer:
         affinity = request.affinity
         pools = self._pools
         near = [index for index in matching if pools[index].cell in cells]
-        if (affinity is model.PCIAffinity.REQUIRED or
+        if (affinity is shape_model.PCIAffinity.REQUIRED or
                 sum(left[index] for index in near) >= request.count):
             return near
-        if affinity is model.PCIAffinity.SOCKET:
+        if affinity is shape_model.PCIAffinity.SOCKET:
             allowed = self._cells_of_packages(cells)
             return [i for i in matching if pools[i].cell in allowed]
         near = [index for index in matching
                 if pools[index].cell is None or pools[index].cell in cells]
-        if (affinity is model.PCIAffinity.LEGACY or
+        if (affinity is shape_model.PCIAffinity.LEGACY or
                 sum(left[index] for index in near) >= request.count):
             return near
         return near + [i for i in matching if i not in near]

@@ -29,16 +29,16 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 
 from hpcvirt.fit import cell as cells
-from hpcvirt.fit import choice
+from hpcvirt.fit import cell_search
 from hpcvirt.fit import conditions as rules
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
+from hpcvirt.fit import fit_matrix
 from hpcvirt.fit import order
 from hpcvirt.fit import placement as placements
 from hpcvirt.fit import reasons
-from hpcvirt.fit import scope
+from hpcvirt.fit import scope_check
 from hpcvirt.fit import supply as supplies
-from hpcvirt.fit import table as tables
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.model import usage as usage_model
@@ -87,7 +87,7 @@ def place(demand: demands.Demand, supply: supplies.Supply,
     if isinstance(ranks, reasons.Misfit):
         return ranks
     taken = [ordered[rank] for rank in ranks]
-    return scope.judge(demand, supply, placements.Placement(
+    return scope_check.judge(demand, supply, placements.Placement(
         cells=tuple(cell.id for cell in taken),
         pages_kib=tuple(map(cells.page_size, demand.cells, taken))))
 
@@ -103,8 +103,8 @@ def arrange(demand: demands.Demand, supply: supplies.Supply,
     misfit = _too_small(demand, supply)
     if misfit is not None:
         return misfit
-    table = tables.Table(demand, supply, ordered)
-    return table.shortage() or choice.first(table, conditions)
+    table = fit_matrix.Table(demand, supply, ordered)
+    return table.shortage() or cell_search.first(table, conditions)
 
 
 def first_with_room(demand: demands.Demand, supply: supplies.Supply,

@@ -21,7 +21,7 @@ import collections
 
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import supply as supplies
-from hpcvirt.model import shape as model
+from hpcvirt.model import shape as shape_model
 
 
 def claim_order(demand: demands.Demand, supply: supplies.Supply,
@@ -43,7 +43,7 @@ def claim_order(demand: demands.Demand, supply: supplies.Supply,
     near: collections.Counter[int | None] = collections.Counter()
     for pool in supply.pools or ():
         near[pool.cell] += -pool.free if demand.requests else pool.free
-    if demand.cells[0].policy is model.CPUPolicy.SHARED:
+    if demand.cells[0].policy is shape_model.CPUPolicy.SHARED:
         return sorted(cells, key=lambda cell: (
             near[cell.id], -sign * cell.cpu_usage,
             sign * cell.memory_free_mib))

@@ -21,7 +21,7 @@ import itertools
 
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import supply as supplies
-from hpcvirt.model import shape as model
+from hpcvirt.model import shape as shape_model
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class Pins:
 
 def choose(demand: demands.CellDemand, cell: supplies.CellSupply) -> Pins:
     """Choose pins for a guest cell on a host cell where it fits."""
-    if demand.policy is model.CPUPolicy.SHARED:
+    if demand.policy is shape_model.CPUPolicy.SHARED:
         return Pins(())
     cores = [free for core in cell.siblings
              if (free := sorted(core & cell.free))]
-    isolated = demand.threads is model.ThreadPolicy.ISOLATE
+    isolated = demand.threads is shape_model.ThreadPolicy.ISOLATE
     cpus = _spread(demand, cell, cores)
     if isolated:
         rest = [core for core in cores if not set(core) & set(cpus)]
@@ -67,7 +67,7 @@ def _spread(demand: demands.CellDemand, cell: supplies.CellSupply,
             cores: list[list[int]]) -> tuple[int, ...]:
     """As many vCPUs to a core as it has free threads, emptiest cores first."""
     needed = demand.pcpus
-    if demand.threads is model.ThreadPolicy.ISOLATE:
+    if demand.threads is shape_model.ThreadPolicy.ISOLATE:
         width = cell.threads_per_core
         whole = [core for core in cores if len(core) >= width]
         return tuple(core[0] for core in whole[:needed])

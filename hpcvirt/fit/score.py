@@ -51,7 +51,7 @@ from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import placement as placements
 from hpcvirt.fit import supply as supplies
-from hpcvirt.model import shape as model
+from hpcvirt.model import shape as shape_model
 
 #: Weights of the parts, against 1 for the CPUs of a cell.
 MEMORY = 1.0
@@ -138,12 +138,12 @@ def locality(demand: demands.Demand, supply: supplies.Supply,
     return near / total if total else 0.0
 
 
-def _room(cell: supplies.CellSupply, policy: model.CPUPolicy,
+def _room(cell: supplies.CellSupply, policy: shape_model.CPUPolicy,
           page_kib: int | None, guest: demands.CellDemand | None,
           share_mib: float, supply: supplies.Supply) -> _Room:
     size: float
     free: float
-    if policy is model.CPUPolicy.SHARED:
+    if policy is shape_model.CPUPolicy.SHARED:
         size = len(cell.shared) * supply.cpu_ratio
         free = size - cell.cpu_usage
         wanted = guest.vcpus if guest else 0
@@ -168,20 +168,20 @@ def _room(cell: supplies.CellSupply, policy: model.CPUPolicy,
 
 def _memory_share(demand: demands.Demand) -> float:
     """MiB for each CPU of the guest."""
-    cpus = sum(cell.vcpus if cell.policy is model.CPUPolicy.SHARED
+    cpus = sum(cell.vcpus if cell.policy is shape_model.CPUPolicy.SHARED
                else cell.pcpus for cell in demand.cells)
     memory_mib = sum(cell.memory_mib for cell in demand.cells)
     return max(memory_mib, 1) / max(cpus, 1)
 
 
-def _memory(cell: supplies.CellSupply, policy: model.CPUPolicy,
+def _memory(cell: supplies.CellSupply, policy: shape_model.CPUPolicy,
             page_kib: int | None, ram_ratio: float) -> tuple[float, float]:
     """The memory that guests can have on a cell, and what is free of it.
 
     A guest that names no page size takes the smallest pages; without
     dedicated CPUs it overcommits them.
     """
-    if page_kib is None and policy is model.CPUPolicy.SHARED:
+    if page_kib is None and policy is shape_model.CPUPolicy.SHARED:
         memory = cell.memory_mib * ram_ratio
         return memory, memory - cell.memory_used_mib
     if not cell.pages:

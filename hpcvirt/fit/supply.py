@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from collections.abc import Set
 
 from hpcvirt.fit import devices
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from hpcvirt.model import usage as usage_model
 
 
@@ -101,7 +101,7 @@ class Supply:
     ram_ratio: float = 1.0
 
 
-def of_host(host: model.Host, usage: usage_model.Usage,
+def of_host(host: host_model.Host, usage: usage_model.Usage,
             pools: Sequence[devices.Pool] = ()) -> Supply:
     """Hold a Host against its Usage.
 
@@ -114,7 +114,7 @@ def of_host(host: model.Host, usage: usage_model.Usage,
         cpu_ratio=usage.cpu_ratio, ram_ratio=usage.ram_ratio)
 
 
-def _cell(cell: model.Cell, taken: usage_model.CellUsage) -> CellSupply:
+def _cell(cell: host_model.Cell, taken: usage_model.CellUsage) -> CellSupply:
     ours = taken.dedicated_cpus | taken.shared_cpus
     used: Mapping[int, usage_model.PageUsage] = {
         pages.size_kib: pages for pages in taken.pages}
@@ -130,7 +130,7 @@ def _cell(cell: model.Cell, taken: usage_model.CellUsage) -> CellSupply:
         physnets=taken.physnets, tunneled=taken.tunneled)
 
 
-def _pages(pool: model.PagePool,
+def _pages(pool: host_model.PagePool,
            usage: usage_model.PageUsage | None) -> PageSupply:
     used = usage.used if usage else 0
     reserved = usage.reserved if usage else 0

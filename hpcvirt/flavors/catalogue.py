@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from hpcvirt.flavors import names
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.model import shape as model
+from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
 from hpcvirt.specs import vocabulary
 
@@ -42,7 +42,7 @@ class Offer:
     :ivar kinds: host -> what the guest is of it, in words
     """
 
-    guest: model.Shape
+    guest: shape_model.Shape
     kinds: Mapping[str, str]
 
 
@@ -54,7 +54,7 @@ def merge(offers: Iterable[Offer],
     equal but for memory, and in memory within the tolerance of the poorest,
     become that one, so that it fits on all their hosts.
     """
-    alike: dict[model.Shape, list[Offer]] = {}
+    alike: dict[shape_model.Shape, list[Offer]] = {}
     for offer in offers:
         alike.setdefault(_without_memory(offer.guest), []).append(offer)
     merged = []
@@ -71,7 +71,7 @@ def merge(offers: Iterable[Offer],
     return tuple(sorted(merged, key=_order))
 
 
-def _without_memory(guest: model.Shape) -> model.Shape:
+def _without_memory(guest: shape_model.Shape) -> shape_model.Shape:
     return dataclasses.replace(guest, cells=tuple(
         dataclasses.replace(cell, memory_mib=0) for cell in guest.cells))
 
@@ -94,7 +94,7 @@ def _order(offer: Offer) -> tuple[int, int, int, str]:
     return (guest.cpus, len(guest.cells), guest.memory_mib, str(guest.cells))
 
 
-def flavor(guest: model.Shape, profile: profiles.Profile) -> Flavor:
+def flavor(guest: shape_model.Shape, profile: profiles.Profile) -> Flavor:
     """Write a guest as a flavor.
 
     Beside what the guest needs it keeps images from showing SMT siblings

@@ -19,15 +19,15 @@ sysfs for the virtual functions.
 import json
 from collections.abc import Iterator
 
-from hpcvirt.flavors import division
+from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import document
-from hpcvirt.flavors import fleet
 from hpcvirt.flavors import memory
+from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import cpuset
 
 
-def lines(plan: fleet.Plan) -> Iterator[str]:
+def lines(plan: planner.Plan) -> Iterator[str]:
     """Write the settings of every host."""
     for planned in plan.hosts:
         yield f'# {planned.host.name}'
@@ -39,7 +39,7 @@ def lines(plan: fleet.Plan) -> Iterator[str]:
         yield ''
 
 
-def _nova(planned: fleet.PlannedHost,
+def _nova(planned: planner.PlannedHost,
           profile: profiles.Profile) -> Iterator[str]:
     found = planned.settings
     yield '[DEFAULT]'
@@ -64,7 +64,7 @@ def _nova(planned: fleet.PlannedHost,
         yield f'alias = {json.dumps(document.alias(profile.devices))}'
 
 
-def _pages(planned: fleet.PlannedHost) -> Iterator[str]:
+def _pages(planned: planner.PlannedHost) -> Iterator[str]:
     small = memory.small_page_kib(planned.host)
     sizes = sorted({size for pages in planned.settings.pages.values()
                     for size in pages if size != small})
@@ -90,16 +90,16 @@ def _pages(planned: fleet.PlannedHost) -> Iterator[str]:
                        '/nr_hugepages')
 
 
-def _rest(planned: fleet.PlannedHost) -> Iterator[str]:
+def _rest(planned: planner.PlannedHost) -> Iterator[str]:
     cells: dict[int, list[int]] = {}
     for cell, rest in planned.settings.rest_mib.items():
         cells.setdefault(rest, []).append(cell)
-    kept = '; '.join(f'{division.cells_in_words(numbers)} {rest} MiB'
+    kept = '; '.join(f'{cpu_partition.cells_in_words(numbers)} {rest} MiB'
                      for rest, numbers in cells.items())
     yield f'# for the host, beside the emulators of its guests: {kept}'
 
 
-def _functions(planned: fleet.PlannedHost) -> Iterator[str]:
+def _functions(planned: planner.PlannedHost) -> Iterator[str]:
     if planned.settings.functions:
         yield '# virtual functions'
     for item in planned.settings.functions:

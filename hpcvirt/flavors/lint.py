@@ -23,10 +23,10 @@ from collections.abc import Iterator
 
 from hpcvirt import exception
 from hpcvirt.flavors import catalogue
+from hpcvirt.flavors import diff
 from hpcvirt.flavors import finding
 from hpcvirt.flavors import memory
-from hpcvirt.flavors import plan
-from hpcvirt.model import shape as model
+from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
 from hpcvirt.specs import vocabulary
 
@@ -44,7 +44,7 @@ class Subject:
     """A flavor and what Nova makes of it."""
 
     flavor: catalogue.Flavor
-    guest: model.Shape
+    guest: shape_model.Shape
 
     def finds(self, code: str, severity: finding.Severity, key: str,
               message: str, advice: str) -> finding.Finding:
@@ -114,7 +114,7 @@ def _unequal_cells(subject: Subject) -> Iterator[finding.Finding]:
 def _several_devices(subject: Subject) -> Iterator[finding.Finding]:
     """Defect B."""
     strict = [device for device in subject.guest.devices
-              if device.affinity is model.PCIAffinity.REQUIRED]
+              if device.affinity is shape_model.PCIAffinity.REQUIRED]
     count = sum(device.count for device in strict)
     if len(subject.guest.cells) > 1 and count > 1:
         yield subject.finds(
@@ -133,13 +133,13 @@ def _page_size(subject: Subject) -> Iterator[finding.Finding]:
         return
     key = vocabulary.MEM_PAGE_SIZE.name
     page_kib = subject.guest.cells[0].page_kib
-    if page_kib in (model.PageClass.LARGE, model.PageClass.ANY):
+    if page_kib in (shape_model.PageClass.LARGE, shape_model.PageClass.ANY):
         yield subject.finds(
             'page-size-class', _ERROR, key,
             'the first host cell that Nova tries settles the size for all '
             'others, so hosts with room are refused',
             'name the size, 2048 or 1048576')
-    elif page_kib in (None, model.PageClass.SMALL):
+    elif page_kib in (None, shape_model.PageClass.SMALL):
         yield subject.finds(
             'small-pages', _WARNING, key,
             'the memory is in small pages, which costs address translation'
@@ -171,11 +171,11 @@ def _many_cells(subject: Subject) -> Iterator[finding.Finding]:
 def _threads(subject: Subject) -> Iterator[finding.Finding]:
     """Defect E, and the thread policies that do not do what they say."""
     guest = subject.guest
-    if guest.cpu_policy is model.CPUPolicy.SHARED or not guest.cells:
+    if guest.cpu_policy is shape_model.CPUPolicy.SHARED or not guest.cells:
         return
     key = vocabulary.CPU_THREAD_POLICY.name
     threads = guest.topology.threads if guest.topology else 1
-    if guest.thread_policy is model.ThreadPolicy.ISOLATE:
+    if guest.thread_policy is shape_model.ThreadPolicy.ISOLATE:
         yield subject.finds(
             'isolate', _WARNING, key,
             'isolate finds only hosts without SMT: it does not keep '
@@ -183,7 +183,7 @@ def _threads(subject: Subject) -> Iterator[finding.Finding]:
             'use require with whole cores, or hosts that dedicate one '
             'thread of each core')
         return
-    if guest.thread_policy is model.ThreadPolicy.REQUIRE:
+    if guest.thread_policy is shape_model.ThreadPolicy.REQUIRE:
         width = max(threads, 2)
         consequence = 'leaves a thread of a core that no such guest can use'
     else:
@@ -196,7 +196,7 @@ def _threads(subject: Subject) -> Iterator[finding.Finding]:
             'half-cores', _WARNING, key,
             f'a guest cell of {odd[0]} dedicated CPUs {consequence}',
             'use whole cores: a multiple of the threads of a core')
-    if threads > 1 and guest.thread_policy is not model.ThreadPolicy.REQUIRE:
+    if threads > 1 and guest.thread_policy is not shape_model.ThreadPolicy.REQUIRE:
         yield subject.finds(
             'siblings-not-held', _WARNING, vocabulary.CPU_THREADS.name,
             f'the guest sees {threads} threads in each core, which need not '
@@ -207,7 +207,7 @@ def _threads(subject: Subject) -> Iterator[finding.Finding]:
 def _policies(subject: Subject) -> Iterator[finding.Finding]:
     """CPUs that are not dedicated, and what isolated emulators cost."""
     guest = subject.guest
-    if guest.cpu_policy is model.CPUPolicy.SHARED:
+    if guest.cpu_policy is shape_model.CPUPolicy.SHARED:
         key = (vocabulary.NUMA_NODES.name if guest.cells
                else vocabulary.CPU_POLICY.name)
         yield subject.finds(
@@ -216,7 +216,7 @@ def _policies(subject: Subject) -> Iterator[finding.Finding]:
             + (': they float over the shared CPUs of their cell'
                if guest.cells else ' and the guest has no NUMA cells'),
             'use the CPU policy dedicated')
-    elif guest.emulator_threads is model.EmulatorThreads.ISOLATE:
+    elif guest.emulator_threads is shape_model.EmulatorThreads.ISOLATE:
         yield subject.finds(
             'emulator-cpu', _NOTE, vocabulary.EMULATOR_THREADS_POLICY.name,
             'each instance takes one dedicated CPU more than its vCPUs, '
@@ -258,8 +258,8 @@ def _numbering(subject: Subject) -> Iterator[finding.Finding]:
 
 def _mark(subject: Subject) -> Iterator[finding.Finding]:
     """A flavor of ours that somebody changed."""
-    existing = plan.Existing('', subject.flavor)
-    if plan.is_ours(existing) and plan.is_edited(subject.flavor):
+    existing = diff.Existing('', subject.flavor)
+    if diff.is_ours(existing) and diff.is_edited(subject.flavor):
         yield subject.finds(
             'edited', _NOTE, vocabulary.GENERATED_BY.name,
             'the flavor was changed after hpcvirt made it',

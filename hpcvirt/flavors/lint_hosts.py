@@ -23,12 +23,12 @@ from hpcvirt import exception
 from hpcvirt.fit import capacity
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import catalogue
-from hpcvirt.flavors import division
+from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import finding
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import host as host_model
-from hpcvirt.model import shape as model
+from hpcvirt.model import shape as shape_model
 from hpcvirt.model import usage as usage_model
 from hpcvirt.specs import codec
 from hpcvirt.specs import vocabulary
@@ -48,7 +48,7 @@ def lint(flavor: catalogue.Flavor, host: host_model.Host,
         return
     if not guest.cells:
         return
-    divided = division.divide(host, profile)
+    divided = cpu_partition.divide(host, profile)
     yield from _page_sizes(flavor, guest, host)
     yield from _threads(flavor, guest, host)
     filling = capacity.fill(_without_pages(guest),
@@ -60,7 +60,7 @@ def lint(flavor: catalogue.Flavor, host: host_model.Host,
             'does-not-fit', finding.Severity.ERROR, flavor.name, 'vcpus',
             f'{host.name} takes none: {reason}',
             'make the guest smaller, or give it more cells')
-    elif (guest.cpu_policy is not model.CPUPolicy.SHARED
+    elif (guest.cpu_policy is not shape_model.CPUPolicy.SHARED
           and filling.free_pcpus):
         yield finding.Finding(
             'strands-cpus', finding.Severity.WARNING, flavor.name, 'vcpus',
@@ -70,9 +70,9 @@ def lint(flavor: catalogue.Flavor, host: host_model.Host,
             'rest with smaller guests')
 
 
-def _threads(flavor: catalogue.Flavor, guest: model.Shape,
+def _threads(flavor: catalogue.Flavor, guest: shape_model.Shape,
              host: host_model.Host) -> Iterator[finding.Finding]:
-    if (guest.thread_policy is model.ThreadPolicy.ISOLATE
+    if (guest.thread_policy is shape_model.ThreadPolicy.ISOLATE
             and host.threads_per_core > 1):
         yield finding.Finding(
             'isolate-on-smt', finding.Severity.ERROR, flavor.name,
@@ -81,7 +81,7 @@ def _threads(flavor: catalogue.Flavor, guest: model.Shape,
             'use require with whole cores')
 
 
-def _page_sizes(flavor: catalogue.Flavor, guest: model.Shape,
+def _page_sizes(flavor: catalogue.Flavor, guest: shape_model.Shape,
                 host: host_model.Host) -> Iterator[finding.Finding]:
     page_kib = guest.cells[0].page_kib
     if page_kib is None or page_kib < 0:
@@ -96,13 +96,13 @@ def _page_sizes(flavor: catalogue.Flavor, guest: model.Shape,
                 memory.page_name(size) for size in sorted(sizes)))
 
 
-def _without_pages(guest: model.Shape) -> model.Shape:
+def _without_pages(guest: shape_model.Shape) -> shape_model.Shape:
     """The guest as far as CPUs and memory go, without devices."""
     return dataclasses.replace(guest, devices=(), cells=tuple(
         dataclasses.replace(cell, page_kib=None) for cell in guest.cells))
 
 
-def _supply(divided: division.Division,
+def _supply(divided: cpu_partition.Division,
             profile: profiles.Profile) -> supplies.Supply:
     host = divided.host
     cells = tuple(dataclasses.replace(

@@ -25,10 +25,10 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt import exception
-from hpcvirt.flavors import division
+from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import notice
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from hpcvirt.model import shape
 
 DEFAULT_RESERVE_MIB = 2048
@@ -101,7 +101,7 @@ def overhead_mib(profile: profiles.Profile, piece: Piece) -> float:
             + profile.guest_overhead_permille * piece.memory_mib / 1000)
 
 
-def reserve_mib(profile: profiles.Profile, cell: model.Cell) -> int:
+def reserve_mib(profile: profiles.Profile, cell: host_model.Cell) -> int:
     """What the host is promised of a cell."""
     if profile.host_reserve_mib_per_cell is not None:
         return profile.host_reserve_mib_per_cell
@@ -114,7 +114,7 @@ def host_pages_mib(profile: profiles.Profile) -> int:
                for size_kib, count in profile.host_pages_per_cell)
 
 
-def poor_cells(divided: division.Division,
+def poor_cells(divided: cpu_partition.Division,
                profile: profiles.Profile) -> dict[int, int]:
     """The cells with too little memory for guests, and what they could give.
 
@@ -130,7 +130,7 @@ def poor_cells(divided: division.Division,
     return poor
 
 
-def pools(divided: division.Division, profile: profiles.Profile,
+def pools(divided: cpu_partition.Division, profile: profiles.Profile,
           pieces: Collection[Piece], page_kib: int) -> tuple[CellPool, ...]:
     """Size the pool of each cell from which guests get cores.
 
@@ -146,7 +146,7 @@ def pools(divided: division.Division, profile: profiles.Profile,
     return tuple(found)
 
 
-def _room_mib(cell: model.Cell, share: division.CellShare,
+def _room_mib(cell: host_model.Cell, share: cpu_partition.CellShare,
               pieces: Collection[Piece],
               profile: profiles.Profile) -> float:
     cpus = len(share.dedicated)
@@ -159,7 +159,7 @@ def _room_mib(cell: model.Cell, share: division.CellShare,
     return left / (1 + profile.guest_overhead_permille / 1000)
 
 
-def choose_page(divided: division.Division, profile: profiles.Profile,
+def choose_page(divided: cpu_partition.Division, profile: profiles.Profile,
                 ) -> tuple[int, tuple[notice.Notice, ...]]:
     """Choose the size of the guests' pages, in KiB.
 
@@ -188,14 +188,14 @@ def choose_page(divided: division.Division, profile: profiles.Profile,
         without = [cell.id for cell, sizes in zip(cells, known, strict=True)
                    if wanted not in sizes]
         raise exception.InvalidInput(
-            host.name, f'{division.cells_in_words(without)} no pages of '
+            host.name, f'{cpu_partition.cells_in_words(without)} no pages of '
             f'{page_name(wanted)}, but '
             + ', '.join(page_name(size) for size in sorted(common)))
     huge = sorted(common - {small})
     return (huge[0] if huge else small), ()
 
 
-def _check_host_pages(host: model.Host, huge: set[int],
+def _check_host_pages(host: host_model.Host, huge: set[int],
                       profile: profiles.Profile) -> None:
     for size, _ in profile.host_pages_per_cell:
         if size not in huge:
@@ -207,17 +207,17 @@ def _check_host_pages(host: model.Host, huge: set[int],
 
 def _is_usual(small_kib: int, wanted_kib: int) -> bool:
     """Whether machines with such small pages have such huge ones."""
-    return small_kib == model.SMALL_PAGE_KIB and wanted_kib in (
+    return small_kib == host_model.SMALL_PAGE_KIB and wanted_kib in (
         DEFAULT_PAGE_KIB, GIB_PAGE_KIB)
 
 
-def small_page_kib(host: model.Host) -> int:
+def small_page_kib(host: host_model.Host) -> int:
     """The size of the host's normal pages."""
     return min((pool.size_kib for cell in host.cells for pool in cell.pages),
-               default=model.SMALL_PAGE_KIB)
+               default=host_model.SMALL_PAGE_KIB)
 
 
-def uneven(host: model.Host,
+def uneven(host: host_model.Host,
            found: Sequence[CellPool]) -> Iterator[notice.Notice]:
     """Say where gigabyte pages do not come out even between like cells."""
     if not found or found[0].page_kib < GIB_PAGE_KIB // 2:
@@ -230,7 +230,7 @@ def uneven(host: model.Host,
         if pool.pages > least:
             rooms.setdefault(pool.pages, []).append(pool.id)
     if rooms:
-        richer = [f'{division.cells_in_words(cells)} room for {pages}'
+        richer = [f'{cpu_partition.cells_in_words(cells)} room for {pages}'
                   for pages, cells in rooms.items()]
         yield notice.Notice(
             notice.Code.HUGE_PAGES_UNEVEN,

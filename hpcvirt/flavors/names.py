@@ -39,13 +39,13 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.flavors import memory
-from hpcvirt.model import shape as model
+from hpcvirt.model import shape as shape_model
 
 #: The PCI alias that needs no digest.
 USUAL_ALIAS = 'hpc-vf'
 
 
-def name(prefix: str, guest: model.Shape, disk_gib: int = 0) -> str:
+def name(prefix: str, guest: shape_model.Shape, disk_gib: int = 0) -> str:
     """Name a flavor.
 
     :param guest: a guest with dedicated CPUs and an explicit page size
@@ -59,11 +59,11 @@ def name(prefix: str, guest: model.Shape, disk_gib: int = 0) -> str:
         cpu += f'{guest.topology.threads}t'
     parts = [prefix, cpu, memory_name(guest.memory_mib),
              memory.page_name(page_kib)]
-    if guest.numa_scope is model.NUMAScope.PACKAGE:
+    if guest.numa_scope is shape_model.NUMAScope.PACKAGE:
         parts.append('pkg')
-    if guest.emulator_threads is model.EmulatorThreads.ISOLATE:
+    if guest.emulator_threads is shape_model.EmulatorThreads.ISOLATE:
         parts.append('emu')
-    if guest.emulator_threads is model.EmulatorThreads.SHARE:
+    if guest.emulator_threads is shape_model.EmulatorThreads.SHARE:
         parts.append('emushare')
     if guest.devices:
         parts.append(_devices_name(guest.devices))
@@ -89,35 +89,35 @@ def content_digest(vcpus: int, ram_mib: int, disk_gib: int,
     return hashlib.sha256('\n'.join(lines).encode()).hexdigest()[:12]
 
 
-def _usual(guest: model.Shape) -> model.Shape:
+def _usual(guest: shape_model.Shape) -> shape_model.Shape:
     """The guest that the parts of the name tell of without a digest."""
     count = len(guest.cells)
     topology = guest.topology
     threads = topology.threads if topology else 1
-    cell = model.GuestCell(guest.cpus // count, 0, guest.memory_mib // count,
-                           guest.cells[0].page_kib)
+    cell = shape_model.GuestCell(guest.cpus // count, 0, guest.memory_mib // count,
+                                 guest.cells[0].page_kib)
     sockets = topology.sockets if topology else count
     return dataclasses.replace(
         guest, cells=(cell,) * count,
-        cpu_policy=model.CPUPolicy.DEDICATED,
-        thread_policy=model.ThreadPolicy.REQUIRE if threads > 1 else None,
-        topology=model.GuestTopology(
+        cpu_policy=shape_model.CPUPolicy.DEDICATED,
+        thread_policy=shape_model.ThreadPolicy.REQUIRE if threads > 1 else None,
+        topology=shape_model.GuestTopology(
             sockets, guest.cpus // (sockets * threads), threads),
-        devices=tuple(model.DeviceRequest(
+        devices=tuple(shape_model.DeviceRequest(
             USUAL_ALIAS, device.count,
-            device.affinity or model.PCIAffinity.LEGACY)
+            device.affinity or shape_model.PCIAffinity.LEGACY)
             for device in guest.devices[:1]),
         exclusive_cells=False)
 
 
-def _devices_name(wanted: Sequence[model.DeviceRequest]) -> str:
-    affinity = wanted[0].affinity or model.PCIAffinity.LEGACY
-    letter = ('' if affinity is model.PCIAffinity.PREFERRED
+def _devices_name(wanted: Sequence[shape_model.DeviceRequest]) -> str:
+    affinity = wanted[0].affinity or shape_model.PCIAffinity.LEGACY
+    letter = ('' if affinity is shape_model.PCIAffinity.PREFERRED
               else affinity.value[0])
     return f'vf{sum(device.count for device in wanted)}{letter}'
 
 
-def _digest(guest: model.Shape) -> str:
+def _digest(guest: shape_model.Shape) -> str:
     # Spelt out: a repr() would change with the next field of a class, and
     # with it the names of flavors that exist.
     topology = guest.topology

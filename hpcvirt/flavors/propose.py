@@ -24,11 +24,11 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.flavors import division
+from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import sizes as rule
-from hpcvirt.model import shape as model
+from hpcvirt.model import shape as shape_model
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Proposal:
     :ivar size: its CPU side, in cores of the host
     """
 
-    guest: model.Shape
+    guest: shape_model.Shape
     kind: str
     size: rule.Size
 
@@ -52,7 +52,7 @@ def pieces(size: rule.Size,
         yield from memory.pieces(guest)
 
 
-def proposals(divided: division.Division, sizes: Sequence[rule.Size],
+def proposals(divided: cpu_partition.Division, sizes: Sequence[rule.Size],
               pools: Sequence[memory.CellPool],
               profile: profiles.Profile) -> tuple[Proposal, ...]:
     """Propose guests for one host, smallest first.
@@ -70,7 +70,7 @@ def proposals(divided: division.Division, sizes: Sequence[rule.Size],
     return tuple(found)
 
 
-def _memories(divided: division.Division, size: rule.Size,
+def _memories(divided: cpu_partition.Division, size: rule.Size,
               pools: Mapping[int, memory.CellPool],
               profile: profiles.Profile) -> Iterator[tuple[int, ...]]:
     """The memory of each guest cell, once for every level."""
@@ -87,8 +87,8 @@ def _memories(divided: division.Division, size: rule.Size,
             yield (_rounded(level, pools, profile),) * count
 
 
-def _cells_for(divided: division.Division,
-               cores: int) -> list[division.CellShare]:
+def _cells_for(divided: cpu_partition.Division,
+               cores: int) -> list[cpu_partition.CellShare]:
     """The cells that a size was made for.
 
     Those that it tiles; a small guest on a large cell would otherwise be
@@ -109,7 +109,7 @@ def _levels(amounts: Sequence[int], tolerance_percent: int) -> list[int]:
     return levels
 
 
-def _room_for(count: int, cells: Sequence[division.CellShare],
+def _room_for(count: int, cells: Sequence[cpu_partition.CellShare],
               one_package: bool) -> bool:
     if not one_package:
         return len(cells) >= count
@@ -117,7 +117,7 @@ def _room_for(count: int, cells: Sequence[division.CellShare],
     return any(packages.count(package) >= count for package in packages)
 
 
-def _uneven_memory(divided: division.Division, size: rule.Size,
+def _uneven_memory(divided: cpu_partition.Division, size: rule.Size,
                    pools: Mapping[int, memory.CellPool],
                    profile: profiles.Profile) -> tuple[int, ...]:
     """Unequal guest cells: each has what the host cells of its width have.
@@ -139,8 +139,8 @@ def _rounded(memory_mib: int, pools: Mapping[int, memory.CellPool],
 
 
 def _guest(size: rule.Size, memory_mib: Sequence[int], page_kib: int | None,
-           profile: profiles.Profile) -> model.Shape | None:
-    isolated = profile.emulator_threads is model.EmulatorThreads.ISOLATE
+           profile: profiles.Profile) -> shape_model.Shape | None:
+    isolated = profile.emulator_threads is shape_model.EmulatorThreads.ISOLATE
     # Nova takes the emulator's CPU beside guest cell 0 alone, but guest
     # cells that differ are where its claim fails: each gives up a core.
     cores = [number - isolated for number in size.cores]
@@ -149,28 +149,28 @@ def _guest(size: rule.Size, memory_mib: Sequence[int], page_kib: int | None,
     threads = size.threads
     vcpus = sum(cores) * threads
     sockets = size.sockets if sum(cores) % size.sockets == 0 else 1
-    return model.Shape(
+    return shape_model.Shape(
         cells=tuple(
-            model.GuestCell(number * threads, 0, mib, page_kib)
+            shape_model.GuestCell(number * threads, 0, mib, page_kib)
             for number, mib in zip(cores, memory_mib, strict=True)),
-        cpu_policy=model.CPUPolicy.DEDICATED,
-        thread_policy=model.ThreadPolicy.REQUIRE if threads > 1 else None,
+        cpu_policy=shape_model.CPUPolicy.DEDICATED,
+        thread_policy=shape_model.ThreadPolicy.REQUIRE if threads > 1 else None,
         emulator_threads=profile.emulator_threads,
         devices=_devices(profile.devices),
-        topology=model.GuestTopology(
+        topology=shape_model.GuestTopology(
             sockets, vcpus // (sockets * threads), threads),
-        numa_scope=(model.NUMAScope.PACKAGE
+        numa_scope=(shape_model.NUMAScope.PACKAGE
                     if size.one_package and profile.package_scope
-                    else model.NUMAScope.HOST))
+                    else shape_model.NUMAScope.HOST))
 
 
 def _devices(wanted: profiles.Devices | None
-             ) -> tuple[model.DeviceRequest, ...]:
+             ) -> tuple[shape_model.DeviceRequest, ...]:
     if wanted is None:
         return ()
     if wanted.ports is profiles.Ports.NEUTRON:
-        return (model.DeviceRequest(
+        return (shape_model.DeviceRequest(
             None, wanted.per_instance, wanted.affinity,
             wanted.physical_network),)
-    return (model.DeviceRequest(
+    return (shape_model.DeviceRequest(
         wanted.alias, wanted.per_instance, wanted.affinity),)

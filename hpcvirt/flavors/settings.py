@@ -19,10 +19,10 @@ from collections.abc import Sequence
 
 from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
-from hpcvirt.flavors import division
+from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.model import usage as usage_model
 
@@ -40,7 +40,7 @@ class ReservedPages:
 class Functions:
     """The virtual functions to create on a device."""
 
-    device: model.Device
+    device: host_model.Device
     count: int
 
 
@@ -68,7 +68,7 @@ class Settings:
     functions: tuple[Functions, ...] = ()
 
 
-def settings(divided: division.Division,
+def settings(divided: cpu_partition.Division,
              pools: Sequence[memory.CellPool],
              guests: Collection[shape_model.Shape],
              profile: profiles.Profile) -> Settings:
@@ -109,14 +109,14 @@ def settings(divided: division.Division,
         tuple(reserved), pages, rest, functions(host, profile.devices))
 
 
-def _memory_kib(cell: model.Cell, small_kib: int) -> int:
+def _memory_kib(cell: host_model.Cell, small_kib: int) -> int:
     """A cell's memory, to the page where its pages are known."""
     if cell.pool(small_kib) is None:
         return cell.memory_mib * 1024
     return sum(pool.size_kib * pool.total for pool in cell.pages)
 
 
-def functions(host: model.Host,
+def functions(host: host_model.Host,
               wanted: profiles.Devices | None) -> tuple[Functions, ...]:
     """Choose the devices whose virtual functions guests get."""
     if wanted is None:
@@ -128,12 +128,12 @@ def functions(host: model.Host,
         and wanted.vendor_id in (None, device.vendor_id))
 
 
-def supply(host: model.Host, found: Settings,
+def supply(host: host_model.Host, found: Settings,
            wanted: profiles.Devices | None) -> supplies.Supply:
     """The empty host as nova-compute will report it under the settings."""
     configured = dataclasses.replace(host, cells=tuple(
         dataclasses.replace(cell, pages=tuple(
-            model.PagePool(size, total)
+            host_model.PagePool(size, total)
             for size, total in found.pages[cell.id].items()))
         for cell in host.cells))
     usage = usage_model.Usage(tuple(
@@ -160,7 +160,7 @@ def _device_pools(found: Settings, wanted: profiles.Devices | None,
                  for item in found.functions)
 
 
-def _pages_needed(divided: division.Division, pool: memory.CellPool,
+def _pages_needed(divided: cpu_partition.Division, pool: memory.CellPool,
                   pieces: Collection[memory.Piece]) -> int:
     """The most pages that guests can fill on a cell, in any mixture."""
     fitting = [piece for piece in pieces
@@ -176,7 +176,7 @@ def _pages_needed(divided: division.Division, pool: memory.CellPool,
     return min(pool.pages, most[-1])
 
 
-def _overhead_mib(divided: division.Division, cell_id: int, pages: int,
+def _overhead_mib(divided: cpu_partition.Division, cell_id: int, pages: int,
                   pieces: Collection[memory.Piece],
                   profile: profiles.Profile) -> float:
     """What emulators need on a cell that is full of the neediest guests."""
@@ -187,6 +187,6 @@ def _overhead_mib(divided: division.Division, cell_id: int, pages: int,
         default=0.0)
 
 
-def _cpus(divided: division.Division, cell_id: int) -> int:
+def _cpus(divided: cpu_partition.Division, cell_id: int) -> int:
     return next((len(share.dedicated) for share in divided.cells
                  if share.id == cell_id), 0)

@@ -16,10 +16,10 @@ import shlex
 from collections.abc import Iterator
 
 from hpcvirt.flavors import catalogue
-from hpcvirt.flavors import fleet
+from hpcvirt.flavors import planner
 
 
-def commands(plan: fleet.Plan) -> Iterator[str]:
+def commands(plan: planner.Plan) -> Iterator[str]:
     """Write one line for each flavor; warnings are comments."""
     for item in plan.notices:
         yield f'# {item.code}: {item.message}'

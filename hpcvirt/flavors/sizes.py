@@ -40,7 +40,7 @@ import math
 from collections.abc import Iterator
 from collections.abc import Sequence
 
-from hpcvirt.flavors import division
+from hpcvirt.flavors import cpu_partition
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Size:
         return sum(self.cores) * self.threads
 
 
-def sizes(divided: division.Division, steps: int = 4,
+def sizes(divided: cpu_partition.Division, steps: int = 4,
           smallest: int | None = None) -> tuple[Size, ...]:
     """List the sizes of a host, smallest first.
 
@@ -81,7 +81,7 @@ def sizes(divided: division.Division, steps: int = 4,
         size.vcpus, len(size.cores), size.cores)))
 
 
-def parts_of_cell(divided: division.Division,
+def parts_of_cell(divided: cpu_partition.Division,
                   smallest: int | None = None) -> list[int]:
     """The parts into which every cell can be cut, in cores, rising.
 
@@ -101,7 +101,7 @@ def parts_of_cell(divided: division.Division,
                                   for group in groups))]
 
 
-def _parts(divided: division.Division,
+def _parts(divided: cpu_partition.Division,
            smallest: int | None) -> Iterator[Size]:
     widths = {len(cell.cores) for cell in divided.cells}
     for part in parts_of_cell(divided, smallest):
@@ -110,7 +110,7 @@ def _parts(divided: division.Division,
         yield Size((part,), divided.threads, kind=share)
 
 
-def _whole(divided: division.Division) -> Iterator[Size]:
+def _whole(divided: cpu_partition.Division) -> Iterator[Size]:
     """The host and its packages."""
     packages = _packages(divided)
     widths = _falling(len(cell.cores) for cell in divided.cells)
@@ -121,7 +121,7 @@ def _whole(divided: division.Division) -> Iterator[Size]:
         yield Size(package, divided.threads, 1, len(package) > 1, 'package')
 
 
-def _in_packages(divided: division.Division) -> Iterator[Size]:
+def _in_packages(divided: cpu_partition.Division) -> Iterator[Size]:
     """Single cells, and several that divide a package."""
     for package in _packages(divided):
         for width in sorted(set(package)):
@@ -133,7 +133,7 @@ def _in_packages(divided: division.Division) -> Iterator[Size]:
                                f'{count} cells')
 
 
-def _steps(divided: division.Division, steps: int) -> Iterator[Size]:
+def _steps(divided: cpu_partition.Division, steps: int) -> Iterator[Size]:
     widths = [len(cell.cores) for cell in divided.cells]
     if len(set(widths)) != 1 or sum(widths) % steps:
         return
@@ -156,7 +156,7 @@ def _fraction(number: int, steps: int) -> str:
     return f'{number // common}/{steps // common} host'
 
 
-def _sockets(divided: division.Division, cores: Sequence[int]) -> int:
+def _sockets(divided: cpu_partition.Division, cores: Sequence[int]) -> int:
     """Sockets for a guest that may span packages.
 
     As many as the packages that it needs, if they hold equal shares of it;
@@ -172,7 +172,7 @@ def _sockets(divided: division.Division, cores: Sequence[int]) -> int:
     return len(cores) if len(cores) % spanned else spanned
 
 
-def _packages(divided: division.Division) -> list[tuple[int, ...]]:
+def _packages(divided: cpu_partition.Division) -> list[tuple[int, ...]]:
     """The cores of each cell of each package, largest cell first.
 
     A cell whose package is unknown stands alone.

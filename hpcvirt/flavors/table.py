@@ -17,9 +17,9 @@ import textwrap
 from collections.abc import Iterator
 from collections.abc import Sequence
 
-from hpcvirt.flavors import evidence
-from hpcvirt.flavors import fleet
 from hpcvirt.flavors import memory
+from hpcvirt.flavors import planner
+from hpcvirt.flavors import published_losses
 
 WIDTH = 100
 
@@ -31,16 +31,16 @@ _LEGEND = ('Is: what the guest is of the host, if it was made for it. Fit: '
            'the GiB that are stranded then.')
 
 
-def table(plan: fleet.Plan) -> str:
+def table(plan: planner.Plan) -> str:
     """Draw a plan: what each kind of host takes, then what to know of it."""
     blocks = [_kind(plan, hosts) for hosts in _kinds(plan)]
     sources = {loss.source: loss for planned in plan.hosts
                for row in plan.flavors
                for loss in _losses(row, planned)}
     about = {
-        evidence.HS06_STUDY: 'HS06 rate lost by guests of a 32-core host '
+        published_losses.HS06_STUDY: 'HS06 rate lost by guests of a 32-core host '
         'with pins, NUMA cells and 2 MB pages',
-        evidence.NPB_STUDY: 'NAS Parallel Benchmarks, time added',
+        published_losses.NPB_STUDY: 'NAS Parallel Benchmarks, time added',
     }
     notes = [_LEGEND]
     notes += [f'Expected loss: {about[source]} ({source}).'
@@ -55,9 +55,9 @@ def table(plan: fleet.Plan) -> str:
     return '\n\n'.join(blocks) + '\n'
 
 
-def _kinds(plan: fleet.Plan) -> list[list[fleet.PlannedHost]]:
+def _kinds(plan: planner.Plan) -> list[list[planner.PlannedHost]]:
     """Hosts for which every figure of the table is the same."""
-    kinds: dict[object, list[fleet.PlannedHost]] = {}
+    kinds: dict[object, list[planner.PlannedHost]] = {}
     for planned in plan.hosts:
         name = planned.host.name
         figures = (_facts(planned), tuple(
@@ -67,7 +67,7 @@ def _kinds(plan: fleet.Plan) -> list[list[fleet.PlannedHost]]:
     return list(kinds.values())
 
 
-def _kind(plan: fleet.Plan, hosts: Sequence[fleet.PlannedHost]) -> str:
+def _kind(plan: planner.Plan, hosts: Sequence[planner.PlannedHost]) -> str:
     names = ', '.join(planned.host.name for planned in hosts)
     title = names if len(hosts) == 1 else f'{len(hosts)} hosts: {names}'
     rows = list(_rows(plan, hosts[0]))
@@ -80,7 +80,7 @@ def _kind(plan: fleet.Plan, hosts: Sequence[fleet.PlannedHost]) -> str:
     return '\n'.join(lines)
 
 
-def _facts(planned: fleet.PlannedHost) -> str:
+def _facts(planned: planner.PlannedHost) -> str:
     host = planned.host
     cells = [cell for cell in host.cells if cell.cpus]
     pages = sum(
@@ -94,8 +94,8 @@ def _facts(planned: fleet.PlannedHost) -> str:
             f'{memory.page_name(planned.page_kib)} pages for guests')
 
 
-def _rows(plan: fleet.Plan,
-          planned: fleet.PlannedHost) -> Iterator[tuple[str, ...]]:
+def _rows(plan: planner.Plan,
+          planned: planner.PlannedHost) -> Iterator[tuple[str, ...]]:
     name = planned.host.name
     for row in plan.flavors:
         if not row.per_host[name]:
@@ -107,17 +107,17 @@ def _rows(plan: fleet.Plan,
                _gib(left.memory_mib), _expected(_losses(row, planned)))
 
 
-def _losses(row: fleet.PlannedFlavor,
-            planned: fleet.PlannedHost) -> tuple[evidence.Loss, ...]:
+def _losses(row: planner.PlannedFlavor,
+            planned: planner.PlannedHost) -> tuple[published_losses.Loss, ...]:
     name = planned.host.name
     if name not in row.kinds or not row.per_host[name]:
         return ()
-    return evidence.expected(
+    return published_losses.expected(
         row.guest.pcpus, len(planned.settings.dedicated),
         row.kinds[name] == 'package')
 
 
-def _expected(losses: Sequence[evidence.Loss]) -> str:
+def _expected(losses: Sequence[published_losses.Loss]) -> str:
     if not losses:
         return '-'
     low = min(loss.low for loss in losses)
@@ -126,7 +126,7 @@ def _expected(losses: Sequence[evidence.Loss]) -> str:
     return f'{span}, {losses[0].configuration}'
 
 
-def _cells(row: fleet.PlannedFlavor) -> str:
+def _cells(row: planner.PlannedFlavor) -> str:
     """``4x12``, or ``1x24+1x14`` where cells differ."""
     groups = [(cpus, len(list(same))) for cpus, same in itertools.groupby(
         cell.cpus for cell in row.guest.cells)]

@@ -34,7 +34,7 @@ from nova.virt import hardware
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
-from hpcvirt.model import shape as model
+from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
 from hpcvirt.specs import vocabulary
 
@@ -81,8 +81,8 @@ def needs_threads(spec: typing.Any) -> bool:
                 image.get('hw_cpu_policy'))
     threads = (specs.get(vocabulary.CPU_THREAD_POLICY.name),
                image.get('hw_cpu_thread_policy'))
-    return (model.CPUPolicy.DEDICATED in policies and
-            model.ThreadPolicy.REQUIRE in threads)
+    return (shape_model.CPUPolicy.DEDICATED in policies and
+            shape_model.ThreadPolicy.REQUIRE in threads)
 
 
 def network(spec: typing.Any) -> typing.Any:
@@ -183,21 +183,21 @@ def _requests(spec: typing.Any) -> Sequence[typing.Any]:
     return spec.pci_requests.requests if spec.pci_requests else ()
 
 
-def _policy(cell: typing.Any) -> model.CPUPolicy:
-    return model.CPUPolicy(_get(cell, 'cpu_policy', None) or
-                           model.CPUPolicy.SHARED)
+def _policy(cell: typing.Any) -> shape_model.CPUPolicy:
+    return shape_model.CPUPolicy(_get(cell, 'cpu_policy', None) or
+                                 shape_model.CPUPolicy.SHARED)
 
 
-def _threads(cell: typing.Any) -> model.ThreadPolicy | None:
+def _threads(cell: typing.Any) -> shape_model.ThreadPolicy | None:
     policy = _get(cell, 'cpu_thread_policy', None)
-    return model.ThreadPolicy(policy) if policy else None
+    return shape_model.ThreadPolicy(policy) if policy else None
 
 
-def _page_kib(cell: typing.Any) -> int | model.PageClass | None:
+def _page_kib(cell: typing.Any) -> int | shape_model.PageClass | None:
     size = _get(cell, 'pagesize', None)
     if not size:
         return None
-    return model.PageClass(size) if size < 0 else size
+    return shape_model.PageClass(size) if size < 0 else size
 
 
 def _request(request: typing.Any) -> devices.Request:
@@ -209,8 +209,8 @@ def _request(request: typing.Any) -> devices.Request:
                      if tag not in devices.IGNORED_TAGS}
                     for spec in request.spec),
         count=request.count,
-        affinity=(model.PCIAffinity(affinity) if affinity
-                  else model.PCIAffinity.LEGACY),
+        affinity=(shape_model.PCIAffinity(affinity) if affinity
+                  else shape_model.PCIAffinity.LEGACY),
         name=name)
 
 

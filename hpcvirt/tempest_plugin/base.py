@@ -25,8 +25,8 @@ from tempest.lib.common import api_microversion_fixture
 from tempest.lib.common.utils import data_utils
 from tempest.lib.common.utils import test_utils
 
+from hpcvirt.tempest_plugin import contract
 from hpcvirt.tempest_plugin import plan
-from hpcvirt.tempest_plugin import promise
 
 CONF = config.CONF
 
@@ -170,20 +170,20 @@ class HPCTestCase(test.BaseTestCase):
         self.delete(server['id'])
         return message
 
-    def topology(self, server_id: str) -> tuple[promise.Node, ...]:
+    def topology(self, server_id: str) -> tuple[contract.Node, ...]:
         """Ask which host cells, CPUs and pages a server has."""
         _, body = self.servers.get(f'servers/{server_id}/topology')
         answer: Mapping[str, Any] = json.loads(body)
-        return promise.nodes(answer)
+        return contract.nodes(answer)
 
     def assert_kept(self, flavor: plan.Flavor,
-                    server_id: str) -> tuple[promise.Node, ...]:
+                    server_id: str) -> tuple[contract.Node, ...]:
         """Check that a server has what its flavor promises.
 
         :returns: its topology
         """
         found = self.topology(server_id)
-        self.assertEqual([], promise.broken(flavor, found), found)
+        self.assertEqual([], contract.broken(flavor, found), found)
         return found
 
     @staticmethod

@@ -20,7 +20,7 @@ from tempest.lib.common.utils import data_utils
 from tempest.lib.common.utils import test_utils
 
 from hpcvirt import topology
-from hpcvirt.model import host as hosts
+from hpcvirt.model import host as host_model
 from hpcvirt.tempest_plugin import base
 from hpcvirt.tempest_plugin import plan
 
@@ -81,7 +81,7 @@ class FleetTestCase(base.HPCTestCase):
             raise cls.skipException(
                 '[hpcvirt]twin_hosts names fewer than two hosts')
 
-    def machine(self, name: str) -> hosts.Host:
+    def machine(self, name: str) -> host_model.Host:
         """Read the topology of a host."""
         if not CONF.hpcvirt.topology_dir:
             raise self.skipException('[hpcvirt]topology_dir is not set')

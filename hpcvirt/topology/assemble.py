@@ -24,7 +24,7 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.model import cpuset
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from hpcvirt.topology import pci
 
 #: Linux has at most 2 ** 10 nodes (CONFIG_NODES_SHIFT).
@@ -54,14 +54,14 @@ class CellFacts:
     package: int | None
     cpus: frozenset[int]
     memory_kib: int
-    pages: tuple[model.PagePool, ...]
+    pages: tuple[host_model.PagePool, ...]
 
 
 def host(where: str, name: str, cells: Sequence[CellFacts],
          siblings: Mapping[int, frozenset[int]],
          caches: Mapping[int, frozenset[int]],
          distances: Mapping[tuple[int, int], int],
-         devices: Iterable[model.Device]) -> model.Host:
+         devices: Iterable[host_model.Device]) -> host_model.Host:
     """Check everything and make the Host.
 
     :param where: the file or directory, for errors
@@ -87,7 +87,7 @@ def host(where: str, name: str, cells: Sequence[CellFacts],
         raise exception.InvalidInput(where, 'no cell has memory')
     cores = _partition(where, 'siblings', siblings, cell_of)
     shared = _partition(where, 'last-level cache', caches, cell_of)
-    return model.Host(
+    return host_model.Host(
         name=name,
         cells=tuple(_cell(where, cell, cores, shared) for cell in ordered),
         distances=_matrix(where, [cell.id for cell in ordered], distances),
@@ -101,11 +101,11 @@ def small_page_kib(sizes: Iterable[int]) -> int:
     :returns: the smallest, or 4 if none of them can be it
     """
     return min((size for size in sizes if 1 <= size <= _MAX_SMALL_KIB),
-               default=model.SMALL_PAGE_KIB)
+               default=host_model.SMALL_PAGE_KIB)
 
 
-def with_small_pages(memory_kib: int, pools: Sequence[model.PagePool],
-                     small_kib: int) -> tuple[model.PagePool, ...]:
+def with_small_pages(memory_kib: int, pools: Sequence[host_model.PagePool],
+                     small_kib: int) -> tuple[host_model.PagePool, ...]:
     """Add the pool of small pages if the source tells the huge ones alone.
 
     :param pools: what the source tells, perhaps nothing
@@ -114,7 +114,7 @@ def with_small_pages(memory_kib: int, pools: Sequence[model.PagePool],
         return tuple(pools)
     huge_kib = sum(pool.size_kib * pool.total for pool in pools)
     rest = max(memory_kib - huge_kib, 0) // small_kib
-    return (model.PagePool(small_kib, rest), *pools)
+    return (host_model.PagePool(small_kib, rest), *pools)
 
 
 def _of_cell(where: str, cell: int) -> str:
@@ -216,7 +216,7 @@ def _partition(where: str, what: str,
 
 def _cell(where: str, facts: CellFacts,
           siblings: Mapping[int, frozenset[int]],
-          caches: Mapping[int, frozenset[int]]) -> model.Cell:
+          caches: Mapping[int, frozenset[int]]) -> host_model.Cell:
     here = f'{where}: cell {facts.id}'
     silent = facts.cpus - siblings.keys()
     if silent:
@@ -231,7 +231,7 @@ def _cell(where: str, facts: CellFacts,
     told = {cache & facts.cpus for cache in
             {caches[cpu] for cpu in facts.cpus if cpu in caches}}
     rest = facts.cpus.difference(*told)
-    return model.Cell(
+    return host_model.Cell(
         id=facts.id,
         package=facts.package,
         cpus=facts.cpus,

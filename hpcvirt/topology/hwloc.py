@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from hpcvirt.topology import assemble
 from hpcvirt.topology import document
 from hpcvirt.topology import hwloc_distances
@@ -45,7 +45,7 @@ _PCI_TYPE = re.compile(
     r'([0-9a-fA-F]{4}) \[([0-9a-fA-F]{4}):([0-9a-fA-F]{4})\]')
 
 
-def read(root: hwloc_tree.Element, where: str, name: str) -> model.Host:
+def read(root: hwloc_tree.Element, where: str, name: str) -> host_model.Host:
     """Read a machine.
 
     :param root: the element ``<topology>``
@@ -116,10 +116,10 @@ def _cell(tree: hwloc_tree.Tree, number: int,
         cpus=frozenset(cpus),
         memory_kib=memory_kib,
         pages=assemble.with_small_pages(memory_kib, pools,
-                                        model.SMALL_PAGE_KIB))
+                                        host_model.SMALL_PAGE_KIB))
 
 
-def _pool(element: hwloc_tree.Element, where: str) -> model.PagePool:
+def _pool(element: hwloc_tree.Element, where: str) -> host_model.PagePool:
     size = document.whole(element.get('size'), where,
                           'the size of a <page_type>', 2 ** 50, least=1024)
     count = document.whole(element.get('count'), where,
@@ -127,7 +127,7 @@ def _pool(element: hwloc_tree.Element, where: str) -> model.PagePool:
     if size % 1024:
         raise exception.InvalidInput(
             where, f'{size} bytes is not a page size')
-    return model.PagePool(size // 1024, count)
+    return host_model.PagePool(size // 1024, count)
 
 
 def _package(tree: hwloc_tree.Tree, cpu: int) -> int:
@@ -182,7 +182,7 @@ def _level(element: hwloc_tree.Element) -> int:
 
 
 def _devices(tree: hwloc_tree.Tree, cell_of: Mapping[int, int],
-             ) -> Iterator[model.Device]:
+             ) -> Iterator[host_model.Device]:
     for place in tree.of_type('PCIDev'):
         address = place.element.get('pci_busid', '').lower()
         here = f'{tree.where}: PCIDev {address[:40]}'
@@ -191,8 +191,8 @@ def _devices(tree: hwloc_tree.Tree, cell_of: Mapping[int, int],
             raise exception.InvalidInput(
                 here, 'has no pci_type with class, vendor and device')
         if pci.is_listed(int(match[1], 16)):
-            yield model.Device(address, match[2].lower(), match[3].lower(),
-                               _cell_beside(tree, place, cell_of))
+            yield host_model.Device(address, match[2].lower(), match[3].lower(),
+                                    _cell_beside(tree, place, cell_of))
 
 
 def _cell_beside(tree: hwloc_tree.Tree, place: hwloc_tree.Place,

@@ -26,7 +26,7 @@ from xml.etree import ElementTree
 
 from hpcvirt import exception
 from hpcvirt.model import cpuset
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from hpcvirt.topology import assemble
 from hpcvirt.topology import document
 
@@ -41,7 +41,7 @@ _UNITS: dict[str, int] = {'b': 1, 'byte': 1, 'bytes': 1} | {
                        (f'{prefix}B', 1000))}
 
 
-def read(root: ElementTree.Element, where: str, name: str) -> model.Host:
+def read(root: ElementTree.Element, where: str, name: str) -> host_model.Host:
     """Read a machine.
 
     :param root: the element ``<capabilities>``
@@ -129,7 +129,7 @@ def _cell(element: ElementTree.Element, where: str,
                 0, _number(cpu, 'socket_id', here, 2 ** 31 - 1, least=-1))
     memory = element.find('memory')
     memory_kib = 0 if memory is None else _kib(memory, None, here)
-    pools = [model.PagePool(
+    pools = [host_model.PagePool(
                  _kib(pages, 'size', here),
                  document.whole(pages.text, here, 'the content of <pages>',
                                 assemble.MAX_MEMORY_KIB))

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from collections.abc import Set
 
 from hpcvirt import exception
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 
 #: TotalVFs of the SR-IOV capability has 16 bits.
 MAX_VFS = 65535
@@ -59,8 +59,8 @@ def is_listed(class_code: int) -> bool:
     return class_code >> 8 in _BASE_CLASSES or class_code in _CLASSES
 
 
-def checked(where: str, cells: Set[int], devices: Iterable[model.Device],
-            ) -> tuple[model.Device, ...]:
+def checked(where: str, cells: Set[int], devices: Iterable[host_model.Device],
+            ) -> tuple[host_model.Device, ...]:
     """Check devices and put them in order.
 
     :param where: the file or directory, for errors
@@ -68,7 +68,7 @@ def checked(where: str, cells: Set[int], devices: Iterable[model.Device],
     :returns: ascending by address
     :raises InvalidInput: for whatever cannot be
     """
-    found: dict[str, model.Device] = {}
+    found: dict[str, host_model.Device] = {}
     for device in devices:
         if not _ADDRESS.fullmatch(device.address):
             raise exception.InvalidInput(

@@ -34,7 +34,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hpcvirt import exception
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from hpcvirt.topology import assemble
 from hpcvirt.topology import document
 
@@ -46,7 +46,7 @@ _DEVICE = ('address', 'vendor_id', 'product_id', 'cell', 'total_vfs',
            'driver')
 
 
-def to_json(host: model.Host) -> dict[str, Any]:
+def to_json(host: host_model.Host) -> dict[str, Any]:
     """Make the plain values of a snapshot: dicts, lists, numbers, strings."""
     return {
         'schema_version': SCHEMA_VERSION,
@@ -58,7 +58,7 @@ def to_json(host: model.Host) -> dict[str, Any]:
     }
 
 
-def _cell_to_json(cell: model.Cell) -> dict[str, Any]:
+def _cell_to_json(cell: host_model.Cell) -> dict[str, Any]:
     return {
         'id': cell.id,
         'package': cell.package,
@@ -70,7 +70,7 @@ def _cell_to_json(cell: model.Cell) -> dict[str, Any]:
     }
 
 
-def dumps(host: model.Host) -> str:
+def dumps(host: host_model.Host) -> str:
     """Write a snapshot as JSON text that a person can read and compare."""
     plain = to_json(host)
     cells = [_join((f'   {json.dumps(key)}: {json.dumps(value)}'
@@ -94,7 +94,7 @@ def _join(items: Iterable[str], opening: str, closing: str) -> str:
     return f'{opening}\n' + ',\n'.join(items) + f'\n{closing}'
 
 
-def read(data: bytes, where: str) -> model.Host:
+def read(data: bytes, where: str) -> host_model.Host:
     """Read a snapshot.
 
     :param data: the file's content
@@ -167,14 +167,14 @@ def _add_groups(value: Any, where: str, cpus: frozenset[int],
             where, f'CPU {min(cpus - seen)} is in none of them')
 
 
-def _pages(value: Any, where: str) -> tuple[model.PagePool, ...]:
+def _pages(value: Any, where: str) -> tuple[host_model.PagePool, ...]:
     pools = []
     for key, count in _mapping(value, where).items():
         size = document.whole(key, where, 'a page size', 2 ** 40)
         if key != str(size):
             raise exception.InvalidInput(
                 where, f'{key[:40]!r} is not a page size in KiB')
-        pools.append(model.PagePool(size, _number(count, f'{where}[{key}]')))
+        pools.append(host_model.PagePool(size, _number(count, f'{where}[{key}]')))
     return tuple(pools)
 
 
@@ -196,12 +196,12 @@ def _distances(value: Any, where: str, cells: list[int],
     return matrix
 
 
-def _device(value: Any, where: str) -> model.Device:
+def _device(value: Any, where: str) -> host_model.Device:
     device = _mapping(value, where)
     _check_keys(device, where, _DEVICE, optional=('total_vfs', 'driver'))
     cell = device['cell']
     driver = device.get('driver')
-    return model.Device(
+    return host_model.Device(
         address=_string(device['address'], f'{where}.address').lower(),
         vendor_id=_string(device['vendor_id'], f'{where}.vendor_id').lower(),
         product_id=_string(device['product_id'],

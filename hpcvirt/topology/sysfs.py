@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt import exception
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from hpcvirt.topology import assemble
 from hpcvirt.topology import document
 from hpcvirt.topology import pci
@@ -42,7 +42,7 @@ _PCI = 'sys/bus/pci/devices'
 _DATA = ('Unified', 'Data')
 
 
-def read(root: pathlib.Path) -> model.Host:
+def read(root: pathlib.Path) -> host_model.Host:
     """Read a machine.
 
     :param root: ``/``, or the root (or the ``sys``) of a copy
@@ -185,13 +185,13 @@ def _distances(tree: sysfs_tree.Tree, nodes: Sequence[int],
     return distances
 
 
-def _devices(tree: sysfs_tree.Tree) -> Iterator[model.Device]:
+def _devices(tree: sysfs_tree.Tree) -> Iterator[host_model.Device]:
     for address in tree.names(_PCI):
         here = f'{_PCI}/{address}'
         # Base class, subclass and programming interface: 0x020000.
         class_code = _hexadecimal(tree, f'{here}/class', 6) >> 8
         if pci.is_listed(class_code):
-            yield model.Device(
+            yield host_model.Device(
                 address.lower(),
                 f'{_hexadecimal(tree, f"{here}/vendor", 4):04x}',
                 f'{_hexadecimal(tree, f"{here}/device", 4):04x}',

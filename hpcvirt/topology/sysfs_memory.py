@@ -16,7 +16,7 @@ import re
 from collections.abc import Sequence
 
 from hpcvirt import exception
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from hpcvirt.topology import assemble
 from hpcvirt.topology import sysfs_tree
 
@@ -29,7 +29,7 @@ def total_kib(tree: sysfs_tree.Tree, name: str) -> int:
 
 
 def pools(tree: sysfs_tree.Tree, directory: str, memory_kib: int,
-          small_kib: int) -> tuple[model.PagePool, ...]:
+          small_kib: int) -> tuple[host_model.PagePool, ...]:
     """Read the page pools of a node, or of a machine that has none.
 
     :param directory: where the kernel keeps ``hugepages-2048kB`` and so on;
@@ -41,12 +41,12 @@ def pools(tree: sysfs_tree.Tree, directory: str, memory_kib: int,
     for name in tree.names(directory):
         match = re.fullmatch('hugepages-([0-9]{1,12})kB', name)
         if match:
-            huge.append(model.PagePool(
+            huge.append(host_model.PagePool(
                 int(match[1]),
                 tree.number(f'{directory}/{name}/nr_hugepages', 2 ** 42)))
     rest = memory_kib - sum(pool.size_kib * pool.total for pool in huge)
     # Below 0 there is a contradiction, which is reported when all is known.
-    return (model.PagePool(small_kib, max(rest, 0) // small_kib), *huge)
+    return (host_model.PagePool(small_kib, max(rest, 0) // small_kib), *huge)
 
 
 def small_page_kib(tree: sysfs_tree.Tree, nodes: Sequence[int]) -> int:
@@ -71,7 +71,7 @@ def small_page_kib(tree: sysfs_tree.Tree, nodes: Sequence[int]) -> int:
                 if 0.8 < free_kib / int(pages[1]) / size_kib < 1.25:
                     return size_kib
     huge = tree.names('sys/kernel/mm/hugepages')
-    return 64 if 'hugepages-524288kB' in huge else model.SMALL_PAGE_KIB
+    return 64 if 'hugepages-524288kB' in huge else host_model.SMALL_PAGE_KIB
 
 
 def _field(tree: sysfs_tree.Tree, name: str, field: str) -> int:

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from nova.tests.fixtures import libvirt as fakelibvirt
 from nova.virt.libvirt import config as vconfig
 
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from tests.embedded import settings as embedded_settings
 
 #: Where virtual functions start that are not listed: behind physical ones.
@@ -45,7 +45,7 @@ class Machine:
         lists already
     """
 
-    host: model.Host
+    host: host_model.Host
     settings: embedded_settings.ComputeSettings
     enabled_vfs: int | None = None
 
@@ -83,7 +83,7 @@ class Function:
     :ivar virtual: addresses of its virtual functions
     """
 
-    device: model.Device
+    device: host_model.Device
     physical: str | None = None
     virtual: tuple[str, ...] = ()
 
@@ -184,7 +184,7 @@ class Connection(fakelibvirt.Connection):
         return tuple(map(self.domain, list(self._vms)))
 
 
-def _host_info(host: model.Host) -> fakelibvirt.HostInfo:
+def _host_info(host: host_model.Host) -> fakelibvirt.HostInfo:
     packages = len(host.packages) or 1
     cores = sum(len(cell.siblings) for cell in host.cells)
     info = fakelibvirt.HostInfo(
@@ -197,7 +197,7 @@ def _host_info(host: model.Host) -> fakelibvirt.HostInfo:
     return info
 
 
-def _cell(cell: model.Cell) -> vconfig.LibvirtConfigCapsNUMACell:
+def _cell(cell: host_model.Cell) -> vconfig.LibvirtConfigCapsNUMACell:
     element = vconfig.LibvirtConfigCapsNUMACell()
     element.id = cell.id
     element.memory = cell.memory_mib * 1024
@@ -215,19 +215,19 @@ def _cell(cell: model.Cell) -> vconfig.LibvirtConfigCapsNUMACell:
     return element
 
 
-def _bus(device: model.Device) -> str:
+def _bus(device: host_model.Device) -> str:
     return device.address[:7]
 
 
-def _virtual_functions(devices: Iterable[model.Device],
-                       ) -> dict[model.Device, list[model.Device]]:
+def _virtual_functions(devices: Iterable[host_model.Device],
+                       ) -> dict[host_model.Device, list[host_model.Device]]:
     """The virtual functions that a host lists, by their physical one.
 
     The model does not tell; a function of another product without virtual
     functions, on the bus of a physical function of the vendor, is taken for
     one of its.
     """
-    found: dict[model.Device, list[model.Device]] = {}
+    found: dict[host_model.Device, list[host_model.Device]] = {}
     physical = [device for device in devices if device.total_vfs]
     for device in devices:
         for owner in physical:

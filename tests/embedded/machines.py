@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.model import cpuset
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from tests.embedded import libvirt
 from tests.embedded import settings
 
@@ -57,10 +57,10 @@ def build(name: str, cells: int = 2, cores: int | Sequence[int] = 4,
     siblings = _siblings(counts, threads, far_siblings, cpu_gap)
     pools = _pools(cells, {4: small_mib * 256, **(pages or {})})
     per_package = cells // (packages or cells)
-    host = model.Host(
+    host = host_model.Host(
         name=name,
         cells=tuple(
-            model.Cell(
+            host_model.Cell(
                 id=number, package=number // per_package,
                 cpus=frozenset().union(*group), siblings=group,
                 llc=(frozenset().union(*group),),
@@ -68,8 +68,8 @@ def build(name: str, cells: int = 2, cores: int | Sequence[int] = 4,
                 pages=pools[number])
             for number, group in enumerate(siblings)),
         devices=tuple(
-            model.Device(f'0000:{0x41 + 0x20 * number:02x}:00.0', VENDOR_ID,
-                         PRODUCT_ID, cell, count, 'mlx5_core')
+            host_model.Device(f'0000:{0x41 + 0x20 * number:02x}:00.0', VENDOR_ID,
+                              PRODUCT_ID, cell, count, 'mlx5_core')
             for number, (cell, count) in enumerate(
                 sorted((vfs or {}).items()))))
     shared = frozenset().union(
@@ -85,10 +85,10 @@ def build(name: str, cells: int = 2, cores: int | Sequence[int] = 4,
 
 
 def _pools(cells: int, pages: Mapping[int, int | Sequence[int]],
-           ) -> list[tuple[model.PagePool, ...]]:
+           ) -> list[tuple[host_model.PagePool, ...]]:
     return [tuple(
-        model.PagePool(size, count if isinstance(count, int)
-                       else count[number])
+        host_model.PagePool(size, count if isinstance(count, int)
+                            else count[number])
         for size, count in sorted(pages.items())) for number in range(cells)]
 
 

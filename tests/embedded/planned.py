@@ -17,12 +17,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from tests.embedded import libvirt
 from tests.embedded import settings
 
 
-def machine(host: model.Host, document: Mapping[str, Any],
+def machine(host: host_model.Host, document: Mapping[str, Any],
             vfs_per_device: int | None = None) -> libvirt.Machine:
     """Configure a host, as an operator does who follows the plan.
 
@@ -35,7 +35,7 @@ def machine(host: model.Host, document: Mapping[str, Any],
     return libvirt.Machine(
         dataclasses.replace(host, cells=tuple(
             dataclasses.replace(cell, pages=tuple(
-                model.PagePool(int(size), total) for size, total
+                host_model.PagePool(int(size), total) for size, total
                 in config['pages'][str(cell.id)].items()))
             for cell in host.cells)),
         settings.ComputeSettings(

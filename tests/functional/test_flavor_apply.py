@@ -22,7 +22,7 @@ import fixtures
 from wsgi_intercept import interceptor
 
 from hpcvirt.cmd import main
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from tests import hosts
 from tests.embedded import libvirt
 from tests.embedded import nova
@@ -208,10 +208,10 @@ class FlavorApplyTest(nova.EmbeddedNova):
         self.assertEqual({4: 3, 8: 2, 12: 1, 16: 1}, counts)
 
 
-def machine(host: model.Host, config) -> libvirt.Machine:
+def machine(host: host_model.Host, config) -> libvirt.Machine:
     """A compute host that is set up as the plan says."""
     cells = tuple(dataclasses.replace(cell, pages=tuple(
-        model.PagePool(int(size), total) for size, total
+        host_model.PagePool(int(size), total) for size, total
         in config['pages'][str(cell.id)].items())) for cell in host.cells)
     return libvirt.Machine(
         dataclasses.replace(host, cells=cells),

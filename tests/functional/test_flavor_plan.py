@@ -22,7 +22,7 @@ from nova.api.validation.extra_specs import validators
 from hpcvirt import exception
 from hpcvirt.fit import capacity
 from hpcvirt.flavors import document
-from hpcvirt.flavors import fleet
+from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import shape
 from tests import hosts
@@ -80,16 +80,16 @@ class FlavorPlanTest(unittest.TestCase):
     def test_every_shipped_host_takes_what_its_plan_says(self):
         for host in hosts.shipped():
             self.assert_claims_agree(
-                fleet.plan([host], profiles.Profile()))
+                planner.plan([host], profiles.Profile()))
 
     def test_the_shipped_hosts_as_one_fleet_take_what_the_plan_says(self):
         self.assert_claims_agree(
-            fleet.plan(hosts.shipped(), profiles.Profile()))
+            planner.plan(hosts.shipped(), profiles.Profile()))
 
     def test_mixtures_fill_the_shipped_hosts_as_foretold(self):
         for host in hosts.shipped():
             self.assert_mixtures_agree(
-                fleet.plan([host], profiles.Profile(package_scope=False)))
+                planner.plan([host], profiles.Profile(package_scope=False)))
 
     def test_any_host_takes_what_its_plan_says(self):
         dice = random.Random(SEED)
@@ -106,8 +106,8 @@ class FlavorPlanTest(unittest.TestCase):
             # guest in a mixture.
             free = dataclasses.replace(choices, package_scope=False)
             try:
-                plan = fleet.plan(machines, choices)
-                mixed = fleet.plan(machines, free)
+                plan = planner.plan(machines, choices)
+                mixed = planner.plan(machines, free)
             except exception.InvalidInput:
                 continue
             planned += 1
@@ -118,8 +118,8 @@ class FlavorPlanTest(unittest.TestCase):
 
     def test_nova_validates_every_flavor(self):
         dice = random.Random(SEED)
-        plans = [fleet.plan(hosts.shipped(), profiles.Profile()),
-                 fleet.plan([hosts.build(vfs={0: 8})], profiles.Profile(
+        plans = [planner.plan(hosts.shipped(), profiles.Profile()),
+                 planner.plan([hosts.build(vfs={0: 8})], profiles.Profile(
                      shared_cores_per_cell=1, name_prefix='x',
                      emulator_threads=shape.EmulatorThreads.SHARE,
                      devices=profiles.Devices(
@@ -127,8 +127,8 @@ class FlavorPlanTest(unittest.TestCase):
                          affinity=shape.PCIAffinity.SOCKET)))]
         for number in range(60):
             try:
-                plans.append(fleet.plan([hosts.any_host(dice, f'h{number}')],
-                                        hosts.any_profile(dice)))
+                plans.append(planner.plan([hosts.any_host(dice, f'h{number}')],
+                                          hosts.any_profile(dice)))
             except exception.InvalidInput:
                 continue
         count = 0

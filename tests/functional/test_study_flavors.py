@@ -18,10 +18,10 @@ import unittest
 import nova.conf
 from nova.api.validation.extra_specs import validators
 
-from hpcvirt.bench import library
-from hpcvirt.bench import scenario
-from hpcvirt.bench import study
-from hpcvirt.cmd import study_site
+from hpcvirt.bench.studies import catalogue as study_catalogue
+from hpcvirt.bench.studies import scaling
+from hpcvirt.bench.studies import study
+from hpcvirt.cmd.study import site
 from hpcvirt.flavors import document
 from hpcvirt.flavors import profile as profiles
 from tests import hosts
@@ -65,11 +65,11 @@ class StudyFlavorsTest(unittest.TestCase):
     def test_tuned_guests_fit_and_stay_in_a_package_where_they_can(self):
         checked = 0
         for host in hosts.shipped():
-            planner = study_site.Planner([host], profiles.Profile())
-            for made in library.every():
+            planner = site.Planner([host], profiles.Profile())
+            for made in study_catalogue.every():
                 for case in made.cases:
                     planned = planner.plan(made, case)
-                    if isinstance(planned, scenario.Refusal) or not (
+                    if isinstance(planned, scaling.Refusal) or not (
                             case.guests.tuned):
                         continue
                     checked += 1
@@ -84,11 +84,11 @@ class StudyFlavorsTest(unittest.TestCase):
 
     def test_the_validators_of_nova_take_every_extra_spec(self):
         for host in hosts.shipped():
-            planner = study_site.Planner([host], profiles.Profile())
-            for made in library.every():
+            planner = site.Planner([host], profiles.Profile())
+            for made in study_catalogue.every():
                 for case in made.cases:
                     planned = planner.plan(made, case)
-                    if isinstance(planned, scenario.Refusal):
+                    if isinstance(planned, scaling.Refusal):
                         continue
                     for name, value in planned.flavor.extra_specs.items():
                         validators.validate(name, value)

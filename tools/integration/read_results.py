@@ -19,9 +19,9 @@ directory of outputs.
 import json
 import sys
 
-from hpcvirt.bench import judging
-from hpcvirt.bench import record
-from hpcvirt.bench import store as stores
+from hpcvirt.bench.analysis import judging
+from hpcvirt.bench.model import record
+from hpcvirt.bench.results import store as stores
 
 
 def main(url, data):

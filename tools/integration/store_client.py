@@ -24,9 +24,9 @@ import sys
 import time
 
 from hpcvirt import exception
-from hpcvirt.bench import outcome
-from hpcvirt.bench import record
-from hpcvirt.bench import store as stores
+from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import record
+from hpcvirt.bench.results import store as stores
 
 #: Longer than MariaDB's TEXT, with characters of one to four bytes.
 LONG = 'x\u00e9\u20ac\U0001f680' * 30000

@@ -37,7 +37,7 @@ class Kind(enum.StrEnum):
 class Key:
     """One thing that ``--expect`` may name.
 
-    :ivar name: as in :attr:`hpcvirt.bench.outcome.Outcome.parameters`
+    :ivar name: as in :attr:`hpcvirt.bench.model.outcome.Outcome.parameters`
     :ivar aliases: other names that people know it by; case does not matter
     """
 

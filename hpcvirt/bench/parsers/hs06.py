@@ -19,7 +19,7 @@ suite has a profile ``hs06``, ``hs06_32`` or ``hs06_64``.
 import re
 from collections.abc import Mapping
 
-from hpcvirt.bench import outcome
+from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import document
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import number

@@ -19,7 +19,7 @@ the last one with steps counts, which is where scripts put what they time.
 import re
 from collections.abc import Mapping
 
-from hpcvirt.bench import outcome
+from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading

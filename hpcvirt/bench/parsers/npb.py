@@ -20,7 +20,7 @@ which lines there are: ``Total processes`` and ``Compiled procs`` (MPI 3.3),
 import re
 from collections.abc import Mapping
 
-from hpcvirt.bench import outcome
+from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading

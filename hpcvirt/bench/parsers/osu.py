@@ -20,7 +20,7 @@ validation there is a column Pass or Fail; with -z there are percentiles.
 import re
 from collections.abc import Mapping
 
-from hpcvirt.bench import outcome
+from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading

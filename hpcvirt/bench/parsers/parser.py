@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable
 from collections.abc import Mapping
 
-from hpcvirt.bench import outcome
+from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import gromacs
 from hpcvirt.bench.parsers import hepscore

@@ -15,7 +15,7 @@
 import dataclasses
 from collections.abc import Mapping
 
-from hpcvirt.bench import outcome
+from hpcvirt.bench.model import outcome
 
 UP = outcome.Direction.UP
 DOWN = outcome.Direction.DOWN

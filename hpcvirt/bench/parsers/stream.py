@@ -15,7 +15,7 @@
 import re
 from collections.abc import Mapping
 
-from hpcvirt.bench import outcome
+from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading

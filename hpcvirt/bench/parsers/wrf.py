@@ -24,7 +24,7 @@ import statistics
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.bench import outcome
+from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading

@@ -31,8 +31,8 @@ import time
 import unittest
 
 from hpcvirt import exception
-from hpcvirt.bench import record
-from hpcvirt.bench import store
+from hpcvirt.bench.model import record
+from hpcvirt.bench.results import store
 from hpcvirt.cmd import main
 from tests.unit.bench import ssh_server
 

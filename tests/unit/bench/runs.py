@@ -12,9 +12,9 @@
 
 """Builders of runs for the tests of verdicts."""
 
-from hpcvirt.bench import judgement
-from hpcvirt.bench import outcome
-from hpcvirt.bench import record
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import record
 
 UP = outcome.Direction.UP
 DOWN = outcome.Direction.DOWN

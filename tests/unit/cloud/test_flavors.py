@@ -15,7 +15,7 @@ import unittest
 from hpcvirt import exception
 from hpcvirt.cloud import flavors
 from hpcvirt.flavors import catalogue
-from hpcvirt.flavors import plan
+from hpcvirt.flavors import diff
 from tests.unit.cloud import compute_api
 
 SPECS = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}
@@ -34,7 +34,7 @@ class CloudFlavorsTest(unittest.TestCase):
         self.nova = self.api.client()
 
     def step(self, flavor):
-        return plan.steps([flavor], flavors.read(self.nova))[0]
+        return diff.steps([flavor], flavors.read(self.nova))[0]
 
     def test_all_pages_are_read(self):
         for number in range(5):
@@ -59,7 +59,7 @@ class CloudFlavorsTest(unittest.TestCase):
         self.assertEqual(dict(flavor.extra_specs), made['extra_specs'])
         self.assertEqual((8, 1024, 0),
                          (made['vcpus'], made['ram'], made['disk']))
-        self.assertIs(plan.Action.SAME, self.step(flavor).action)
+        self.assertIs(diff.Action.SAME, self.step(flavor).action)
 
     def test_a_private_flavor_is_created_private(self):
         flavors.create(self.nova, wanted(), public=False)
@@ -80,9 +80,9 @@ class CloudFlavorsTest(unittest.TestCase):
             flavors.create(self.nova, wanted())
         self.api.failures.clear()
         step = self.step(wanted())
-        self.assertIs(plan.Action.COMPLETE, step.action)
+        self.assertIs(diff.Action.COMPLETE, step.action)
         flavors.complete(self.nova, step)
-        self.assertIs(plan.Action.SAME, self.step(wanted()).action)
+        self.assertIs(diff.Action.SAME, self.step(wanted()).action)
 
     def test_extra_specs_are_replaced_in_place(self):
         flavors.create(self.nova, wanted(specs={'hw:pmu': 'true', **SPECS}))

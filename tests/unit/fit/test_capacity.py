@@ -15,7 +15,7 @@ import unittest
 from hpcvirt.fit import capacity
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from hpcvirt.model import shape
 from hpcvirt.model import usage
 
@@ -27,12 +27,12 @@ def supply(*cells):
     for number, (count, pages) in enumerate(cells):
         cpus = frozenset(range(first, first + count))
         first += count
-        found.append(model.Cell(
+        found.append(host_model.Cell(
             number, number, cpus, tuple(frozenset({cpu}) for cpu in cpus),
-            (cpus,), 65536, (model.PagePool(4, 1000),
-                             model.PagePool(2048, pages))))
+            (cpus,), 65536, (host_model.PagePool(4, 1000),
+                             host_model.PagePool(2048, pages))))
         used.append(usage.CellUsage(number, cpus))
-    return supplies.of_host(model.Host('host', tuple(found)),
+    return supplies.of_host(host_model.Host('host', tuple(found)),
                             usage.Usage(tuple(used)))
 
 

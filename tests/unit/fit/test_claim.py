@@ -16,11 +16,11 @@ import dataclasses
 import unittest
 
 from hpcvirt.fit import claim
+from hpcvirt.fit import claim_replay
 from hpcvirt.fit import devices
 from hpcvirt.fit import engine
 from hpcvirt.fit import placement
 from hpcvirt.fit import reasons
-from hpcvirt.fit import walk
 from hpcvirt.model import shape
 from tests.unit.fit import builders
 
@@ -153,7 +153,7 @@ class DefectTest(ClaimTest):
             builders.request(alias) for alias in 'abcd'))
         self.assert_defect(
             'the claim on the compute host would try more than '
-            f"{walk.MOST_TRIES} arrangements of cells: Nova's defect D",
+            f"{claim_replay.MOST_TRIES} arrangements of cells: Nova's defect D",
             guest, builders.host(*[0] * 12, pools=pools))
 
     def test_f_isolated_emulator_threads_land_beside_others(self):

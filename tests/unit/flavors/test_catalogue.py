@@ -14,15 +14,15 @@ import unittest
 
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import profile
-from hpcvirt.model import shape as model
+from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import vocabulary
 
 
 def guest(*mib, cpus=8, threads=1):
-    return model.Shape(
-        tuple(model.GuestCell(cpus, 0, each, 2048) for each in mib),
-        cpu_policy=model.CPUPolicy.DEDICATED,
-        topology=model.GuestTopology(
+    return shape_model.Shape(
+        tuple(shape_model.GuestCell(cpus, 0, each, 2048) for each in mib),
+        cpu_policy=shape_model.CPUPolicy.DEDICATED,
+        topology=shape_model.GuestTopology(
             len(mib), cpus // threads, threads))
 
 

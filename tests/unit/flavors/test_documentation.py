@@ -17,9 +17,9 @@ import re
 import textwrap
 import unittest
 
-from hpcvirt.flavors import fleet
+from hpcvirt.flavors import diff
 from hpcvirt.flavors import notice
-from hpcvirt.flavors import plan
+from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile
 from hpcvirt.flavors import table
 from tests import hosts
@@ -31,8 +31,8 @@ PAGE = (ROOT / 'docs/source/flavors.rst').read_text()
 class DocumentationTest(unittest.TestCase):
 
     def test_the_plan_that_is_shown_is_the_plan(self):
-        found = table.table(fleet.plan([hosts.named('hs06-2s-16c')],
-                                       profile.Profile()))
+        found = table.table(planner.plan([hosts.named('hs06-2s-16c')],
+                                         profile.Profile()))
         shown = textwrap.indent(found.rstrip('\n'), '   ')
         self.assertIn(shown, PAGE)
 
@@ -51,5 +51,5 @@ class DocumentationTest(unittest.TestCase):
                 self.assertIn(f'``{code}``', PAGE)
 
     def test_every_action_is_explained(self):
-        for action in plan.Action:
+        for action in diff.Action:
             self.assertRegex(PAGE, rf'(?m)^``{action}``$')

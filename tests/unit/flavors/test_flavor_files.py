@@ -15,7 +15,7 @@ import unittest
 from hpcvirt import exception
 from hpcvirt.flavors import document
 from hpcvirt.flavors import flavor_files
-from hpcvirt.flavors import fleet
+from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile
 from tests import hosts
 
@@ -37,7 +37,7 @@ class FlavorFilesTest(unittest.TestCase):
                          dict(found[0].extra_specs))
 
     def test_own_plans(self):
-        plan = fleet.plan([hosts.build()], profile.Profile())
+        plan = planner.plan([hosts.build()], profile.Profile())
         self.assertEqual([row.flavor for row in plan.flavors],
                          read(document.document(plan)))
 

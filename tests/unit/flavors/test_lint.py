@@ -13,9 +13,9 @@
 import unittest
 
 from hpcvirt.flavors import catalogue
-from hpcvirt.flavors import fleet
 from hpcvirt.flavors import lint
 from hpcvirt.flavors import lint_hosts
+from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile
 from hpcvirt.specs import vocabulary
 from tests import hosts
@@ -57,15 +57,15 @@ class LintTest(unittest.TestCase):
 
     def test_own_flavors_have_no_errors(self):
         for host in hosts.shipped():
-            for row in fleet.plan([host], profile.Profile()).flavors:
+            for row in planner.plan([host], profile.Profile()).flavors:
                 errors = [item for item in lint.lint(row.flavor)
                           if item.severity == 'error']
                 self.assertEqual([], errors)
 
     def test_own_flavors_for_equal_cells_have_no_warnings_either(self):
         for cells_, threads in ((1, 2), (2, 1), (4, 2)):
-            plan = fleet.plan([hosts.build(cells=cells_, threads=threads)],
-                              profile.Profile())
+            plan = planner.plan([hosts.build(cells=cells_, threads=threads)],
+                                profile.Profile())
             for row in plan.flavors:
                 self.assertEqual((), lint.lint(row.flavor))
 
@@ -230,7 +230,7 @@ class LintHostsTest(unittest.TestCase):
 
     def test_own_flavors_fit_the_hosts_they_were_made_for(self):
         for host in hosts.shipped():
-            for row in fleet.plan([host], profile.Profile()).flavors:
+            for row in planner.plan([host], profile.Profile()).flavors:
                 codes = {item.code for item in lint_hosts.lint(
                     row.flavor, host, profile.Profile())}
                 self.assertLessEqual(codes, {'strands-cpus'}, row.flavor)

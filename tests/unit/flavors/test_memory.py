@@ -14,7 +14,7 @@ import dataclasses
 import unittest
 
 from hpcvirt import exception
-from hpcvirt.flavors import division
+from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import profile
 from tests import hosts
@@ -22,13 +22,13 @@ from tests import hosts
 
 def pools(host, pieces, page_kib=2048, **choices):
     choices = profile.Profile(**choices)
-    return memory.pools(division.divide(host, choices), choices, pieces,
+    return memory.pools(cpu_partition.divide(host, choices), choices, pieces,
                         page_kib)
 
 
 def choose(host, **choices):
     choices = profile.Profile(**choices)
-    return memory.choose_page(division.divide(host, choices), choices)
+    return memory.choose_page(cpu_partition.divide(host, choices), choices)
 
 
 class PoolsTest(unittest.TestCase):
@@ -62,7 +62,7 @@ class PoolsTest(unittest.TestCase):
                 choices = profile.Profile(guest_overhead_permille=permille)
                 host = hosts.build(cells=1, cores=4, mib=mib)
                 piece = memory.Piece(2, 1)
-                found = memory.pools(division.divide(host, choices), choices,
+                found = memory.pools(cpu_partition.divide(host, choices), choices,
                                      [piece], 2048)[0]
                 guests = found.pages * 2
                 needed = guests + 2 * memory.overhead_mib(
@@ -96,7 +96,7 @@ class PoolsTest(unittest.TestCase):
 
     def test_a_cell_with_too_little_memory_is_poor(self):
         choices = profile.Profile()
-        divided = division.divide(
+        divided = cpu_partition.divide(
             hosts.build(cells=2, cores=16, mib=(65536, 2048)), choices)
         self.assertEqual([1], list(memory.poor_cells(divided, choices)))
 

@@ -16,20 +16,20 @@ import random
 import unittest
 
 from hpcvirt import exception
-from hpcvirt.flavors import fleet
 from hpcvirt.flavors import names
-from hpcvirt.model import shape as model
+from hpcvirt.flavors import planner
+from hpcvirt.model import shape as shape_model
 from tests import hosts
 
 
 def guest(vcpus=8, cells=1, mib=1024, page_kib=2048, sockets=None,
           threads=1, **more):
     sockets = sockets or cells
-    return model.Shape(
-        (model.GuestCell(vcpus // cells, 0, mib, page_kib),) * cells,
-        cpu_policy=model.CPUPolicy.DEDICATED,
-        thread_policy=(model.ThreadPolicy.REQUIRE if threads > 1 else None),
-        topology=model.GuestTopology(
+    return shape_model.Shape(
+        (shape_model.GuestCell(vcpus // cells, 0, mib, page_kib),) * cells,
+        cpu_policy=shape_model.CPUPolicy.DEDICATED,
+        thread_policy=(shape_model.ThreadPolicy.REQUIRE if threads > 1 else None),
+        topology=shape_model.GuestTopology(
             sockets, vcpus // (sockets * threads), threads), **more)
 
 
@@ -44,32 +44,32 @@ class NamesTest(unittest.TestCase):
                 ('hpc.8c1n.1920m.64k', guest(mib=1920, page_kib=64), 0),
                 ('hpc.8c1n.1g.2m.20d', guest(), 20),
                 ('hpc.8c2n.2g.2m.pkg',
-                 guest(8, 2, numa_scope=model.NUMAScope.PACKAGE), 0),
+                 guest(8, 2, numa_scope=shape_model.NUMAScope.PACKAGE), 0),
                 ('hpc.8c1n.1g.2m.emu',
-                 guest(emulator_threads=model.EmulatorThreads.ISOLATE), 0),
+                 guest(emulator_threads=shape_model.EmulatorThreads.ISOLATE), 0),
                 ('hpc.8c1n.1g.2m.emushare',
-                 guest(emulator_threads=model.EmulatorThreads.SHARE), 0),
+                 guest(emulator_threads=shape_model.EmulatorThreads.SHARE), 0),
                 ('hpc.8c1n.1g.2m.vf2', guest(devices=(
-                    model.DeviceRequest('hpc-vf', 2,
-                                        model.PCIAffinity.PREFERRED),)), 0),
+                    shape_model.DeviceRequest('hpc-vf', 2,
+                                              shape_model.PCIAffinity.PREFERRED),)), 0),
                 ('hpc.8c1n.1g.2m.vf1r', guest(devices=(
-                    model.DeviceRequest('hpc-vf', 1,
-                                        model.PCIAffinity.REQUIRED),)), 0)):
+                    shape_model.DeviceRequest('hpc-vf', 1,
+                                              shape_model.PCIAffinity.REQUIRED),)), 0)):
             self.assertEqual(expected, names.name('hpc', shape, disk))
 
     def test_what_the_parts_cannot_tell_gets_a_digest(self):
         uneven = guest(16, 2)
         for cells in itertools.permutations((10, 6)):
             shape = dataclasses.replace(uneven, cells=tuple(
-                model.GuestCell(cpus, 0, 1024, 2048) for cpus in cells))
+                shape_model.GuestCell(cpus, 0, 1024, 2048) for cpus in cells))
             self.assertRegex(names.name('hpc', shape),
                              r'^hpc\.16c2n\.2g\.2m\.x[0-9a-f]{6}$')
 
     def test_a_name_is_the_same_for_ever(self):
         # It stands in clouds: a change makes every flavor a new one.
         shape = dataclasses.replace(guest(16, 2), cells=(
-            model.GuestCell(10, 0, 1024, 2048),
-            model.GuestCell(6, 0, 1024, 2048)))
+            shape_model.GuestCell(10, 0, 1024, 2048),
+            shape_model.GuestCell(6, 0, 1024, 2048)))
         self.assertEqual('hpc.16c2n.2g.2m.xbd5a8b', names.name('hpc', shape))
 
     def test_different_flavors_have_different_names(self):
@@ -77,11 +77,11 @@ class NamesTest(unittest.TestCase):
         for cells, vcpus, mib, page, sockets, threads, emulator, devices in (
                 itertools.product(
                     (1, 2), (8, 16), (1024, 1026, 2048), (4, 2048, 1048576),
-                    (1, 2), (1, 2), (None, *model.EmulatorThreads),
-                    ((), *((model.DeviceRequest(alias, count, affinity),)
+                    (1, 2), (1, 2), (None, *shape_model.EmulatorThreads),
+                    ((), *((shape_model.DeviceRequest(alias, count, affinity),)
                            for alias in ('hpc-vf', 'other', None)
                            for count in (1, 2)
-                           for affinity in (None, *model.PCIAffinity))))):
+                           for affinity in (None, *shape_model.PCIAffinity))))):
             shape = guest(vcpus, cells, mib, page, sockets, threads,
                           emulator_threads=emulator, devices=devices)
             name = names.name('hpc', shape)
@@ -94,7 +94,7 @@ class NamesTest(unittest.TestCase):
             machines = [hosts.any_host(dice, f'h{number}-{each}')
                         for each in range(dice.choice([1, 2, 3]))]
             try:
-                plan = fleet.plan(machines, hosts.any_profile(dice))
+                plan = planner.plan(machines, hosts.any_profile(dice))
             except exception.InvalidInput:
                 continue
             for row in plan.flavors:

@@ -17,7 +17,7 @@ import unittest
 import yaml
 
 from hpcvirt import exception
-from hpcvirt.flavors import fleet
+from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile
 from hpcvirt.model import shape
 from tests import hosts
@@ -55,7 +55,7 @@ class ProfileTest(unittest.TestCase):
             served = 0
             for host in hosts.shipped():
                 try:
-                    served += bool(fleet.plan([host], choices).flavors)
+                    served += bool(planner.plan([host], choices).flavors)
                 except exception.InvalidInput as exc:
                     self.assertIn('no guest fits', str(exc))
             self.assertGreater(served, 2, path)

@@ -14,14 +14,14 @@ import json
 import unittest
 
 from hpcvirt.flavors import document
-from hpcvirt.flavors import fleet
 from hpcvirt.flavors import hostconfig
+from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from tests import hosts
 
 
 def plan(host, **choices):
-    return fleet.plan([host], profiles.Profile(**choices))
+    return planner.plan([host], profiles.Profile(**choices))
 
 
 def config(host, **choices):

@@ -12,14 +12,14 @@
 
 import unittest
 
-from hpcvirt.flavors import division
+from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import profile
 from hpcvirt.flavors import sizes
 from tests import hosts
 
 
 def sizes_of(steps=4, smallest=None, **host):
-    divided = division.divide(hosts.build(**host), profile.Profile())
+    divided = cpu_partition.divide(hosts.build(**host), profile.Profile())
     return sizes.sizes(divided, steps, smallest)
 
 
@@ -67,7 +67,7 @@ class SizesTest(unittest.TestCase):
 
     def test_unequal_caches_do_not_keep_a_cell_whole(self):
         # One of 16 cores is kept: 7 and 8 are left under the caches.
-        divided = division.divide(
+        divided = cpu_partition.divide(
             hosts.build(cells=1, cores=16, llc_cores=8),
             profile.Profile(housekeeping_cores_per_cell=1))
         self.assertEqual([(7, 8)], [cell.llc for cell in divided.cells])
@@ -114,7 +114,7 @@ class SizesTest(unittest.TestCase):
 
     def test_sizes_are_sorted_and_unique(self):
         for host in hosts.shipped():
-            divided = division.divide(host, profile.Profile())
+            divided = cpu_partition.divide(host, profile.Profile())
             found = sizes.sizes(divided)
             self.assertEqual(len({size.cores for size in found}),
                              len(found))
@@ -126,5 +126,5 @@ class SizesTest(unittest.TestCase):
                          vcpus_of(cells=2, cores=16, threads=4))
 
     def test_a_host_without_cells_has_no_sizes(self):
-        divided = division.divide(hosts.build(mib=0), profile.Profile())
+        divided = cpu_partition.divide(hosts.build(mib=0), profile.Profile())
         self.assertEqual((), sizes.sizes(divided))

@@ -13,16 +13,16 @@
 import shlex
 import unittest
 
-from hpcvirt.flavors import evidence
-from hpcvirt.flavors import fleet
+from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile
+from hpcvirt.flavors import published_losses
 from hpcvirt.flavors import shell
 from hpcvirt.flavors import table
 from tests import hosts
 
 
 def plan(*machines):
-    return fleet.plan(machines, profile.Profile())
+    return planner.plan(machines, profile.Profile())
 
 
 class TableTest(unittest.TestCase):
@@ -63,18 +63,18 @@ class EvidenceTest(unittest.TestCase):
     def test_the_study_s_own_sizes_have_its_figures(self):
         for pcpus, low, high in ((8, 3.3, 3.3), (16, 4.6, 4.6), (24, 5, 5),
                                  (32, 3, 6)):
-            loss = evidence.expected(pcpus, 32, False)[0]
+            loss = published_losses.expected(pcpus, 32, False)[0]
             self.assertEqual((low, high), (loss.low, loss.high))
 
     def test_sizes_between_take_the_next_larger_share(self):
         self.assertEqual('2x16',
-                         evidence.expected(9, 32, False)[0].configuration)
+                         published_losses.expected(9, 32, False)[0].configuration)
         self.assertEqual('1x32',
-                         evidence.expected(31, 32, False)[0].configuration)
+                         published_losses.expected(31, 32, False)[0].configuration)
 
     def test_one_guest_per_socket_has_a_study_of_its_own(self):
-        sources = [loss.source for loss in evidence.expected(16, 32, True)]
-        self.assertEqual([evidence.HS06_STUDY, evidence.NPB_STUDY], sources)
+        sources = [loss.source for loss in published_losses.expected(16, 32, True)]
+        self.assertEqual([published_losses.HS06_STUDY, published_losses.NPB_STUDY], sources)
 
 
 class ShellTest(unittest.TestCase):

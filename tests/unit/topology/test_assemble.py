@@ -15,18 +15,18 @@ import unittest
 from typing import Any
 
 from hpcvirt import exception
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from hpcvirt.topology import assemble
 
-POOL = model.PagePool(4, 1000)
+POOL = host_model.PagePool(4, 1000)
 CELL = assemble.CellFacts(0, 0, frozenset({0, 1}), 4096, (POOL,))
 OTHER = assemble.CellFacts(3, 1, frozenset({2, 3}), 8192, ())
 CORES = {0: frozenset({0, 1}), 1: frozenset({0, 1}),
          2: frozenset({2}), 3: frozenset({3})}
-DEVICE = model.Device('0000:41:00.0', '8086', '1572', 3)
+DEVICE = host_model.Device('0000:41:00.0', '8086', '1572', 3)
 
 
-def build(*cells: assemble.CellFacts, **changes: Any) -> model.Host:
+def build(*cells: assemble.CellFacts, **changes: Any) -> host_model.Host:
     facts: dict[str, Any] = {
         'where': 'box', 'name': 'box', 'cells': cells or (CELL, OTHER),
         'siblings': CORES, 'caches': {}, 'distances': {}, 'devices': ()}
@@ -37,12 +37,12 @@ class HostTest(unittest.TestCase):
     def test_cells_cores_pools_and_devices_are_put_in_order(self) -> None:
         host = build(
             OTHER, dataclasses.replace(CELL, pages=(
-                model.PagePool(2048, 0), POOL)),
-            devices=[model.Device(f'{domain}:01:00.0', '8086', '1572', None)
+                host_model.PagePool(2048, 0), POOL)),
+            devices=[host_model.Device(f'{domain}:01:00.0', '8086', '1572', None)
                      for domain in ('10000', '0001', 'ffff')])
         self.assertEqual([0, 3], [cell.id for cell in host.cells])
         self.assertEqual(({2}, {3}), host.cells[1].siblings)
-        self.assertEqual((POOL, model.PagePool(2048, 0)),
+        self.assertEqual((POOL, host_model.PagePool(2048, 0)),
                          host.cells[0].pages)
         self.assertEqual(
             ['0001:01:00.0', 'ffff:01:00.0', '10000:01:00.0'],
@@ -59,9 +59,9 @@ class HostTest(unittest.TestCase):
         self.assertEqual(4, host.cells[0].memory_mib)
 
     def test_pages_may_fill_the_last_mib_of_a_snapshot(self) -> None:
-        last = dataclasses.replace(CELL, pages=(model.PagePool(4, 1279),))
+        last = dataclasses.replace(CELL, pages=(host_model.PagePool(4, 1279),))
         self.assertEqual(1279, build(last, OTHER).cells[0].pages[0].total)
-        beyond = dataclasses.replace(CELL, pages=(model.PagePool(4, 1280),))
+        beyond = dataclasses.replace(CELL, pages=(host_model.PagePool(4, 1280),))
         with self.assertRaisesRegex(exception.InvalidInput, 'has pages of'):
             build(beyond, OTHER)
 
@@ -72,7 +72,7 @@ class HostTest(unittest.TestCase):
                 'cells': (dataclasses.replace(CELL, package=-1), OTHER)},
             'cell 0: has -1 pages of 4 KiB': {
                 'cells': (dataclasses.replace(
-                    CELL, pages=(model.PagePool(4, -1),)), OTHER)},
+                    CELL, pages=(host_model.PagePool(4, -1),)), OTHER)},
             'siblings of CPU 0: 0-1, but CPU 1 says 1': {
                 'siblings': CORES | {1: frozenset({1})}},
             'siblings of CPU 9: that CPU is in no cell': {
@@ -112,15 +112,15 @@ class SmallPagesTest(unittest.TestCase):
             self.assertEqual(small_kib, assemble.small_page_kib(sizes))
 
     def test_they_are_what_huge_pages_leave(self) -> None:
-        huge = model.PagePool(2048, 3)
-        self.assertEqual((model.PagePool(4, 512), huge),
+        huge = host_model.PagePool(2048, 3)
+        self.assertEqual((host_model.PagePool(4, 512), huge),
                          assemble.with_small_pages(8192, [huge], 4))
-        self.assertEqual((model.PagePool(64, 32), huge),
+        self.assertEqual((host_model.PagePool(64, 32), huge),
                          assemble.with_small_pages(8192, [huge], 64))
 
     def test_nothing_is_left_of_less_than_the_huge_pages(self) -> None:
-        huge = model.PagePool(2048, 5)
-        self.assertEqual((model.PagePool(4, 0), huge),
+        huge = host_model.PagePool(2048, 5)
+        self.assertEqual((host_model.PagePool(4, 0), huge),
                          assemble.with_small_pages(8192, [huge], 4))
 
     def test_what_the_source_tells_is_kept(self) -> None:

@@ -29,8 +29,8 @@ from xml.etree import ElementTree
 from hpcvirt import exception
 from hpcvirt import topology
 from hpcvirt.topology import document
-from hpcvirt.topology import drawing
 from hpcvirt.topology import snapshot
+from hpcvirt.topology.draw import diagram
 from tests.unit.topology import sysfs_files
 
 FACTOR = float(os.environ.get('HPCVIRT_FUZZ', '1'))
@@ -73,7 +73,7 @@ class HostileInputTest(unittest.TestCase):
         self.sound += 1
         again = snapshot.read(snapshot.dumps(host).encode(), 'again')
         self.assertEqual(host, again, hint)
-        self.assertTrue(drawing.draw(host, 80), hint)
+        self.assertTrue(diagram.draw(host, 80), hint)
 
     def judge_bytes(self, data: bytes, hint: str) -> None:
         path = self.scratch / 'file'

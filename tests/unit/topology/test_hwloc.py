@@ -15,7 +15,7 @@ import unittest
 
 from hpcvirt import exception
 from hpcvirt import topology
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from hpcvirt.topology import document
 from hpcvirt.topology import hwloc
 from tests.unit.topology import machines
@@ -25,7 +25,7 @@ from tests.unit.topology import writers
 GIB = 2 ** 30
 
 
-def read(xml: str | bytes) -> model.Host:
+def read(xml: str | bytes) -> host_model.Host:
     data = xml.encode() if isinstance(xml, str) else xml
     return hwloc.read(document.xml_root(data, 'lstopo.xml'), 'lstopo.xml',
                       'lstopo')
@@ -122,14 +122,14 @@ class NodesTest(Case):
                     'size="4096" count="262144"/><object type="Socket" '
                     f'os_index="1">{pus(0, 1)}</object></object></topology>')
         self.assertEqual(
-            [model.Cell(0, 1, frozenset({0, 1}),
-                        (frozenset({0}), frozenset({1})),
-                        (frozenset({0, 1}),), 1024,
-                        (model.PagePool(4, 262144),))], list(host.cells))
+            [host_model.Cell(0, 1, frozenset({0, 1}),
+                             (frozenset({0}), frozenset({1})),
+                             (frozenset({0, 1}),), 1024,
+                             (host_model.PagePool(4, 262144),))], list(host.cells))
 
     def test_version_3_tells_no_pages(self) -> None:
         host = read(machine(node(0, 1), pus(0)))
-        self.assertEqual((model.PagePool(4, 262144),), host.cells[0].pages)
+        self.assertEqual((host_model.PagePool(4, 262144),), host.cells[0].pages)
 
     def test_cells_may_be_without_memory(self) -> None:
         found = self.cells(machine(

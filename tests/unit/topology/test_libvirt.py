@@ -13,7 +13,7 @@
 import unittest
 
 from hpcvirt import exception
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from hpcvirt.topology import document
 from hpcvirt.topology import libvirt
 from tests.unit.topology import machines
@@ -23,7 +23,7 @@ CPU = '<cpu id="{}" socket_id="0" siblings="{}"/>'
 MEMORY = '<memory unit="KiB">4194304</memory>'
 
 
-def read(xml: str | bytes) -> model.Host:
+def read(xml: str | bytes) -> host_model.Host:
     data = xml.encode() if isinstance(xml, str) else xml
     return libvirt.read(document.xml_root(data, 'caps.xml'), 'caps.xml',
                         'caps')
@@ -87,12 +87,12 @@ class LibvirtTest(Case):
             '<pages size="4">1000</pages><pages unit="MiB" size="2">3</pages>'
             '<pages unit="bytes" size="1073741824">1</pages>'))))
         self.assertEqual(
-            (model.PagePool(4, 1000), model.PagePool(2048, 3),
-             model.PagePool(1048576, 1)), host.cells[0].pages)
+            (host_model.PagePool(4, 1000), host_model.PagePool(2048, 3),
+             host_model.PagePool(1048576, 1)), host.cells[0].pages)
 
     def test_without_pages_all_memory_is_in_small_ones(self) -> None:
         xml = cell(0, CPU.format(0, 0))
-        self.assertEqual((model.PagePool(4, 1048576),),
+        self.assertEqual((host_model.PagePool(4, 1048576),),
                          read(capabilities(xml)).cells[0].pages)
 
     def test_the_cpu_tells_how_large_a_small_page_is(self) -> None:
@@ -100,7 +100,7 @@ class LibvirtTest(Case):
             cell(0, CPU.format(0, 0)),
             cpu='<pages unit="KiB" size="524288"/>'
                 '<pages unit="KiB" size="64"/>'))
-        self.assertEqual((model.PagePool(64, 65536),), host.cells[0].pages)
+        self.assertEqual((host_model.PagePool(64, 65536),), host.cells[0].pages)
 
     def test_huge_pages_alone_are_taken_out_of_the_small_ones(self) -> None:
         # libvirt 1.2.6 and 1.2.7 did not count small pages.
@@ -108,7 +108,7 @@ class LibvirtTest(Case):
             0, CPU.format(0, 0),
             inside=f'{MEMORY}<pages unit="KiB" size="2048">512</pages>')))
         self.assertEqual(
-            (model.PagePool(4, 786432), model.PagePool(2048, 512)),
+            (host_model.PagePool(4, 786432), host_model.PagePool(2048, 512)),
             host.cells[0].pages)
 
     def test_a_cell_without_memory_and_one_without_cpus(self) -> None:
@@ -149,7 +149,7 @@ class LibvirtTest(Case):
     def test_cells_may_be_in_any_order(self) -> None:
         host = machines.of_cells(machines.cell(0, (0,)),
                                  machines.cell(2, (1,)))
-        turned = model.Host('box', host.cells[::-1], tuple(
+        turned = host_model.Host('box', host.cells[::-1], tuple(
             row[::-1] for row in host.distances[::-1]))
         self.assertEqual(host.distances,
                          read(writers.libvirt(turned)).distances)

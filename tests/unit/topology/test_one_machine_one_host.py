@@ -16,7 +16,7 @@ import dataclasses
 import unittest
 
 from hpcvirt import topology
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from tests.unit.topology import machines
 from tests.unit.topology import sysfs_files
 from tests.unit.topology import writers
@@ -30,12 +30,12 @@ class Written(unittest.TestCase):
         super().setUp()
         self.scratch = sysfs_files.scratch(self)
 
-    def from_sysfs(self, files: dict[str, str], seed: int = 0) -> model.Host:
+    def from_sysfs(self, files: dict[str, str], seed: int = 0) -> host_model.Host:
         root = f'{self.scratch}/box-{seed}/box'
         sysfs_files.lay_out(files, root)
         return topology.read(root)
 
-    def from_xml(self, data: bytes) -> model.Host:
+    def from_xml(self, data: bytes) -> host_model.Host:
         path = f'{self.scratch}/box.xml'
         with open(path, 'wb') as stream:
             stream.write(data)
@@ -69,8 +69,8 @@ class CapturedMachineTest(Written):
         self.assertEqual(({4, 5}, {6, 7}), second.siblings)
         self.assertEqual((3921, 4030), (first.memory_mib, second.memory_mib))
         self.assertEqual(
-            (model.PagePool(4, 741763), model.PagePool(2048, 512),
-             model.PagePool(1048576, 0)), first.pages)
+            (host_model.PagePool(4, 741763), host_model.PagePool(2048, 512),
+             host_model.PagePool(1048576, 0)), first.pages)
 
     def test_sysfs_tells_adapters_with_their_vfs(self) -> None:
         found = {device.address: (device.product_id, device.cell,
@@ -94,7 +94,7 @@ class CapturedMachineTest(Written):
 class InventedMachinesTest(Written):
     """Invented machines, written by writers and read back."""
 
-    def expect(self, seed: int, host: model.Host, read: model.Host,
+    def expect(self, seed: int, host: host_model.Host, read: host_model.Host,
                **unknown: object) -> None:
         self.assertEqual(dataclasses.replace(host, **unknown), read,
                          f'seed {seed}')

@@ -17,7 +17,7 @@ import unittest
 from typing import Any
 
 from hpcvirt import exception
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from hpcvirt.topology import snapshot
 from tests.unit.topology import machines
 
@@ -36,7 +36,7 @@ BOX: dict[str, Any] = {
                  'driver': 'i40e'}]}
 
 
-def read(value: object) -> model.Host:
+def read(value: object) -> host_model.Host:
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
     return snapshot.read(data, 'box.json')
 

@@ -18,7 +18,7 @@ import unittest
 from hpcvirt import exception
 from hpcvirt import topology
 from hpcvirt.model import cpuset
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from tests.unit.topology import machines
 from tests.unit.topology import sysfs_files
 from tests.unit.topology import writers
@@ -36,11 +36,11 @@ class SysfsTest(unittest.TestCase):
         self.host = machines.of_cells(
             machines.cell(0, (0, 4), (1, 5), package=0, huge=((2048, 8),)),
             machines.cell(1, (2, 6), (3, 7), package=1, huge=((2048, 4),)),
-            devices=(model.Device('0000:41:00.0', '8086', '1572', 1, 64,
-                                  'i40e'),))
+            devices=(host_model.Device('0000:41:00.0', '8086', '1572', 1, 64,
+                                       'i40e'),))
         self.files = writers.sysfs(self.host)
 
-    def read(self) -> model.Host:
+    def read(self) -> host_model.Host:
         sysfs_files.lay_out(self.files, self.root)
         return topology.read(str(self.root), 'sysfs')
 
@@ -132,7 +132,7 @@ class CellsTest(SysfsTest):
                          (read.cells[0].id, read.cells[0].cpus,
                           read.cells[0].memory_mib))
         self.assertEqual(
-            (model.PagePool(4, 786432), model.PagePool(2048, 512)),
+            (host_model.PagePool(4, 786432), host_model.PagePool(2048, 512)),
             read.cells[0].pages)
         self.assertEqual((), read.distances)
 
@@ -190,13 +190,13 @@ class PagesTest(SysfsTest):
     def test_free_memory_tells_how_large_a_small_page_is(self) -> None:
         self.arm()
         self.drop('sys/kernel')
-        self.assertEqual(model.PagePool(64, 10 ** 6),
+        self.assertEqual(host_model.PagePool(64, 10 ** 6),
                          self.read().cells[0].pages[0])
 
     def test_so_do_huge_pages_of_512_mib(self) -> None:
         self.arm()
         self.drop('vmstat')
-        self.assertEqual(model.PagePool(64, 10 ** 6),
+        self.assertEqual(host_model.PagePool(64, 10 ** 6),
                          self.read().cells[0].pages[0])
 
     def test_without_both_a_small_page_has_4_kib(self) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from xml.etree import ElementTree
 
 from hpcvirt.model import cpuset
-from hpcvirt.model import host as model
+from hpcvirt.model import host as host_model
 from tests.unit.topology import machines
 from tests.unit.topology import sysfs_files
 
@@ -29,7 +29,7 @@ _NODE = 'sys/devices/system/node'
 _KIB = 1024
 
 
-def sysfs(host: model.Host, offline: Iterable[int] = (),
+def sysfs(host: host_model.Host, offline: Iterable[int] = (),
           names_offline: bool = False) -> dict[str, str]:
     """Write the files of a sysfs.
 
@@ -51,7 +51,7 @@ def sysfs(host: model.Host, offline: Iterable[int] = (),
     return files
 
 
-def _sysfs_node(host: model.Host, cell: model.Cell) -> dict[str, str]:
+def _sysfs_node(host: host_model.Host, cell: host_model.Cell) -> dict[str, str]:
     here = f'{_NODE}/node{cell.id}'
     total = machines.memory_kib(cell.pages)
     free = cell.pages[0].total // 2
@@ -73,7 +73,7 @@ def _sysfs_node(host: model.Host, cell: model.Cell) -> dict[str, str]:
     return files
 
 
-def _sysfs_cpu(cell: model.Cell, cpu: int, core: Iterable[int],
+def _sysfs_cpu(cell: host_model.Cell, cpu: int, core: Iterable[int],
                ) -> dict[str, str]:
     here = f'{_CPU}/cpu{cpu}'
     llc = next(cache for cache in cell.llc if cpu in cache)
@@ -91,7 +91,7 @@ def _sysfs_cpu(cell: model.Cell, cpu: int, core: Iterable[int],
     return files
 
 
-def _sysfs_device(device: model.Device) -> dict[str, str]:
+def _sysfs_device(device: host_model.Device) -> dict[str, str]:
     there = f'sys/devices/pci0000:00/{device.address}'
     files = {
         f'sys/bus/pci/devices/{device.address}':
@@ -110,7 +110,7 @@ def _sysfs_device(device: model.Device) -> dict[str, str]:
     return files
 
 
-def libvirt(host: model.Host, offline: Iterable[int] = ()) -> bytes:
+def libvirt(host: host_model.Host, offline: Iterable[int] = ()) -> bytes:
     """Write libvirt's capabilities; offline CPUs have a number alone."""
     root = ElementTree.Element('capabilities')
     top = ElementTree.SubElement(root, 'host')
@@ -145,7 +145,7 @@ def libvirt(host: model.Host, offline: Iterable[int] = ()) -> bytes:
     return ElementTree.tostring(root)
 
 
-def hwloc(host: model.Host, offline: Iterable[int] = (),
+def hwloc(host: host_model.Host, offline: Iterable[int] = (),
           version: int = 2, show_offline: bool = False) -> bytes:
     """Write hwloc's XML.
 
@@ -183,7 +183,7 @@ def hwloc(host: model.Host, offline: Iterable[int] = (),
             f'SYSTEM "{doctype}">\n').encode() + ElementTree.tostring(root)
 
 
-def _hwloc_cell(holder: ElementTree.Element, cell: model.Cell,
+def _hwloc_cell(holder: ElementTree.Element, cell: host_model.Cell,
                 version: int) -> None:
     if version == 1:
         inside = _node(holder, cell, cell.cpus)
@@ -200,7 +200,7 @@ def _hwloc_cell(holder: ElementTree.Element, cell: model.Cell,
                     _object(own, 'PU', {cpu}, [cell.id], os_index=cpu)
 
 
-def _node(holder: ElementTree.Element, cell: model.Cell,
+def _node(holder: ElementTree.Element, cell: host_model.Cell,
           cpus: Iterable[int]) -> ElementTree.Element:
     # A memory-only node may have the lowest number beside the same CPUs:
     # hwloc then says what kind it is.
@@ -214,14 +214,14 @@ def _node(holder: ElementTree.Element, cell: model.Cell,
     return element
 
 
-def _hwloc_device(holder: ElementTree.Element, device: model.Device) -> None:
+def _hwloc_device(holder: ElementTree.Element, device: host_model.Device) -> None:
     bridge = _sub(holder, 'object', type='Bridge', bridge_type='0-1')
     _sub(bridge, 'object', type='PCIDev', pci_busid=device.address,
          pci_type=f'0200 [{device.vendor_id}:{device.product_id}] '
          '[8086:0001] 01')
 
 
-def _hwloc_distances(root: ElementTree.Element, host: model.Host) -> None:
+def _hwloc_distances(root: ElementTree.Element, host: host_model.Host) -> None:
     if not host.distances:
         return
     values = [value for row in host.distances for value in row]

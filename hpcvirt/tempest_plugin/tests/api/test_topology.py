@@ -14,8 +14,8 @@
 
 from tempest.lib import decorators
 
+from hpcvirt.tempest_plugin import contract
 from hpcvirt.tempest_plugin import fleet
-from hpcvirt.tempest_plugin import promise
 
 CONF = fleet.CONF
 
@@ -58,7 +58,7 @@ class ServerTopologyTest(fleet.FleetTestCase):
             server = self.boot(self.create_flavor(flavor), host=name)
             found = self.topology(server['id'])
             threads = int(flavor['extra_specs']['hw:cpu_threads'])
-            self.assertEqual([], promise.split_cores(found, threads, cores))
+            self.assertEqual([], contract.split_cores(found, threads, cores))
             return
         self.skipTest('no host of [hpcvirt]hosts has SMT and a flavor with '
                       'threads in [hpcvirt]plan_file')

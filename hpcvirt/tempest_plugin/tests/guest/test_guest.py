@@ -20,17 +20,17 @@ from tempest.lib import decorators
 
 from hpcvirt.model import shape
 from hpcvirt.specs import codec
-from hpcvirt.tempest_plugin import access
 from hpcvirt.tempest_plugin import base
+from hpcvirt.tempest_plugin import contract
 from hpcvirt.tempest_plugin import domain
 from hpcvirt.tempest_plugin import guest
+from hpcvirt.tempest_plugin import guest_base
 from hpcvirt.tempest_plugin import plan
-from hpcvirt.tempest_plugin import promise
 
 CONF = base.CONF
 
 
-class HostSideTestCase(access.GuestTestCase):
+class HostSideTestCase(guest_base.GuestTestCase):
     """A guest that is looked at from its host as well."""
 
     @classmethod
@@ -121,13 +121,13 @@ class GuestLifeTest(HostSideTestCase):
     def test_rebuild_and_shelve_keep_the_binding(self) -> None:
         """After a rebuild and after unshelving the guest is bound again."""
         server = self.boot_guest(self.flavor)
-        before = promise.host_cpus(self.topology(server['id']))
+        before = contract.host_cpus(self.topology(server['id']))
         self.servers.rebuild_server(
             server['id'],
             CONF.hpcvirt.guest_image_ref or CONF.compute.image_ref)
         rebuilt = self.active(server['id'])
         self.assertEqual(before,
-                         promise.host_cpus(self.topology(server['id'])))
+                         contract.host_cpus(self.topology(server['id'])))
         self.assert_bound(self.flavor, rebuilt)
         self.servers.shelve_server(server['id'])
         shelved = self.settled(server['id'], ('SHELVED', 'SHELVED_OFFLOADED'))

@@ -20,9 +20,9 @@ from typing import Any
 from tempest.lib import decorators
 from tempest.lib import exceptions
 
+from hpcvirt.tempest_plugin import contract
 from hpcvirt.tempest_plugin import fleet
 from hpcvirt.tempest_plugin import plan
-from hpcvirt.tempest_plugin import promise
 
 CONF = fleet.CONF
 
@@ -56,8 +56,8 @@ class MovesTest(fleet.FleetTestCase):
         found = self.assert_kept(flavor or self.flavor, server['id'])
         for host, resident in self.residents.items():
             if host == self.host_of(server):
-                shared = (promise.host_cpus(found)
-                          & promise.host_cpus(self.topology(resident)))
+                shared = (contract.host_cpus(found)
+                          & contract.host_cpus(self.topology(resident)))
                 self.assertFalse(shared, f'host CPUs {shared} given twice')
 
     def _other(self) -> str:

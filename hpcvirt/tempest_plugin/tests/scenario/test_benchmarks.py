@@ -21,17 +21,17 @@ from tempest.lib import decorators
 from testtools import content
 
 from hpcvirt import exception
-from hpcvirt.bench import place
-from hpcvirt.tempest_plugin import access
+from hpcvirt.bench.execute import confinement
 from hpcvirt.tempest_plugin import base
-from hpcvirt.tempest_plugin import fate
+from hpcvirt.tempest_plugin import contract
+from hpcvirt.tempest_plugin import guest_base
+from hpcvirt.tempest_plugin import outcome
 from hpcvirt.tempest_plugin import plan
-from hpcvirt.tempest_plugin import promise
 
 try:
-    from hpcvirt.bench import span
-    from hpcvirt.bench import ssh
-    from hpcvirt.tempest_plugin import measuring
+    from hpcvirt.bench.execute import mpi_hosts
+    from hpcvirt.bench.execute import ssh
+    from hpcvirt.tempest_plugin import benchmarking
 except ImportError as exc:
     MISSING = f'{exc.name} is not installed; pip install hpcvirt[bench]'
 else:
@@ -46,7 +46,7 @@ SSH_CONFIG = ('StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n'
               f'LogLevel ERROR\nIdentityFile ~/{KEY}\n')
 
 
-class BenchmarkTestCase(access.GuestTestCase):
+class BenchmarkTestCase(guest_base.GuestTestCase):
     """A test that measures guests."""
 
     @classmethod
@@ -62,7 +62,7 @@ class BenchmarkTestCase(access.GuestTestCase):
         with open(os.open(self.key_file, os.O_CREAT | os.O_WRONLY, 0o600),
                   'w') as stream:
             stream.write(self.private_key)
-        self.data = CONF.hpcvirt.results_dir or place.default_data()
+        self.data = CONF.hpcvirt.results_dir or confinement.default_data()
 
     def start(self, flavor: plan.Flavor) -> dict[str, Any]:
         """Boot a guest that has the benchmarks."""
@@ -79,9 +79,9 @@ class BenchmarkTestCase(access.GuestTestCase):
         return found
 
     def guest(self, server: dict[str, Any], flavor: plan.Flavor,
-              where: Any) -> 'measuring.Guest':
+              where: Any) -> 'benchmarking.Guest':
         """Collect what is known of a guest."""
-        return measuring.Guest(
+        return benchmarking.Guest(
             where, server['name'], server['id'], flavor['name'],
             self.host_of(server), self.assert_kept(flavor, server['id']))
 
@@ -98,9 +98,9 @@ class CompareTest(BenchmarkTestCase):
     @decorators.idempotent_id('5c5d1f0a-8c1c-4b0e-9a53-3d4f0f4cf0a7')
     def test_guests_are_within_their_bounds(self) -> None:
         """Verdicts on a guest of each flavor, each on its own host CPUs."""
-        asked = measuring.asked(CONF.hpcvirt.benchmarks,
-                                CONF.hpcvirt.benchmark_settings,
-                                CONF.hpcvirt.benchmark_time_limit)
+        asked = benchmarking.asked(CONF.hpcvirt.benchmarks,
+                                   CONF.hpcvirt.benchmark_settings,
+                                   CONF.hpcvirt.benchmark_time_limit)
         fates, texts = [], []
         for flavor in self.plan_flavors:
             found, text = self._verdict(flavor, asked)
@@ -110,25 +110,25 @@ class CompareTest(BenchmarkTestCase):
                            content.text_content(text))
             fates.append(found)
             texts.append(text)
-        fate.conclude(self, fate.worst(fates), '\n'.join(texts))
+        outcome.conclude(self, outcome.worst(fates), '\n'.join(texts))
 
     def _verdict(self, flavor: plan.Flavor,
-                 asked: Any) -> tuple[fate.Fate, str]:
+                 asked: Any) -> tuple[outcome.Fate, str]:
         server = self.start(flavor)
         guest = self.guest(server, flavor, self.ready(server))
-        native = measuring.native(
+        native = benchmarking.native(
             CONF.hpcvirt.native, guest.host,
             [host for one in self.plan_flavors
              for host, number in one['per_host'].items() if number])
         self.addCleanup(native.close)
-        entry, result = measuring.run(
-            measuring.compared(guest, native, asked,
-                               CONF.hpcvirt.benchmark_pairs),
+        entry, result = benchmarking.run(
+            benchmarking.compared(guest, native, asked,
+                                  CONF.hpcvirt.benchmark_pairs),
             CONF.hpcvirt.results_store, self.data)
         # The next flavor may need all that the host has.
         self.delete(server['id'])
-        return (fate.of(result, CONF.hpcvirt.inconclusive),
-                measuring.told(flavor['name'], entry, self.data, result))
+        return (outcome.of(result, CONF.hpcvirt.inconclusive),
+                benchmarking.told(flavor['name'], entry, self.data, result))
 
 
 class TenantNetworkTest(BenchmarkTestCase):
@@ -144,9 +144,9 @@ class TenantNetworkTest(BenchmarkTestCase):
     def test_mpi_spans_two_guests(self) -> None:
         """Latency and bandwidth between ranks in two guests."""
         flavor = self._flavor()
-        (benchmark,) = measuring.asked([CONF.hpcvirt.mpi_benchmark],
-                                       CONF.hpcvirt.benchmark_settings,
-                                       CONF.hpcvirt.benchmark_time_limit)
+        (benchmark,) = benchmarking.asked([CONF.hpcvirt.mpi_benchmark],
+                                          CONF.hpcvirt.benchmark_settings,
+                                          CONF.hpcvirt.benchmark_time_limit)
         self._open_group()
         servers = [self.start(flavor), self.start(flavor)]
         address = self.fixed_address(servers[1])
@@ -155,16 +155,16 @@ class TenantNetworkTest(BenchmarkTestCase):
         self._wait_for(servers[1], first, address)
         guests = [self.guest(servers[0], flavor, first),
                   self.guest(servers[1], flavor,
-                             measuring.Beyond(first, address))]
-        both = [promise.host_cpus(guest.nodes) for guest in guests]
+                             benchmarking.Beyond(first, address))]
+        both = [contract.host_cpus(guest.nodes) for guest in guests]
         if guests[0].host == guests[1].host:
             self.assertFalse(both[0] & both[1], 'the guests share CPUs')
-        entry, result = measuring.run(
-            measuring.spanning(guests, [address], benchmark),
+        entry, result = benchmarking.run(
+            benchmarking.spanning(guests, [address], benchmark),
             CONF.hpcvirt.results_store, self.data)
-        text = measuring.told(flavor['name'], entry, self.data, result)
+        text = benchmarking.told(flavor['name'], entry, self.data, result)
         self.addDetail('figures', content.text_content(text))
-        self.assertEqual([], fate.faults(result), text)
+        self.assertEqual([], outcome.faults(result), text)
         for run in result.runs:
             for sample in run.samples:
                 self.assertTrue(sample.outcome.metrics, text)
@@ -200,7 +200,7 @@ class TenantNetworkTest(BenchmarkTestCase):
         deadline = time.monotonic() + CONF.validation.ssh_timeout
         while True:
             try:
-                return span.reach(first, [address])
+                return mpi_hosts.reach(first, [address])
             except exception.Unreachable as exc:
                 if time.monotonic() > deadline:
                     self.fail(f'{exc}; {self.console(server)}')

@@ -15,9 +15,9 @@
 from tempest.lib import decorators
 
 from hpcvirt.model import shape
+from hpcvirt.tempest_plugin import contract
 from hpcvirt.tempest_plugin import fleet
 from hpcvirt.tempest_plugin import plan
-from hpcvirt.tempest_plugin import promise
 
 CONF = fleet.CONF
 
@@ -51,7 +51,7 @@ class TilingTest(fleet.FleetTestCase):
         taken: set[int] = set()
         for server_id in servers:
             self.active(server_id)
-            cpus = promise.host_cpus(self.assert_kept(flavor, server_id))
+            cpus = contract.host_cpus(self.assert_kept(flavor, server_id))
             self.assertFalse(taken & cpus,
                              f'host CPUs {taken & cpus} are given twice')
             taken |= cpus

@@ -10,8 +10,8 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-from hpcvirt.bench import catalogue
-from hpcvirt.bench import definition
+from hpcvirt.bench.catalogue import catalogue
+from hpcvirt.bench.catalogue import definition
 from tests.unit.bench.parsers import base
 
 GOOD = base.data('qe/au.out').decode()

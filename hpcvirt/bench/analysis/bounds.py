@@ -1,0 +1,108 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Which bound holds for a metric: the definition's, or the user's own."""
+
+import math
+import re
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+from hpcvirt import exception
+from hpcvirt.bench.catalogue import definition
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import outcome
+
+#: ``latency_us[128]``
+SIZED = re.compile(r'(?P<name>[^\[\]]+)\[(?P<size>[0-9]{1,15})\]')
+
+
+def of_definition(made: definition.Definition, metrics: Iterable[str],
+                  context: Mapping[str, str]) -> dict[str, judgement.Bound]:
+    """The default bound of each metric that has one.
+
+    :param metrics: names as the parser gives them, with message sizes
+    :param context: what is known of the run: ``pages``, ``shape``, ``nodes``
+    """
+    directions = {figure.name: figure.direction for figure in made.metrics}
+    found = {}
+    for metric in metrics:
+        name, size = split(metric)
+        rule = next((rule for rule in made.bounds
+                     if rule.metric == name and _holds(rule, size, context)),
+                    None)
+        if rule is not None:
+            found[metric] = judgement.Bound(
+                _ratio(rule, directions[name]), rule.margin, rule.source)
+    return found
+
+
+def split(metric: str) -> tuple[str, int | None]:
+    """The name of a metric and its message size, None if it has none."""
+    match = SIZED.fullmatch(metric)
+    if match is None:
+        return metric, None
+    return match['name'], int(match['size'])
+
+
+def parse(text: str) -> tuple[str, judgement.Bound]:
+    """Read ``METRIC=RATIO`` as a user writes it.
+
+    :raises InvalidInput: if it is not that
+    """
+    metric, equals, ratio = text.rpartition('=')
+    if not equals or not metric.strip():
+        raise exception.InvalidInput(text, 'not METRIC=RATIO')
+    return metric.strip(), judgement.Bound(_number(ratio, text),
+                                           source='given by the user')
+
+
+def of_overhead(text: str, direction: outcome.Direction) -> judgement.Bound:
+    """Read an overhead in per cent: a slowdown of every metric alike.
+
+    :param text: ``5`` or ``5%``: the guest may take 1.05 times as long
+    :raises InvalidInput: if it is not a number from 0 on
+    """
+    slowdown = 1 + _number(text.strip().removesuffix('%'), text, 0) / 100
+    up = direction is outcome.Direction.UP
+    return judgement.Bound(1 / slowdown if up else slowdown,
+                           source='given by the user')
+
+
+def _ratio(rule: definition.BoundRule,
+           direction: outcome.Direction) -> float:
+    slowdown = rule.slowdown_at_most
+    if slowdown is not None:
+        return 1 / slowdown if direction is outcome.Direction.UP else slowdown
+    limits = (rule.at_least, rule.at_most)
+    return next(limit for limit in limits if limit is not None)
+
+
+def _holds(rule: definition.BoundRule, size: int | None,
+           context: Mapping[str, str]) -> bool:
+    if size is None and (rule.below_bytes or rule.from_bytes):
+        return False
+    if rule.below_bytes is not None and (size or 0) >= rule.below_bytes:
+        return False
+    if rule.from_bytes is not None and (size or 0) < rule.from_bytes:
+        return False
+    return all(context.get(key) == value for key, value in rule.when.items())
+
+
+def _number(text: str, where: str, least: float = 1e-6) -> float:
+    try:
+        number = float(text)
+    except ValueError as exc:
+        raise exception.InvalidInput(where, f'{text!r} is no number') from exc
+    if not math.isfinite(number) or not least <= number <= 1e6:
+        raise exception.InvalidInput(where, f'{text!r} is out of range')
+    return number

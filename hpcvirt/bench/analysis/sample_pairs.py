@@ -1,0 +1,127 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""From the samples of a run to pairs of values, or to a reason why not."""
+
+import dataclasses
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+from hpcvirt import exception
+from hpcvirt.bench.model import record
+from hpcvirt.bench.parsers import expectation
+
+#: A t interval from fewer is wider than any bound worth testing.
+LEAST_PAIRS = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Values:
+    """The values of one metric in both arms.
+
+    :ivar pairs: numbers of the pairs, empty if the arms are not paired
+    """
+
+    native: tuple[float, ...]
+    guest: tuple[float, ...]
+    pairs: tuple[int, ...]
+
+
+def invalid(run: record.Run) -> str | None:
+    """Why a run does not count at all; None if it does.
+
+    A sample that failed its own check makes it so, a warm-up too, and so do
+    samples that did not run the same thing.
+    """
+    failed = [sample for sample in run.samples if not sample.outcome.valid]
+    if failed:
+        first = failed[0]
+        kind = 'warm-up' if first.warm_up else 'pair'
+        return (f'{len(failed)} of {len(run.samples)} samples failed their '
+                f'own check; the first, {first.arm} {kind} {first.pair}: '
+                f'{first.outcome.reason or "no reason given"}')
+    return _disagreement(run.samples)
+
+
+def metrics(run: record.Run) -> tuple[str, ...]:
+    """The metrics that all samples have, in the order of the first."""
+    samples = [sample for sample in run.samples if not sample.warm_up]
+    if not samples:
+        return ()
+    return tuple(name for name in samples[0].outcome.metrics
+                 if all(name in sample.outcome.metrics
+                        for sample in samples))
+
+
+def values(run: record.Run, metric: str) -> Values:
+    """Both arms of a metric, pair by pair; only whole pairs.
+
+    :raises InvalidInput: if a sample is there twice
+    """
+    arms: dict[record.Arm, dict[int, float]] = {arm: {} for arm in record.Arm}
+    for sample in run.samples:
+        if sample.warm_up or metric not in sample.outcome.metrics:
+            continue
+        if sample.pair in arms[sample.arm]:
+            raise exception.InvalidInput(
+                run.label, f'pair {sample.pair} has two {sample.arm} samples')
+        arms[sample.arm][sample.pair] = sample.outcome.metrics[metric].value
+    native, guest = arms[record.Arm.NATIVE], arms[record.Arm.GUEST]
+    if run.purpose is record.Purpose.UNPAIRED:
+        return Values(tuple(native.values()), tuple(guest.values()), ())
+    # The number was fixed beforehand: what was measured on top, until the
+    # result pleased, does not count.
+    whole = sorted(pair for pair in set(native) & set(guest)
+                   if pair < run.planned_pairs)
+    return Values(tuple(native[pair] for pair in whole),
+                  tuple(guest[pair] for pair in whole), tuple(whole))
+
+
+def too_few(run: record.Run, found: Values) -> str | None:
+    """Why there are not enough values for a verdict; None if there are."""
+    count = min(len(found.native), len(found.guest))
+    what = 'samples in an arm' if not found.pairs and count else 'pairs'
+    if count < LEAST_PAIRS:
+        return f'{count} {what}, at least {LEAST_PAIRS} are needed'
+    if run.purpose is not record.Purpose.UNPAIRED and (
+            count < run.planned_pairs):
+        return f'{count} of the {run.planned_pairs} planned pairs are there'
+    return None
+
+
+def _disagreement(samples: Iterable[record.Sample]) -> str | None:
+    first: record.Sample | None = None
+    for sample in samples:
+        if first is None:
+            first = sample
+            continue
+        for name in _differing(first.outcome.parameters,
+                               sample.outcome.parameters):
+            return (f'not the same run: {name} is '
+                    f'{first.outcome.parameters.get(name)} in {first.arm} '
+                    f'pair {first.pair} and '
+                    f'{sample.outcome.parameters.get(name)} in {sample.arm} '
+                    f'pair {sample.pair}')
+    return None
+
+
+def _differing(one: Mapping[str, str],
+               other: Mapping[str, str]) -> Iterable[str]:
+    for name in one.keys() | other.keys():
+        if name not in one or name not in other:
+            yield name
+        elif name.partition('@')[0].endswith('energy'):
+            if not expectation.same(expectation.Kind.ENERGY, one[name],
+                                    other[name]):
+                yield name
+        elif one[name] != other[name]:
+            yield name

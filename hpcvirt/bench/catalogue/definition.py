@@ -1,0 +1,277 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a benchmark is: how it is had, run, read and judged.
+
+A definition is data, one YAML file each in ``hpcvirt/bench/catalogue``;
+:mod:`hpcvirt.bench.catalogue.definition_reader` checks it strictly, so that what loads
+can be used.
+"""
+
+import dataclasses
+import enum
+import re
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt import exception
+from hpcvirt.bench.catalogue import sizing
+from hpcvirt.bench.model import outcome
+
+#: ``{N}`` in a command, an input file or an expectation.
+PLACEHOLDER = re.compile(r'\{([A-Za-z][A-Za-z0-9_]*)\}')
+#: Filled by the runner: mpirun's host list, empty on a single machine.
+HOSTS = '{hosts}'
+#: Placeholders that every definition may use beside its sizes and paths.
+RUN_VALUES = ('ranks', 'threads', 'cpus')
+
+
+class By(enum.StrEnum):
+    """How a program is obtained."""
+
+    APT = 'apt'
+    PYPI = 'pypi'
+    SOURCE = 'source'
+    USER = 'user'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Source:
+    """One way to obtain the program.
+
+    :ivar packages: names of Debian packages or Python distributions
+    :ivar url: where its source or its input is published
+    :ivar note: what else an operator has to know or do
+    """
+
+    by: By
+    packages: tuple[str, ...] = ()
+    url: str = ''
+    note: str = ''
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class UserPath:
+    """A file or directory that the user supplies, on both arms alike.
+
+    :ivar name: placeholder in the commands
+    """
+
+    name: str
+    help: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Build:
+    """What makes the binary: done once, the products go to both arms.
+
+    :ivar commands: argument lists
+    :ivar products: files that the run needs
+    """
+
+    commands: tuple[tuple[str, ...], ...]
+    products: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """One way to run the program.
+
+    :ivar name: ``mpi``, ``openmp``, ``serial``, ``threads``
+    :ivar command: argument list with placeholders; ``{hosts}`` stands alone
+    :ivar ranks: how many MPI ranks
+    :ivar threads: how many threads per rank
+    :ivar binding: how ranks and threads are tied to cores and NUMA cells,
+        one sentence; the native arm is also confined to the guest's host
+        CPUs and memory cells by the runner
+    :ivar environment: variables to set
+    :ivar prepare: argument lists to run before, not measured
+    :ivar output: ``stdout``, ``stderr`` or the file that the parser reads
+    """
+
+    name: str
+    command: tuple[str, ...]
+    ranks: sizing.Count
+    threads: sizing.Count
+    binding: str
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    prepare: tuple[tuple[str, ...], ...] = ()
+    build: Build | None = None
+    output: str = 'stdout'
+
+    @property
+    def spans(self) -> bool:
+        """One run of it goes over several machines: ``mpirun`` does."""
+        return HOSTS in self.command
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Figure:
+    """A metric that the parser may find.
+
+    :ivar name: the program's own name where it has one
+    :ivar per_size: the name is followed by ``[BYTES]``, one per message size
+    :ivar primary: what the benchmark is known by
+    """
+
+    name: str
+    unit: str
+    direction: outcome.Direction
+    help: str
+    per_size: bool = False
+    primary: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class BoundRule:
+    """A default bound on guest / native, with where it comes from.
+
+    Exactly one of ``at_least`` (for rates), ``at_most`` (for times) and
+    ``slowdown_at_most`` (for either: a rate may fall to 1 / it) is set.
+
+    :ivar when: conditions such as ``pages: large`` or ``shape: 4x8``; the
+        first rule of a metric whose conditions all hold is used
+    :ivar below_bytes: only message sizes below this
+    :ivar from_bytes: only message sizes from this on
+    """
+
+    metric: str
+    source: str
+    at_least: float | None = None
+    at_most: float | None = None
+    slowdown_at_most: float | None = None
+    margin: float = 0.0
+    when: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    below_bytes: int | None = None
+    from_bytes: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Definition:
+    """One benchmark.
+
+    :ivar name: as in ``hpcvirt bench list``
+    :ivar aliases: other names that people use
+    :ivar parser: module of :mod:`hpcvirt.bench.parsers`
+    :ivar size: placeholder to rule
+    :ivar files: input file to its content, with placeholders
+    :ivar removes: files of an earlier run that must not be there
+    :ivar validity: when an output counts, in words
+    :ivar exit_status: what the program ends with when all is well
+    :ivar expect: what the output of this benchmark always echoes: part of
+        its name
+    :ivar echo: what the runner tells the parser to expect, with placeholders
+    :ivar time_limit_s: after this the runner gives up, native; a guest gets
+        a multiple
+    """
+
+    name: str
+    title: str
+    summary: str
+    parser: str
+    licence: str
+    obtain: tuple[Source, ...]
+    variants: tuple[Variant, ...]
+    metrics: tuple[Figure, ...]
+    validity: str
+    aliases: tuple[str, ...] = ()
+    size: Mapping[str, sizing.Size] = dataclasses.field(default_factory=dict)
+    paths: tuple[UserPath, ...] = ()
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    removes: tuple[str, ...] = ()
+    exit_status: int = 0
+    expect: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    echo: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    bounds: tuple[BoundRule, ...] = ()
+    time_limit_s: int = 3600
+
+    def variant(self, name: str | None = None) -> Variant:
+        """A variant by name; the first if none is named.
+
+        :raises InvalidInput: if there is no such variant
+        """
+        for variant in self.variants:
+            if name in (None, variant.name):
+                return variant
+        known = ', '.join(variant.name for variant in self.variants)
+        raise exception.InvalidInput(
+            self.name, f'no variant {name!r}; there is {known}')
+
+
+def sized(definition: Definition, variant: Variant, machine: sizing.Machine,
+          overrides: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Work out every placeholder but the paths: sizes, ranks, threads.
+
+    :param overrides: sizes, ranks or threads that the user fixed
+    :raises InvalidInput: for an unknown name, or a machine too small
+    """
+    wanted = dict(overrides or {})
+    known = {*RUN_VALUES, *definition.size}
+    for name in wanted:
+        if name not in known:
+            raise exception.InvalidInput(
+                definition.name, f'no size {name!r}; there is '
+                f'{", ".join(sorted(known))}')
+    ranks = _whole(wanted.get('ranks'), sizing.count(variant.ranks, machine),
+                   definition.name)
+    threads = _whole(wanted.get('threads'),
+                     sizing.count(variant.threads, machine, ranks),
+                     definition.name)
+    values = {'ranks': str(ranks), 'threads': str(threads),
+              'cpus': str(ranks * threads)}
+    for name, rule in definition.size.items():
+        values[name] = wanted.get(name) or sizing.size(
+            rule, machine, ranks, f'{definition.name} {name}')
+    return values
+
+
+def fill(text: str, values: Mapping[str, str]) -> str:
+    """Put values in the place of placeholders.
+
+    :raises InvalidInput: for a placeholder without a value
+    """
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in values:
+            raise exception.InvalidInput(match[0], 'has no value')
+        return values[match[1]]
+    return PLACEHOLDER.sub(value, text)
+
+
+def arguments(command: Sequence[str], values: Mapping[str, str],
+              hosts: Sequence[str] = ()) -> tuple[str, ...]:
+    """An argument list with its placeholders filled.
+
+    :param hosts: what ``{hosts}`` stands for, ``--host a:4,b:4`` for example
+    """
+    words: list[str] = []
+    for word in command:
+        if word == HOSTS:
+            words.extend(hosts)
+        else:
+            words.append(fill(word, values))
+    return tuple(words)
+
+
+def expectations(definition: Definition,
+                 values: Mapping[str, str]) -> dict[str, str]:
+    """What the parser is told to expect of a run with these values."""
+    told = {key: fill(text, values) for key, text in definition.echo.items()}
+    return {**definition.expect, **told}
+
+
+def _whole(text: str | None, default: int, where: str) -> int:
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) < 10**8):
+        raise exception.InvalidInput(where, f'{text!r} is not a number from '
+                                     '1 on')
+    return int(text)

@@ -1,0 +1,93 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read definitions strictly: what loads can be used."""
+
+import re
+from collections.abc import Iterator
+
+from hpcvirt import exception
+from hpcvirt import serialization
+from hpcvirt.bench.catalogue import definition
+from hpcvirt.bench.model import outcome
+
+NAME = re.compile(r'[a-z][a-z0-9]*(-[a-z0-9]+)*')
+
+
+def read(document: object, where: str) -> definition.Definition:
+    """Make a definition of what a YAML reader returned, and check it.
+
+    :raises InvalidInput: naming the field at fault
+    """
+    made = serialization.from_plain(definition.Definition, document, where)
+    for fault in _faults(made):
+        raise exception.InvalidInput(where, fault)
+    return made
+
+
+def _faults(made: definition.Definition) -> Iterator[str]:
+    """What a type cannot say."""
+    for name in (made.name, *made.aliases, *(v.name for v in made.variants)):
+        if not NAME.fullmatch(name):
+            yield f'{name!r} is not a name in lower case'
+    for field in ('obtain', 'variants', 'metrics'):
+        if not getattr(made, field):
+            yield f'no {field}'
+    if sum(figure.primary for figure in made.metrics) < 1:
+        yield 'no metric is primary'
+    known = {*definition.RUN_VALUES, *made.size,
+             *(path.name for path in made.paths)}
+    for text in _texts(made):
+        for name in definition.PLACEHOLDER.findall(text):
+            if name not in known:
+                yield f'no value for {{{name}}}'
+    figures = {figure.name: figure for figure in made.metrics}
+    for bound in made.bounds:
+        if bound.metric not in figures:
+            yield f'bound of an unknown metric {bound.metric!r}'
+        else:
+            yield from _bound_faults(bound, figures[bound.metric])
+
+
+def _bound_faults(bound: definition.BoundRule,
+                  figure: definition.Figure) -> Iterator[str]:
+    up = figure.direction is outcome.Direction.UP
+    given = [kind for kind in ('at_least', 'at_most', 'slowdown_at_most')
+             if getattr(bound, kind) is not None]
+    if len(given) != 1:
+        yield f'bound of {bound.metric}: exactly one limit, not {given}'
+    elif given == ['at_most' if up else 'at_least']:
+        yield f'bound of {bound.metric}: {given[0]} is the wrong way round'
+    if not bound.source:
+        yield f'bound of {bound.metric}: no source'
+    for limit in (bound.at_least, bound.at_most, bound.slowdown_at_most):
+        if limit is not None and not 0 < limit < 1000:
+            yield f'bound of {bound.metric}: {limit} is not a ratio'
+    if not 0 <= bound.margin < 1:
+        yield f'bound of {bound.metric}: {bound.margin} is not a margin'
+    if (bound.below_bytes or bound.from_bytes) and not figure.per_size:
+        yield f'bound of {bound.metric}: the metric has no message sizes'
+
+
+def _texts(made: definition.Definition) -> Iterator[str]:
+    yield from made.files.values()
+    yield from made.echo.values()
+    for variant in made.variants:
+        yield from (word for word in variant.command
+                    if word != definition.HOSTS)
+        yield from variant.environment.values()
+        for command in variant.prepare:
+            yield from command
+        if variant.build is not None:
+            yield from variant.build.products
+            for command in variant.build.commands:
+                yield from command

@@ -1,0 +1,147 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a figure depends on besides the program: captured with every sample.
+
+One shell script prints ``name=value`` lines; it needs nothing but a POSIX
+shell and /proc and /sys, and leaves out what the place does not have. What is
+compared between the arms, and what a reader of a slow figure looks at first,
+is in here: CPU model and microcode, kernel and its command line, hypervisor,
+pages, KSM, governor, NUMA layout, load and stolen time.
+"""
+
+from collections.abc import Mapping
+
+from hpcvirt.bench.execute import executor
+
+#: Longest value that is kept; CPU flags are about 1,500 characters.
+LONGEST = 4000
+
+#: Read by the shell itself wherever possible: to start a program takes long in
+#: an emulated guest.
+FACTS = """
+say() { [ -z "$2" ] || printf '%s=%s\\n' "$1" "$2"; }
+file() {
+  [ -r "$2" ] || return
+  value=; IFS= read -r value 2>/dev/null < "$2"; say "$1" "$value"
+}
+flags=
+while IFS= read -r line; do
+  case $line in
+  'model name'*) say cpu.model "${line#*: }" ;;
+  microcode*) say cpu.microcode "${line#*: }" ;;
+  flags*|Features*) flags=${line#*: }; say cpu.flags "$flags" ;;
+  '') break ;;
+  esac
+done < /proc/cpuinfo
+file cpu.online /sys/devices/system/cpu/online
+file cpu.smt /sys/devices/system/cpu/smt/active
+file kvm.ept /sys/module/kvm_intel/parameters/ept
+file kvm.npt /sys/module/kvm_amd/parameters/npt
+file cpu.governor /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
+file cpu.no_turbo /sys/devices/system/cpu/intel_pstate/no_turbo
+file kernel /proc/sys/kernel/osrelease
+file kernel.version /proc/version
+file kernel.cmdline /proc/cmdline
+file kernel.numa_balancing /proc/sys/kernel/numa_balancing
+file boot_id /proc/sys/kernel/random/boot_id
+file host /proc/sys/kernel/hostname
+case " $flags " in
+*' hypervisor '*) say virtual yes ;;
+*) say virtual no ;;
+esac
+file virtual.vendor /sys/class/dmi/id/sys_vendor
+file virtual.product /sys/class/dmi/id/product_name
+file pages.thp /sys/kernel/mm/transparent_hugepage/enabled
+file pages.thp_defrag /sys/kernel/mm/transparent_hugepage/defrag
+file pages.ksm /sys/kernel/mm/ksm/run
+read -r name value unit < /proc/meminfo
+[ "$name" = MemTotal: ] && say memory.total_kib "$value"
+for pool in /sys/kernel/mm/hugepages/hugepages-*; do
+  file "pages.${pool##*-}" "$pool/nr_hugepages"
+done
+for node in /sys/devices/system/node/node[0-9]*; do
+  file "numa.${node##*/}" "$node/cpulist"
+done
+say libc "$(getconf GNU_LIBC_VERSION 2>/dev/null)"
+for program in gcc gfortran mpirun; do
+  command -v $program > /dev/null 2>&1 &&
+    $program --version 2>/dev/null |
+    { IFS= read -r value; say $program "$value"; }
+done
+:
+"""
+
+#: What changes while a sample runs; taken before and after it.
+LOAD = """
+read one five rest < /proc/loadavg && echo "load=$one"
+read name ticks < /proc/stat && echo "ticks=$ticks"
+sed -n 's/^SwapFree: *\\([0-9]*\\).*/swap_free_kib=\\1/p' /proc/meminfo
+read seconds rest < /proc/uptime && echo "uptime_s=$seconds"
+:
+"""
+
+
+def facts(place: executor.Executor) -> dict[str, str]:
+    """Capture what stays the same during a sample.
+
+    :raises Unreachable: if the place does not answer
+    """
+    return parse(place.run(['sh', '-c', FACTS]).stdout)
+
+
+def load(place: executor.Executor) -> dict[str, str]:
+    """Capture the load of the moment.
+
+    :raises Unreachable: if the place does not answer
+    """
+    return parse(place.run(['sh', '-c', LOAD]).stdout)
+
+
+def parse(printed: bytes) -> dict[str, str]:
+    """Read what the scripts print; lines of another form are left out."""
+    found: dict[str, str] = {}
+    for line in printed.decode('utf-8', 'replace').splitlines():
+        name, equals, value = line.partition('=')
+        if equals and name and not name.startswith(' '):
+            found[name] = ' '.join(value.split())[:LONGEST]
+    return found
+
+
+def around(before: Mapping[str, str],
+           after: Mapping[str, str]) -> dict[str, str]:
+    """Say what the load was before and after a sample, and between.
+
+    :param before: from :func:`load`
+    :param after: likewise
+    :returns: ``load.before``, ``load.after``, ``uptime_s.before``, and the
+        shares of CPU time in percent that were stolen (``steal_percent``) or
+        spent waiting for I/O (``iowait_percent``)
+    """
+    told = {f'{name}.before': value for name, value in before.items()
+            if name != 'ticks'}
+    told.update({f'{name}.after': value for name, value in after.items()
+                 if name != 'ticks'})
+    spent = [late - early for early, late in
+             zip(_ticks(before), _ticks(after), strict=False)]
+    # Guest time is counted in user time as well: the first eight columns
+    # of /proc/stat are disjoint (proc(5)).
+    total = sum(spent[:8])
+    if total > 0 and len(spent) >= 8:
+        told['iowait_percent'] = f'{100 * spent[4] / total:.2f}'
+        told['steal_percent'] = f'{100 * spent[7] / total:.2f}'
+    return told
+
+
+def _ticks(load_now: Mapping[str, str]) -> list[int]:
+    words = load_now.get('ticks', '').split()
+    return [int(word) for word in words if word.isdigit()]

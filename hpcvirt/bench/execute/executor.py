@@ -1,0 +1,57 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Where a benchmark runs: one verb that every place can do.
+
+Whatever can run an argument list and hand it bytes can carry a benchmark:
+this machine (:mod:`hpcvirt.bench.execute.local`), a machine behind ssh
+(:mod:`hpcvirt.bench.execute.ssh`), a Tempest remote client. All the rest, detached
+jobs above all, is built on that verb (:mod:`hpcvirt.bench.execute.job`).
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Protocol
+
+#: No short command of hpcvirt takes longer on a machine that is well.
+SHORT_S = 60.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Completed:
+    """A program that ended.
+
+    :ivar status: exit status; a negative number is a signal
+    """
+
+    status: int
+    stdout: bytes
+    stderr: bytes
+
+
+class Executor(Protocol):
+    """A place where programs run."""
+
+    @property
+    def name(self) -> str:
+        """How the place is called in reports: ``local``, ``ssh://n17``."""
+
+    def run(self, argv: Sequence[str], stdin: bytes = b'',
+            timeout_s: float = SHORT_S) -> Completed:
+        """Run a program to its end.
+
+        :raises Unreachable: if the place does not answer, or the program
+            does not end in time
+        """
+
+    def close(self) -> None:
+        """Give back what the executor holds (a connection)."""

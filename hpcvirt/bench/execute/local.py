@@ -1,0 +1,42 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Run on this machine."""
+
+import subprocess
+from collections.abc import Sequence
+
+from hpcvirt import exception
+from hpcvirt.bench.execute import executor
+
+
+class LocalExecutor:
+    """The machine that hpcvirt itself runs on."""
+
+    name = 'local'
+
+    def run(self, argv: Sequence[str], stdin: bytes = b'',
+            timeout_s: float = executor.SHORT_S) -> executor.Completed:
+        try:
+            done = subprocess.run(list(argv), input=stdin, check=False,
+                                  capture_output=True, timeout=timeout_s)
+        except subprocess.TimeoutExpired as exc:
+            raise exception.Unreachable(
+                f'local: {argv[0]} did not end within {timeout_s:g} s'
+            ) from exc
+        except OSError as exc:
+            raise exception.Unreachable(
+                f'local: {argv[0]}: {exc.strerror}') from exc
+        return executor.Completed(done.returncode, done.stdout, done.stderr)
+
+    def close(self) -> None:
+        """Hold nothing, give nothing back."""

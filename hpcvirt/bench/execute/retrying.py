@@ -1,0 +1,50 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A place that is asked again while it does not answer."""
+
+import time
+from collections.abc import Sequence
+
+from hpcvirt import exception
+from hpcvirt.bench.execute import executor
+
+#: For so long: a guest that is rebooted, a network that is repaired.
+PATIENCE_S = 300.0
+PAUSE_S = 3.0
+
+
+class Patient:
+    """Passes on to a place, and again if it does not answer."""
+
+    def __init__(self, place: executor.Executor,
+                 patience_s: float = PATIENCE_S) -> None:
+        self._place = place
+        self._patience_s = patience_s
+
+    @property
+    def name(self) -> str:
+        return self._place.name
+
+    def run(self, argv: Sequence[str], stdin: bytes = b'',
+            timeout_s: float = executor.SHORT_S) -> executor.Completed:
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return self._place.run(argv, stdin, timeout_s)
+            except exception.Unreachable:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(PAUSE_S)
+
+    def close(self) -> None:
+        self._place.close()

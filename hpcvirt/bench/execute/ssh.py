@@ -1,0 +1,198 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Run on a machine behind ssh.
+
+A connection that breaks is made again: guests are relaunched and networks
+fail while a benchmark runs for hours. Nothing is run twice by that: only a
+command that could not be handed over is tried again.
+"""
+
+import logging
+import os
+import shlex
+import socket
+import time
+import urllib.parse
+from collections.abc import Sequence
+from typing import Self
+
+import paramiko
+
+from hpcvirt import exception
+from hpcvirt.bench.execute import executor
+
+CONNECT_S = 20.0
+#: How often the server is asked for a sign of life.
+KEEPALIVE_S = 15
+CHUNK = 65536
+#: The status of a program may arrive before the last of what it printed; but
+#: who leaves a process behind that holds the output is not waited for.
+LINGER_S = 2.0
+
+
+class SSHExecutor:
+    """A machine behind ssh.
+
+    A host key that is not known is accepted for this run (guests are new by
+    nature); one that differs from the known one is refused.
+
+    :param host: name or address
+    :param user: the login, the current user's if None
+    :param key_file: a private key, else the agent and the usual files
+    """
+
+    def __init__(self, host: str, user: str | None = None, port: int = 22,
+                 key_file: str | None = None) -> None:
+        self._host = host
+        self._user = user
+        self._port = port
+        self._key_file = key_file
+        self._client: paramiko.SSHClient | None = None
+        logging.getLogger('paramiko').setLevel(logging.CRITICAL)
+
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        """Make one of ``ssh://[user@]host[:port][?key=FILE]``.
+
+        :raises InvalidInput: for anything else
+        """
+        parts = urllib.parse.urlsplit(url)
+        query = urllib.parse.parse_qs(parts.query)
+        try:
+            port = parts.port or 22
+        except ValueError as exc:
+            raise exception.InvalidInput(url, 'the port is no port') from exc
+        if (parts.scheme != 'ssh' or not parts.hostname or parts.password
+                or parts.path not in ('', '/') or set(query) - {'key'}):
+            raise exception.InvalidInput(
+                url, 'not of the form ssh://[user@]host[:port][?key=FILE]')
+        key_file = query.get('key', [None])[-1]
+        if key_file is not None and not os.path.isfile(key_file):
+            raise exception.InvalidInput(url, f'no key file {key_file}')
+        return cls(parts.hostname, parts.username, port, key_file)
+
+    @property
+    def name(self) -> str:
+        user = f'{self._user}@' if self._user else ''
+        port = '' if self._port == 22 else f':{self._port}'
+        host = f'[{self._host}]' if ':' in self._host else self._host
+        return f'ssh://{user}{host}{port}'
+
+    def run(self, argv: Sequence[str], stdin: bytes = b'',
+            timeout_s: float = executor.SHORT_S) -> executor.Completed:
+        channel = self._open_session()
+        deadline = time.monotonic() + timeout_s
+        try:
+            channel.settimeout(timeout_s)
+            channel.exec_command(shlex.join(argv))
+            return self._talk(channel, stdin, deadline)
+        except TimeoutError as exc:
+            raise exception.Unreachable(
+                f'{self.name}: {argv[0]} did not end within {timeout_s:g} s'
+            ) from exc
+        except (paramiko.SSHException, OSError, EOFError) as exc:
+            self.close()
+            raise exception.Unreachable(f'{self.name}: {exc}') from exc
+        finally:
+            channel.close()
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _talk(self, channel: paramiko.Channel, stdin: bytes,
+              deadline: float) -> executor.Completed:
+        stdout, stderr = bytearray(), bytearray()
+        rest = memoryview(stdin)
+        ended: float | None = None
+        while True:
+            moved = False
+            # Looked at first: what comes before it is read then.
+            complete = channel.eof_received or channel.closed
+            if rest and channel.send_ready():
+                rest = rest[channel.send(rest[:CHUNK].tobytes()):]
+                moved = True
+            if not rest:
+                channel.shutdown_write()
+            while channel.recv_ready():
+                stdout += channel.recv(CHUNK)
+                moved = True
+            while channel.recv_stderr_ready():
+                stderr += channel.recv_stderr(CHUNK)
+                moved = True
+            if not moved:
+                now = time.monotonic()
+                if channel.exit_status_ready():
+                    ended = ended or now
+                    if complete or now > ended + LINGER_S:
+                        break
+                transport = channel.get_transport()
+                if not transport.is_active():
+                    raise EOFError('the connection was lost')
+                if now > deadline:
+                    raise TimeoutError
+                time.sleep(0.02)
+        status = channel.recv_exit_status()
+        if status < 0:
+            # The channel was closed before the program had ended: its
+            # machine went down.
+            raise EOFError('the connection was lost')
+        return executor.Completed(status, bytes(stdout), bytes(stderr))
+
+    def _open_session(self) -> paramiko.Channel:
+        for last in (False, True):
+            client = self._client or self._connect()
+            transport = client.get_transport()
+            try:
+                if transport is None:
+                    raise paramiko.SSHException('no connection')
+                return transport.open_session(timeout=CONNECT_S)
+            except (paramiko.SSHException, OSError, EOFError) as exc:
+                self.close()
+                if last:
+                    raise exception.Unreachable(
+                        f'{self.name}: {exc}') from exc
+        raise AssertionError('unreachable')
+
+    def _connect(self) -> paramiko.SSHClient:
+        client = paramiko.SSHClient()
+        client.load_system_host_keys()
+        client.set_missing_host_key_policy(
+            paramiko.AutoAddPolicy())  # noqa: S507 - see the class
+        try:
+            client.connect(
+                self._host, port=self._port, username=self._user,
+                key_filename=self._key_file, timeout=CONNECT_S,
+                banner_timeout=CONNECT_S, auth_timeout=CONNECT_S,
+                allow_agent=self._key_file is None,
+                look_for_keys=self._key_file is None)
+        except paramiko.BadHostKeyException as exc:
+            client.close()
+            raise exception.Unreachable(
+                f'{self.name}: the host key differs from the known one'
+            ) from exc
+        except (paramiko.SSHException, OSError, EOFError) as exc:
+            client.close()
+            raise exception.Unreachable(f'{self.name}: {_why(exc)}') from exc
+        transport = client.get_transport()
+        if transport is not None:
+            transport.set_keepalive(KEEPALIVE_S)
+        self._client = client
+        return client
+
+
+def _why(exc: Exception) -> str:
+    if isinstance(exc, socket.gaierror):
+        return 'the name is not known'
+    return str(exc) or type(exc).__name__

@@ -1,0 +1,121 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What was decided, and from what: nouns only.
+
+A ratio is always guest / native. The direction of the metric stands beside
+it: a ratio of 0.848 is a loss for a rate and a gain for a time.
+"""
+
+import dataclasses
+import enum
+
+from hpcvirt.bench.model import outcome
+
+
+class Word(enum.StrEnum):
+    """The verdict in one word."""
+
+    PASS = 'PASS'  # noqa: S105 - no password
+    FAIL = 'FAIL'
+    INCONCLUSIVE = 'INCONCLUSIVE'
+    INVALID = 'INVALID'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bound:
+    """How much a guest may lose: the worst ratio that still passes.
+
+    :ivar ratio: the ratio asked for, below 1 for a rate, above 1 for a time
+    :ivar margin: how far below (rate) or above (time) ``ratio`` the guest may
+        still be, as a fraction: a demand of 1.00 can only be shown within a
+        margin, since the interval of an equal guest reaches both sides
+    :ivar source: where the figure comes from
+    """
+
+    ratio: float
+    margin: float = 0.0
+    source: str = ''
+
+    def limit(self, direction: outcome.Direction) -> float:
+        """The ratio that the worse end of the interval must not cross."""
+        if direction is outcome.Direction.UP:
+            return self.ratio * (1 - self.margin)
+        return self.ratio * (1 + self.margin)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Interval:
+    """A ratio with the ends of its interval: two-sided at 2 x level - 1.
+
+    :ivar level: confidence of each end alone, 0.95 by default
+    """
+
+    ratio: float
+    low: float
+    high: float
+    level: float = 0.95
+
+
+@dataclasses.dataclass(frozen=True)
+class Judgement:
+    """The verdict on one metric of one benchmark.
+
+    :ivar label: benchmark, variant and shape, as the report names them
+    :ivar reason: why not PASS, or what to know of a PASS; one sentence
+    :ivar limit: the ratio that decided, None if the metric has no bound
+    :ivar interval: None if there are too few pairs, or a run failed
+    :ivar pairs: pairs that were used
+    :ivar dropped: numbers of the pairs that the outlier rule set aside
+    :ivar paired: False if the arms were not measured in pairs
+    :ivar suspect: the whole interval is on the better side of native
+    :ivar machine: ratio of native against native, if that was measured
+    :ivar p_pass: Holm-adjusted p-value of "the loss is beyond the bound"
+    :ivar p_fail: Holm-adjusted p-value of "the loss is within the bound"
+    """
+
+    label: str
+    metric: str
+    unit: str
+    direction: outcome.Direction
+    word: Word
+    reason: str | None
+    limit: float | None
+    interval: Interval | None
+    pairs: int
+    native: float | None = None
+    guest: float | None = None
+    native_cv: float | None = None
+    guest_cv: float | None = None
+    dropped: tuple[int, ...] = ()
+    paired: bool = True
+    suspect: bool = False
+    machine: Interval | None = None
+    p_pass: float | None = None
+    p_fail: float | None = None
+    remarks: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """The verdict on everything that was judged together.
+
+    :ivar word: INVALID if any judgement is, else FAIL if any is, else PASS
+        if all are, else INCONCLUSIVE
+    :ivar reason: None for a PASS without reservations
+    :ivar method: how it was decided, one sentence
+    """
+
+    word: Word
+    reason: str | None
+    judgements: tuple[Judgement, ...]
+    method: str

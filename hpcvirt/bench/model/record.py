@@ -1,0 +1,164 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What was run and what came of it: the nouns that are stored.
+
+A :class:`Sample` is one execution in one arm. A :class:`Run` is one benchmark
+with all its samples: the same host, size, binding and binaries in both arms.
+A :class:`Result` is what one ``hpcvirt bench run`` leaves behind.
+:mod:`hpcvirt.bench.results.json_format` writes and reads them.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import outcome
+
+#: Raised whenever a reader of an older file would misunderstand a newer one.
+SCHEMA_VERSION = 1
+
+
+class Arm(enum.StrEnum):
+    """Where a sample was taken.
+
+    In an A/A run both arms are native; the second is still called guest.
+    """
+
+    NATIVE = 'native'
+    GUEST = 'guest'
+
+
+class Purpose(enum.StrEnum):
+    """Why a run was made.
+
+    ``compare``: guest against native in pairs. ``aa``: native against native,
+    to learn what the machine can decide. ``unpaired``: the arms were measured
+    at different times or on different hosts.
+    """
+
+    COMPARE = 'compare'
+    AA = 'aa'
+    UNPAIRED = 'unpaired'
+
+
+class Launch(enum.StrEnum):
+    """State of the guest: first run since it was started, or a later one.
+
+    Samples of the native arm, and warm-ups, have none.
+    """
+
+    COLD = 'cold'
+    WARM = 'warm'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RawOutput:
+    """One file that a sample left, kept as it was.
+
+    :ivar name: ``stdout``, ``stderr``, ``hpccoutf.txt``, ``rsl.error.0000``
+    :ivar path: where it is kept, relative to the store
+    :ivar sha256: hexadecimal digest of its bytes
+    """
+
+    name: str
+    path: str
+    sha256: str
+    size_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """One execution of a benchmark in one arm.
+
+    :ivar pair: number of the pair, from 0; warm-ups count apart, from 0
+    :ivar position: place in the order of execution, from 0, warm-ups
+        included: it shows that the arms were interleaved
+    :ivar warm_up: dropped from the statistics by design
+    :ivar started_at: ISO 8601 with zone, UTC
+    :ivar elapsed_s: wall time of the whole command: never a figure of merit
+    :ivar exit_status: None if the run was lost or killed
+    :ivar environment: facts captured before and after, such as ``cpu.model``,
+        ``kernel``, ``thp``, ``load.before``, ``steal.after``; where several
+        places differ, ``kernel@PLACE``
+    """
+
+    arm: Arm
+    pair: int
+    position: int
+    outcome: outcome.Outcome
+    warm_up: bool = False
+    launch: Launch | None = None
+    started_at: str = ''
+    elapsed_s: float | None = None
+    exit_status: int | None = None
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    outputs: tuple[RawOutput, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One benchmark, both arms.
+
+    :ivar id: unique among all runs of a store
+    :ivar benchmark: name of the definition
+    :ivar variant: ``mpi``, ``openmp``, ``serial``: a variant of the definition
+    :ivar parameters: what was asked for (size, ranks), the same in both arms;
+        what the parser was told to expect
+    :ivar host: the compute host that both arms ran on
+    :ivar shape: instances x cores: ``1x32``, ``4x8``; or a flavor's name
+    :ivar planned_pairs: fixed before the first sample
+    :ivar bounds: metric to bound; what has none is reported, not judged
+    :ivar launch: state of the guest in all samples that count, None if
+        nobody saw to it
+    :ivar study: ``S1`` to ``S5`` and the case of the scenario, if it is one
+    """
+
+    id: str
+    benchmark: str
+    variant: str
+    samples: tuple[Sample, ...]
+    parameters: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    host: str = ''
+    shape: str = ''
+    purpose: Purpose = Purpose.COMPARE
+    planned_pairs: int = 10
+    planned_warm_ups: int = 1
+    bounds: Mapping[str, judgement.Bound] = dataclasses.field(
+        default_factory=dict)
+    launch: Launch | None = None
+    study: str | None = None
+    case: str | None = None
+    started_at: str = ''
+
+    @property
+    def label(self) -> str:
+        words = [self.benchmark, self.variant, self.shape,
+                 self.launch or '', self.case or '']
+        return ' '.join(word for word in words if word)
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """Everything that one invocation measured and decided.
+
+    :ivar runs: in the order in which they were made, A/A runs included
+    :ivar verdict: None while samples are missing
+    :ivar software: name to version: hpcvirt, python, and what the site adds
+    """
+
+    runs: tuple[Run, ...]
+    verdict: judgement.Verdict | None = None
+    software: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    schema_version: int = SCHEMA_VERSION

@@ -1,0 +1,198 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A result as a table for people at a terminal."""
+
+import io
+from collections.abc import Iterable
+from collections.abc import Sequence
+
+from rich import box
+from rich import console
+from rich import table as tables
+
+from hpcvirt.bench.analysis import verdict
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import record
+from hpcvirt.bench.studies import preconditions
+
+#: More figures of which the same is said are not named one by one.
+MOST_NAMED = 4
+
+
+def table(result: record.Result, width: int = 100) -> str:
+    """Draw a judged result.
+
+    :param width: columns; a longer line is folded
+    """
+    out = io.StringIO()
+    # No terminal: the same text goes to a screen, a file and a mail.
+    to = console.Console(file=out, width=width, highlight=False, markup=False,
+                         emoji=False, color_system=None)
+    judgements = shown(result)
+    if judgements:
+        to.print(_table(judgements))
+    for run in result.runs:
+        if run.purpose is record.Purpose.UNPAIRED:
+            to.print(_alone(run))
+    for line in footnotes(result, judgements):
+        to.print(line)
+    return '\n'.join(line.rstrip() for line in
+                     out.getvalue().splitlines()) + '\n'
+
+
+def shown(result: record.Result) -> tuple[judgement.Judgement, ...]:
+    """List what is judged, then the other figures that were paired."""
+    judged = result.verdict.judgements if result.verdict else ()
+    there = {(one.label, one.metric) for one in judged}
+    rest = [one for run in result.runs
+            if run.purpose is not record.Purpose.UNPAIRED
+            for one in verdict.describe(run)
+            if one.interval and (one.label, one.metric) not in there]
+    return (*judged, *rest)
+
+
+def footnotes(result: record.Result,
+              judgements: tuple[judgement.Judgement, ...]) -> list[str]:
+    """What the table says, why, and where the bounds come from."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for one in judgements:
+        for text in (one.reason, *one.remarks):
+            if text and one.reason != 'no bound':
+                said.setdefault((one.label, text), []).append(one.metric)
+    pairs = {one.pairs for one in judgements}
+    lines = []
+    if any(pairs):
+        lines.append(f'{max(pairs)} pairs; guest / native with its 90 % '
+                     'interval, PASS and FAIL each at 95 %')
+    lines += [f'{label} {named(metrics)}: {text}'
+             for (label, text), metrics in said.items()]
+    lines.extend(arms(result))
+    lines += [f'{names}: bound {text}' for names, text in sources(
+        (f'{run.benchmark} {metric}', bound)
+        for run in result.runs for metric, bound in run.bounds.items())]
+    if result.verdict is not None:
+        reason = f': {result.verdict.reason}' if result.verdict.reason else ''
+        if any(run.purpose is not record.Purpose.UNPAIRED
+               for run in result.runs):
+            lines.append(f'{result.verdict.word}{reason}')
+        else:
+            lines.append('unpaired: without native samples nothing is judged')
+    return lines
+
+
+def sources(bounds: Iterable[tuple[str, judgement.Bound]],
+            ) -> list[tuple[str, str]]:
+    """Where bounds come from, those of one origin together.
+
+    :param bounds: a figure and its bound
+    :returns: names of figures, and the bound with its source
+    """
+    figures: dict[str, list[str]] = {}
+    for name, bound in bounds:
+        if bound.source:
+            text = f'{bound.ratio:.3f}, {bound.source}'
+            figures.setdefault(text, []).append(name)
+    return [(named(list(dict.fromkeys(names))), text)
+            for text, names in figures.items()]
+
+
+def named(figures: Sequence[str]) -> str:
+    """A few figures by name, many by the first and the last."""
+    if len(figures) <= MOST_NAMED:
+        return ', '.join(figures)
+    return f'{figures[0]} to {figures[-1]} ({len(figures)} figures)'
+
+
+def arms(result: record.Result) -> list[str]:
+    """What the arms are where they are not a warm guest and its host.
+
+    Or not what the study wants them to be.
+    """
+    alike = [f'{run.label}: native against native, what the machine can tell '
+             'apart' for run in result.runs
+             if run.purpose is record.Purpose.AA]
+    cold = [f'{run.label}: the guest was relaunched before each of its '
+            'samples' for run in result.runs
+            if run.launch is record.Launch.COLD]
+    return [*alike, *cold, *preconditions.of_result(result)]
+
+
+def ratio(one: judgement.Judgement) -> str:
+    """The ratio of a judgement with its interval."""
+    return interval(one.interval)
+
+
+def interval(one: judgement.Interval | None) -> str:
+    """A ratio with its interval: ``0.951 [0.946, 0.957]``."""
+    if one is None:
+        return '-'
+    return f'{_short(one.ratio)} [{_short(one.low)}, {_short(one.high)}]'
+
+
+def _short(value: float) -> str:
+    return f'{value:.3f}' if value < 10 else f'{value:.4g}'
+
+
+def bound(one: judgement.Judgement) -> str:
+    """The bound that decided: ``>= 0.962``."""
+    if one.limit is None:
+        return '-'
+    sign = '>=' if one.direction == 'up' else '<='
+    return f'{sign} {one.limit:.3f}'
+
+
+def figure(value: float | None) -> str:
+    """A value with four digits."""
+    return '-' if value is None else f'{value:.4g}'
+
+
+def _table(judgements: tuple[judgement.Judgement, ...]) -> tables.Table:
+    drawn = tables.Table(box=box.SIMPLE_HEAD, pad_edge=False,
+                         padding=(0, 1, 0, 0))
+    drawn.add_column('Figure', no_wrap=True)
+    drawn.add_column('Unit')
+    for name in ('Native', 'Guest', 'Guest / native', 'Bound'):
+        drawn.add_column(name, justify='right', no_wrap=True)
+    drawn.add_column('Verdict', no_wrap=True)
+    label = None
+    for one in sorted(judgements, key=lambda one: one.label):
+        if one.label != label:
+            label = one.label
+            drawn.add_row(label)
+        drawn.add_row(f' {one.metric}', one.unit, figure(one.native),
+                      figure(one.guest), ratio(one), bound(one),
+                      '-' if one.reason == 'no bound' else one.word.value)
+    return drawn
+
+
+def _alone(run: record.Run) -> tables.Table:
+    """The samples of a run that has one arm."""
+    drawn = tables.Table(box=box.SIMPLE_HEAD, pad_edge=False,
+                         title=f'{run.label}, {run.host}, unpaired',
+                         title_justify='left')
+    drawn.add_column('Figure', overflow='fold')
+    drawn.add_column('Unit')
+    samples = [sample for sample in run.samples if not sample.warm_up]
+    for sample in samples:
+        drawn.add_column(str(sample.pair + 1), justify='right')
+    names = dict.fromkeys(name for sample in samples
+                          for name in sample.outcome.metrics)
+    for name in names:
+        cells = [sample.outcome.metrics.get(name) for sample in samples]
+        unit = next(cell.unit for cell in cells if cell is not None)
+        drawn.add_row(name, unit, *(figure(cell.value if cell else None)
+                                    for cell in cells))
+    for sample in samples:
+        if not sample.outcome.valid:
+            drawn.add_row(f'INVALID: {sample.outcome.reason}')
+    return drawn

@@ -1,0 +1,312 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Keep what was measured: every finished sample, for good.
+
+A database (SQLite by default, any that SQLAlchemy and oslo.db know) holds the
+records, a directory beside it the raw outputs. A sample is written in a
+transaction of its own as soon as it is parsed, after its raw outputs are on
+the disk; nothing is ever updated or deleted but the mark that an invocation
+is finished. So whatever is killed, and whenever, finished samples stay.
+"""
+
+import dataclasses
+import hashlib
+import json
+import logging
+import os
+import pathlib
+import tempfile
+import time
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy
+from oslo_db import exception as db_exception
+from oslo_db.sqlalchemy import enginefacade
+from sqlalchemy import exc as sa_exception
+from sqlalchemy.dialects import mysql
+
+from hpcvirt import exception
+from hpcvirt.bench.model import record
+from hpcvirt.bench.results import json_format
+
+METADATA = sqlalchemy.MetaData()
+
+#: SQLite has one writer at a time; its own limit of 5 s is passed when the
+#: disk is busy.
+LOCKED_S = 60
+
+#: Documents are longer than the 64 KiB of MariaDB's TEXT. PostgreSQL and
+#: SQLite have one kind of text, which takes no length.
+DOCUMENT = sqlalchemy.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql',
+                                          'mariadb')
+
+#: Attempts to make the tables beside others who make them too.
+CREATIONS = 8
+CREATION_PAUSE_S = 0.25
+
+RESULTS = sqlalchemy.Table(
+    'hpcvirt_results', METADATA,
+    sqlalchemy.Column('id', sqlalchemy.String(64), primary_key=True),
+    sqlalchemy.Column('plan', sqlalchemy.String(64), nullable=False,
+                      index=True),
+    sqlalchemy.Column('started_at', sqlalchemy.String(40), nullable=False),
+    sqlalchemy.Column('finished_at', sqlalchemy.String(40)),
+    sqlalchemy.Column('software', DOCUMENT, nullable=False),
+    mysql_engine='InnoDB', mysql_charset='utf8mb4')
+
+RUNS = sqlalchemy.Table(
+    'hpcvirt_runs', METADATA,
+    sqlalchemy.Column('id', sqlalchemy.String(64), primary_key=True),
+    sqlalchemy.Column('result_id', sqlalchemy.String(64),
+                      sqlalchemy.ForeignKey('hpcvirt_results.id'),
+                      nullable=False, index=True),
+    sqlalchemy.Column('number', sqlalchemy.Integer, nullable=False),
+    sqlalchemy.Column('benchmark', sqlalchemy.String(64), nullable=False),
+    sqlalchemy.Column('host', sqlalchemy.String(255), nullable=False,
+                      index=True),
+    sqlalchemy.Column('document', DOCUMENT, nullable=False),
+    mysql_engine='InnoDB', mysql_charset='utf8mb4')
+
+SAMPLES = sqlalchemy.Table(
+    'hpcvirt_samples', METADATA,
+    sqlalchemy.Column('run_id', sqlalchemy.String(64),
+                      sqlalchemy.ForeignKey('hpcvirt_runs.id'),
+                      primary_key=True),
+    sqlalchemy.Column('position', sqlalchemy.Integer, primary_key=True,
+                      autoincrement=False),
+    sqlalchemy.Column('document', DOCUMENT, nullable=False),
+    mysql_engine='InnoDB', mysql_charset='utf8mb4')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Entry:
+    """One invocation of ``hpcvirt bench run``.
+
+    :ivar plan: digest of what was asked for; who asks the same again
+        continues an unfinished entry of that plan
+    :ivar finished_at: None while samples are missing
+    """
+
+    id: str
+    plan: str
+    started_at: str
+    finished_at: str | None
+
+
+class Store:
+    """A database of results and a directory of raw outputs.
+
+    :param url: of SQLAlchemy: ``sqlite:////var/lib/hpcvirt/bench.sqlite``,
+        ``postgresql+psycopg2://...``, ``mysql+pymysql://...``
+    :param raw: directory of the raw outputs, made if missing
+    :raises InvalidInput: if the URL is none
+    :raises Unreachable: if the database does not answer
+    """
+
+    def __init__(self, url: str, raw: str) -> None:
+        self._raw = pathlib.Path(raw)
+        self._url = _parsed(url)
+        try:
+            if self._url.drivername.startswith('sqlite') and (
+                    self._url.database not in (None, '', ':memory:')):
+                pathlib.Path(str(self._url.database)).parent.mkdir(
+                    parents=True, exist_ok=True)
+            self._raw.mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            raise exception.InvalidInput(
+                str(exc.filename or url), exc.strerror or str(exc)) from exc
+        # What goes wrong is raised, as one line; the library would print
+        # the trace as well.
+        logging.getLogger('oslo_db').setLevel(logging.CRITICAL)
+        context = enginefacade.transaction_context()
+        context.configure(connection=_patient(self._url), sqlite_fk=True,
+                          max_retries=3, retry_interval=2)
+        with self._trouble():
+            self._engine = context.writer.get_engine()
+            self._create()
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def open_entry(self, entry: Entry,
+                   software: Mapping[str, str]) -> Entry:
+        """Find the unfinished entry of this plan, else add the given one."""
+        query = sqlalchemy.select(RESULTS).where(
+            RESULTS.c.plan == entry.plan,
+            RESULTS.c.finished_at.is_(None)).order_by(
+                RESULTS.c.started_at.desc())
+        with self._trouble(), self._engine.begin() as connection:
+            row = connection.execute(query).mappings().first()
+            if row is not None:
+                return _entry(row)
+            connection.execute(RESULTS.insert().values(
+                id=entry.id, plan=entry.plan, started_at=entry.started_at,
+                finished_at=None,
+                software=json.dumps(dict(software), sort_keys=True)))
+        return entry
+
+    def finish(self, entry_id: str, finished_at: str) -> None:
+        """Mark an entry as complete."""
+        with self._trouble(), self._engine.begin() as connection:
+            connection.execute(RESULTS.update().where(
+                RESULTS.c.id == entry_id).values(finished_at=finished_at))
+
+    def add_run(self, entry_id: str, number: int, run: record.Run) -> None:
+        """Add a run without its samples; one that is there stays as it is."""
+        bare = dataclasses.replace(run, samples=())
+        with self._trouble(), self._engine.begin() as connection:
+            known = connection.execute(sqlalchemy.select(RUNS.c.id).where(
+                RUNS.c.id == run.id)).first()
+            if known is None:
+                connection.execute(RUNS.insert().values(
+                    id=run.id, result_id=entry_id, number=number,
+                    benchmark=run.benchmark, host=run.host,
+                    document=_dump(bare)))
+
+    def add_sample(self, run_id: str, sample: record.Sample) -> None:
+        """Add a finished sample.
+
+        :raises InvalidInput: if the run has one at that position
+        """
+        try:
+            with self._trouble(), self._engine.begin() as connection:
+                connection.execute(SAMPLES.insert().values(
+                    run_id=run_id, position=sample.position,
+                    document=_dump(sample)))
+        except db_exception.DBDuplicateEntry as exc:
+            raise exception.InvalidInput(
+                f'run {run_id}', f'has a sample {sample.position} already: '
+                'is the same benchmark running twice?') from exc
+
+    def keep_raw(self, run_id: str, position: int, name: str,
+                 content: bytes) -> record.RawOutput:
+        """Write one raw output to the disk and say what it is."""
+        digest = hashlib.sha256(content).hexdigest()
+        relative = pathlib.PurePosixPath(
+            run_id, f'{position:04d}', name.replace('/', '_'))
+        target = self._raw / relative
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            handle, scratch = tempfile.mkstemp(dir=target.parent)
+            with os.fdopen(handle, 'wb') as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(scratch, target)
+        except OSError as exc:
+            raise exception.Unreachable(
+                f'{target}: {exc.strerror or exc}') from exc
+        return record.RawOutput(name, str(relative), digest, len(content))
+
+    def entries(self) -> tuple[Entry, ...]:
+        """List the invocations, oldest first."""
+        query = sqlalchemy.select(RESULTS).order_by(
+            RESULTS.c.started_at, RESULTS.c.id)
+        with self._trouble(), self._engine.connect() as connection:
+            return tuple(_entry(row)
+                         for row in connection.execute(query).mappings())
+
+    def result(self, entry_id: str) -> record.Result:
+        """Read an invocation with all its finished samples.
+
+        :raises InvalidInput: if there is no such entry
+        """
+        with self._trouble(), self._engine.connect() as connection:
+            row = connection.execute(sqlalchemy.select(RESULTS).where(
+                RESULTS.c.id == entry_id)).mappings().first()
+            if row is None:
+                raise exception.InvalidInput(
+                    entry_id, 'the store has no such result')
+            return record.Result(
+                runs=tuple(self._runs(connection, entry_id)),
+                software=json.loads(row['software']))
+
+    def _create(self) -> None:
+        """Make the tables; others may be making them at the same moment.
+
+        A table that was missing is there when it is made, or is locked; look
+        again what is missing.
+        """
+        for _ in range(CREATIONS):
+            try:
+                METADATA.create_all(self._engine)
+            except (db_exception.DBError, sa_exception.DBAPIError):
+                time.sleep(CREATION_PAUSE_S)
+            else:
+                return
+        METADATA.create_all(self._engine)
+
+    def _runs(self, connection: sqlalchemy.Connection,
+              entry_id: str) -> Iterator[record.Run]:
+        query = sqlalchemy.select(RUNS.c.id, RUNS.c.document).where(
+            RUNS.c.result_id == entry_id).order_by(RUNS.c.number)
+        for run_id, document in connection.execute(query).all():
+            samples = connection.execute(
+                sqlalchemy.select(SAMPLES.c.document).where(
+                    SAMPLES.c.run_id == run_id).order_by(
+                        SAMPLES.c.position)).scalars()
+            bare = json_format.from_plain(
+                record.Run, json.loads(document), f'run {run_id}')
+            yield dataclasses.replace(bare, samples=tuple(
+                json_format.from_plain(record.Sample, json.loads(text),
+                                       f'sample of {run_id}')
+                for text in samples))
+
+    def _trouble(self) -> '_Trouble':
+        return _Trouble(self._url)
+
+
+class _Trouble:
+    """Say in one line what a database error is."""
+
+    def __init__(self, url: sqlalchemy.URL) -> None:
+        self._name = url.render_as_string(hide_password=True)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, exc: BaseException | None,
+                 trace: Any) -> None:
+        if isinstance(exc, db_exception.DBDuplicateEntry):
+            return
+        if isinstance(exc, db_exception.DBError | sa_exception.SQLAlchemyError
+                      | ImportError):
+            cause = getattr(exc, 'inner_exception', None) or exc
+            said = getattr(cause, 'orig', None) or cause
+            raise exception.Unreachable(f'{self._name}: {said}') from exc
+
+
+def _parsed(url: str) -> sqlalchemy.URL:
+    try:
+        return sqlalchemy.make_url(url)
+    except sa_exception.ArgumentError as exc:
+        raise exception.InvalidInput(
+            url, 'not a database URL such as sqlite:////path/file') from exc
+
+
+def _patient(url: sqlalchemy.URL) -> str:
+    """Let SQLite wait for other writers longer than a busy disk takes."""
+    if url.drivername.startswith('sqlite') and 'timeout' not in url.query:
+        url = url.update_query_dict({'timeout': str(LOCKED_S)})
+    return url.render_as_string(hide_password=False)
+
+
+def _dump(plain: Any) -> str:
+    return json.dumps(json_format.to_plain(plain), allow_nan=False)
+
+
+def _entry(row: Any) -> Entry:
+    return Entry(row['id'], row['plan'], row['started_at'],
+                 row['finished_at'])

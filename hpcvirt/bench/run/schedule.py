@@ -1,0 +1,71 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""In which order the samples of a run are taken.
+
+Warm-ups first, one in each arm at a time; then the pairs, interleaved as
+A B, B A, A B, ...: what drifts slowly on the host (temperature, page cache,
+neighbours) weighs on both arms alike, and neither always goes first.
+"""
+
+import dataclasses
+
+from hpcvirt.bench.model import record
+
+ORDER = (record.Arm.NATIVE, record.Arm.GUEST)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Slot:
+    """One sample to be taken.
+
+    :ivar position: place in the order of execution, from 0
+    :ivar pair: number of the pair; warm-ups count apart; both from 0
+    """
+
+    position: int
+    arm: record.Arm
+    pair: int
+    warm_up: bool
+
+
+def slots(pairs: int, warm_ups: int,
+          purpose: record.Purpose = record.Purpose.COMPARE,
+          launch: record.Launch | None = None) -> tuple[Slot, ...]:
+    """Lay out a run.
+
+    :param pairs: pairs that count, at least 1
+    :param warm_ups: samples per arm that are dropped
+    :param purpose: an unpaired run has samples of the guest alone
+    :param launch: a guest that is relaunched before each sample is not
+        warmed up
+    """
+    alone = purpose is record.Purpose.UNPAIRED
+    cold = launch is record.Launch.COLD
+    order: list[Slot] = []
+    for number in range(warm_ups + pairs):
+        warm_up = number < warm_ups
+        pair = number if warm_up else number - warm_ups
+        arms = ORDER if pair % 2 == 0 else ORDER[::-1]
+        for arm in (record.Arm.GUEST,) if alone else arms:
+            if not (cold and warm_up and arm is record.Arm.GUEST):
+                order.append(Slot(len(order), arm, pair, warm_up))
+    return tuple(order)
+
+
+def missing(run: record.Run) -> tuple[Slot, ...]:
+    """Say which samples a run still lacks, in their order."""
+    taken = {sample.position for sample in run.samples}
+    return tuple(
+        slot for slot in slots(run.planned_pairs, run.planned_warm_ups,
+                               run.purpose, run.launch)
+        if slot.position not in taken)

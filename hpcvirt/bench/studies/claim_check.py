@@ -1,0 +1,82 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Work out what a study claims from the figures that it prints."""
+
+import dataclasses
+
+from hpcvirt import exception
+from hpcvirt.bench.studies import study
+
+
+@dataclasses.dataclass(frozen=True)
+class Checked:
+    """A claim beside what follows from the figures.
+
+    :ivar agrees: the computed number rounds to the printed one
+    """
+
+    claim: study.Claim
+    computed: float
+    agrees: bool
+
+
+def check(made: study.Study) -> tuple[Checked, ...]:
+    """Recompute every claim of a study.
+
+    :raises InvalidInput: for a claim about figures that are not there
+    """
+    return tuple(_check(made, claim) for claim in made.claims)
+
+
+def compute(made: study.Study, claim: study.Claim) -> float:
+    """What follows from the figures, unrounded."""
+    figures = [_figure(made, name) for name in claim.of]
+    kind = claim.kind
+    if kind is study.Kind.RATIO:
+        return figures[0] / figures[1]
+    if kind is study.Kind.GAIN:
+        return (figures[0] / figures[1] - 1) * 100
+    if kind is study.Kind.LOSS:
+        return (1 - figures[0] / figures[1]) * 100
+    if kind is study.Kind.POINTS:
+        return (figures[0] / figures[1] - figures[2] / figures[3]) * 100
+    if kind is study.Kind.REDUCTION:
+        after = 1 - figures[0] / figures[2]
+        before = 1 - figures[1] / figures[2]
+        return (1 - after / before) * 100
+    if kind is study.Kind.SHARE:
+        return figures[0] / figures[1] * 100
+    return figures[0] * claim.factor
+
+
+def _check(made: study.Study, claim: study.Claim) -> Checked:
+    computed = compute(made, claim)
+    decimals = len(claim.printed.partition('.')[2])
+    printed = float(claim.printed)
+    # Half a unit of the last printed digit, ties included either way.
+    agrees = abs(computed - printed) <= 0.5 * 10.0 ** -decimals + 1e-9
+    return Checked(claim, computed, agrees)
+
+
+def _figure(made: study.Study, name: str) -> float:
+    row_id, dot, field = name.rpartition('.')
+    for row in made.rows:
+        if dot and row.id == row_id and field in ('native', 'guest', 'each'):
+            value = getattr(row, field)
+            if value is not None:
+                return float(value)
+    try:
+        return float(name)
+    except ValueError as exc:
+        raise exception.InvalidInput(
+            made.id, f'a claim about {name!r}, which is not there') from exc

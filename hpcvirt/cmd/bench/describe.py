@@ -1,0 +1,183 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``hpcvirt bench describe``."""
+
+import argparse
+import json
+import shlex
+import sys
+import textwrap
+from collections.abc import Iterator
+
+from hpcvirt import serialization
+from hpcvirt.bench.catalogue import catalogue
+from hpcvirt.bench.catalogue import definition
+from hpcvirt.bench.catalogue import sizing
+from hpcvirt.bench.parsers import parser as parsers
+from hpcvirt.cmd import columns
+
+_EPILOG = """\
+With --cpus and --memory-mib the sizes are worked out for a guest, and the
+command and the input files are shown as they would run.
+"""
+
+
+def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
+    """Add the verb."""
+    help_line = 'show how a benchmark is had, run, sized and judged'
+    parser = verbs.add_parser(
+        'describe', help=help_line, epilog=_EPILOG,
+        description='Show how a benchmark is had, run, sized and judged.')
+    parser.add_argument('name', metavar='NAME', help='as in "bench list"')
+    parser.add_argument('--variant', metavar='VARIANT',
+                        help='mpi, openmp, ...; the first if left out')
+    parser.add_argument('--cpus', type=_count, metavar='N',
+                        help='CPUs of the guest')
+    parser.add_argument('--memory-mib', type=_count, metavar='N',
+                        help='memory of the guest in MiB')
+    parser.add_argument('--cells', type=_count, metavar='N', default=1,
+                        help='NUMA cells of the guest (default: 1)')
+    parser.add_argument('--llc-kib', type=_count, metavar='N',
+                        help='last-level cache behind its CPUs in KiB')
+    parser.add_argument('--format', choices=('table', 'json'),
+                        default='table',
+                        help='text for people (the default) or json')
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print one benchmark."""
+    made = catalogue.get(args.name)
+    variant = made.variant(args.variant)
+    example = _example(args, made, variant)
+    keys = parsers.PARSERS[made.parser].keys
+    if args.format == 'json':
+        document = serialization.to_plain(made)
+        document['expect_keys'] = [key.name for key in keys]
+        if example is not None:
+            document['example'] = example
+        print(json.dumps(document, indent=2, allow_nan=False))
+        return 0
+    sys.stdout.writelines(_text(made))
+    rows = [(key.name, key.kind, key.help) for key in keys]
+    sys.stdout.write('\nTo be expected (bench parse --expect KEY=VALUE)\n')
+    sys.stdout.write(textwrap.indent(columns.lay_out(rows), '  '))
+    if example is not None:
+        sys.stdout.writelines(_example_text(variant, example))
+    return 0
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if not 0 < number < 10 ** 12:
+        raise argparse.ArgumentTypeError(f'{text} is not a number from 1 on')
+    return number
+
+
+def _example(args: argparse.Namespace, made: definition.Definition,
+             variant: definition.Variant) -> dict[str, object] | None:
+    if args.cpus is None or args.memory_mib is None:
+        return None
+    machine = sizing.Machine(args.cpus, args.memory_mib, args.cells,
+                             args.llc_kib)
+    values = definition.sized(made, variant, machine)
+    paths = {path.name: f'<{path.name}>' for path in made.paths}
+    every = {**values, **paths}
+    return {
+        'variant': variant.name,
+        'values': values,
+        'environment': {
+            name: definition.fill(text, every)
+            for name, text in variant.environment.items()},
+        'command': definition.arguments(variant.command, every),
+        'files': {name: definition.fill(text, every)
+                  for name, text in made.files.items()},
+        'expect': definition.expectations(made, every),
+    }
+
+
+def _text(made: definition.Definition) -> Iterator[str]:
+    yield f'{made.name}: {made.title}\n'
+    yield from _wrapped(made.summary)
+    if made.aliases:
+        yield from _wrapped(f'Also called {", ".join(made.aliases)}.')
+    yield '\nHow it is had\n'
+    for source in made.obtain:
+        what = ' '.join((*source.packages, source.url)).strip()
+        yield from _wrapped(f'{source.by}: {what}')
+        yield from _wrapped(source.note, 4)
+    yield from _wrapped(f'Licence: {made.licence}')
+    for path in made.paths:
+        yield from _wrapped(f'{path.name}: {path.help}')
+    yield '\nHow it is run\n'
+    for variant in made.variants:
+        yield from _wrapped(f'{variant.name}: {shlex.join(variant.command)}')
+        yield from _wrapped(f'ranks {variant.ranks}, threads '
+                            f'{variant.threads}; {variant.binding}', 4)
+    if made.size:
+        yield '\nHow large, in both arms alike\n'
+        for name, size in made.size.items():
+            yield from _wrapped(f'{name} ({size.rule}): {size.help}')
+    yield '\nWhen it counts\n'
+    yield from _wrapped(made.validity)
+    yield from _wrapped(f'Exit status {made.exit_status}.')
+    yield '\nFigures\n'
+    rows = [(('* ' if figure.primary else '  ') + figure.name
+             + ('[BYTES]' if figure.per_size else ''),
+             figure.unit, figure.direction, figure.help)
+            for figure in made.metrics]
+    yield textwrap.indent(columns.lay_out(rows), '  ')
+    if made.bounds:
+        yield '\nDefault bounds on guest / native\n'
+        for rule in made.bounds:
+            yield from _wrapped(f'{rule.metric}: {_limit(rule)}')
+            yield from _wrapped(rule.source, 4)
+
+
+def _limit(rule: definition.BoundRule) -> str:
+    words = {'at_least': rule.at_least, 'at most': rule.at_most,
+             'slowdown at most': rule.slowdown_at_most}
+    text = next(f'{name.replace("_", " ")} {limit:g}'
+                for name, limit in words.items() if limit is not None)
+    if rule.margin:
+        text += f' within {rule.margin:.0%}'
+    if rule.below_bytes:
+        text += f', below {rule.below_bytes} bytes'
+    if rule.from_bytes:
+        text += f', from {rule.from_bytes} bytes on'
+    when = ', '.join(f'{key} {value}' for key, value in rule.when.items())
+    return f'{text} ({when})' if when else text
+
+
+def _example_text(variant: definition.Variant,
+                  example: dict[str, object]) -> Iterator[str]:
+    yield f'\nFor this guest ({variant.name})\n'
+    for title in ('values', 'environment', 'expect'):
+        words = example[title]
+        if isinstance(words, dict) and words:
+            yield from _wrapped(title + ': ' + ' '.join(
+                f'{name}={value}' for name, value in words.items()))
+    command = example['command']
+    if isinstance(command, tuple):
+        yield from _wrapped(shlex.join(command))
+    files = example['files']
+    if isinstance(files, dict):
+        for name, content in files.items():
+            yield f'  {name}:\n'
+            yield textwrap.indent(content, '    ')
+
+
+def _wrapped(text: str, indent: int = 2) -> Iterator[str]:
+    for line in textwrap.wrap(text, 78 - indent, break_long_words=False,
+                              break_on_hyphens=False):
+        yield ' ' * indent + line + '\n'

@@ -1,0 +1,67 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``hpcvirt bench list``."""
+
+import argparse
+import json
+import sys
+
+from hpcvirt.bench.catalogue import catalogue
+from hpcvirt.bench.catalogue import definition
+from hpcvirt.cmd import columns
+
+_EPILOG = ('Every name goes in any case, with hyphens or underscores. npb, '
+           'osu, qe, namd and wrf name the output of any benchmark of that '
+           'program in "parse" and "compare".')
+
+
+def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
+    """Add the verb."""
+    parser = verbs.add_parser('list', help='list the benchmarks',
+                              description='List the benchmarks.',
+                              epilog=_EPILOG)
+    parser.add_argument('--format', choices=('table', 'json'),
+                        default='table', help='table (the default) or json')
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the benchmarks."""
+    every = catalogue.every()
+    if args.format == 'json':
+        print(json.dumps([_plain(made) for made in every], indent=2))
+        return 0
+    rows = [('NAME', 'WHAT', 'FROM', 'VARIANTS', 'FIGURE')]
+    rows += [(made.name, made.title, _from(made),
+              ' '.join(variant.name for variant in made.variants),
+              ' '.join(figure.name for figure in made.metrics
+                       if figure.primary)) for made in every]
+    sys.stdout.write(columns.lay_out(rows))
+    return 0
+
+
+def _plain(made: definition.Definition) -> dict[str, object]:
+    return {
+        'name': made.name, 'title': made.title, 'aliases': made.aliases,
+        'obtain': [source.by for source in made.obtain],
+        'licence': made.licence,
+        'variants': [variant.name for variant in made.variants],
+        'metrics': {figure.name: {
+            'unit': figure.unit, 'direction': figure.direction,
+            'primary': figure.primary, 'per_size': figure.per_size}
+            for figure in made.metrics},
+    }
+
+
+def _from(made: definition.Definition) -> str:
+    return ' '.join(dict.fromkeys(source.by for source in made.obtain))

@@ -1,0 +1,72 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``hpcvirt flavor plan``: flavors and settings for hosts."""
+
+import argparse
+import json
+import sys
+
+import yaml
+
+from hpcvirt.cmd import fleet_arguments
+from hpcvirt.flavors import document
+from hpcvirt.flavors import hostconfig
+from hpcvirt.flavors import planner
+from hpcvirt.flavors import shell
+from hpcvirt.flavors import table
+
+_ABOUT = """\
+Read hosts, divide them into guests that tile them, and print the flavors,
+how many of each every host takes, and the settings that the hosts need.
+Nothing is changed anywhere.
+"""
+
+
+def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        'plan', help='plan flavors for hosts', description=_ABOUT,
+        epilog=fleet_arguments.EPILOG)
+    fleet_arguments.add(parser)
+    parser.add_argument(
+        '--format', choices=('table', 'json', 'yaml', 'shell'),
+        default='table',
+        help='a table for people (the default), a document for programs, or '
+        'openstack commands to paste')
+    parser.add_argument(
+        '--host-config', action='store_true',
+        help='with the table: also print the lines for nova.conf, the kernel '
+        'and sysfs of each host (the documents always have the settings)')
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the plan."""
+    plan = planner.plan(*fleet_arguments.read(args))
+    sys.stdout.write(_text(plan, args.format, args.host_config))
+    return 0
+
+
+def _text(plan: planner.Plan, form: str, host_config: bool) -> str:
+    if form == 'json':
+        return json.dumps(document.document(plan), indent=1) + '\n'
+    if form == 'yaml':
+        return yaml.safe_dump(document.document(plan), sort_keys=False)
+    if form == 'shell':
+        text = '\n'.join(shell.commands(plan)) + '\n'
+        comments = [f'# {line}' if line else '#'
+                    for line in hostconfig.lines(plan)]
+        return text + '\n'.join(comments) + '\n' if host_config else text
+    text = table.table(plan)
+    return (text + '\n' + '\n'.join(hostconfig.lines(plan)) if host_config
+            else text)

@@ -1,0 +1,129 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What an operator should hear about a plan as a whole."""
+
+import typing
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from hpcvirt.flavors import memory
+from hpcvirt.flavors import notice
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.flavors import sizes as sizes_room
+from hpcvirt.model import shape as shape_model
+
+if typing.TYPE_CHECKING:
+    from hpcvirt.flavors import planner
+
+
+def on(hosts: 'Sequence[planner.PlannedHost]',
+       flavors: 'Sequence[planner.PlannedFlavor]',
+       profile: profiles.Profile) -> Iterator[notice.Notice]:
+    """Find what is worth a word."""
+    if not profile.housekeeping_cores_per_cell:
+        yield notice.Notice(
+            notice.Code.NO_HOUSEKEEPING,
+            "all cores are the guests', and the host's own processes run "
+            'beside them (1 to 2 % in 003_5d5158a0f72041aa.txt); '
+            'housekeeping_cores_per_cell keeps cores for the host')
+    for planned in hosts:
+        yield from _served(planned, flavors)
+        yield from _parts(planned, profile)
+        yield from _caches(planned)
+        yield from _given_back(planned, profile)
+        yield from _devices(planned, profile)
+    yield from _mixed_smt(hosts, flavors)
+
+
+def _served(planned: 'planner.PlannedHost',
+            flavors: 'Sequence[planner.PlannedFlavor]',
+            ) -> Iterator[notice.Notice]:
+    if not any(item.per_host[planned.host.name] for item in flavors):
+        yield notice.Notice(notice.Code.HOST_NOT_SERVED,
+                            'none of the flavors fits', (planned.host.name,))
+
+
+def _parts(planned: 'planner.PlannedHost',
+           profile: profiles.Profile) -> Iterator[notice.Notice]:
+    """Say how cells could be cut where the rule cuts none."""
+    widths = {len(share.cores) for share in planned.divided.cells}
+    if len(widths) != 1:
+        return
+    width = widths.pop()
+    sizes = sizes_room.sizes(planned.divided, profile.host_steps,
+                             profile.smallest_cores)
+    cuts = [str(part) for part in range(width // 8 or 1, width)
+            if width % part == 0 and part > 1]
+    if cuts and all(max(size.cores) == width for size in sizes):
+        yield notice.Notice(
+            notice.Code.NO_PARTS,
+            f'no flavor is smaller than a cell, because its {width} cores '
+            'share a cache; smallest_cores allows parts of '
+            f'{" or ".join(cuts)} cores', (planned.host.name,))
+
+
+def _caches(planned: 'planner.PlannedHost') -> Iterator[notice.Notice]:
+    cut = [share.id for share in planned.divided.cells
+           if len(share.llc) > 1 and max(share.llc) > 1]
+    if cut:
+        yield notice.Notice(
+            notice.Code.LLC_NOT_SEEN,
+            'cells have several last-level caches, which Nova does not see; '
+            'a part of a cell has the size of whole caches, but its pins may '
+            'lie across them unless the firmware shows each cache as a NUMA '
+            'cell', (planned.host.name,))
+
+
+def _given_back(planned: 'planner.PlannedHost',
+                profile: profiles.Profile) -> Iterator[notice.Notice]:
+    small = memory.small_page_kib(planned.host)
+    kept = {size for size, _ in profile.host_pages_per_cell}
+    given: dict[int, int] = {}
+    for cell in planned.host.cells:
+        for pool in cell.pages:
+            if (pool.size_kib not in (small, planned.page_kib, *kept)
+                    and pool.total):
+                given[pool.size_kib] = given.get(pool.size_kib,
+                                                 0) + pool.total
+    for size, count in given.items():
+        yield notice.Notice(
+            notice.Code.HUGE_PAGES_GIVEN_BACK,
+            f'there are {count} pages of {memory.page_name(size)} now, and '
+            'none under this plan; host_pages_per_cell keeps pages for '
+            'programs of the host', (planned.host.name,))
+
+
+def _devices(planned: 'planner.PlannedHost',
+             profile: profiles.Profile) -> Iterator[notice.Notice]:
+    if profile.devices is None or planned.settings.functions:
+        return
+    vendor = profile.devices.vendor_id
+    yield notice.Notice(
+        notice.Code.DEVICES_MISSING,
+        'there is no device with virtual functions'
+        + (f' of vendor {vendor}' if vendor else ''), (planned.host.name,))
+
+
+def _mixed_smt(hosts: 'Sequence[planner.PlannedHost]',
+               flavors: 'Sequence[planner.PlannedFlavor]',
+               ) -> Iterator[notice.Notice]:
+    wide = [planned.host.name for planned in hosts
+            if planned.divided.threads > 1]
+    for name in wide if len(wide) < len(hosts) else ():
+        if any(item.guest.thread_policy is not shape_model.ThreadPolicy.REQUIRE
+               and item.per_host[name] for item in flavors):
+            yield notice.Notice(
+                notice.Code.SMT_MIXED,
+                'takes flavors made for hosts without SMT, with their vCPUs '
+                'on the siblings of a core; keep hosts with and without SMT '
+                'apart by aggregates if that matters', (name,))

@@ -1,0 +1,199 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""What stands in the box of a NUMA cell: cores, memory, devices.
+
+Each core is written by the numbers of its CPUs; a bracket on the left holds
+together those that share a last-level cache.
+"""
+
+import itertools
+from collections.abc import Iterable
+from collections.abc import Sequence
+
+from hpcvirt.model import cpuset
+from hpcvirt.model import host as host_model
+from hpcvirt.topology.draw import boxes
+
+#: Wider, and the eye cannot follow a line from its left to its right end.
+MOST_TABLE = 44
+
+#: More cores in a row cannot be counted at a glance.
+_MOST_IN_ROW = 16
+
+
+def size(kib: int) -> str:
+    """Say an amount of memory: ``125.6 GiB``, ``512 MiB``, ``64 KiB``."""
+    for unit, factor in (('GiB', 1024 ** 2), ('MiB', 1024)):
+        if kib >= factor:
+            exact = kib % factor == 0
+            return (f'{kib // factor} {unit}' if exact
+                    else f'{kib / factor:.1f} {unit}')
+    return f'{kib} KiB'
+
+
+def count(number: int, noun: str) -> str:
+    """Say a number of things: ``1 core``, ``2 cores``."""
+    return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
+
+
+def contents(host: host_model.Host, cell: host_model.Cell, inner: int) -> list[str]:
+    """Write what stands in the box of a cell with CPUs.
+
+    :param inner: columns inside of the box
+    """
+    table = min(inner, MOST_TABLE)
+    parts = [_cell_summary(cell, table),
+             cores(cell, inner, label_width(host)),
+             pools(cell, table),
+             devices([device for device in host.devices
+                       if device.cell == cell.id], inner)]
+    lines = itertools.chain.from_iterable(
+        ['', *part] for part in parts if part)
+    return list(lines)[1:]
+
+
+def _cell_summary(cell: host_model.Cell, inner: int) -> list[str]:
+    cores = count(len(cell.siblings), 'core')
+    threads = cell.threads_per_core
+    if threads > 1:
+        cores += f' x {threads}'
+    # A list that is too long for the line is left out: the cores below have
+    # all its numbers.
+    cpus = f'CPUs {cpuset.render(cell.cpus)}'
+    room = inner - len(cores)
+    return [f'{cores}{cpus:>{room}}' if len(cpus) + 2 <= room else cores]
+
+
+def _cache_groups(cell: host_model.Cell) -> list[list[frozenset[int]]]:
+    """List the cores that share a cache; all in one if none share any."""
+    if not shares_caches(cell):
+        return [list(cell.siblings)]
+    return [[core for core in cell.siblings if core & cache]
+            for cache in cell.llc]
+
+
+def shares_caches(cell: host_model.Cell) -> bool:
+    """Tell whether any cores share a last-level cache."""
+    return len(cell.llc) < len(cell.siblings) or len(cell.siblings) == 1
+
+
+def label_width(host: host_model.Host) -> int:
+    """Tell the width of the widest core, so that all cells look alike."""
+    return max(len(cpuset.render(core))
+               for cell in host.cells for core in cell.siblings)
+
+
+def _row_width(cores: int, label: int, gap: int) -> int:
+    """Tell the width of a row: a bracket, a blank, and the cores."""
+    return 2 + cores * (label + gap) - gap
+
+
+def cores(cell: host_model.Cell, inner: int, label: int) -> list[str]:
+    """Write the cores in rows.
+
+    :param label: columns for each core
+    """
+    groups = _cache_groups(cell)
+    in_row, gap = _arrange(max(map(len, groups)), inner, label)
+    blocks = []
+    for group in groups:
+        rows = [(' ' * gap).join(cpuset.render(core).rjust(label)
+                                 for core in row)
+                for row in _cut(group, in_row)]
+        marks = (_brackets(len(rows)) if shares_caches(cell)
+                 else ' ' * len(rows))
+        blocks.append(boxes.block(
+            f'{mark} {row}' for mark, row in zip(marks, rows, strict=True)))
+    return boxes.beside(blocks, inner, 3)
+
+
+def _arrange(cores: int, inner: int, label: int) -> tuple[int, int]:
+    """Choose how many cores go into a row, and the blanks between them.
+
+    All rows alike if possible, and one blank only where that saves rows.
+    """
+    best = (cores + 1, 1, 2)
+    for gap in (2, 1):
+        fit = max(count for count in range(1, _MOST_IN_ROW + 1)
+                  if count == 1 or _row_width(count, label, gap) <= inner)
+        in_row = _cores_in_row(cores, fit)
+        best = min(best, (-(-cores // in_row), in_row, gap),
+                   key=lambda choice: choice[0])
+    return best[1:]
+
+
+def _cores_in_row(cores: int, fit: int) -> int:
+    if cores <= fit:
+        return cores
+    for count in range(fit, fit // 2, -1):
+        if cores % count == 0:
+            return count
+    rows = -(-cores // fit)
+    return -(-cores // rows)
+
+
+def _cut(cores: Sequence[frozenset[int]], count: int,
+         ) -> list[Sequence[frozenset[int]]]:
+    return [cores[start:start + count]
+            for start in range(0, len(cores), count)]
+
+
+def _brackets(rows: int) -> str:
+    return '[' if rows == 1 else '┌' + '│' * (rows - 2) + '└'
+
+
+def pools(cell: host_model.Cell, inner: int) -> list[str]:
+    """Write the memory and its pages as a table."""
+    if not cell.memory_mib:
+        return ['no memory']
+    rows = [('memory', '', size(cell.memory_mib * 1024))]
+    rows += [(f'{size(pool.size_kib)} pages', str(pool.total or 'none'),
+              size(pool.size_kib * pool.total) if pool.total else '')
+             for pool in cell.pages]
+    left, middle, right = (max(map(len, column))
+                           for column in zip(*rows, strict=True))
+    middle = max(middle, inner - left - right - 4)
+    return [f'{name:{left}}  {count:>{middle}}  {amount:>{right}}'
+            for name, count, amount in rows]
+
+
+def devices(devices: Iterable[host_model.Device], inner: int) -> list[str]:
+    """List devices; functions that are alike share a line."""
+    lines: list[str] = []
+    alike: dict[tuple[object, ...], list[host_model.Device]] = {}
+    for device in devices:
+        kind = (device.vendor_id, device.product_id, device.driver,
+                device.total_vfs)
+        alike.setdefault(kind, []).append(device)
+    for group in alike.values():
+        first = group[0]
+        kind_of = f'{first.vendor_id}:{first.product_id}'
+        words = _addresses(group) + (
+            [kind_of] if len(group) == 1 else [f'{len(group)} x {kind_of}'])
+        if first.driver:
+            words.append(first.driver)
+        if first.total_vfs:
+            words.append(count(first.total_vfs, 'VF'))
+            words += [] if len(group) == 1 else ['each']
+        lines += boxes.wrap(words, inner, '  ')
+    return lines
+
+
+def _addresses(devices: Sequence[host_model.Device]) -> list[str]:
+    """Write the first address, and the last one without a common bus."""
+    first, last = devices[0].address, devices[-1].address
+    if len(devices) == 1:
+        return [first]
+    bus, _, rest = last.rpartition(':')
+    return [first, '…', rest if first.startswith(f'{bus}:') else last]

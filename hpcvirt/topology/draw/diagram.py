@@ -1,0 +1,184 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Draw a host as text: packages and cells as boxes, cores with siblings.
+
+What stands in a cell's box is :mod:`hpcvirt.topology.draw.cell_diagram`'s.
+"""
+
+import itertools
+
+from hpcvirt.model import cpuset
+from hpcvirt.model import host as host_model
+from hpcvirt.topology.draw import boxes
+from hpcvirt.topology.draw import cell_diagram
+
+#: The least room inside of a cell's box: two of them, in a package's box, go
+#: into 80 columns.
+_LEAST_INNER = 32
+
+_GAP = 2
+_FRAME = 4
+
+
+def draw(host: host_model.Host, width: int = 80) -> str:
+    """Draw a host.
+
+    :param width: columns to fill; a part that needs more gets more
+    :returns: lines, each ended by a newline
+    """
+    parts = [_summary(host, width),
+             _packages(host, width),
+             _memory_cells(host, width),
+             _homeless_devices(host, width),
+             _distances(host, width),
+             _legend(host, width)]
+    lines = itertools.chain.from_iterable(
+        [*part, ''] for part in parts if part)
+    return '\n'.join(line.rstrip() for line in lines).rstrip() + '\n'
+
+
+def _summary(host: host_model.Host, width: int) -> list[str]:
+    cores = sum(len(cell.siblings) for cell in host.cells)
+    memory_mib = sum(cell.memory_mib for cell in host.cells)
+    words = [cell_diagram.count(len(host.packages), 'package'),
+             cell_diagram.count(len(host.cells), 'cell'),
+             cell_diagram.count(cores, 'core'),
+             cell_diagram.count(len(host.cpus), 'CPU'),
+             cell_diagram.size(memory_mib * 1024)]
+    return [host.name, *boxes.wrap([f'{word},' for word in words[:-1]]
+                                   + words[-1:], width)]
+
+
+def _packages(host: host_model.Host, width: int) -> list[str]:
+    members = {package: [cell for cell in host.cells
+                         if cell.package == package and cell.cpus]
+               for package in host.packages}
+    members = {package: cells for package, cells in members.items() if cells}
+    alone = all(len(cells) == 1 for cells in members.values())
+    most = len(members) if alone else max(map(len, members.values()))
+    room = width if alone else width - _FRAME
+    outer = _cell_width(host, most, room)
+    drawn = []
+    for package, cells in members.items():
+        inside = [cell_diagram.contents(host, cell, outer - _FRAME)
+                  for cell in cells]
+        if len(cells) == 1:
+            drawn.append(boxes.box(f'package {package} · cell {cells[0].id}',
+                                   inside[0], boxes.HEAVY, outer))
+            continue
+        drawn.append(boxes.box(f'package {package}', boxes.beside(
+            [boxes.box(f'cell {cell.id}', lines, width=outer)
+             for cell, lines in zip(cells, inside, strict=True)],
+            room, _GAP), boxes.HEAVY))
+    return boxes.beside(drawn, width, _GAP)
+
+
+def _cell_width(host: host_model.Host, count: int, room: int) -> int:
+    """Choose how wide a cell's box is, so that rows are equally full.
+
+    :param count: the number of boxes
+    :param room: the columns that they may share
+    """
+    least = _LEAST_INNER + _FRAME
+    columns = max(1, min(count, (room + _GAP) // (least + _GAP)))
+    rows = -(-count // columns)
+    columns = -(-count // rows)
+    share = max(least, (room + _GAP) // columns - _GAP)
+    label = cell_diagram.label_width(host)
+    used = max(len(line) for cell in host.cells if cell.cpus
+               for line in cell_diagram.cores(cell, share - _FRAME, label))
+    return min(share, max(used, cell_diagram.MOST_TABLE) + _FRAME)
+
+
+def _memory_cells(host: host_model.Host, width: int) -> list[str]:
+    """Draw the cells without CPUs, each with the cell that is nearest."""
+    drawn = []
+    for cell in host.cells:
+        if cell.cpus:
+            continue
+        near = _nearest(host, cell)
+        title = f'cell {cell.id} · memory only'
+        inner = max(len(title) + 2, 28)
+        lines = [f'nearest to {near}'] if near else []
+        lines += cell_diagram.pools(cell, inner)
+        lines += cell_diagram.devices(
+            [device for device in host.devices if device.cell == cell.id],
+            inner)
+        drawn.append(boxes.box(title, lines))
+    return boxes.beside(drawn, width, _GAP)
+
+
+def _nearest(host: host_model.Host, cell: host_model.Cell) -> str:
+    if not host.distances:
+        return ''
+    row = host.distances[host.cells.index(cell)]
+    reachable = [(distance, other.id) for distance, other
+                 in zip(row, host.cells, strict=True) if other.cpus]
+    best = min(distance for distance, _ in reachable)
+    near = cpuset.render(other for distance, other in reachable
+                         if distance == best)
+    return f'cell {near}' if near.isdigit() else f'cells {near}'
+
+
+def _homeless_devices(host: host_model.Host, width: int) -> list[str]:
+    lines = cell_diagram.devices(
+        [device for device in host.devices if device.cell is None], width - 2)
+    if not lines:
+        return []
+    return ['devices on no cell', *(f'  {line}' for line in lines)]
+
+
+def _distances(host: host_model.Host, width: int) -> list[str]:
+    if len(host.distances) < 2:
+        return []
+    names = [str(cell.id) for cell in host.cells]
+    column = 2 + max(len(text) for text in
+                     (*names, *(str(value) for row in host.distances
+                                for value in row)))
+    left = len('distances')
+    if left + column * len(names) > width:
+        return _distance_list(host, width)
+    lines = ['distances' + ''.join(name.rjust(column) for name in names)]
+    lines += [name.rjust(left) + ''.join(str(value).rjust(column)
+                                         for value in row)
+              for name, row in zip(names, host.distances, strict=True)]
+    return lines
+
+
+def _legend(host: host_model.Host, width: int) -> list[str]:
+    cells = [cell for cell in host.cells if cell.cpus]
+    words = []
+    if host.threads_per_core > 1:
+        core = next(core for cell in cells for core in cell.siblings
+                    if len(core) == host.threads_per_core)
+        words.append(f'{cpuset.render(core)} is one core with its '
+                     f'{len(core)} CPUs.')
+    if any(cell_diagram.shares_caches(cell) for cell in cells):
+        words.append('A bracket holds together the cores that share a '
+                     'last-level cache.')
+    return boxes.wrap(' '.join(words).split(), width)
+
+
+def _distance_list(host: host_model.Host, width: int) -> list[str]:
+    """Write distances as lists, for more cells than a table has room for."""
+    lines = ['distances']
+    for cell, row in zip(host.cells, host.distances, strict=True):
+        words = []
+        for distance in sorted(set(row)):
+            there = cpuset.render(
+                other.id for other, value in
+                zip(host.cells, row, strict=True) if value == distance)
+            words.append(f'{distance} to {there};')
+        words[-1] = words[-1].rstrip(';')
+        lines += boxes.wrap([f'  cell {cell.id}:', *words], width, ' ' * 6)
+    return lines

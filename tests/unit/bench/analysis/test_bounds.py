@@ -1,0 +1,105 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import testtools
+
+from hpcvirt import exception
+from hpcvirt.bench.analysis import bounds
+from hpcvirt.bench.catalogue import catalogue
+from hpcvirt.bench.model import outcome
+
+
+class TestDefaults(testtools.TestCase):
+    """The table of default bounds, as the studies give them."""
+
+    def limit(self, benchmark, metric, **context):
+        made = catalogue.get(benchmark)
+        found = bounds.of_definition(made, [metric], context)
+        if metric not in found:
+            return None
+        name, _ = bounds.split(metric)
+        direction = next(figure.direction for figure in made.metrics
+                         if figure.name == name)
+        return round(found[metric].limit(direction), 4)
+
+    def test_memory_by_page_size(self):
+        for pages, limit in (('large', 0.962), ('small', 0.847)):
+            self.assertEqual(limit, self.limit(
+                'hpcc', 'StarRandomAccess_GUPs', pages=pages))
+        self.assertEqual(0.97, self.limit('hpcc', 'HPL_Tflops'))
+        self.assertEqual(0.97, self.limit('hpcc', 'HPL_Tflops',
+                                          pages='large'))
+
+    def test_molecular_dynamics(self):
+        self.assertEqual(1.012, self.limit('namd-stmv', 'wall_s'))
+        self.assertEqual(0.9881, self.limit('gromacs', 'ns_per_day'))
+        self.assertEqual(0.9881, self.limit('lammps', 'timesteps_per_s'))
+
+    def test_cpu_score_by_shape(self):
+        for shape, limit in (('4x8', 0.967), ('2x16', 0.954), ('1x24', 0.95),
+                             ('1x32', 0.94), ('1x4', 0.95), ('', 0.95)):
+            for name in ('hs06', 'hepscore'):
+                self.assertEqual(limit, self.limit(name, 'score',
+                                                   shape=shape))
+
+    def test_npb_is_a_time_turned_into_a_rate(self):
+        self.assertEqual(round(1 / 1.03, 4),
+                         self.limit('npb-cg', 'mops_total', nodes='one'))
+        self.assertEqual(round(1 / 1.17, 4),
+                         self.limit('npb-cg', 'mops_total', nodes='several'))
+
+    def test_messages_by_size(self):
+        for size, limit in ((0, 1.3), (127, 1.3), (128, 1.1),
+                            (4194304, 1.1)):
+            self.assertEqual(limit, self.limit('osu-latency',
+                                               f'latency_us[{size}]'))
+        self.assertEqual(0.98, self.limit('osu-bandwidth',
+                                          'bandwidth_mb_s[1]'))
+
+    def test_applications(self):
+        self.assertEqual(1.15, self.limit('wrf-conus12km', 'step_time_s'))
+        self.assertEqual(1.28, self.limit('qe-ausurf112', 'wall_s'))
+
+    def test_a_figure_that_nobody_bounded_has_none(self):
+        self.assertIsNone(self.limit('hpcc', 'PTRANS_GBs'))
+
+    def test_every_bound_names_a_study(self):
+        for made in catalogue.every():
+            for rule in made.bounds:
+                self.assertRegex(rule.source, r'00[0-4]_[0-9a-f]{16}\.txt')
+
+    def test_every_benchmark_bounds_a_primary_figure(self):
+        for made in catalogue.every():
+            primary = {figure.name for figure in made.metrics
+                       if figure.primary}
+            self.assertTrue(primary & {rule.metric for rule in made.bounds},
+                            made.name)
+
+
+class TestUsersOwn(testtools.TestCase):
+    def test_metric_and_ratio(self):
+        metric, bound = bounds.parse('latency_us[8]=1.25')
+        self.assertEqual(('latency_us[8]', 1.25), (metric, bound.ratio))
+
+    def test_what_is_not_that_is_refused(self):
+        for text in ('x', '=1', 'x=', 'x=y', 'x=nan', 'x=-1', 'x=0',
+                     'x=inf', 'x=1e300', ''):
+            self.assertRaises(exception.InvalidInput, bounds.parse, text)
+
+    def test_an_overhead_is_a_slowdown_for_both_directions(self):
+        self.assertEqual(1.05, bounds.of_overhead(
+            '5%', outcome.Direction.DOWN).ratio)
+        self.assertEqual(1 / 1.05, bounds.of_overhead(
+            '5', outcome.Direction.UP).ratio)
+        for text in ('x', '-1', 'nan', ''):
+            self.assertRaises(exception.InvalidInput, bounds.of_overhead,
+                              text, outcome.Direction.UP)

@@ -1,0 +1,127 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import math
+import statistics
+
+import hypothesis
+import testtools
+from hypothesis import strategies
+from scipy import stats as reference
+
+from hpcvirt.bench.analysis import stats
+from hpcvirt.bench.model import outcome
+
+UP = outcome.Direction.UP
+DOWN = outcome.Direction.DOWN
+
+VALUES = strategies.lists(strategies.floats(0.01, 100), min_size=5,
+                          max_size=30)
+
+
+class TestLoss(testtools.TestCase):
+    def test_a_lower_rate_and_a_longer_time_are_losses(self):
+        self.assertGreater(stats.loss(100, 90, UP), 0)
+        self.assertGreater(stats.loss(100, 110, DOWN), 0)
+        self.assertLess(stats.loss(100, 110, UP), 0)
+
+    def test_a_rate_and_its_time_have_the_same_loss(self):
+        self.assertAlmostEqual(stats.loss(100, 84.8, UP),
+                               stats.loss(1 / 100, 1 / 84.8, DOWN))
+
+    def test_a_ratio_comes_back_from_its_loss(self):
+        for direction in (UP, DOWN):
+            for ratio in (0.848, 1.0, 1.179):
+                self.assertAlmostEqual(ratio, stats.ratio_of_loss(
+                    stats.loss_of_ratio(ratio, direction), direction))
+
+
+class TestIntervals(testtools.TestCase):
+    @hypothesis.given(VALUES)
+    def test_paired_ends_are_those_of_the_t_test(self, losses):
+        hypothesis.assume(statistics.stdev(losses) > 1e-6)
+        low, high = stats.ends(stats.paired(losses))
+        expected = reference.ttest_1samp(losses, 0).confidence_interval(0.90)
+        self.assertTrue(math.isclose(expected.low, low, abs_tol=1e-9))
+        self.assertTrue(math.isclose(expected.high, high, abs_tol=1e-9))
+
+    @hypothesis.given(VALUES, VALUES)
+    def test_unpaired_ends_are_those_of_welch(self, native, guest):
+        logs = [[math.log(value) for value in arm]
+                for arm in (native, guest)]
+        hypothesis.assume(all(statistics.stdev(arm) > 1e-6 for arm in logs))
+        low, high = stats.ends(stats.unpaired(native, guest, DOWN))
+        expected = reference.ttest_ind(
+            logs[1], logs[0], equal_var=False).confidence_interval(0.90)
+        self.assertTrue(math.isclose(expected.low, low, abs_tol=1e-8))
+        self.assertTrue(math.isclose(expected.high, high, abs_tol=1e-8))
+
+    @hypothesis.given(VALUES, strategies.floats(-3, 3))
+    def test_the_p_value_and_the_ends_say_the_same(self, losses, limit):
+        estimate = stats.paired(losses)
+        low, high = stats.ends(estimate)
+        p_beyond = stats.p_beyond(estimate, limit)
+        hypothesis.assume(min(abs(high - limit), abs(low - limit)) > 1e-9)
+        self.assertEqual(high < limit, p_beyond < 0.05)
+        self.assertEqual(low > limit, 1 - p_beyond < 0.05)
+
+    def test_without_variation_the_interval_is_a_point(self):
+        estimate = stats.paired([0.05] * 6)
+        low, high = stats.ends(estimate)
+        self.assertEqual(low, high)
+        self.assertAlmostEqual(0.05, low)
+        self.assertEqual(0.0, stats.p_beyond(estimate, 0.05))
+        self.assertEqual(1.0, stats.p_beyond(estimate, 0.049))
+        level = stats.unpaired([2.0] * 5, [2.0] * 6, UP)
+        self.assertEqual((0.0, 0.0), stats.ends(level))
+
+    def test_one_constant_arm_leaves_the_variation_of_the_other(self):
+        estimate = stats.unpaired([100.0] * 5, [99, 100, 101, 98, 102], UP)
+        self.assertGreater(estimate.error, 0)
+        self.assertAlmostEqual(4, estimate.freedom)
+
+
+class TestHolm(testtools.TestCase):
+    def test_the_example_of_a_textbook(self):
+        self.assertEqual((0.03, 0.06, 0.06, 0.02), tuple(
+            round(p, 9) for p in stats.holm((0.01, 0.04, 0.03, 0.005))))
+
+    def test_one_alone_is_left_as_it_is(self):
+        self.assertEqual((0.04,), stats.holm((0.04,)))
+        self.assertEqual((), stats.holm(()))
+
+    @hypothesis.given(strategies.lists(strategies.floats(0, 1), max_size=20))
+    def test_adjusting_never_lowers_and_keeps_the_order(self, p_values):
+        adjusted = stats.holm(p_values)
+        for before, after in zip(p_values, adjusted, strict=True):
+            self.assertTrue(before <= after <= 1)
+        order = sorted(range(len(p_values)), key=p_values.__getitem__)
+        self.assertEqual(sorted(adjusted), [adjusted[i] for i in order])
+
+
+class TestOutliers(testtools.TestCase):
+    CALM = (0.01, 0.02, 0.012, 0.018, 0.015, 0.011, 0.019, 0.014, 0.016)
+
+    def test_a_disturbed_native_run_is_set_aside(self):
+        self.assertEqual((9,), stats.disturbed((*self.CALM, -3.3)))
+
+    def test_a_slow_guest_is_never_set_aside(self):
+        self.assertEqual((), stats.disturbed((*self.CALM, 3.3)))
+
+    def test_with_fewer_than_ten_pairs_nothing_is_set_aside(self):
+        self.assertEqual((), stats.disturbed((*self.CALM[:8], -3.3)))
+
+    def test_more_than_a_tenth_is_no_disturbance(self):
+        self.assertEqual((), stats.disturbed((*self.CALM, -3.3, -3.2)))
+
+    def test_equal_values_have_no_outliers(self):
+        self.assertEqual((), stats.disturbed([0.0] * 11 + [-1e-6]))

@@ -1,0 +1,331 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+
+import testtools
+
+from hpcvirt import exception
+from hpcvirt.bench.analysis import sample_pairs
+from hpcvirt.bench.analysis import verdict
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import record
+from tests.unit.bench import runs
+
+Word = judgement.Word
+#: Ten values that vary by about 1 %.
+NATIVE = (100, 101, 99, 100.5, 99.5, 100.2, 99.8, 101.2, 98.8, 100.1)
+
+
+def scaled(ratio, values=NATIVE, wobble=(1, 1.004, 0.996, 1.002, 0.998)):
+    return [value * ratio * wobble[number % 5]
+            for number, value in enumerate(values)]
+
+
+class VerdictTestCase(testtools.TestCase):
+    def judge(self, *some):
+        made = verdict.judge(some)
+        if made.judgements:
+            return made, made.judgements[0]
+        return made, None
+
+
+class TestWords(VerdictTestCase):
+    def test_a_small_loss_passes(self):
+        made, one = self.judge(runs.run(NATIVE, scaled(0.98)))
+        self.assertEqual((Word.PASS, None), (made.word, made.reason))
+        self.assertTrue(0.95 < one.interval.low < one.interval.ratio
+                        < one.interval.high < 1)
+        self.assertEqual((10, 0.95, True), (one.pairs, one.limit, one.paired))
+
+    def test_a_large_loss_fails(self):
+        made, one = self.judge(runs.run(NATIVE, scaled(0.90)))
+        self.assertEqual(Word.FAIL, made.word)
+        self.assertLess(one.interval.high, one.limit)
+        self.assertIn('npb-cg mpi mops_total', made.reason)
+
+    def test_a_loss_at_the_bound_is_inconclusive(self):
+        made, one = self.judge(runs.run(NATIVE, scaled(0.95)))
+        self.assertEqual(Word.INCONCLUSIVE, made.word)
+        self.assertIn('across the bound', one.reason)
+
+    def test_for_times_the_ratio_counts_the_other_way(self):
+        for ratio, word in ((1.005, Word.PASS), (1.10, Word.FAIL),
+                            (0.9, Word.PASS)):
+            made, one = self.judge(runs.run(
+                NATIVE, scaled(ratio), 1.05, 'wall_s', runs.DOWN))
+            self.assertEqual(word, made.word)
+            self.assertAlmostEqual(ratio, one.interval.ratio, places=2)
+
+    def test_a_rate_of_a_certain_ratio_is_not_a_time_of_it(self):
+        # 15.2 % less of a rate are 17.9 % more of a time.
+        up, _ = self.judge(runs.run(NATIVE, scaled(0.848), 0.847))
+        down, _ = self.judge(runs.run(
+            NATIVE, scaled(1 / 0.848), 1.152, 'wall_s', runs.DOWN))
+        self.assertEqual((Word.INCONCLUSIVE, Word.FAIL),
+                         (up.word, down.word))
+
+    def test_a_guest_above_native_is_suspect(self):
+        made, one = self.judge(runs.run(NATIVE, scaled(1.05)))
+        self.assertEqual(Word.PASS, made.word)
+        self.assertTrue(one.suspect)
+        self.assertIn('suspect', made.reason)
+
+    def test_a_guest_at_native_is_not_suspect(self):
+        _, one = self.judge(runs.run(NATIVE, scaled(1.0)))
+        self.assertFalse(one.suspect)
+
+    def test_an_emulated_guest_fails_by_far(self):
+        made, one = self.judge(runs.run(NATIVE, scaled(1 / 360)))
+        self.assertEqual(Word.FAIL, made.word)
+        self.assertLess(one.p_fail, 1e-6)
+
+    def test_a_margin_lets_a_demand_of_equality_pass(self):
+        bounds = {'mops_total': judgement.Bound(1.0, margin=0.03)}
+        made, one = self.judge(runs.run(NATIVE, scaled(1.0), bounds=bounds))
+        self.assertEqual((Word.PASS, 0.97), (made.word, one.limit))
+
+    def test_nothing_with_a_bound_is_inconclusive(self):
+        made, _ = self.judge(runs.run(NATIVE, NATIVE, bounds={}))
+        self.assertEqual((Word.INCONCLUSIVE, 'no figure has a bound'),
+                         (made.word, made.reason))
+
+    def test_describe_shows_what_has_no_bound_as_well(self):
+        one, = verdict.describe(runs.run(NATIVE, scaled(0.9), bounds={}))
+        self.assertEqual((Word.INCONCLUSIVE, 'no bound'),
+                         (one.word, one.reason))
+        self.assertAlmostEqual(0.9, one.interval.ratio, places=3)
+
+
+class TestTooLittle(VerdictTestCase):
+    def test_fewer_than_five_pairs_are_inconclusive(self):
+        for count in range(5):
+            made, one = self.judge(runs.run(NATIVE[:count], NATIVE[:count]))
+            self.assertEqual(Word.INCONCLUSIVE, made.word)
+            self.assertIn('at least 5' if count else '', one.reason)
+        made, _ = self.judge(runs.run(NATIVE[:5], NATIVE[:5]))
+        self.assertEqual(Word.PASS, made.word)
+
+    def test_fewer_pairs_than_planned_are_inconclusive(self):
+        made, one = self.judge(runs.run(NATIVE[:8], scaled(0.99)[:8],
+                                        planned_pairs=10))
+        self.assertEqual(Word.INCONCLUSIVE, made.word)
+        self.assertIn('8 of the 10 planned', one.reason)
+
+    def test_what_was_added_to_the_plan_does_not_count(self):
+        _, one = self.judge(runs.run(NATIVE, NATIVE, planned_pairs=6))
+        self.assertEqual(6, one.pairs)
+
+    def test_half_a_pair_does_not_count(self):
+        _, one = self.judge(runs.run(NATIVE[:7], NATIVE[:6],
+                                     planned_pairs=6))
+        self.assertEqual(6, one.pairs)
+
+    def test_warm_ups_do_not_count(self):
+        run = runs.run(NATIVE[:6], NATIVE[:6])
+        slow = runs.sample(record.Arm.GUEST, 0, runs.good(1.0),
+                           warm_up=True)
+        made, one = self.judge(dataclasses.replace(
+            run, samples=(slow, *run.samples)))
+        self.assertEqual((Word.PASS, 6), (made.word, one.pairs))
+
+    def test_a_metric_that_is_missing_somewhere_is_inconclusive(self):
+        other = runs.good(5.0, 'time_s', runs.DOWN)
+        made, one = self.judge(runs.run((*NATIVE[:5], other), NATIVE[:6]))
+        self.assertEqual(Word.INCONCLUSIVE, made.word)
+        self.assertIn('not measured in every sample', one.reason)
+
+    def test_a_sample_that_is_there_twice_is_an_error(self):
+        run = runs.run(NATIVE, NATIVE)
+        twice = dataclasses.replace(
+            run, samples=(*run.samples, run.samples[0]))
+        exc = self.assertRaises(exception.InvalidInput, verdict.judge,
+                                (twice,))
+        self.assertIn('two native samples', str(exc))
+
+
+class TestInvalid(VerdictTestCase):
+    def test_one_failed_sample_makes_it_invalid(self):
+        guest = [*NATIVE[:9], runs.bad('no end marker')]
+        made, one = self.judge(runs.run(NATIVE, guest))
+        self.assertEqual(Word.INVALID, made.word)
+        self.assertIn('1 of 20 samples', one.reason)
+        self.assertIn('guest pair 9: no end marker', one.reason)
+
+    def test_a_failed_warm_up_does_as_well(self):
+        run = runs.run(NATIVE, NATIVE)
+        spoiled = runs.sample(record.Arm.NATIVE, 0, runs.bad(), warm_up=True)
+        made, _ = self.judge(dataclasses.replace(
+            run, samples=(spoiled, *run.samples)))
+        self.assertEqual(Word.INVALID, made.word)
+
+    def test_arms_that_ran_other_things_are_invalid(self):
+        guest = [runs.good(value, **{'class': 'B'}) for value in NATIVE]
+        made, one = self.judge(runs.run(NATIVE, guest))
+        self.assertEqual(Word.INVALID, made.word)
+        self.assertIn('class is C in native pair 0 and B in guest pair 0',
+                      one.reason)
+
+    def test_energies_may_differ_in_the_last_digits(self):
+        def energies(*texts):
+            return [runs.good(value, energy=text) for value, text
+                    in zip(NATIVE, texts * 5, strict=True)]
+        near = energies('-102.032495', '-102.032501')
+        far = energies('-102.032495', '-102.13')
+        self.assertIsNone(sample_pairs.invalid(runs.run(NATIVE[:0], near)))
+        self.assertIn('energy', sample_pairs.invalid(runs.run(NATIVE[:0], far)))
+
+    def test_invalid_outweighs_everything(self):
+        made = verdict.judge((
+            runs.run(NATIVE, scaled(0.5)),
+            runs.run(NATIVE, [runs.bad()] * 10, benchmark='npb-mg')))
+        self.assertEqual([Word.FAIL, Word.INVALID],
+                         [one.word for one in made.judgements])
+        self.assertEqual(Word.INVALID, made.word)
+
+
+class TestVariation(VerdictTestCase):
+    def test_identical_arms_pass_with_a_remark(self):
+        made, one = self.judge(runs.run([7.0] * 6, [7.0] * 6))
+        self.assertEqual(Word.PASS, made.word)
+        self.assertEqual((1.0, 1.0), (one.interval.low, one.interval.high))
+        self.assertIn('all native values are equal', ' '.join(one.remarks))
+        self.assertFalse(one.suspect)
+
+    def test_constant_arms_are_judged_by_their_ratio(self):
+        for guest, word in ((95.0, Word.PASS), (94.9, Word.FAIL)):
+            made, _ = self.judge(runs.run([100.0] * 6, [guest] * 6))
+            self.assertEqual(word, made.word)
+
+    def test_a_disturbed_native_run_is_set_aside_and_counted(self):
+        native = [*NATIVE[:9], NATIVE[9] / 27]
+        made, one = self.judge(runs.run(native, scaled(0.98)))
+        self.assertEqual(Word.PASS, made.word)
+        self.assertEqual(((9,), 9), (one.dropped, one.pairs))
+        self.assertIn('1 of 10 pairs set aside', one.remarks[0])
+        self.assertAlmostEqual(0.98, one.interval.ratio, places=2)
+
+    def test_a_slow_guest_run_is_not_set_aside(self):
+        guest = [*scaled(0.99)[:9], 10]
+        made, one = self.judge(runs.run(NATIVE, guest))
+        self.assertEqual(((), 10), (one.dropped, one.pairs))
+        self.assertEqual(Word.INCONCLUSIVE, made.word)
+
+    def test_variation_of_each_arm_is_shown(self):
+        _, one = self.judge(runs.run(NATIVE, [100.0] * 10))
+        self.assertAlmostEqual(0.008, one.native_cv, places=3)
+        self.assertEqual(0, one.guest_cv)
+
+
+class TestUnpaired(VerdictTestCase):
+    def test_unpaired_arms_are_labelled(self):
+        made, one = self.judge(runs.run(
+            NATIVE, scaled(0.99)[:7], purpose=record.Purpose.UNPAIRED))
+        self.assertEqual(Word.PASS, made.word)
+        self.assertFalse(one.paired)
+        self.assertIn('unpaired', made.method)
+
+    def test_unpaired_arms_need_five_samples_each(self):
+        made, one = self.judge(runs.run(
+            NATIVE, NATIVE[:4], purpose=record.Purpose.UNPAIRED))
+        self.assertEqual(Word.INCONCLUSIVE, made.word)
+        self.assertIn('4 samples in an arm', one.reason)
+
+    def test_pairs_make_the_interval_narrower_where_the_host_drifts(self):
+        drift = [100 * 0.98 ** step for step in range(10)]
+        paired, _ = self.judge(runs.run(drift, scaled(0.99, drift)))
+        alone, _ = self.judge(runs.run(
+            drift, scaled(0.99, drift), purpose=record.Purpose.UNPAIRED))
+        self.assertEqual((Word.PASS, Word.INCONCLUSIVE),
+                         (paired.word, alone.word))
+
+
+class TestMachine(VerdictTestCase):
+    def aa(self, second, **more):
+        return runs.run(NATIVE, second, purpose=record.Purpose.AA, **more)
+
+    def test_a_quiet_machine_changes_nothing(self):
+        made, one = self.judge(runs.run(NATIVE, scaled(0.98)),
+                               self.aa(scaled(1.0)))
+        self.assertEqual(Word.PASS, made.word)
+        self.assertAlmostEqual(1.0, one.machine.ratio, places=3)
+        self.assertEqual(1, len(made.judgements))
+
+    def test_a_noisy_machine_cannot_decide(self):
+        noisy = [value * (0.8 if number % 2 else 1.25)
+                 for number, value in enumerate(NATIVE)]
+        for ratio in (0.98, 0.93):
+            made, one = self.judge(runs.run(NATIVE, scaled(ratio)),
+                                   self.aa(noisy))
+            self.assertEqual(Word.INCONCLUSIVE, made.word)
+            self.assertIn('this machine cannot decide', one.reason)
+
+    def test_a_loss_beyond_all_noise_still_fails(self):
+        noisy = [value * (0.8 if number % 2 else 1.25)
+                 for number, value in enumerate(NATIVE)]
+        made, _ = self.judge(runs.run(NATIVE, scaled(0.05)), self.aa(noisy))
+        self.assertEqual(Word.FAIL, made.word)
+
+    def test_the_machine_of_another_benchmark_or_host_does_not_matter(self):
+        noisy = [value * (0.8 if number % 2 else 1.25)
+                 for number, value in enumerate(NATIVE)]
+        made, one = self.judge(runs.run(NATIVE, scaled(0.98)),
+                               self.aa(noisy, benchmark='npb-ep'))
+        self.assertEqual((Word.PASS, None), (made.word, one.machine))
+
+    def test_too_short_a_check_says_nothing(self):
+        made, one = self.judge(
+            runs.run(NATIVE, scaled(0.98)),
+            runs.run(NATIVE[:3], NATIVE[:3], purpose=record.Purpose.AA))
+        self.assertEqual((Word.PASS, None), (made.word, one.machine))
+
+
+class TestTogether(VerdictTestCase):
+    def many(self, *ratios):
+        return [runs.run(NATIVE, scaled(ratio), id=f'r{number}',
+                         case=f'c{number}')
+                for number, ratio in enumerate(ratios)]
+
+    def test_all_must_pass(self):
+        self.assertEqual(Word.PASS,
+                         verdict.judge(self.many(0.98, 0.99, 1.0)).word)
+        made = verdict.judge(self.many(0.98, 0.95, 1.0))
+        self.assertEqual(Word.INCONCLUSIVE, made.word)
+        self.assertIn('c1', made.reason)
+
+    def test_one_failure_fails_all(self):
+        made = verdict.judge(self.many(0.98, 0.95, 0.9))
+        self.assertEqual(Word.FAIL, made.word)
+
+    def test_what_passes_alone_may_not_pass_among_many(self):
+        wide = [value * (1.04 if number % 2 else 0.945)
+                for number, value in enumerate(NATIVE)]
+        alone = verdict.judge([runs.run(NATIVE, wide)])
+        self.assertEqual(Word.PASS, alone.word)
+        many = verdict.judge([
+            runs.run(NATIVE, wide, id=f'r{number}', case=f'c{number}')
+            for number in range(8)])
+        self.assertEqual(Word.INCONCLUSIVE, many.word)
+        self.assertIn('Holm', many.reason)
+
+    def test_metrics_of_one_run_are_judged_together_too(self):
+        found = [outcome.Outcome(True, None, {
+            'latency_us[1]': outcome.Metric(value, 'us', runs.DOWN),
+            'latency_us[8]': outcome.Metric(value * 2, 'us', runs.DOWN)},
+            {}) for value in NATIVE]
+        bounds = {'latency_us[1]': judgement.Bound(1.3),
+                  'latency_us[8]': judgement.Bound(1.1),
+                  'latency_us[16]': judgement.Bound(1.1)}
+        made = verdict.judge([runs.run(found, found, bounds=bounds)])
+        self.assertEqual([Word.PASS, Word.PASS, Word.INCONCLUSIVE],
+                         [one.word for one in made.judgements])

@@ -1,0 +1,161 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import importlib.resources
+
+import testtools
+
+from hpcvirt import exception
+from hpcvirt.bench.analysis import bounds
+from hpcvirt.bench.catalogue import catalogue
+from hpcvirt.bench.catalogue import definition
+from hpcvirt.bench.catalogue import sizing
+from hpcvirt.bench.parsers import expectation
+from hpcvirt.bench.parsers import parser
+from tests.unit.bench.parsers import test_parser
+
+MACHINES = (sizing.Machine(1, 512), sizing.Machine(2, 2048),
+            sizing.Machine(36, 196608, 2, 2 * 25344),
+            sizing.Machine(256, 1048576, 8, 16 * 32768))
+
+
+class TestFiles(testtools.TestCase):
+    def test_the_list_is_that_of_the_files(self):
+        folder = importlib.resources.files('hpcvirt.bench.catalogue')
+        self.assertEqual(
+            sorted(f'{name}.yaml' for name in catalogue.NAMES),
+            sorted(child.name for child in folder.iterdir()
+                   if child.name.endswith('.yaml')))
+
+    def test_a_file_is_named_after_its_benchmark(self):
+        for name in catalogue.NAMES:
+            self.assertEqual(name, catalogue.load(name).name)
+
+    def test_names_and_aliases_are_unique(self):
+        names = [*catalogue.FAMILIES]
+        for _, aliases in catalogue.FAMILIES.values():
+            names += aliases
+        for made in catalogue.every():
+            names += [made.name, *made.aliases]
+        folded = [catalogue.fold(name) for name in names]
+        self.assertEqual(sorted(set(folded)), sorted(folded))
+
+    def test_all_that_should_be_there_is_there(self):
+        kernels = {made.expect.get('benchmark') for made in catalogue.every()
+                   if made.parser == 'npb'}
+        self.assertEqual(
+            {'EP', 'CG', 'MG', 'FT', 'IS', 'LU', 'BT', 'SP'}, kernels)
+        self.assertEqual(set(parser.PARSERS),
+                         {made.parser for made in catalogue.every()})
+
+
+class TestDefinitions(testtools.TestCase):
+    def test_each_runs_on_machines_small_and_large(self):
+        for made in catalogue.every():
+            paths = {path.name: f'/{path.name}' for path in made.paths}
+            for variant in made.variants:
+                for machine in MACHINES:
+                    values = {**paths, **definition.sized(made, variant,
+                                                          machine)}
+                    for command in (variant.command, *variant.prepare):
+                        self.assertTrue(definition.arguments(command,
+                                                             values))
+                    for text in (*made.files.values(),
+                                 *variant.environment.values()):
+                        self.assertNotRegex(definition.fill(text, values),
+                                            definition.PLACEHOLDER)
+
+    def test_each_tells_its_parser_what_it_knows(self):
+        for made in catalogue.every():
+            keys = (*parser.PARSERS[made.parser].keys,
+                    expectation.EXIT_STATUS)
+            known = {key.name for key in keys}
+            self.assertLessEqual({*made.expect, *made.echo}, known)
+
+    def test_an_unusual_exit_status_is_expected_by_name(self):
+        for made in catalogue.every():
+            self.assertEqual(str(made.exit_status),
+                             made.expect.get('rc', '0'))
+
+    def test_figures_have_the_unit_and_direction_of_the_parser(self):
+        for name, raw, expect in test_parser.GOOD:
+            found = parser.parse(name, raw, expect)
+            for metric, figure in found.metrics.items():
+                plain, size = bounds.split(metric)
+                described = [
+                    one for made in catalogue.every()
+                    if made.parser == name for one in made.metrics
+                    if one.name == plain]
+                self.assertTrue(described, f'{name} {metric}')
+                for one in described:
+                    self.assertEqual(
+                        (figure.unit, figure.direction, size is not None),
+                        (one.unit, one.direction, one.per_size))
+
+    def test_both_arms_are_bound_to_cores(self):
+        for made in catalogue.every():
+            for variant in made.variants:
+                self.assertTrue(variant.binding)
+                if variant.command[0] == 'mpirun':
+                    self.assertIn('--bind-to', variant.command)
+
+    def test_gromacs_runs_what_it_has_minimised(self):
+        for variant in catalogue.get('gromacs').variants:
+            minimise, pack = variant.prepare[-2:]
+            self.assertEqual('em', minimise[minimise.index('-deffnm') + 1])
+            self.assertEqual('em.gro', pack[pack.index('-c') + 1])
+            self.assertEqual(pack[pack.index('-o') + 1],
+                             variant.command[variant.command.index('-s') + 1])
+
+    def test_hpcc_asks_for_what_it_echoes(self):
+        made = catalogue.get('hpcc')
+        values = definition.sized(made, made.variant(),
+                                  sizing.Machine(4, 8192))
+        lines = definition.fill(made.files['hpccinf.txt'],
+                                values).splitlines()
+        self.assertEqual(
+            [values[name] for name in ('N', 'NB', 'P', 'Q')],
+            [lines[number].split()[0] for number in (5, 7, 10, 11)])
+        self.assertGreaterEqual(len(lines), 36)
+
+
+class TestNames(testtools.TestCase):
+    def test_any_spelling_finds_a_benchmark(self):
+        for name, found in (
+                ('HPCC', 'hpcc'), ('npb_cg', 'npb-cg'), ('NPB CG', 'npb-cg'),
+                ('osu_latency', 'osu-latency'), ('osu_bw', 'osu-bandwidth'),
+                ('osu-bibw', 'osu-bibandwidth'), ('pingpong',
+                                                  'mpi4py-pingpong'),
+                ('AUSURF112', 'qe-ausurf112'), ('stmv', 'namd-stmv'),
+                ('gmx', 'gromacs'), ('hep-score', 'hepscore')):
+            self.assertEqual(found, catalogue.get(name).name)
+
+    def test_a_family_can_be_read_but_not_run(self):
+        for name, family in (('npb', 'npb'), ('PWSCF', 'qe'),
+                             ('quantum_espresso', 'qe'), ('osu', 'osu'),
+                             ('pw.x', 'qe'), ('namd', 'namd'),
+                             ('wrf', 'wrf')):
+            self.assertEqual(family, catalogue.readable(name).name)
+        exc = self.assertRaises(exception.InvalidInput, catalogue.get, 'qe')
+        self.assertIn('there is qe-small, qe-ausurf112', str(exc))
+
+    def test_an_unknown_name_is_refused(self):
+        for name in ('', 'x', '../hpcc', 'hpcc.yaml', 'npb-dt'):
+            self.assertRaises(exception.InvalidInput, catalogue.readable,
+                              name)
+
+    def test_an_output_tells_which_member_of_a_family_it_is(self):
+        family = catalogue.readable('npb')
+        self.assertEqual('npb-ft', catalogue.member(
+            family, {'benchmark': 'FT'}).name)
+        self.assertIsNone(catalogue.member(family, {'benchmark': 'DT'}))
+        self.assertIsNone(catalogue.member(catalogue.readable('qe'), {}))

@@ -1,0 +1,151 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import copy
+
+import testtools
+
+from hpcvirt import exception
+from hpcvirt.bench.catalogue import definition
+from hpcvirt.bench.catalogue import definition_reader
+from hpcvirt.bench.catalogue import sizing
+
+GOOD = {
+    'name': 'spin', 'title': 'Spin', 'summary': 'Turns.', 'parser': 'hpcc',
+    'licence': 'MIT', 'validity': 'always',
+    'obtain': [{'by': 'apt', 'packages': ['spin']}],
+    'variants': [{
+        'name': 'mpi', 'ranks': 'per-cpu', 'threads': 'one',
+        'binding': 'one rank per core',
+        'command': ['mpirun', '-np', '{ranks}', '{hosts}', 'spin', '{N}',
+                    '{data}/x']}],
+    'metrics': [{'name': 'turns', 'unit': '1/s', 'direction': 'up',
+                 'help': 'turns', 'primary': True}],
+    'size': {'N': {'rule': 'hpl-order', 'help': 'order',
+                   'multiple_of': 80}},
+    'paths': [{'name': 'data', 'help': 'where x is'}],
+    'files': {'in.txt': 'N = {N}\n'},
+    'echo': {'N': '{N}'}, 'expect': {'version': '1'},
+    'bounds': [{'metric': 'turns', 'at_least': 0.95, 'source': 'nobody'}],
+}
+
+
+def changed(*path, to):
+    document = copy.deepcopy(GOOD)
+    place = document
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = to
+    return document
+
+
+class TestRead(testtools.TestCase):
+    def test_a_good_document_becomes_a_definition(self):
+        made = definition_reader.read(GOOD, 'x')
+        self.assertEqual(('spin', 0, 'stdout'),
+                         (made.name, made.exit_status,
+                          made.variants[0].output))
+
+    def refused(self, what, document):
+        exc = self.assertRaises(exception.InvalidInput,
+                                definition_reader.read, document, 'x')
+        self.assertIn(what, str(exc))
+
+    def test_what_is_no_object_is_refused(self):
+        for document in (None, [], 'x', 3, {1: 2}):
+            self.refused('', document)
+
+    def test_an_unknown_field_is_refused_anywhere(self):
+        self.refused("unknown field 'colour'", {**GOOD, 'colour': 'red'})
+        self.refused('x.variants[0]: unknown field', changed(
+            'variants', 0, 'nice', to=3))
+
+    def test_a_missing_field_is_refused(self):
+        for name in ('name', 'title', 'parser', 'licence', 'obtain',
+                     'variants', 'metrics', 'validity'):
+            document = {key: value for key, value in GOOD.items()
+                        if key != name}
+            self.refused(f"no field '{name}'", document)
+
+    def test_words_outside_a_list_are_refused(self):
+        self.refused('is none of up, down', changed(
+            'metrics', 0, 'direction', to='left'))
+        self.refused('is none of apt', changed('obtain', 0, 'by', to='snap'))
+        self.refused('is none of fixed', changed(
+            'size', 'N', 'rule', to='guess'))
+        self.refused('is none of one', changed(
+            'variants', 0, 'ranks', to='many'))
+
+    def test_faults_between_fields_are_refused(self):
+        self.refused('not a name in lower case', {**GOOD, 'name': 'Spin!'})
+        self.refused('no metrics', {**GOOD, 'metrics': [], 'bounds': []})
+        self.refused('no metric is primary', changed(
+            'metrics', 0, 'primary', to=False))
+        self.refused('no value for {M}', changed(
+            'variants', 0, 'command', to=['spin', '{M}']))
+        self.refused('no value for {M}', {**GOOD, 'files': {'a': '{M}'}})
+        self.refused('unknown metric', changed(
+            'bounds', 0, 'metric', to='twists'))
+
+    def test_a_bound_has_one_limit_the_right_way_round_with_a_source(self):
+        for change, what in (
+                ({'at_most': 1.1}, 'the wrong way round'),
+                ({'at_least': 0.9, 'slowdown_at_most': 1.1}, 'exactly one'),
+                ({}, 'exactly one'),
+                ({'at_least': 0.9, 'source': ''}, 'no source'),
+                ({'at_least': -1.0}, 'not a ratio'),
+                ({'at_least': 0.9, 'margin': 2.0}, 'not a margin'),
+                ({'at_least': 0.9, 'below_bytes': 128}, 'no message sizes')):
+            self.refused(what, changed('bounds', 0, to={
+                'metric': 'turns', 'source': 'nobody', **change}))
+
+
+class TestUse(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.made = definition_reader.read(GOOD, 'x')
+        self.machine = sizing.Machine(cpus=8, memory_mib=16384)
+
+    def values(self, **overrides):
+        return definition.sized(self.made, self.made.variant(), self.machine,
+                                overrides)
+
+    def test_everything_is_worked_out_from_the_machine(self):
+        self.assertEqual({'ranks': '8', 'threads': '1', 'cpus': '8',
+                          'N': '32720'}, self.values())
+
+    def test_the_user_may_fix_what_there_is(self):
+        self.assertEqual('1000', self.values(N='1000')['N'])
+        self.assertEqual('2', self.values(ranks='2')['cpus'])
+        exc = self.assertRaises(exception.InvalidInput, self.values, M='1')
+        self.assertIn('there is N', str(exc))
+        for bad in ('0', '-1', 'x', '9' * 30, ''):
+            self.assertRaises(exception.InvalidInput, self.values, ranks=bad)
+
+    def test_a_command_is_filled_and_hosts_go_in_whole(self):
+        values = {**self.values(), 'data': '/d'}
+        self.assertEqual(
+            ('mpirun', '-np', '8', '--host', 'a:8', 'spin', '32720', '/d/x'),
+            definition.arguments(self.made.variants[0].command, values,
+                                 ('--host', 'a:8')))
+        self.assertRaises(exception.InvalidInput, definition.fill, '{data}',
+                          self.values())
+
+    def test_expectations_join_what_is_asked_and_what_the_name_says(self):
+        self.assertEqual({'version': '1', 'N': '32720'},
+                         definition.expectations(self.made, self.values()))
+
+    def test_a_variant_is_found_by_name(self):
+        self.assertEqual('mpi', self.made.variant('mpi').name)
+        exc = self.assertRaises(exception.InvalidInput, self.made.variant,
+                                'cuda')
+        self.assertIn('there is mpi', str(exc))

@@ -1,0 +1,176 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import itertools
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from hpcvirt import exception
+from hpcvirt.bench.execute import job
+from hpcvirt.bench.execute import local
+
+
+class JobTest(unittest.TestCase):
+
+    def setUp(self):
+        scratch = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, scratch)
+        self.job = job.Job(local.LocalExecutor(),
+                           os.path.join(scratch, 'a b', 'job'))
+        self.addCleanup(self.job.remove)
+
+    def wait(self, seconds=20.0):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            answer = self.job.ask()
+            if isinstance(answer, job.Ended):
+                return answer
+            time.sleep(0.05)
+        return self.fail(f'still {answer}')
+
+    def start(self, *argv, limit_s=0, inputs=None, environment=None):
+        return self.job.start(argv, limit_s, inputs or {}, environment or {})
+
+    def test_before_the_start_it_is_absent(self):
+        self.assertEqual('absent', self.job.ask())
+
+    def test_it_ends_with_the_status_of_its_program(self):
+        self.start('sh', '-c', 'sleep 0.2; exit 3')
+        ended = self.wait()
+        self.assertEqual(3, ended.status)
+        self.assertGreater(ended.elapsed_s, 0.1)
+
+    def test_inputs_and_environment_reach_the_program(self):
+        self.start('sh', '-c', 'cat data; echo "$WORD"',
+                   inputs={'data': b'\x00\xff\n'},
+                   environment={'WORD': "a 'b'"})
+        self.wait()
+        self.assertEqual(b"\x00\xff\na 'b'\n", self.job.read('stdout'))
+
+    def test_a_second_start_finds_the_first(self):
+        self.assertTrue(self.start('sleep', '0.5'))
+        self.assertFalse(self.start('sh', '-c', 'exit 9'))
+        self.assertEqual(0, self.wait().status)
+
+    def test_what_was_laid_by_half_is_laid_anew(self):
+        os.makedirs(self.job.directory)
+        with open(os.path.join(self.job.directory, 'command'), 'wb') as half:
+            half.write(b'sh -c ')
+        self.assertTrue(self.start('sh', '-c', 'exit 3'))
+        self.assertEqual(3, self.wait().status)
+
+    def test_another_one_can_come_back_for_it(self):
+        self.start('sh', '-c', 'echo found')
+        self.job = job.Job(local.LocalExecutor(), self.job.directory)
+        self.assertEqual(0, self.wait().status)
+        self.assertEqual(b'found\n', self.job.read('stdout'))
+
+    def test_its_time_being_up_ends_it_with_124(self):
+        self.start('sh', '-c', 'trap "" TERM; sleep 60', limit_s=1)
+        self.assertEqual(124, self.wait().status)
+
+    def test_a_killed_job_is_lost(self):
+        self.start('sleep', '60')
+        while self.job.ask() != 'running':
+            time.sleep(0.05)
+        os.killpg(int(self.job.read('pid')), signal.SIGKILL)
+        self.assertIsNone(self.wait().status)
+
+    def test_a_removed_job_runs_no_more(self):
+        self.start('sh', '-c', 'echo $$ > child; sleep 60')
+        while not self.job.read('child'):
+            time.sleep(0.05)
+        child = int(self.job.read('child'))
+        self.job.remove()
+        self.assertEqual('absent', self.job.ask())
+        self.assertRaises(ChildProcessError, os.waitpid, child, os.WNOHANG)
+        deadline = time.monotonic() + 5
+        while _runs(child) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertFalse(_runs(child))
+
+    def test_a_job_removed_while_it_starts_runs_no_more(self):
+        self.job.lay(['true'], {}, {})
+        os.mkdir(os.path.join(self.job.directory, 'launched'))
+        with subprocess.Popen(
+                ['sh', '-c', 'sleep 0.5; echo $$ > pid; exec sleep 60'],
+                cwd=self.job.directory, start_new_session=True) as leader:
+            self.job.remove()
+            self.assertEqual(-signal.SIGKILL, leader.wait())
+        self.assertFalse(os.path.exists(self.job.directory))
+
+    def test_a_file_that_is_not_there_is_none(self):
+        self.start('true')
+        self.assertIsNone(self.job.read('nothing'))
+
+    def test_an_input_outside_the_directory_is_refused(self):
+        self.assertRaises(exception.InvalidInput, self.start, 'true',
+                          inputs={'../x': b''})
+
+
+class AskedInTheMiddleTest(unittest.TestCase):
+    """What happens between any two commands of the question."""
+
+    def setUp(self):
+        self.scratch = pathlib.Path(self.enterContext(
+            tempfile.TemporaryDirectory()))
+
+    def asked(self, event, step):
+        """The answer if the event comes before that command, and if it did."""
+        (self.scratch / 'events').write_text('')
+        trap = (f"commands=0; trap 'commands=$((commands+1)); "
+                f"[ $commands != {step} ] || {{ {event}; echo > events; }}' "
+                'DEBUG; set -T')
+        done = subprocess.run(
+            ['bash', '-c', f'cd "$1"; {trap}\n{job.ASK}', 'job',
+             str(self.scratch)], capture_output=True, check=True)
+        happened = (self.scratch / 'events').read_text() != ''
+        return done.stdout.decode().strip(), happened
+
+    def test_a_job_that_begins_is_not_lost(self):
+        pid = self.scratch / 'pid'
+        for step in itertools.count(1):
+            pid.unlink(missing_ok=True)
+            answer, happened = self.asked(
+                f'echo {os.getpid()} > pid', step)
+            self.assertIn(answer, ('starting', 'running'), f'step {step}')
+            if not happened:
+                break
+        self.assertGreater(step, 3)
+
+    def test_a_job_that_ends_is_not_lost(self):
+        for step in itertools.count(1):
+            leader = subprocess.Popen(['sleep', '60'])
+            (self.scratch / 'pid').write_text(f'{leader.pid}\n')
+            (self.scratch / 'status').unlink(missing_ok=True)
+            answer, happened = self.asked(
+                f'echo 0 1 2 > status; kill {leader.pid}', step)
+            leader.kill()
+            leader.wait()
+            self.assertIn(answer, ('done 0 1 2', 'running'), f'step {step}')
+            if not happened:
+                break
+        self.assertGreater(step, 3)
+
+
+def _runs(pid):
+    try:
+        with open(f'/proc/{pid}/status') as stream:
+            return 'State:\tZ' not in stream.read()
+    except OSError:
+        return False

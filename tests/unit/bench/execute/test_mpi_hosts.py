@@ -1,0 +1,104 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import itertools
+import os
+import pathlib
+import tempfile
+
+import hypothesis
+import testtools
+from hypothesis import strategies
+
+from hpcvirt import exception
+from hpcvirt.bench.catalogue import sizing
+from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import local
+from hpcvirt.bench.execute import mpi_hosts
+
+
+class TestSlots(testtools.TestCase):
+    def test_ranks_fill_machines_evenly(self):
+        self.assertEqual((8, 8), mpi_hosts.slots(16, [8, 8]))
+        self.assertEqual((1, 1), mpi_hosts.slots(2, [8, 8]))
+        self.assertEqual((6, 5, 5), mpi_hosts.slots(16, [8, 8, 8]))
+        self.assertEqual((8, 4), mpi_hosts.slots(12, [8, 4]))
+
+    @hypothesis.settings(max_examples=40)
+    @hypothesis.given(strategies.integers(1, 9),
+                      strategies.lists(strategies.integers(1, 8),
+                                       min_size=1, max_size=3))
+    def test_no_other_way_leaves_the_fullest_emptier(self, ranks, cpus):
+        try:
+            made = mpi_hosts.slots(ranks, cpus)
+        except exception.InvalidInput:
+            # A small machine beside large ones may be left without a rank;
+            # of equal ones none is, if there are ranks enough.
+            assert len(set(cpus)) > 1 or ranks < len(cpus)
+            return
+        assert sum(made) == ranks
+
+        def fullest(shares):
+            return max(share / cpu for share, cpu
+                       in zip(shares, cpus, strict=True))
+        ways = (way for way in itertools.product(range(ranks + 1),
+                                                 repeat=len(cpus))
+                if sum(way) == ranks)
+        assert fullest(made) - min(map(fullest, ways)) <= 1 / min(cpus)
+
+    @hypothesis.given(strategies.lists(strategies.integers(1, 128),
+                                       min_size=1, max_size=6))
+    def test_one_rank_per_cpu_stays_so(self, cpus):
+        assert mpi_hosts.slots(sum(cpus), cpus) == tuple(cpus)
+
+
+class TestHosts(testtools.TestCase):
+    def test_a_single_machine_needs_no_list(self):
+        self.assertEqual((), mpi_hosts.hosts(['a'], [4], ['X']))
+
+    def test_open_mpis_own_words(self):
+        self.assertEqual(
+            ('--host', 'a:4,10.0.0.6:2', '-x', 'OMP_NUM_THREADS'),
+            mpi_hosts.hosts(['a', '10.0.0.6'], [4, 2], ['OMP_NUM_THREADS']))
+
+
+class TestWhole(testtools.TestCase):
+    def test_machines_add_up(self):
+        self.assertEqual(
+            sizing.Machine(12, 3072, 3, 8192),
+            mpi_hosts.whole([sizing.Machine(8, 2048, 2, 8192),
+                             sizing.Machine(4, 1024, 1)]))
+
+
+class TestReach(testtools.TestCase):
+    def test_what_the_real_ssh_says_is_told(self):
+        exc = self.assertRaises(
+            exception.Unreachable, mpi_hosts.reach, local.LocalExecutor(),
+            ['no-such-host.invalid'])
+        self.assertIn('local does not get to no-such-host.invalid', str(exc))
+
+    def test_each_is_tried(self):
+        made = tempfile.TemporaryDirectory()
+        self.addCleanup(made.cleanup)
+        asked = pathlib.Path(made.name, 'asked')
+
+        class Place:
+            name = 'a'
+
+            def run(self, argv, _stdin=b''):
+                with asked.open('a') as stream:
+                    stream.write(' '.join(argv[-2:]) + os.linesep)
+                return executor.Completed(0, b'', b'')
+
+        mpi_hosts.reach(Place(), ['b', 'c'])
+        self.assertEqual(['b true', 'c true'],
+                         asked.read_text().splitlines())

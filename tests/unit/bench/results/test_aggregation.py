@@ -1,0 +1,83 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import testtools
+
+from hpcvirt.bench.analysis import sample_pairs
+from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import record
+from hpcvirt.bench.results import aggregation
+from tests.unit.bench import runs
+
+LABELS = ('a', 'b')
+
+
+class TestCombine(testtools.TestCase):
+    def test_one_place_is_as_it_was(self):
+        alone = runs.bad()
+        self.assertIs(alone, aggregation.combine(['a'], [alone]))
+
+    def test_rates_add_up(self):
+        made = aggregation.combine(LABELS, [runs.good(100.0), runs.good(50.0)])
+        self.assertTrue(made.valid)
+        self.assertEqual(outcome.Metric(150.0, 'Mop/s', runs.UP),
+                         made.metrics['mops_total'])
+        self.assertEqual({'class': 'C'}, made.parameters)
+
+    def test_the_slowest_time_is_the_time(self):
+        made = aggregation.combine(LABELS, [
+            runs.good(3.0, 'wall_s', runs.DOWN),
+            runs.good(5.0, 'wall_s', runs.DOWN)])
+        self.assertEqual(5.0, made.metrics['wall_s'].value)
+
+    def test_each_that_is_invalid_is_named(self):
+        made = aggregation.combine(('a', 'b', 'c'), [
+            runs.bad('no end'), runs.good(1.0), runs.bad('lost')])
+        self.assertFalse(made.valid)
+        self.assertEqual('a: no end; c: lost', made.reason)
+        self.assertEqual({}, made.metrics)
+
+    def test_what_one_lacks_is_left_out_and_told(self):
+        more = runs.good(1.0)
+        more.metrics['other'] = more.metrics['mops_total']
+        made = aggregation.combine(LABELS, [more, runs.good(1.0)])
+        self.assertEqual(['mops_total'], list(made.metrics))
+        self.assertEqual(('b: no other',), made.remarks)
+
+
+class TestMerge(testtools.TestCase):
+    def test_what_differs_is_kept_for_each(self):
+        self.assertEqual(
+            {'kernel': '6.1', 'host@a': 'x', 'host@b': 'y', 'thp@b': 'on'},
+            aggregation.merge(LABELS, [
+                {'kernel': '6.1', 'host': 'x'},
+                {'kernel': '6.1', 'host': 'y', 'thp': 'on'}]))
+
+    def test_energies_agree_within_their_last_digits(self):
+        self.assertEqual({'energy': '-15.84'}, aggregation.merge(LABELS, [
+            {'energy': '-15.84'}, {'energy': '-15.8400001'}]))
+
+    def test_energies_of_unlike_guests_are_compared_so_too(self):
+        def sample(arm, energies):
+            made = outcome.Outcome(True, None, {}, aggregation.merge(
+                LABELS, [{'energy': energy} for energy in energies]))
+            return runs.sample(arm, 0, made)
+        run = record.Run('r', 'qe-small', 'mpi', (
+            sample(record.Arm.NATIVE, ('-15.84', '-31.68')),
+            sample(record.Arm.GUEST, ('-15.8400001', '-31.6800001'))))
+        self.assertIsNone(sample_pairs.invalid(run))
+
+
+class TestUnique(testtools.TestCase):
+    def test_equal_names_are_numbered(self):
+        self.assertEqual(('x-1', 'y', 'x-2'),
+                         aggregation.unique(['x', 'y', 'x']))

@@ -1,0 +1,122 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+import json
+
+import testtools
+
+from hpcvirt import exception
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import record
+from hpcvirt.bench.results import json_format
+
+
+def triad(value):
+    return outcome.Outcome(
+        valid=True, reason=None,
+        metrics={'triad_mb_s': outcome.Metric(
+            value, 'MB/s', outcome.Direction.UP)},
+        parameters={'size': '2000000'})
+
+
+def result(**changes):
+    run = record.Run(
+        id='a1', benchmark='stream', variant='openmp', shape='1x4',
+        samples=(
+            record.Sample(record.Arm.NATIVE, 0, 0, triad(20000.5)),
+            record.Sample(
+                record.Arm.GUEST, 0, 1, triad(19000), exit_status=0,
+                launch=record.Launch.COLD, command=('./stream',),
+                environment={'kernel': '6.1'},
+                outputs=(record.RawOutput('stdout', 'a1/1/stdout', 'ab', 9),
+                         ))),
+        bounds={'triad_mb_s': judgement.Bound(0.95, source='site')})
+    verdict = judgement.Verdict(
+        judgement.Word.INCONCLUSIVE, 'one pair',
+        (judgement.Judgement(
+            'stream', 'triad_mb_s', 'MB/s', outcome.Direction.UP,
+            judgement.Word.INCONCLUSIVE, 'one pair', 0.95, None, 1),),
+        'paired')
+    return dataclasses.replace(
+        record.Result((run,), verdict, {'hpcvirt': '1.0'}), **changes)
+
+
+class TestRecordJson(testtools.TestCase):
+    def test_what_is_written_reads_back_the_same(self):
+        text = json_format.dumps(result())
+        self.assertEqual(result(), json_format.loads(text))
+
+    def test_the_text_is_strict_json_with_the_schema_version(self):
+        plain = json.loads(json_format.dumps(result()))
+        self.assertEqual(record.SCHEMA_VERSION, plain['schema_version'])
+        self.assertEqual('up', plain['runs'][0]['samples'][0]['outcome'][
+            'metrics']['triad_mb_s']['direction'])
+
+    def test_a_field_with_a_default_may_be_missing(self):
+        plain = json_format.to_plain(result())
+        del plain['software']
+        del plain['runs'][0]['samples'][0]['command']
+        self.assertEqual({}, json_format.result_from(plain).software)
+
+    def test_a_whole_number_is_read_as_a_float_where_one_belongs(self):
+        read = json_format.loads(json_format.dumps(result()))
+        metric = read.runs[0].samples[1].outcome.metrics['triad_mb_s']
+        self.assertIsInstance(metric.value, float)
+
+    def refused(self, change, what):
+        plain = json_format.to_plain(result())
+        change(plain)
+        exc = self.assertRaises(
+            exception.InvalidInput, json_format.result_from, plain, 'r.json')
+        self.assertIn(what, str(exc))
+
+    def test_a_newer_schema_is_refused(self):
+        self.refused(lambda p: p.update(schema_version=2),
+                     'schema_version is 2')
+
+    def test_an_unknown_field_is_refused_by_name(self):
+        self.refused(lambda p: p['runs'][0].update(colour='red'),
+                     "r.json.runs[0]: unknown field 'colour'")
+
+    def test_a_missing_field_is_refused_by_name(self):
+        self.refused(lambda p: p['runs'][0].pop('id'),
+                     "r.json.runs[0]: no field 'id'")
+
+    def test_a_wrong_type_is_refused_by_path(self):
+        self.refused(
+            lambda p: p['runs'][0]['samples'][0].update(pair='0'),
+            "r.json.runs[0].samples[0].pair: '0' is not of type int")
+
+    def test_true_is_not_a_number(self):
+        self.refused(
+            lambda p: p['runs'][0]['samples'][0].update(pair=True),
+            'True is not of type int')
+
+    def test_an_unknown_word_is_refused(self):
+        self.refused(lambda p: p['verdict'].update(word='MAYBE'),
+                     "'MAYBE' is none of PASS")
+
+    def test_a_number_too_large_for_a_float_is_refused(self):
+        self.refused(
+            lambda p: p['runs'][0]['bounds']['triad_mb_s'].update(
+                ratio=10 ** 400), 'not a finite number')
+
+    def test_text_that_is_no_json_is_refused(self):
+        for text in ('', '{', '[]', 'null', '3', '"x"', '[' * 100000,
+                     '{"schema_version": NaN}'):
+            self.assertRaises(exception.InvalidInput, json_format.loads, text)
+
+    def test_infinity_is_never_written(self):
+        bad = result(software={'x': float('inf')})
+        self.assertRaises(ValueError, json_format.dumps, bad)

@@ -1,0 +1,122 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import os
+import shutil
+import tempfile
+import unittest
+
+from sqlalchemy import schema
+from sqlalchemy.dialects import mysql
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects import sqlite
+
+from hpcvirt import exception
+from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import record
+from hpcvirt.bench.results import store
+
+GOOD = outcome.Outcome(True, None, {
+    'triad_mb_s': outcome.Metric(1e4, 'MB/s', outcome.Direction.UP)})
+
+
+def sample(position, arm=record.Arm.NATIVE, **more):
+    return record.Sample(arm, position // 2, position, GOOD, **more)
+
+
+class StoreTest(unittest.TestCase):
+
+    def setUp(self):
+        self.scratch = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.scratch)
+        self.store = self.open()
+        self.entry = self.store.open_entry(
+            store.Entry('e1', 'plan', '2026-11-20T10:00:00+00:00', None),
+            {'hpcvirt': '1.0'})
+        self.run_ = record.Run('r1', 'stream', 'openmp', (), host='n17')
+        self.store.add_run('e1', 0, self.run_)
+
+    def open(self):
+        url = f'sqlite:///{self.scratch}/new/bench.sqlite'
+        opened = store.Store(url, os.path.join(self.scratch, 'raw'))
+        self.addCleanup(opened.close)
+        return opened
+
+    def test_what_was_added_is_read_by_the_next_one(self):
+        samples = (sample(0), sample(1, record.Arm.GUEST, exit_status=0))
+        for one in samples:
+            self.store.add_sample('r1', one)
+        result = self.open().result('e1')
+        self.assertEqual(samples, result.runs[0].samples)
+        self.assertEqual('n17', result.runs[0].host)
+        self.assertEqual({'hpcvirt': '1.0'}, result.software)
+
+    def test_samples_come_back_in_the_order_of_execution(self):
+        for position in (2, 0, 1):
+            self.store.add_sample('r1', sample(position))
+        samples = self.store.result('e1').runs[0].samples
+        self.assertEqual([0, 1, 2], [one.position for one in samples])
+
+    def test_a_sample_is_never_overwritten(self):
+        self.store.add_sample('r1', sample(0, exit_status=0))
+        self.assertRaisesRegex(
+            exception.InvalidInput, 'has a sample 0 already',
+            self.store.add_sample, 'r1', sample(0, exit_status=1))
+        kept = self.store.result('e1').runs[0].samples
+        self.assertEqual(0, kept[0].exit_status)
+
+    def test_the_same_plan_continues_the_unfinished_entry(self):
+        again = self.store.open_entry(
+            store.Entry('e2', 'plan', '2026-11-20T11:00:00+00:00', None), {})
+        self.assertEqual('e1', again.id)
+
+    def test_the_same_plan_starts_anew_after_a_finished_entry(self):
+        self.store.finish('e1', '2026-11-20T10:30:00+00:00')
+        fresh = store.Entry('e2', 'plan', '2026-11-20T11:00:00+00:00', None)
+        self.assertEqual(fresh, self.store.open_entry(fresh, {}))
+        self.assertEqual(['e1', 'e2'],
+                         [one.id for one in self.store.entries()])
+
+    def test_raw_output_is_kept_byte_by_byte(self):
+        content = b'\x00\xff GB/s\r\n'
+        raw = self.store.keep_raw('r1', 3, 'out/rsl.error.0000', content)
+        path = os.path.join(self.scratch, 'raw', raw.path)
+        with open(path, 'rb') as stream:
+            self.assertEqual(content, stream.read())
+        self.assertEqual(len(content), raw.size_bytes)
+
+    def test_an_unknown_result_is_bad_input(self):
+        self.assertRaises(exception.InvalidInput, self.store.result, 'e9')
+
+    def test_what_is_no_url_is_bad_input(self):
+        self.assertRaises(exception.InvalidInput, store.Store, 'nonsense',
+                          self.scratch)
+
+    def test_a_file_that_is_no_database_is_told_in_one_line(self):
+        path = os.path.join(self.scratch, 'text')
+        with open(path, 'w') as stream:
+            stream.write('this is no database' * 100)
+        with self.assertRaises(exception.Unreachable) as caught:
+            store.Store(f'sqlite:///{path}', self.scratch)
+        self.assertIn('not a database', str(caught.exception))
+
+
+class SchemaTest(unittest.TestCase):
+
+    def test_long_documents_have_a_type_on_every_server(self):
+        for dialect, kind in ((mysql.dialect(), 'MEDIUMTEXT'),
+                              (postgresql.dialect(), 'TEXT'),
+                              (sqlite.dialect(), 'TEXT')):
+            with self.subTest(server=dialect.name):
+                made = str(schema.CreateTable(store.SAMPLES).compile(
+                    dialect=dialect))
+                self.assertIn(f'document {kind} NOT NULL', made)

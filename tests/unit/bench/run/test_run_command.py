@@ -1,0 +1,169 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The command, end to end: a build, jobs in two places, a store, a verdict."""
+
+import contextlib
+import io
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+from hpcvirt.bench.results import store as stores
+from hpcvirt.bench.run import sampler
+from hpcvirt.cmd import main
+from tests.unit.bench import run_case
+
+
+class RunCommandTest(run_case.RunCase):
+
+    def test_a_slow_guest_fails(self):
+        result = self.result(*self.words(), status=1)
+        self.assertEqual('FAIL', result['verdict']['word'])
+        ratio = result['verdict']['judgements'][0]['interval']['ratio']
+        self.assertLess(ratio, 0.5)
+        self.assertEqual(12, self.runs())
+
+    def test_a_machine_beside_itself_does_not_fail(self):
+        result = self.result(*self.words(native=self.server.url), status=0)
+        self.assertEqual('PASS', result['verdict']['word'])
+        self.assertEqual('aa', result['runs'][0]['purpose'])
+
+    def test_a_machine_beside_itself_is_called_so(self):
+        words = self.words(pairs=1, native=self.server.url)
+        words[words.index('json')] = 'table'
+        self.assertIn('native against native', self.run_(*words)[1])
+        page = self.scratch / 'page.html'
+        self.run_('bench', 'report', '--data', str(self.scratch / 'data'),
+                  '--html', str(page))
+        self.assertIn('native against native', page.read_text())
+
+    def test_a_broken_output_is_invalid_and_says_why(self):
+        self.broken.touch()
+        result = self.result(*self.words(), status=1)
+        self.assertEqual('INVALID', result['verdict']['word'])
+        self.assertIn('12 of 12 samples', result['verdict']['reason'])
+
+    def test_without_native_nothing_is_judged(self):
+        result = self.result(*self.words(native=None), status=0)
+        arms = {sample['arm'] for sample in result['runs'][0]['samples']}
+        self.assertEqual({'guest'}, arms)
+        self.assertEqual('unpaired', result['runs'][0]['purpose'])
+
+    def test_raw_outputs_are_kept(self):
+        result = self.result(*self.words(pairs=1), status=1)
+        sample = result['runs'][0]['samples'][0]
+        kept = {raw['name']: self.scratch / 'data' / raw['path']
+                for raw in sample['outputs']}
+        self.assertIn('EP Benchmark Completed', kept['stdout'].read_text())
+        self.assertIn('kernel', sample['environment'])
+
+    def test_nothing_is_left_where_it_ran(self):
+        self.result(*self.words(pairs=1), status=1)
+        entry = self.store().entries()[0].id
+        left = pathlib.Path('/var/tmp').glob(f'hpcvirt-*/{entry}*')
+        self.assertEqual([], list(left))
+
+    def test_a_guest_that_goes_after_the_last_sample_changes_nothing(self):
+        add_sample = stores.Store.add_sample
+
+        def add_and_cut(store, run_id, sample):
+            add_sample(store, run_id, sample)
+            if sample.position == 11:
+                self.server.close()
+        with (mock.patch.object(stores.Store, 'add_sample', add_and_cut),
+              mock.patch.object(sampler, 'CLEAN_S', 0.1)):
+            status, out, err = self.run_(*self.words())
+        self.assertEqual(1, status, err)
+        self.assertEqual('FAIL', json.loads(out)['verdict']['word'])
+        self.assertIn('left behind', err)
+
+    def test_a_killed_run_goes_on_where_it_stopped(self):
+        words = self.words(seconds=0.3)
+        self.killed_and_resumed(words, 4)
+        # The job that ran when its runner died was waited for.
+        self.assertEqual(12, self.runs())
+
+    def test_a_cut_connection_loses_nothing(self):
+        words = self.words(seconds=0.2)
+        process = subprocess.Popen(
+            [sys.executable, '-m', 'hpcvirt.cmd.main', *words],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.wait_for_samples(2)
+        self.server.cut()
+        self.wait_for_samples(6)
+        self.server.cut()
+        out, _ = process.communicate()
+        self.assertEqual('FAIL', json.loads(out)['verdict']['word'])
+        self.assertEqual(12, self.runs())
+
+    def test_bad_input_is_one_line_and_leaves_no_trace(self):
+        good = self.words()
+        for change, said in (
+                ({'npb-ep/serial': 'nonsense'}, 'no such benchmark'),
+                ({'npb-ep/serial': 'npb-ep/cuda'}, 'no variant'),
+                ({'class=S': 'klass=S'}, 'klass'),
+                ({'class=S': 'class'}, 'KEY=VALUE'),
+                ({'local': 'lokal'}, 'not a place'),
+                ({'0': '0-x'}, 'not a CPU number')):
+            with self.subTest(change=change):
+                words = [change.get(word, word) for word in good]
+                status, out, err = self.run_(*words)
+                self.assertEqual(2, status)
+                self.assertEqual('', out)
+                self.assertEqual(1, len(err.splitlines()), err)
+                self.assertIn(said, err)
+        self.assertFalse((self.scratch / 'data').exists())
+        self.assertFalse(self.trace.exists())
+
+
+class ReportCommandTest(unittest.TestCase):
+
+    def setUp(self):
+        self.scratch = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.scratch)
+
+    def report(self, *words):
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = main.main(['bench', 'report', '--data',
+                                str(self.scratch / 'data'), *words])
+        return status, out.getvalue(), err.getvalue()
+
+    def test_an_empty_store_is_no_error(self):
+        self.assertEqual((0, 'No results yet.\n', ''), self.report())
+
+    def test_a_page_is_whole_and_needs_nothing_from_elsewhere(self):
+        page = self.scratch / 'page.html'
+        self.assertEqual(0, self.report('--html', str(page))[0])
+        text = page.read_text()
+        self.assertTrue(text.rstrip().endswith('</html>'))
+        for word in ('http://', 'https://', 'src=', '@import', '<link'):
+            self.assertNotIn(word, text)
+
+    def test_a_file_that_is_no_report_is_kept(self):
+        page = self.scratch / 'thesis.html'
+        page.write_text('three years of work')
+        status, _, err = self.report('--html', str(page))
+        self.assertEqual(2, status)
+        self.assertIn('no report', err)
+        self.assertEqual('three years of work', page.read_text())
+
+    def test_an_unknown_result_is_named(self):
+        status, _, err = self.report('deadbeef')
+        self.assertEqual(2, status)
+        self.assertIn('deadbeef', err)

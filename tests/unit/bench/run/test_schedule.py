@@ -1,0 +1,61 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import unittest
+
+from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import record
+from hpcvirt.bench.run import schedule
+
+
+def letters(slots):
+    return ''.join(slot.arm[0] for slot in slots)
+
+
+class ScheduleTest(unittest.TestCase):
+
+    def test_pairs_are_interleaved_so_that_neither_arm_always_leads(self):
+        self.assertEqual('nggnnggn', letters(schedule.slots(4, 0)))
+
+    def test_warm_ups_come_first_and_shift_nothing(self):
+        slots = schedule.slots(2, 1)
+        self.assertEqual('ngnggn', letters(slots))
+        self.assertEqual([True, True, False, False, False, False],
+                         [slot.warm_up for slot in slots])
+        self.assertEqual([0, 0, 0, 0, 1, 1], [slot.pair for slot in slots])
+
+    def test_every_pair_has_one_sample_in_each_arm(self):
+        for pairs in range(1, 8):
+            slots = schedule.slots(pairs, 2)
+            seen = {(slot.warm_up, slot.pair, slot.arm) for slot in slots}
+            self.assertEqual(2 * (pairs + 2), len(seen))
+            self.assertEqual(list(range(len(slots))),
+                             [slot.position for slot in slots])
+
+    def test_a_guest_that_is_relaunched_is_not_warmed_up(self):
+        cold = schedule.slots(2, 1, launch=record.Launch.COLD)
+        self.assertEqual('nnggn', letters(cold))
+        self.assertEqual([True, False, False, False, False],
+                         [slot.warm_up for slot in cold])
+        self.assertEqual(list(range(5)), [slot.position for slot in cold])
+        alone = schedule.slots(2, 1, record.Purpose.UNPAIRED,
+                               record.Launch.COLD)
+        self.assertEqual('gg', letters(alone))
+
+    def test_a_continued_run_lacks_just_what_it_has_not(self):
+        done = outcome.Outcome(False, 'any')
+        run = record.Run('r', 'hpcc', 'mpi', planned_pairs=2,
+                         planned_warm_ups=0, samples=(
+                             record.Sample(record.Arm.NATIVE, 0, 0, done),
+                             record.Sample(record.Arm.GUEST, 1, 2, done)))
+        self.assertEqual([1, 3], [slot.position
+                                  for slot in schedule.missing(run)])

@@ -1,0 +1,284 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Several guests as one arm, end to end: in step, or spanned by mpirun."""
+
+import dataclasses
+import os
+import re
+import signal
+import subprocess
+import sys
+import unittest.mock
+
+from hpcvirt.bench.catalogue import catalogue
+from tests.unit.bench import run_case
+from tests.unit.bench import ssh_server
+
+#: Tells where and when it runs, and prints what a real run printed.
+PROGRAM = """\
+#!/bin/sh
+echo "begin $PWD $(date +%s.%N)" >> '{trace}'
+sleep {seconds}
+echo "end $PWD $(date +%s.%N)" >> '{trace}'
+if [ -e '{broken}' ] && [ "${{PWD##*.}}" = 1 ]; then
+  head -c 300 '{native}'
+elif grep -q 'Cpus_allowed_list:[^0-9]*0$' /proc/self/status; then
+  cat '{native}'
+else
+  cat '{guest}'
+fi
+"""
+
+#: Goes to the other hosts as Open MPI does, and starts the program here.
+MPIRUN = """\
+#!/bin/sh
+case "$1" in --version) exit;; esac
+echo "$*" >> '{trace}'
+for word; do
+  case "$word" in
+    --host) next=1;;
+    *) [ -z "$next" ] || hosts=$word; next=;;
+  esac
+done
+for host in $(echo "$hosts" | tr , ' ' | cut -d ' ' -f 2-); do
+  ssh -x "${{host%:*}}" "test -x $PWD/marker" || exit 3
+done
+cp '{np_out}' np.out
+"""
+
+#: Gets to what is listed, and says of anything else what ssh says.
+SSH = """\
+#!/bin/sh
+while [ $# -gt 0 ]; do
+  case "$1" in -x) shift;; -o) shift 2;; *) break;; esac
+done
+if ! grep -qx "$1" '{known}'; then
+  echo 'Warning: a banner' >&2
+  echo 'Host key verification failed.' >&2
+  exit 255
+fi
+shift
+exec sh -c "$*"
+"""
+
+
+class InStepTest(run_case.RunCase):
+    """Every guest runs the same at the same moment."""
+
+    def setUp(self):
+        super().setUp()
+        self.other = self.enterContext(ssh_server.running())
+
+    def words(self, seconds=0.0, pairs=5, native='local'):
+        words = super().words(seconds, pairs, native)
+        (self.source / 'program.sh').write_text(PROGRAM.format(
+            trace=self.trace, seconds=seconds, broken=self.broken,
+            native=run_case.DATA / 'native_np1' / 'npb_ep.S.out',
+            guest=run_case.DATA / 'guest_tcg_np1' / 'npb_ep.S.out'))
+        where = words.index('--where')
+        return [*words[:where], '--where', self.other.url, *words[where:]]
+
+    def spells(self):
+        """When each job ran: sample to a list of (begin, end)."""
+        begun, spells = {}, {}
+        for line in self.trace.read_text().splitlines():
+            word, path, second = line.split()
+            sample, attempt, _ = os.path.basename(path).split('.')
+            if word == 'begin':
+                begun[path] = float(second)
+            else:
+                spells.setdefault((sample, attempt), []).append(
+                    (begun[path], float(second)))
+        return spells
+
+    def test_rates_add_up_in_both_arms(self):
+        one = self.result(*super().words(pairs=1), status=1)
+        two = self.result(*self.words(pairs=1), status=1)
+
+        def rates(result):
+            return [sample['outcome']['metrics']['mops_total']['value']
+                    for sample in result['runs'][0]['samples']]
+        self.assertEqual([2 * rate for rate in rates(one)], rates(two))
+        self.assertEqual('2x' + str(len(os.sched_getaffinity(0))),
+                         two['runs'][0]['shape'])
+
+    def test_times_are_those_of_the_slowest(self):
+        result = self.result(*self.words(pairs=1), status=1)
+        times = [sample['outcome']['metrics']['time_s']['value']
+                 for sample in result['runs'][0]['samples']]
+        single = self.result(*super().words(pairs=1), status=1)
+        self.assertEqual(
+            [sample['outcome']['metrics']['time_s']['value']
+             for sample in single['runs'][0]['samples']], times)
+
+    def test_jobs_of_a_sample_run_at_once_and_samples_in_turn(self):
+        self.result(*self.words(seconds=0.5, pairs=2), status=1)
+        spells = self.spells()
+        self.assertEqual(6, len(spells))
+        ends = 0.0
+        for _, jobs in sorted(spells.items()):
+            self.assertEqual(2, len(jobs))
+            self.assertLess(max(begin for begin, _ in jobs),
+                            min(end for _, end in jobs))
+            self.assertLess(ends, min(begin for begin, _ in jobs))
+            ends = max(end for _, end in jobs)
+
+    def test_each_native_copy_is_tied_to_its_own_guests_cpus(self):
+        words = [*self.words(pairs=1), '--native-cpus', '1']
+        result = self.result(*words, status=1)
+        native = result['runs'][0]['samples'][0]
+        # One is on CPU 0, where the program is fast, one on CPU 1.
+        fast, slow = (self.printed(native, f'127.0.0.1-{number}.stdout')
+                      for number in (1, 2))
+        self.assertIn('119.93', fast)
+        self.assertNotIn('119.93', slow)
+
+    def printed(self, sample, name):
+        path = next(raw['path'] for raw in sample['outputs']
+                    if raw['name'] == name)
+        return (self.scratch / 'data' / path).read_text()
+
+    def test_outputs_and_surroundings_of_each_are_kept(self):
+        result = self.result(*self.words(pairs=1), status=1)
+        sample = result['runs'][0]['samples'][1]
+        self.assertEqual('guest', sample['arm'])
+        names = {raw['name'] for raw in sample['outputs']}
+        self.assertEqual({f'127.0.0.1-{number}.{name}' for number in (1, 2)
+                          for name in ('stdout', 'stderr')}, names)
+        places = [sample['environment'][f'place@127.0.0.1-{number}']
+                  for number in (1, 2)]
+        self.assertEqual([f':{self.other.port}', f':{self.server.port}'],
+                         [place[place.rindex(':'):] for place in places])
+        self.assertIn('kernel', sample['environment'])
+        self.assertLess(float(sample['environment']['launched_within_s']),
+                        60)
+
+    def test_one_broken_output_breaks_the_sample_and_is_named(self):
+        self.broken.touch()
+        result = self.result(*self.words(), status=1)
+        self.assertEqual('INVALID', result['verdict']['word'])
+        reason = result['runs'][0]['samples'][0]['outcome']['reason']
+        self.assertTrue(reason.startswith('127.0.0.1-2: '), reason)
+        self.assertNotIn('127.0.0.1-1', reason)
+
+    def test_a_killed_run_goes_on_where_it_stopped(self):
+        words = self.words(seconds=0.5)
+        self.killed_and_resumed(words, 3)
+        # No job ran without its fellow.
+        self.assertEqual({2}, {len(jobs) for jobs in self.spells().values()})
+
+    def test_a_lost_job_takes_its_fellow_with_it_and_both_start_anew(self):
+        words = self.words(seconds=2, pairs=1, native=None)
+        process = subprocess.Popen(
+            [sys.executable, '-m', 'hpcvirt.cmd.main', *words],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        while not (self.trace.exists()
+                   and len(self.trace.read_text().splitlines()) == 2):
+            self.assertIsNone(process.poll())
+        path = next(line.split()[1]
+                    for line in self.trace.read_text().splitlines()
+                    if re.search(r'\.0 ', line))
+        with open(os.path.join(path, 'pid'), encoding='ascii') as pid:
+            os.killpg(int(pid.read()), signal.SIGKILL)
+        self.assertEqual(0, process.wait())
+        # Neither of the first attempt came to its end.
+        self.assertEqual({('0000', '1'): 2, ('0001', '0'): 2},
+                         {name: len(jobs)
+                          for name, jobs in self.spells().items()})
+
+    def test_numbers_that_do_not_fit_are_one_line(self):
+        for more, said in (
+                (['--native', 'local', '--native', 'local'],
+                 '--native: given 3 times'),
+                (['--native-cpus', '1', '--native-cpus', '1'],
+                 '--native-cpus: given 3 times')):
+            with self.subTest(more=more):
+                status, out, err = self.run_(*self.words(), *more)
+                self.assertEqual((2, ''), (status, out))
+                self.assertEqual(1, len(err.splitlines()), err)
+                self.assertIn(said, err)
+        self.assertFalse((self.scratch / 'data').exists())
+
+
+class SpanTest(run_case.RunCase):
+    """mpirun is started once, in the first place."""
+
+    def setUp(self):
+        super().setUp()
+        self.other = self.enterContext(ssh_server.running())
+        self.known = self.scratch / 'known'
+        self.known.write_text('127.0.0.1\n')
+        bin_ = self.scratch / 'bin'
+        bin_.mkdir()
+        for name, text in (('mpirun', MPIRUN), ('ssh', SSH)):
+            (bin_ / name).write_text(text.format(
+                trace=self.trace, known=self.known,
+                np_out=run_case.DATA / 'netpipe' / 'np.out'))
+            (bin_ / name).chmod(0o755)
+        self.enterContext(unittest.mock.patch.dict(
+            os.environ, PATH=f'{bin_}:{os.environ["PATH"]}'))
+        self.enterContext(unittest.mock.patch.object(
+            catalogue, 'get', self.with_a_file))
+
+    @staticmethod
+    def with_a_file(name, get=catalogue.get):
+        """A benchmark with a file that has to be in every place."""
+        return dataclasses.replace(get(name),
+                                            files={'marker': 'here'})
+
+    def words(self, *more):
+        return ['bench', 'run', 'netpipe', '--where', self.server.url,
+                '--where', self.other.url, '--pairs', '1', '--data',
+                str(self.scratch / 'data'), '--format', 'json',
+                '--set', 'max_size=65536', *more]
+
+    def asked(self):
+        """What mpirun was asked to run, its version apart."""
+        return [line for line in self.trace.read_text().splitlines()
+                if 'NPopenmpi' in line]
+
+    def test_ranks_are_shared_out(self):
+        result = self.result(*self.words(), status=0)
+        self.assertEqual(2, len(result['runs'][0]['samples']))
+        asked = self.asked()
+        self.assertEqual(2, len(asked))
+        self.assertIn(f'-np 2 --host {os.uname().nodename}:1,127.0.0.1:1 '
+                      '--map-by numa', asked[0])
+
+    def test_one_native_machine_stands_for_all_and_is_not_spanned(self):
+        self.result(*self.words('--native', 'local', '--native-cpus', '0'),
+                    status=1)
+        asked = self.asked()
+        self.assertEqual(2, sum('--host' in line for line in asked))
+        self.assertEqual(4, len(asked))
+        # Ranks tie themselves natively, where mpirun would pass over the
+        # CPUs that it was started on.
+        self.assertEqual(
+            ['none sh ./bind NPopenmpi', 'core NPopenmpi'] * 2,
+            [re.search('--bind-to (.*) -u', line)[1]
+             for line in (asked[0], asked[1], asked[2], asked[3])])
+
+    def test_a_place_that_is_not_reached_is_named_before_anything_runs(self):
+        self.known.write_text('other\n')
+        status, out, err = self.run_(*self.words())
+        self.assertEqual((2, ''), (status, out))
+        self.assertEqual(1, len(err.splitlines()), err)
+        self.assertIn(f'{self.server.port} does not get to 127.0.0.1', err)
+        self.assertIn('Host key verification failed.', err)
+        self.assertFalse(self.trace.exists())
+
+    def test_fewer_ranks_than_places_are_refused(self):
+        status, _, err = self.run_(*self.words('--where', self.other.url))
+        self.assertEqual(2, status)
+        self.assertIn('2 ranks: cannot span 3 places', err)

@@ -1,0 +1,50 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+import contextlib
+import io
+import pathlib
+
+import testtools
+
+from hpcvirt.bench.model import record
+from hpcvirt.bench.parsers import parser
+from hpcvirt.bench.run import schedule
+from hpcvirt.cmd.bench import progress
+
+DATA = pathlib.Path(__file__).parents[3] / 'data' / 'bench'
+
+
+class TestTerminal(testtools.TestCase):
+    def told(self, benchmark, variant, program, output):
+        raw = (DATA / output).read_bytes()
+        run = record.Run(id='0-0', benchmark=benchmark, variant=variant,
+                         samples=())
+        slot = schedule.Slot(arm=record.Arm.NATIVE, pair=0, position=2,
+                             warm_up=False)
+        sample = record.Sample(arm=slot.arm, pair=0, position=2,
+                               outcome=parser.parse(program, raw, {}))
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err):
+            watch = progress.Terminal()
+            watch.sample(run, slot, 12)
+            watch.done(sample)
+        return err.getvalue()
+
+    def test_a_sample_is_told_by_what_the_benchmark_is_known_by(self):
+        line = self.told('stream', 'openmp', 'stream',
+                         'native_np1/stream_2M.out')
+        self.assertIn('stream openmp  3/12  pair 1  native', line)
+        self.assertTrue(line.endswith('triad_mb_s 25330.5 MB/s\n'))
+        self.assertIn('HPL_Tflops', self.told('hpcc', 'mpi', 'hpcc',
+                                              'native_np1/hpccoutf.txt'))

@@ -1,0 +1,106 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+import unittest
+
+from hpcvirt.flavors import catalogue
+from hpcvirt.flavors import diff
+
+SPECS = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}
+
+
+def flavor(name='hpc.8c', vcpus=8, specs=None, mark=True):
+    specs = SPECS if specs is None else specs
+    return catalogue.Flavor(
+        name, vcpus, 1024, 0,
+        catalogue.marked(vcpus, 1024, 0, specs) if mark else specs)
+
+
+def existing(found, **more):
+    return diff.Existing('id', found, **more)
+
+
+def step(wanted, *found):
+    return diff.steps([wanted], found)[0]
+
+
+class StepsTest(unittest.TestCase):
+
+    def test_a_flavor_that_is_not_there_is_created(self):
+        other = existing(flavor('other'))
+        self.assertIs(diff.Action.CREATE, step(flavor(), other).action)
+
+    def test_a_flavor_as_planned_needs_nothing(self):
+        found = step(flavor(), existing(flavor()))
+        self.assertIs(diff.Action.SAME, found.action)
+        self.assertFalse(found.edited)
+
+    def test_an_older_mark_alone_is_no_difference(self):
+        old = dataclasses.replace(flavor(), extra_specs={
+            **SPECS, 'hpcvirt:generated_by': 'hpcvirt-1'})
+        found = step(flavor(), existing(old))
+        self.assertIs(diff.Action.SAME, found.action)
+
+    def test_our_flavor_that_another_plan_made_differs_but_is_not_edited(
+            self):
+        old = flavor(specs={**SPECS, 'hw:numa_nodes': '1'})
+        found = step(flavor(), existing(old))
+        self.assertIs(diff.Action.DIFFERS, found.action)
+        self.assertEqual(('hw:numa_nodes is 1, planned without',),
+                         found.differences)
+        self.assertFalse(found.edited)
+
+    def test_our_flavor_that_somebody_changed_is_edited(self):
+        changed = dict(flavor().extra_specs, **{'hw:mem_page_size': 'any'})
+        found = step(flavor(), existing(
+            dataclasses.replace(flavor(), extra_specs=changed)))
+        self.assertIs(diff.Action.DIFFERS, found.action)
+        self.assertTrue(found.edited)
+        self.assertEqual(('hw:mem_page_size is any, planned 2048',),
+                         found.differences)
+
+    def test_sizes_that_differ_are_told_apart_from_extra_specs(self):
+        found = step(flavor(), existing(flavor(vcpus=4), swap_mib=64))
+        self.assertTrue(found.sizes_differ)
+        self.assertEqual(('vCPUs is 4, planned 8', 'swap is 64, planned 0'),
+                         found.differences)
+        same = step(flavor(), existing(flavor(specs={'a': 'b'})))
+        self.assertFalse(same.sizes_differ)
+
+    def test_a_flavor_without_the_mark_is_foreign_whatever_it_holds(self):
+        same = step(flavor(), existing(flavor(mark=False)))
+        self.assertIs(diff.Action.FOREIGN, same.action)
+        self.assertEqual((), same.differences)
+        other = step(flavor(), existing(flavor(specs={}, mark=False)))
+        self.assertIs(diff.Action.FOREIGN, other.action)
+        self.assertEqual(2, len(other.differences))
+
+    def test_a_mark_that_is_not_ours_is_foreign(self):
+        forged = dataclasses.replace(flavor(), extra_specs={
+            **SPECS, 'hpcvirt:generated_by': 'me'})
+        self.assertIs(diff.Action.FOREIGN,
+                      step(flavor(), existing(forged)).action)
+
+    def test_a_flavor_made_in_part_is_completed(self):
+        half = existing(flavor(specs={}, mark=False),
+                        description=diff.description(flavor()))
+        self.assertIs(diff.Action.COMPLETE, step(flavor(), half).action)
+        other = existing(flavor(specs={}, mark=False, vcpus=4),
+                         description=diff.description(flavor()))
+        self.assertIs(diff.Action.FOREIGN, step(flavor(), other).action)
+
+    def test_flavors_of_ours_that_are_not_wanted_are_listed(self):
+        found = [existing(flavor('b')), existing(flavor('a')),
+                 existing(flavor('hpc.8c')),
+                 existing(flavor('theirs', mark=False))]
+        self.assertEqual(('a', 'b'), diff.left_over([flavor()], found))

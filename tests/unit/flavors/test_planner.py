@@ -1,0 +1,394 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+import random
+import unittest
+
+from hpcvirt import exception
+from hpcvirt.flavors import document
+from hpcvirt.flavors import planner
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.model import cpuset
+from hpcvirt.model import shape as shape_model
+from hpcvirt.specs import codec
+from tests import hosts
+
+ROLLS = 250
+
+
+def plan(*machines, **choices):
+    return planner.plan(machines, profiles.Profile(**choices))
+
+
+def by_vcpus(found, host):
+    return {row.flavor.vcpus: (row.per_host[host], row.stranded[host].pcpus)
+            for row in found.flavors}
+
+
+def codes(found):
+    return [item.code.value for item in found.notices]
+
+
+class StudiesTest(unittest.TestCase):
+
+    def test_the_hosts_of_the_32_core_study_get_its_sizes(self):
+        # 003_5d5158a0f72041aa.txt: 4x8, 2x16, 1x24, 1x32.
+        found = plan(hosts.named('hs06-2s-16c'))
+        self.assertEqual({8: (4, 0), 16: (2, 0), 24: (1, 8), 32: (1, 0)},
+                         by_vcpus(found, 'hs06-2s-16c'))
+
+    def test_a_64_gb_host_full_of_its_flavors_does_not_swap(self):
+        # 003_5d5158a0f72041aa.txt: 2 x 31 GB left 2 GB on paper and 672 MiB
+        # in truth; 1.5 GB were in use before any guest came.
+        found = plan(hosts.named('hs06-2s-16c'))
+        for row in found.flavors:
+            used = sum(row.per_host.values()) * (
+                row.flavor.ram_mib + 234 + 8 * row.flavor.vcpus
+                + 0.002 * row.flavor.ram_mib)
+            self.assertGreater(64160 - used, 4096)
+
+    def test_one_guest_per_socket_fills_a_host_of_any_sockets(self):
+        # 001_3ef947e446be6dbd.txt: one VM per socket is usually best.
+        for packages in (1, 2, 4, 8):
+            found = plan(hosts.build(cells=packages, cores=4))
+            self.assertEqual((packages, 0), by_vcpus(found, 'host')[4])
+
+
+class FleetTest(unittest.TestCase):
+
+    def test_one_flavor_serves_hosts_that_differ_a_little(self):
+        found = plan(hosts.build(mib=64160, name='a'),
+                     hosts.build(mib=64800, name='b'))
+        alone = plan(hosts.build(mib=64160, name='a'))
+        self.assertEqual(len(alone.flavors), len(found.flavors))
+        for row in found.flavors:
+            self.assertEqual({'a', 'b'}, set(row.kinds))
+            self.assertTrue(all(row.per_host.values()))
+
+    def test_hosts_that_differ_much_get_flavors_of_their_own(self):
+        found = plan(hosts.build(mib=32768, name='a'),
+                     hosts.build(mib=262144, name='b'))
+        large = [row for row in found.flavors if 'a' not in row.kinds]
+        self.assertTrue(large)
+        for row in large:
+            self.assertEqual(0, row.per_host['a'])
+            self.assertEqual(32, row.stranded['a'].pcpus)
+
+    def test_a_host_that_no_flavor_fits_is_told(self):
+        found = plan(hosts.build(name='good'),
+                     hosts.build(name='bare', mib=0))
+        self.assertIn('host-not-served', codes(found))
+        self.assertTrue(all(row.per_host['bare'] == 0
+                            for row in found.flavors))
+
+    def test_no_host_at_all_is_an_error_that_says_why(self):
+        with self.assertRaisesRegex(exception.InvalidInput,
+                                    'no guest fits.*no memory'):
+            plan(hosts.build(mib=0))
+        with self.assertRaises(exception.InvalidInput):
+            planner.plan([], profiles.Profile())
+
+    def test_two_hosts_of_one_name_are_an_error(self):
+        with self.assertRaisesRegex(exception.InvalidInput, 'two hosts'):
+            plan(hosts.build(), hosts.build(cells=4))
+
+    def test_a_warning_that_holds_for_many_hosts_is_told_once(self):
+        found = plan(*(hosts.build(name=f'n{number}', huge_kib=())
+                       for number in range(9)))
+        self.assertEqual(1, codes(found).count('huge-pages-unknown'))
+        told = next(item for item in found.notices
+                    if item.code == 'huge-pages-unknown')
+        self.assertIn('and 3 more', told.message)
+
+    def test_virtual_functions_limit_the_count(self):
+        host = hosts.build(cells=2, cores=16, vfs={0: 3})
+        devices = profiles.Devices(vendor_id='15b3', product_id='101e')
+        found = plan(host, devices=devices)
+        self.assertEqual((3, 8), by_vcpus(found, 'host')[8])
+        required = plan(host, devices=dataclasses.replace(
+            devices, affinity=shape_model.PCIAffinity.REQUIRED))
+        self.assertEqual((2, 16), by_vcpus(required, 'host')[8])
+
+    def test_flavors_for_devices_that_no_host_has_are_an_error(self):
+        with self.assertRaisesRegex(exception.InvalidInput, 'PCI devices'):
+            plan(hosts.build(), devices=profiles.Devices(
+                vendor_id='15b3', product_id='101e'))
+
+    def test_neutron_ports_limit_the_count_and_are_not_in_the_flavor(self):
+        found = plan(hosts.build(vfs={0: 1}), devices=profiles.Devices(
+            ports=profiles.Ports.NEUTRON, physical_network='fast'))
+        row = found.flavors[0]
+        self.assertEqual({'host': 1}, row.per_host)
+        self.assertNotIn('pci_passthrough:alias', row.flavor.extra_specs)
+        self.assertEqual(
+            'preferred',
+            row.flavor.extra_specs['hw:pci_numa_affinity_policy'])
+
+    def test_the_package_scope_is_kept_where_it_costs_nothing(self):
+        even = plan(hosts.build(cells=4, cores=4, packages=2))
+        scopes = {row.flavor.name: row.guest.numa_scope
+                  for row in even.flavors}
+        self.assertEqual({'hpc.8c2n1s.122g.2m.pkg': 'package'}, {
+            name: scope for name, scope in scopes.items()
+            if scope is shape_model.NUMAScope.PACKAGE})
+        self.assertNotIn('package-scope-not-held', codes(even))
+
+    def test_the_package_scope_goes_where_it_would_keep_a_host_empty(self):
+        # Cell 0 of most machines has a little less memory: Nova begins at
+        # cell 1 then, and its second cell is in the other package.
+        usual = hosts.build(cells=4, cores=4, packages=2,
+                            mib=(64160, 65536, 65536, 65536))
+        found = plan(usual)
+        self.assertIn('package-scope-not-held', codes(found))
+        self.assertFalse(any(row.guest.numa_scope is shape_model.NUMAScope.PACKAGE
+                             for row in found.flavors))
+        packed = plan(usual, pack_cells=True)
+        self.assertTrue(any(row.guest.numa_scope is shape_model.NUMAScope.PACKAGE
+                            and row.per_host['host'] == 2
+                            for row in packed.flavors))
+
+    def test_an_operator_may_do_without_the_package_scope(self):
+        found = plan(hosts.build(cells=4, cores=4, packages=2),
+                     package_scope=False)
+        self.assertFalse(any(row.guest.numa_scope is shape_model.NUMAScope.PACKAGE
+                             for row in found.flavors))
+
+    def test_a_narrow_cell_with_much_memory_comes_to_no_more_than_others(
+            self):
+        # Nova's claim let a second guest of 19+18+18+9 CPUs in, without
+        # pins for the 9, because they had more memory than the 18.
+        found = plan(hosts.build(
+            cells=8, cores=(19, 20, 10, 19, 20, 20, 20, 20), packages=2,
+            mib=8000), housekeeping_cores_per_cell=1)
+        uneven = [row for row in found.flavors
+                  if len(set(row.guest.cells)) > 1]
+        self.assertTrue(uneven)
+        for row in uneven:
+            memory = [cell.memory_mib for cell in row.guest.cells]
+            self.assertEqual(sorted(memory, reverse=True), memory)
+
+    def test_isolated_emulators_cost_a_core_of_each_guest_cell(self):
+        found = plan(hosts.build(),
+                     emulator_threads=shape_model.EmulatorThreads.ISOLATE)
+        self.assertEqual({7: (4, 0), 15: (2, 0), 22: (1, 9), 30: (1, 1)},
+                         by_vcpus(found, 'host'))
+
+    def test_housekeeping_cores_are_never_stranded_nor_given(self):
+        found = plan(hosts.build(), housekeeping_cores_per_cell=4)
+        self.assertEqual((2, 0), by_vcpus(found, 'host')[12])
+        self.assertNotIn('no-housekeeping', codes(found))
+
+    def test_a_cell_under_one_cache_tells_how_it_could_be_cut(self):
+        found = plan(hosts.build(cells=4, cores=12, packages=2))
+        self.assertIn('no-parts', codes(found))
+        cut = plan(hosts.build(cells=4, cores=12, packages=2),
+                   smallest_cores=6)
+        self.assertNotIn('no-parts', codes(cut))
+        self.assertEqual((8, 0), by_vcpus(cut, 'host')[6])
+
+    def test_flavors_without_smt_on_hosts_with_smt_are_told(self):
+        found = plan(hosts.build(name='plain'),
+                     hosts.build(name='smt', threads=2))
+        self.assertIn('smt-mixed', codes(found))
+        for row in found.flavors:
+            if row.guest.topology.threads > 1:
+                self.assertEqual(0, row.per_host['plain'])
+
+    def test_one_gib_pages_need_hosts_that_have_them(self):
+        with self.assertRaisesRegex(exception.InvalidInput,
+                                    'cells 0-1 have no pages of 1g'):
+            plan(hosts.build(huge_kib=(2048,)), page_size=1048576)
+
+    def test_small_pages_keep_the_reserve_by_reserved_pages(self):
+        found = plan(hosts.build(cells=1, mib=8192), page_size=4)
+        config = document.document(found)['host_config']['host']
+        reserved = config['reserved_huge_pages']
+        self.assertEqual(1, len(reserved))
+        self.assertEqual(4, reserved[0]['size'])
+        self.assertGreater(reserved[0]['count'] * 4 // 1024, 1024)
+
+    def test_pages_for_programs_of_the_host_are_reserved(self):
+        found = plan(hosts.build(), host_pages_per_cell=((1048576, 2),))
+        config = document.document(found)['host_config']['host']
+        self.assertEqual(
+            [{'node': 0, 'size': 1048576, 'count': 2},
+             {'node': 1, 'size': 1048576, 'count': 2}],
+            config['reserved_huge_pages'])
+        self.assertEqual(2, config['pages']['0']['1048576'])
+
+    def test_pages_for_programs_that_a_host_cannot_have_are_an_error(self):
+        with self.assertRaisesRegex(exception.InvalidInput,
+                                    'host_pages_per_cell.*16g'):
+            plan(hosts.build(), host_pages_per_cell=((16777216, 2),))
+
+
+class AnyHostTest(unittest.TestCase):
+    """What holds for every plan, on hosts and choices that dice make."""
+
+    @classmethod
+    def setUpClass(cls):
+        dice = random.Random(20261120)
+        cls.plans = []
+        for number in range(ROLLS):
+            machines = [hosts.any_host(dice, f'h{number}-{each}')
+                        for each in range(dice.choice([1, 1, 1, 2, 3]))]
+            choices = hosts.any_profile(dice)
+            try:
+                cls.plans.append(planner.plan(machines, choices))
+            except exception.InvalidInput:
+                continue
+        for host in hosts.shipped():
+            cls.plans.append(plan(host))
+
+    def test_most_rolls_are_plans(self):
+        self.assertGreater(len(self.plans), ROLLS // 2)
+
+    def test_a_host_never_gives_more_than_it_has(self):
+        for found in self.plans:
+            config = document.document(found)['host_config']
+            for planned in found.hosts:
+                host = planned.host
+                own = config[host.name]
+                memory = sum(cell.memory_mib for cell in host.cells)
+                huge = sum(
+                    int(size) * count / 1024 for pages
+                    in own['pages'].values() for size, count in pages.items()
+                    if int(size) > min(map(int, pages)))
+                profile = found.profile
+                for row in found.flavors:
+                    count = row.per_host[host.name]
+                    small = planned.page_kib == min(
+                        map(int, own['pages'][str(host.cells[0].id)]))
+                    guests = count * row.flavor.ram_mib if small else 0
+                    emulators = count * (
+                        profile.guest_overhead_mib
+                        + profile.guest_overhead_mib_per_vcpu
+                        * row.flavor.vcpus + profile.guest_overhead_permille
+                        * row.flavor.ram_mib / 1000)
+                    self.assertLessEqual(
+                        own['reserved_host_memory_mb'] + huge + guests
+                        + emulators, memory, row.flavor.name)
+
+    def test_what_the_host_keeps_of_a_used_cell_is_its_reserve(self):
+        for found in self.plans:
+            for planned in found.hosts:
+                for share in planned.divided.cells:
+                    cell = planned.host.by_id[share.id]
+                    promised = found.profile.host_reserve_mib_per_cell
+                    if promised is None:
+                        promised = min(2048, cell.memory_mib // 8)
+                    self.assertGreaterEqual(
+                        planned.settings.rest_mib[share.id], promised)
+
+    def test_pages_add_up_to_the_memory_of_the_cell(self):
+        for found in self.plans:
+            for planned in found.hosts:
+                for cell in planned.host.cells:
+                    pages = planned.settings.pages[cell.id]
+                    total = sum(size * count
+                                for size, count in pages.items()) / 1024
+                    self.assertLess(abs(total - cell.memory_mib), 2)
+
+    def test_guest_cells_are_whole_pages_of_an_explicit_size(self):
+        for found in self.plans:
+            for row in found.flavors:
+                for cell in row.guest.cells:
+                    self.assertGreater(cell.page_kib, 0)
+                    self.assertEqual(
+                        0, cell.memory_mib * 1024 % cell.page_kib)
+
+    def test_no_guest_cell_stands_before_a_larger_one(self):
+        for found in self.plans:
+            for row in found.flavors:
+                cpus = [cell.cpus for cell in row.guest.cells]
+                self.assertEqual(sorted(cpus, reverse=True), cpus)
+                memory = [cell.memory_mib for cell in row.guest.cells]
+                self.assertEqual(sorted(memory, reverse=True), memory)
+
+    def test_unequal_guest_cells_are_for_unequal_hosts_alone(self):
+        for found in self.plans:
+            unequal = any(
+                len({len(share.cores) for share in planned.divided.cells}) > 1
+                for planned in found.hosts)
+            for row in found.flavors:
+                if not unequal:
+                    self.assertEqual(1, len(set(row.guest.cells)))
+                    self.assertNotIn('hw:numa_mem.0',
+                                     row.flavor.extra_specs)
+
+    def test_extra_specs_say_what_the_guest_is(self):
+        for found in self.plans:
+            for row in found.flavors:
+                flavor = row.flavor
+                understood = codec.decode(flavor.vcpus, flavor.ram_mib,
+                                          flavor.extra_specs)
+                ports = any(device.alias is None
+                            for device in row.guest.devices)
+                wanted = (dataclasses.replace(row.guest, devices=())
+                          if ports else row.guest)
+                self.assertEqual(wanted, understood)
+
+    def test_names_are_unique(self):
+        for found in self.plans:
+            names = [row.flavor.name for row in found.flavors]
+            self.assertEqual(len(set(names)), len(names))
+
+    def test_left_over_cpus_are_those_that_no_guest_has(self):
+        for found in self.plans:
+            for planned in found.hosts:
+                name = planned.host.name
+                dedicated = len(planned.settings.dedicated)
+                for row in found.flavors:
+                    self.assertEqual(
+                        dedicated - row.per_host[name] * row.guest.pcpus,
+                        row.stranded[name].pcpus)
+
+    def test_a_flavor_fits_every_host_for_which_it_was_made(self):
+        for found in self.plans:
+            if found.profile.devices is not None:
+                continue
+            for row in found.flavors:
+                for name in row.kinds:
+                    self.assertGreater(row.per_host[name], 0, row.flavor)
+
+    def test_parts_cells_and_hosts_tile_equal_cells_exactly(self):
+        for found in self.plans:
+            profile = found.profile
+            if profile.devices or profile.emulator_threads is (
+                    shape_model.EmulatorThreads.ISOLATE):
+                continue
+            for planned in found.hosts:
+                if planned.page_kib > 2048 or len({
+                        len(share.cores)
+                        for share in planned.divided.cells}) > 1:
+                    # A part of a poor cell may come to no whole page.
+                    continue
+                # Where cells differ in memory, a size comes once for each
+                # level; on the poorest it tiles.
+                left = {}
+                for row in found.flavors:
+                    kind = row.kinds.get(planned.host.name, '')
+                    if kind in ('cell', 'host') or kind.startswith('1/'):
+                        left.setdefault(row.flavor.vcpus, []).append(
+                            row.stranded[planned.host.name].pcpus)
+                self.assertEqual({0}, {0, *map(min, left.values())})
+
+    def test_dedicated_and_shared_cpus_are_apart_and_exist(self):
+        for found in self.plans:
+            for name, own in document.document(found)['host_config'].items():
+                host = next(planned.host for planned in found.hosts
+                            if planned.host.name == name)
+                dedicated = cpuset.parse(own['cpu_dedicated_set'])
+                shared = cpuset.parse(own['cpu_shared_set'])
+                self.assertFalse(dedicated & shared)
+                self.assertLessEqual(dedicated | shared, host.cpus)
