@@ -17,7 +17,7 @@ core whose SMT siblings do not have one owner.
 """
 
 from hpcvirt.model import host as host_model
-from tests.embedded import ledger as ledgers
+from testing import ledger as ledgers
 
 FREE = '.'
 HOST = '-'

@@ -20,8 +20,8 @@ from typing import Any
 from demo import drawing
 from demo import session as sessions
 from demo import workload
-from tests.embedded import guest as guests
-from tests.embedded import ledger as ledgers
+from testing import guest as guests
+from testing import ledger as ledgers
 
 
 def place(session: sessions.Session, seed: int,

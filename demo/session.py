@@ -22,10 +22,10 @@ from demo import command
 from demo import fleet
 from demo import strategies
 from hpcvirt.conf import weights
-from tests.embedded import ledger
-from tests.embedded import libvirt
-from tests.embedded import nova
-from tests.embedded import planned
+from testing import ledger
+from testing import libvirt
+from testing import nova
+from testing import planned
 
 #: How a request may end.
 ENDS = ('ACTIVE', 'ERROR')

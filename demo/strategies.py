@@ -15,7 +15,7 @@
 import dataclasses
 from collections.abc import Mapping
 
-from tests.embedded import nova
+from testing import nova
 
 _NOVA_FILTERS = 'nova.scheduler.filters.all_filters'
 _NOVA_WEIGHERS = 'nova.scheduler.weights.all_weighers'

@@ -19,7 +19,7 @@ test module imports anything of Nova.
 import importlib
 import logging
 
-from tests import embedded  # noqa: F401
+import testing  # noqa: F401
 
 # nova.test hangs a handler on the root logger that writes to stdout, into the
 # midst of the results. A test that wants logs captures them.

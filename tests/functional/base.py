@@ -13,7 +13,7 @@
 """A Nova in which hpcvirt is set up as an operator does it."""
 
 from hpcvirt.conf import weights
-from tests.embedded import nova
+from testing import nova
 
 
 class HPCNova(nova.EmbeddedNova):

@@ -18,9 +18,9 @@ from nova import context
 from nova import objects
 
 from hpcvirt.model import cpuset
-from tests.embedded import libvirt
-from tests.embedded import machines
-from tests.embedded import nova
+from testing import libvirt
+from testing import machines
+from testing import nova
 
 
 class EmbeddedNovaTest(nova.EmbeddedNova):

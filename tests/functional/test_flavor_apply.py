@@ -23,10 +23,10 @@ from wsgi_intercept import interceptor
 
 from hpcvirt.cmd import main
 from hpcvirt.model import host as host_model
+from testing import libvirt
+from testing import nova
+from testing import settings
 from tests import hosts
-from tests.embedded import libvirt
-from tests.embedded import nova
-from tests.embedded import settings
 
 CLOUDS = """
 clouds:

@@ -23,7 +23,7 @@ import yaml
 from hpcvirt import topology
 from hpcvirt.cmd import main
 from hpcvirt.model import cpuset
-from tests.embedded import planned
+from testing import planned
 from tests.functional import base
 
 TOPOLOGIES = pathlib.Path(__file__).parents[2] / 'etc/hpcvirt/topologies'

@@ -14,7 +14,7 @@
 
 import json
 
-from tests.embedded import machines
+from testing import machines
 from tests.functional import base
 
 DEDICATED = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}

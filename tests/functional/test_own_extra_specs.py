@@ -14,7 +14,7 @@
 
 from nova import utils
 
-from tests.embedded import machines
+from testing import machines
 from tests.functional import base
 
 

@@ -12,7 +12,7 @@
 
 """Pins, pages and devices of guests, in the XML that libvirt gets."""
 
-from tests.embedded import machines
+from testing import machines
 from tests.functional import base
 
 

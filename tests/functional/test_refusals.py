@@ -12,7 +12,7 @@
 
 """A refused request says why: each host at DEBUG, all together at INFO."""
 
-from tests.embedded import machines
+from testing import machines
 from tests.functional import base
 
 

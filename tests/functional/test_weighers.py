@@ -12,7 +12,7 @@
 
 """What hpcvirt's weighers and Nova's do with the same requests."""
 
-from tests.embedded import machines
+from testing import machines
 from tests.functional import base
 
 NOVA_WEIGHERS = 'nova.scheduler.weights.all_weighers'

@@ -26,7 +26,7 @@ from nova.tests.fixtures import libvirt as fakelibvirt
 from nova.virt.libvirt import config as vconfig
 
 from hpcvirt.model import host as host_model
-from tests.embedded import settings as embedded_settings
+from testing import settings as embedded_settings
 
 #: Where virtual functions start that are not listed: behind physical ones.
 FIRST_VF_SLOT = 2

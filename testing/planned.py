@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from hpcvirt.model import host as host_model
-from tests.embedded import libvirt
-from tests.embedded import settings
+from testing import libvirt
+from testing import settings
 
 
 def machine(host: host_model.Host, document: Mapping[str, Any],

@@ -29,11 +29,11 @@ from nova.tests.functional.libvirt import base
 from nova.virt.libvirt import host as libvirt_host
 from oslo_utils import uuidutils
 
-from tests.embedded import guest as embedded_guest
-from tests.embedded import identity
-from tests.embedded import ledger as embedded_ledger
-from tests.embedded import libvirt
-from tests.embedded import settings as embedded_settings
+from testing import guest as embedded_guest
+from testing import identity
+from testing import ledger as embedded_ledger
+from testing import libvirt
+from testing import settings as embedded_settings
 
 CONF = nova.conf.CONF
 

@@ -111,7 +111,7 @@ class OwnSettings(fixtures.Fixture):
     """Make Nova's compute code read the settings of its own host.
 
     The host is known by its libvirt connection, a
-    :class:`tests.embedded.libvirt.Connection`.
+    :class:`testing.libvirt.Connection`.
     """
 
     def _setUp(self) -> None:  # noqa: N802

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 
 from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
-from tests.embedded import libvirt
-from tests.embedded import settings
+from testing import libvirt
+from testing import settings
 
 #: The product of the network cards here: a ConnectX-6 Dx.
 VENDOR_ID = '15b3'

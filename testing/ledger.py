@@ -23,8 +23,8 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 
 from hpcvirt.model import cpuset
-from tests.embedded import guest as embedded_guest
-from tests.embedded import libvirt
+from testing import guest as embedded_guest
+from testing import libvirt
 
 
 @dataclasses.dataclass(frozen=True)
