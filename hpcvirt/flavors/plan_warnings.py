@@ -34,7 +34,7 @@ def on(hosts: 'Sequence[planner.PlannedHost]',
         yield notice.Notice(
             notice.Code.NO_HOUSEKEEPING,
             "all cores are the guests', and the host's own processes run "
-            'beside them (1 to 2 % in 003_5d5158a0f72041aa.txt); '
+            'beside them (1 to 2 % in [CERN-HEPiX-2015]); '
             'housekeeping_cores_per_cell keeps cores for the host')
     for planned in hosts:
         yield from _served(planned, flavors)

@@ -20,8 +20,8 @@ studies; on others they tell what to expect, and a benchmark tells the truth.
 import dataclasses
 import fractions
 
-HS06_STUDY = '003_5d5158a0f72041aa.txt'
-NPB_STUDY = '001_3ef947e446be6dbd.txt'
+HS06_STUDY = '[CERN-HEPiX-2015]'
+NPB_STUDY = '[LBNL-Partitioning]'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

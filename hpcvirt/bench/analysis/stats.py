@@ -157,7 +157,7 @@ def disturbed(losses: Sequence[float]) -> tuple[int, ...]:
     would go. If more would go, noise is what the machine is like, and all
     stay. A pair in which the guest did badly always stays: a small fraction
     of runs that is ten times slower is what one has to find
-    (``003_5d5158a0f72041aa.txt``).
+    [CERN-HEPiX-2015].
     """
     count = len(losses)
     if count < OUTLIER_LEAST_PAIRS:

@@ -14,7 +14,7 @@
 
 Weeks of tests before a change went into production missed what a small part
 of the jobs met afterwards, tenfold slower on hosts that looked well
-(003_5d5158a0f72041aa.txt). So figures are looked at again and again, host by
+[CERN-HEPiX-2015]. So figures are looked at again and again, host by
 host; what stands out is named here by rules that are fixed beforehand.
 """
 
@@ -29,7 +29,7 @@ from hpcvirt.bench.model import record
 
 #: A change below this is never called a drift: figures of a well kept host
 #: repeat within 1 to 3 per cent, and the score of a whole host within 4.5
-#: (357 +/- 16 HS06 in 003_5d5158a0f72041aa.txt).
+#: (357 +/- 16 HS06 in [CERN-HEPiX-2015]).
 LEAST_CHANGE = 0.05
 #: Beyond so many robust standard deviations of the earlier figures.
 DEVIATIONS = 3.0

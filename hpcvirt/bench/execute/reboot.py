@@ -12,7 +12,7 @@
 
 """A guest that was just started: the first run in it is not like the others.
 
-It lost 9 % where later ones lost 40 % (001_3ef947e446be6dbd.txt): where its
+It lost 9 % where later ones lost 40 % [LBNL-Partitioning]: where its
 memory lies on the host is settled as it is touched. Who can start a guest anew
 (:mod:`hpcvirt.cloud.servers` for an instance) does one thing; that it has
 really come up anew is seen here.

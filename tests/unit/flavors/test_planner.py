@@ -42,13 +42,13 @@ def codes(found):
 class StudiesTest(unittest.TestCase):
 
     def test_the_hosts_of_the_32_core_study_get_its_sizes(self):
-        # 003_5d5158a0f72041aa.txt: 4x8, 2x16, 1x24, 1x32.
+        # [CERN-HEPiX-2015]: 4x8, 2x16, 1x24, 1x32.
         found = plan(hosts.named('hs06-2s-16c'))
         self.assertEqual({8: (4, 0), 16: (2, 0), 24: (1, 8), 32: (1, 0)},
                          by_vcpus(found, 'hs06-2s-16c'))
 
     def test_a_64_gb_host_full_of_its_flavors_does_not_swap(self):
-        # 003_5d5158a0f72041aa.txt: 2 x 31 GB left 2 GB on paper and 672 MiB
+        # [CERN-HEPiX-2015]: 2 x 31 GB left 2 GB on paper and 672 MiB
         # in truth; 1.5 GB were in use before any guest came.
         found = plan(hosts.named('hs06-2s-16c'))
         for row in found.flavors:
@@ -58,7 +58,7 @@ class StudiesTest(unittest.TestCase):
             self.assertGreater(64160 - used, 4096)
 
     def test_one_guest_per_socket_fills_a_host_of_any_sockets(self):
-        # 001_3ef947e446be6dbd.txt: one VM per socket is usually best.
+        # [LBNL-Partitioning]: one VM per socket is usually best.
         for packages in (1, 2, 4, 8):
             found = plan(hosts.build(cells=packages, cores=4))
             self.assertEqual((packages, 0), by_vcpus(found, 'host')[4])

@@ -49,8 +49,8 @@ class TableTest(unittest.TestCase):
 
     def test_figures_have_their_sources(self):
         text = table.table(plan(hosts.build()))
-        self.assertIn('003_5d5158a0f72041aa.txt', text)
-        self.assertIn('001_3ef947e446be6dbd.txt', text)
+        self.assertIn('[CERN-HEPiX-2015]', text)
+        self.assertIn('[LBNL-Partitioning]', text)
 
     def test_a_host_that_nothing_fits_says_so(self):
         text = table.table(plan(hosts.build(),

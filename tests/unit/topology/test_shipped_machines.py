@@ -49,6 +49,6 @@ class ShippedMachinesTest(unittest.TestCase):
             'uneven-2s': (2, 4, 45, 2, 1)}, found)
 
     def test_the_host_of_the_hs06_study_has_its_memory(self) -> None:
-        # "free -m" in 003_5d5158a0f72041aa.txt, Swapping Hosts Detour (2/4).
+        # "free -m" in [CERN-HEPiX-2015], Swapping Hosts Detour (2/4).
         host = topology.read(str(SHIPPED / 'hs06-2s-16c.json'))
         self.assertEqual(64160, sum(cell.memory_mib for cell in host.cells))

@@ -1,0 +1,117 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The documents that hpcvirt takes figures and methods from.
+
+Everything else cites a document by its key, in square brackets:
+``[CERN-HEPiX-2015]``. What is known of a document, and where a reader finds
+it, is written here alone.
+"""
+
+import dataclasses
+
+from hpcvirt import exception
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Document:
+    """A published document.
+
+    :ivar key: what other places cite, without the brackets
+    :ivar authors: the authors, or the institution where no author is named
+    :ivar venue: where the document was published or presented
+    :ivar year: the year of publication, with what is known of it
+    :ivar found: where a reader finds the document
+    :ivar file: name of the text that the figures were taken from; None for a
+        document that gives a method and no figures
+    """
+
+    key: str
+    authors: str
+    title: str
+    venue: str
+    year: str
+    found: str
+    file: str | None = None
+
+    @property
+    def citation(self) -> str:
+        """The key as text cites it, in square brackets."""
+        return f'[{self.key}]'
+
+
+DOCUMENTS = (
+    Document(
+        'VMware-Memory-2010', 'VMware',
+        'HPC Application Performance on ESX 4.1: Memory Virtualization',
+        'VMware VROOM! Blog, third part of a series on HPC',
+        '2010 (the text shows no date; the first part of the series is of '
+        'September 2010)',
+        'blogs.vmware.com/performance', '000_5f8a437f5bcb73de.txt'),
+    Document(
+        'LBNL-Partitioning', 'Khaled Ibrahim and Costin Iancu',
+        'Efficient Virtualization for HPC Applications',
+        'slides, Future Technologies Group, Lawrence Berkeley National '
+        'Laboratory',
+        'not stated (the slides measure QEMU 0.13 and Xen 4.0, both of 2010)',
+        'no address is known; search for the title',
+        '001_3ef947e446be6dbd.txt'),
+    Document(
+        'VMware-NAMD-2010', 'VMware',
+        'HPC Application Performance on ESX 4.1: NAMD',
+        'VMware VROOM! Blog, second part of a series on HPC',
+        '2010 (the text shows no date; the first part of the series is of '
+        'September 2010)',
+        'blogs.vmware.com/performance', '002_f180406610a393ac.txt'),
+    Document(
+        'CERN-HEPiX-2015',
+        'Arne Wiebalck, Tim Bell, Sean Crosby and Ulrich Schwickerath',
+        'CPU Performance Optimizations of Virtualized Compute Resources in '
+        'the CERN Cloud Service',
+        'slides, HEPiX Autumn Meeting, Brookhaven National Laboratory, '
+        '14 October 2015',
+        '2015', 'the agenda of the HEPiX Autumn 2015 meeting',
+        '003_5d5158a0f72041aa.txt'),
+    Document(
+        'SDSC-SRIOV-2013', 'Glenn K. Lockwood',
+        'High-Performance Virtualization: SR-IOV and InfiniBand',
+        'blog post of 14 December 2013, on work of the San Diego '
+        'Supercomputer Center that was presented at SC13',
+        '2013', "the author's blog", '004_31bfc564158c3a5d.txt'),
+    Document(
+        'Georges-2007', 'Andy Georges, Dries Buytaert and Lieven Eeckhout',
+        'Statistically Rigorous Java Performance Evaluation',
+        'OOPSLA 2007', '2007', 'doi.org/10.1145/1297027.1297033'),
+    Document(
+        'Kalibera-Jones-2013', 'Tomas Kalibera and Richard Jones',
+        'Rigorous Benchmarking in Reasonable Time',
+        'ISMM 2013', '2013', 'doi.org/10.1145/2464157.2464160'),
+    Document(
+        'Holm-1979', 'Sture Holm',
+        'A Simple Sequentially Rejective Multiple Test Procedure',
+        'Scandinavian Journal of Statistics 6(2), pages 65 to 70', '1979',
+        'jstor.org/stable/4615733'),
+)
+
+_BY_KEY = {document.key: document for document in DOCUMENTS}
+
+
+def get(key: str) -> Document:
+    """Return the document of a key.
+
+    :raises InvalidInput: for a key that the bibliography does not have
+    """
+    try:
+        return _BY_KEY[key]
+    except KeyError as exc:
+        raise exception.InvalidInput(
+            key, 'is not in the bibliography') from exc
