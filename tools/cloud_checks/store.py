@@ -27,7 +27,7 @@ from tools.cloud import cloud as one_cloud
 from tools.cloud import database
 from tools.cloud import errors
 from tools.cloud import progress
-from tools.integration import postgres
+from tools.cloud_checks import postgres
 
 CLIENT = pathlib.Path(__file__).resolve().parent / 'store_client.py'
 DATABASE = 'hpcvirt_bench'

@@ -14,7 +14,7 @@
 
 import unittest
 
-from tools.integration import guide
+from tools.cloud_checks import guide
 
 TEXT = """
 Look

@@ -21,8 +21,8 @@ from tools.cloud import cloud as one_cloud
 from tools.cloud import errors
 from tools.cloud import progress
 from tools.cloud import services
-from tools.integration import load
-from tools.integration import tempest_run
+from tools.cloud_checks import load
+from tools.cloud_checks import tempest_run
 
 PREFIX = 'race'
 SERVERS = 24

@@ -29,7 +29,7 @@ from tools.cloud import cloud as one_cloud
 from tools.cloud import errors
 from tools.cloud import fleet
 from tools.cloud import progress
-from tools.integration import tempest_run
+from tools.cloud_checks import tempest_run
 
 HERE = pathlib.Path(__file__).resolve().parent
 SERVERS = 200

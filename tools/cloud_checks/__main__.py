@@ -12,7 +12,7 @@
 
 """Bring the cloud up, prove hpcvirt in it, take it down.
 
-``python3 -m tools.integration [PART...]``; without a part all of them run but
+``python3 -m tools.cloud_checks [PART...]``; without a part all of them run but
 ``benchmarks``, which takes an image of its own and some minutes more.
 The cloud is taken down whatever happens, unless ``--keep`` is given or it was
 up before.
@@ -27,13 +27,13 @@ from tools.cloud import cloud as one_cloud
 from tools.cloud import errors
 from tools.cloud import progress
 from tools.cloud import settings as cloud_settings
-from tools.integration import benchmarks
-from tools.integration import flavors
-from tools.integration import guide
-from tools.integration import load
-from tools.integration import schedulers
-from tools.integration import store
-from tools.integration import tempest_run
+from tools.cloud_checks import benchmarks
+from tools.cloud_checks import flavors
+from tools.cloud_checks import guide
+from tools.cloud_checks import load
+from tools.cloud_checks import schedulers
+from tools.cloud_checks import store
+from tools.cloud_checks import tempest_run
 
 PARTS = {
     'flavors': lambda cloud: flavors.check(cloud.settings),
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     :returns: 0 all passed, 1 something failed
     """
-    parser = argparse.ArgumentParser(prog='python3 -m tools.integration',
+    parser = argparse.ArgumentParser(prog='python3 -m tools.cloud_checks',
                                      description=__doc__)
     parser.add_argument('--keep', action='store_true',
                         help='leave the cloud up')
@@ -69,10 +69,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         _run(cloud, args.part or [name for name in PARTS
                                   if name not in ASKED_FOR], keep=args.keep)
     except errors.CloudError as exc:
-        progress.complain(f'integration: {exc}')
+        progress.complain(f'cloud_checks: {exc}')
         return 1
     except KeyboardInterrupt:
-        progress.complain('integration: interrupted')
+        progress.complain('cloud_checks: interrupted')
         return 130
     return 0
 

@@ -23,7 +23,7 @@ import subunit
 import testtools
 from testtools import content
 
-from tools.integration import read_subunit
+from tools.cloud_checks import read_subunit
 
 
 def example():

@@ -30,7 +30,7 @@ from tools.cloud import fleet
 from tools.cloud import packages
 from tools.cloud import progress
 from tools.cloud import settings as cloud_settings
-from tools.integration import tempest_run
+from tools.cloud_checks import tempest_run
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = cloud_settings.REPOSITORY / 'tools' / 'guest_image' / 'build'
