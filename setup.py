@@ -17,11 +17,11 @@ import sys
 import setuptools
 
 
-def say_why_there_is_no_version() -> None:
-    """Leave with one line where pbr would leave with a traceback.
+def require_version_source() -> None:
+    """Exit with a one-line message where pbr would print a traceback.
 
-    pbr takes the version from git, or from PKG-INFO in an sdist, or from the
-    environment.
+    pbr takes the version from the environment, from PKG-INFO in an sdist, or
+    from git.
     """
     if os.environ.get('PBR_VERSION') or os.path.exists('PKG-INFO'):
         return
@@ -29,13 +29,13 @@ def say_why_there_is_no_version() -> None:
         git = subprocess.run(['git', 'rev-parse', '--git-dir'],
                              capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        sys.exit('hpcvirt: the version comes from git, which is not '
-                 'installed: install it, or set PBR_VERSION=0.0.1')
+        sys.exit('hpcvirt: the version is read from git, which is not '
+                 'installed; install git, or set PBR_VERSION=0.0.1')
     if git.returncode:
         reason = ' '.join(git.stderr.split())
-        sys.exit('hpcvirt: the version comes from git, which says: '
-                 f'{reason}: build in a clone, or set PBR_VERSION=0.0.1')
+        sys.exit('hpcvirt: the version is read from git, which reports: '
+                 f'{reason}; build in a clone, or set PBR_VERSION=0.0.1')
 
 
-say_why_there_is_no_version()
+require_version_source()
 setuptools.setup(setup_requires=['pbr>=6.1.1'], pbr=True)
