@@ -84,8 +84,8 @@ def build(cells: int = 2, cores: int | Sequence[int] = 16, threads: int = 1,
                         _pages(memories[0], small_kib, huge))
         for number in range(cells, cells + memory_only)]
     return host_model.Host(name, tuple(found), devices=tuple(
-        host_model.Device(f'0000:{0x41 + 0x20 * number:02x}:00.0', '15b3', '101d',
-                          cell, count, 'mlx5_core')
+        host_model.Device(f'0000:{0x41 + 0x20 * number:02x}:00.0', '15b3',
+                          '101d', cell, count, 'mlx5_core')
         for number, (cell, count) in enumerate(sorted((vfs or {}).items()))))
 
 

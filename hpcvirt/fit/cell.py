@@ -109,7 +109,8 @@ def _memory(demand: demands.CellDemand,
         if page_size(demand, cell) is not None:
             return None
         return reasons.Misfit(reasons.Code.PAGE_CLASS, {
-            'cell': cell.id, 'size': shape_model.PageClass(page_kib).name.lower(),
+            'cell': cell.id,
+            'size': shape_model.PageClass(page_kib).name.lower(),
             'needed': demand.memory_mib})
     if page_kib is None and not cell.pages:
         return _memory_without_pages(demand, cell)

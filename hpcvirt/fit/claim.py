@@ -24,8 +24,8 @@ arrangements are tried (defect D). So it is in Nova 32 to 34,
 
 :func:`predict` answers with the placement that the claim will come to, and
 refuses a host where there is none or where it is not sound. Most guests are
-out of reach of the defects; for the others :mod:`hpcvirt.fit.claim_replay` does as
-the claim does.
+out of reach of the defects; for the others :mod:`hpcvirt.fit.claim_replay`
+does as the claim does.
 """
 
 from collections.abc import Sequence
@@ -94,7 +94,8 @@ def _out_of_reach(demand: demands.Demand) -> bool:
     """No defect touches this guest as long as any cells with room will do."""
     first = demand.cells[0]
     return (demand.uniform and not demand.pages_by_class and
-            (first.pcpus > 0 or first.policy is shape_model.CPUPolicy.SHARED) and
+            (first.pcpus > 0 or
+             first.policy is shape_model.CPUPolicy.SHARED) and
             not (first.emulator_pcpus and
                  first.threads is shape_model.ThreadPolicy.ISOLATE))
 

@@ -191,8 +191,9 @@ def _devices(tree: hwloc_tree.Tree, cell_of: Mapping[int, int],
             raise exception.InvalidInput(
                 here, 'has no pci_type with class, vendor and device')
         if pci.is_listed(int(match[1], 16)):
-            yield host_model.Device(address, match[2].lower(), match[3].lower(),
-                                    _cell_beside(tree, place, cell_of))
+            yield host_model.Device(
+                address, match[2].lower(), match[3].lower(),
+                _cell_beside(tree, place, cell_of))
 
 
 def _cell_beside(tree: hwloc_tree.Tree, place: hwloc_tree.Place,

@@ -174,7 +174,8 @@ def _pages(value: Any, where: str) -> tuple[host_model.PagePool, ...]:
         if key != str(size):
             raise exception.InvalidInput(
                 where, f'{key[:40]!r} is not a page size in KiB')
-        pools.append(host_model.PagePool(size, _number(count, f'{where}[{key}]')))
+        pools.append(host_model.PagePool(
+            size, _number(count, f'{where}[{key}]')))
     return tuple(pools)
 
 

@@ -47,7 +47,8 @@ def count(number: int, noun: str) -> str:
     return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
 
 
-def contents(host: host_model.Host, cell: host_model.Cell, inner: int) -> list[str]:
+def contents(host: host_model.Host, cell: host_model.Cell,
+             inner: int) -> list[str]:
     """Write what stands in the box of a cell with CPUs.
 
     :param inner: columns inside of the box

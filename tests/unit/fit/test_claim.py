@@ -153,8 +153,8 @@ class DefectTest(ClaimTest):
             builders.request(alias) for alias in 'abcd'))
         self.assert_defect(
             'the claim on the compute host would try more than '
-            f"{claim_replay.MOST_TRIES} arrangements of cells: Nova's defect D",
-            guest, builders.host(*[0] * 12, pools=pools))
+            f'{claim_replay.MOST_TRIES} arrangements of cells: '
+            "Nova's defect D", guest, builders.host(*[0] * 12, pools=pools))
 
     def test_f_isolated_emulator_threads_land_beside_others(self):
         # Legacy SMT host: a sibling of the first core is taken.

@@ -38,7 +38,8 @@ class HostTest(unittest.TestCase):
         host = build(
             OTHER, dataclasses.replace(CELL, pages=(
                 host_model.PagePool(2048, 0), POOL)),
-            devices=[host_model.Device(f'{domain}:01:00.0', '8086', '1572', None)
+            devices=[host_model.Device(f'{domain}:01:00.0', '8086', '1572',
+                                       None)
                      for domain in ('10000', '0001', 'ffff')])
         self.assertEqual([0, 3], [cell.id for cell in host.cells])
         self.assertEqual(({2}, {3}), host.cells[1].siblings)
@@ -59,9 +60,11 @@ class HostTest(unittest.TestCase):
         self.assertEqual(4, host.cells[0].memory_mib)
 
     def test_pages_may_fill_the_last_mib_of_a_snapshot(self) -> None:
-        last = dataclasses.replace(CELL, pages=(host_model.PagePool(4, 1279),))
+        last = dataclasses.replace(
+            CELL, pages=(host_model.PagePool(4, 1279),))
         self.assertEqual(1279, build(last, OTHER).cells[0].pages[0].total)
-        beyond = dataclasses.replace(CELL, pages=(host_model.PagePool(4, 1280),))
+        beyond = dataclasses.replace(
+            CELL, pages=(host_model.PagePool(4, 1280),))
         with self.assertRaisesRegex(exception.InvalidInput, 'has pages of'):
             build(beyond, OTHER)
 

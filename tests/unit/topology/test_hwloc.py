@@ -125,11 +125,13 @@ class NodesTest(Case):
             [host_model.Cell(0, 1, frozenset({0, 1}),
                              (frozenset({0}), frozenset({1})),
                              (frozenset({0, 1}),), 1024,
-                             (host_model.PagePool(4, 262144),))], list(host.cells))
+                             (host_model.PagePool(4, 262144),))],
+            list(host.cells))
 
     def test_version_3_tells_no_pages(self) -> None:
         host = read(machine(node(0, 1), pus(0)))
-        self.assertEqual((host_model.PagePool(4, 262144),), host.cells[0].pages)
+        self.assertEqual((host_model.PagePool(4, 262144),),
+                         host.cells[0].pages)
 
     def test_cells_may_be_without_memory(self) -> None:
         found = self.cells(machine(

@@ -100,7 +100,8 @@ class LibvirtTest(Case):
             cell(0, CPU.format(0, 0)),
             cpu='<pages unit="KiB" size="524288"/>'
                 '<pages unit="KiB" size="64"/>'))
-        self.assertEqual((host_model.PagePool(64, 65536),), host.cells[0].pages)
+        self.assertEqual((host_model.PagePool(64, 65536),),
+                         host.cells[0].pages)
 
     def test_huge_pages_alone_are_taken_out_of_the_small_ones(self) -> None:
         # libvirt 1.2.6 and 1.2.7 did not count small pages.

@@ -30,7 +30,8 @@ class Written(unittest.TestCase):
         super().setUp()
         self.scratch = sysfs_files.scratch(self)
 
-    def from_sysfs(self, files: dict[str, str], seed: int = 0) -> host_model.Host:
+    def from_sysfs(self, files: dict[str, str],
+                   seed: int = 0) -> host_model.Host:
         root = f'{self.scratch}/box-{seed}/box'
         sysfs_files.lay_out(files, root)
         return topology.read(root)

@@ -51,7 +51,8 @@ def sysfs(host: host_model.Host, offline: Iterable[int] = (),
     return files
 
 
-def _sysfs_node(host: host_model.Host, cell: host_model.Cell) -> dict[str, str]:
+def _sysfs_node(host: host_model.Host,
+                cell: host_model.Cell) -> dict[str, str]:
     here = f'{_NODE}/node{cell.id}'
     total = machines.memory_kib(cell.pages)
     free = cell.pages[0].total // 2
@@ -214,7 +215,8 @@ def _node(holder: ElementTree.Element, cell: host_model.Cell,
     return element
 
 
-def _hwloc_device(holder: ElementTree.Element, device: host_model.Device) -> None:
+def _hwloc_device(holder: ElementTree.Element,
+                  device: host_model.Device) -> None:
     bridge = _sub(holder, 'object', type='Bridge', bridge_type='0-1')
     _sub(bridge, 'object', type='PCIDev', pci_busid=device.address,
          pci_type=f'0200 [{device.vendor_id}:{device.product_id}] '

@@ -38,7 +38,8 @@ class DrawTest(unittest.TestCase):
             machines.cell(1, (2, 6), (3, 7), llc=((2, 6), (3, 7)),
                           package=1, small=262144),
             devices=(
-                host_model.Device('0000:41:00.0', '8086', '1572', 1, 64, 'i40e'),
+                host_model.Device('0000:41:00.0', '8086', '1572', 1, 64,
+                                  'i40e'),
                 host_model.Device('0000:41:02.0', '8086', '154c', 1),
                 host_model.Device('0000:41:02.1', '8086', '154c', 1),
                 host_model.Device('0000:41:02.2', '8086', '154c', 1),
