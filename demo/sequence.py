@@ -20,7 +20,7 @@ from typing import Any
 from demo import drawing
 from demo import session as sessions
 from demo import workload
-from testing import guest as guests
+from hpcvirt.topology import domain
 from testing import ledger as ledgers
 
 
@@ -135,13 +135,13 @@ def _room(books: Sequence[ledgers.Ledger]) -> dict[str, int]:
 
 
 def _wants_one_package(session: sessions.Session,
-                       guest: guests.Guest) -> bool:
+                       guest: domain.Domain) -> bool:
     flavor = session.flavors[session.flavor_of[guest.uuid]]
     scope = flavor['extra_specs'].get('hpcvirt:numa_scope')
     return bool(scope == 'package')
 
 
-def _packages(book: ledgers.Ledger, guest: guests.Guest) -> set[int | None]:
+def _packages(book: ledgers.Ledger, guest: domain.Domain) -> set[int | None]:
     cells = book.machine.host.by_id
     return {cells[cell].package for cell in guest.host_cells
             if cell is not None}

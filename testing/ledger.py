@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 
 from hpcvirt.model import cpuset
-from testing import guest as embedded_guest
+from hpcvirt.topology import domain
 from testing import libvirt
 
 
@@ -36,7 +36,7 @@ class Ledger:
     """
 
     machine: libvirt.Machine
-    guests: tuple[embedded_guest.Guest, ...]
+    guests: tuple[domain.Domain, ...]
 
     @property
     def dedicated(self) -> frozenset[int]:
@@ -114,7 +114,7 @@ class Ledger:
         for guest in self.guests:
             yield from self._strays(guest)
 
-    def _strays(self, guest: embedded_guest.Guest) -> Iterator[str]:
+    def _strays(self, guest: domain.Domain) -> Iterator[str]:
         for number, cell in enumerate(guest.cells):
             if cell.host_cell is None:
                 continue

@@ -29,7 +29,7 @@ from nova.tests.functional.libvirt import base
 from nova.virt.libvirt import host as libvirt_host
 from oslo_utils import uuidutils
 
-from testing import guest as embedded_guest
+from hpcvirt.topology import domain
 from testing import identity
 from testing import ledger as embedded_ledger
 from testing import libvirt
@@ -242,9 +242,9 @@ class EmbeddedNova(base.ServersTestBase):
         connection = self.connections[host]
         return embedded_ledger.Ledger(
             connection.machine,
-            tuple(map(embedded_guest.read, connection.domains())))
+            tuple(map(domain.read, connection.domains())))
 
-    def guest(self, server: Mapping[str, Any]) -> embedded_guest.Guest:
+    def guest(self, server: Mapping[str, Any]) -> domain.Domain:
         """The domain of a server, on the host where Nova says it is."""
         host = self.host_of(server)
         self.assertIsNotNone(host)

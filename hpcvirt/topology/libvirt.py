@@ -70,16 +70,17 @@ def read(root: ElementTree.Element, where: str, name: str) -> host_model.Host:
         _distances(elements, where), devices=())
 
 
-def _number(element: ElementTree.Element, attribute: str, where: str,
-            most: int, least: int = 0) -> int:
+def number(element: ElementTree.Element, attribute: str, where: str,
+           most: int, least: int = 0) -> int:
+    """Read a whole number from an attribute."""
     return document.whole(
         element.get(attribute), where,
         f'the attribute {attribute} of <{element.tag}>', most, least)
 
 
 def _cell_where(element: ElementTree.Element, where: str) -> str:
-    number = _number(element, 'id', f'{where}: a cell', assemble.MAX_CELL)
-    return f'{where}: cell {number}'
+    cell = number(element, 'id', f'{where}: a cell', assemble.MAX_CELL)
+    return f'{where}: cell {cell}'
 
 
 def _siblings(cells: Iterable[ElementTree.Element], where: str,
@@ -93,25 +94,25 @@ def _siblings(cells: Iterable[ElementTree.Element], where: str,
     for cell in cells:
         here = _cell_where(cell, where)
         for cpu in cell.iterfind('cpus/cpu'):
-            number = _number(cpu, 'id', here, cpuset.MAX_CPU)
+            cpu_id = number(cpu, 'id', here, cpuset.MAX_CPU)
             text = cpu.get('siblings')
             if text is None:
                 continue
-            if number in siblings:
+            if cpu_id in siblings:
                 raise exception.InvalidInput(
-                    here, f'CPU {number} occurs twice')
-            there = f'{here}: siblings of CPU {number}'
+                    here, f'CPU {cpu_id} occurs twice')
+            there = f'{here}: siblings of CPU {cpu_id}'
             core = cpuset.parse(text, there)
             if len(core) > _MOST_SIBLINGS:
                 raise exception.InvalidInput(
                     there, f'no core has {len(core)} threads')
-            siblings[number] = core
+            siblings[cpu_id] = core
     return siblings
 
 
 def _small_page_kib(root: ElementTree.Element, where: str) -> int:
     """Find the size of a small page, for cells that list no pages."""
-    sizes = [_kib(element, 'size', where)
+    sizes = [kib(element, 'size', where)
              for element in root.iterfind('host/cpu/pages')]
     return assemble.small_page_kib(sizes)
 
@@ -122,28 +123,28 @@ def _cell(element: ElementTree.Element, where: str,
     here = _cell_where(element, where)
     packages = {}
     for cpu in element.iterfind('cpus/cpu'):
-        number = _number(cpu, 'id', here, cpuset.MAX_CPU)
-        if number in online:
+        cpu_id = number(cpu, 'id', here, cpuset.MAX_CPU)
+        if cpu_id in online:
             # -1: a machine whose firmware does not number its packages.
-            packages[number] = max(
-                0, _number(cpu, 'socket_id', here, 2 ** 31 - 1, least=-1))
+            packages[cpu_id] = max(
+                0, number(cpu, 'socket_id', here, 2 ** 31 - 1, least=-1))
     memory = element.find('memory')
-    memory_kib = 0 if memory is None else _kib(memory, None, here)
+    memory_kib = 0 if memory is None else kib(memory, None, here)
     pools = [host_model.PagePool(
-                 _kib(pages, 'size', here),
+                 kib(pages, 'size', here),
                  document.whole(pages.text, here, 'the content of <pages>',
                                 assemble.MAX_MEMORY_KIB))
              for pages in element.iterfind('pages')]
     return assemble.CellFacts(
-        id=_number(element, 'id', here, assemble.MAX_CELL),
+        id=number(element, 'id', here, assemble.MAX_CELL),
         package=min(packages.values(), default=None),
         cpus=frozenset(packages),
         memory_kib=memory_kib,
         pages=assemble.with_small_pages(memory_kib, pools, small_kib))
 
 
-def _kib(element: ElementTree.Element, attribute: str | None, where: str,
-         ) -> int:
+def kib(element: ElementTree.Element, attribute: str | None, where: str,
+        ) -> int:
     """Read a size with a unit, from an attribute or the content, in KiB."""
     unit = element.get('unit', 'KiB')
     scale = _UNITS.get(unit.lower())
@@ -165,7 +166,7 @@ def _caches(banks: Iterable[ElementTree.Element], where: str,
         if bank.get('type') == 'code':
             continue
         here = f'{where}: cache bank {bank.get("id", "?")[:12]}'
-        level = _number(bank, 'level', here, 9, least=1)
+        level = number(bank, 'level', here, 9, least=1)
         cpus = cpuset.parse(bank.get('cpus', ''), f'{here}: cpus')
         if not cpus <= known:
             raise exception.InvalidInput(
@@ -186,12 +187,12 @@ def _distances(cells: Iterable[ElementTree.Element], where: str,
     distances = {}
     for cell in cells:
         here = _cell_where(cell, where)
-        row = _number(cell, 'id', here, assemble.MAX_CELL)
+        row = number(cell, 'id', here, assemble.MAX_CELL)
         for sibling in cell.iterfind('distances/sibling'):
-            column = _number(sibling, 'id', here, assemble.MAX_CELL)
+            column = number(sibling, 'id', here, assemble.MAX_CELL)
             if (row, column) in distances:
                 raise exception.InvalidInput(
                     here, f'has two distances to cell {column}')
-            distances[row, column] = _number(
+            distances[row, column] = number(
                 sibling, 'value', here, assemble.MAX_DISTANCE)
     return distances

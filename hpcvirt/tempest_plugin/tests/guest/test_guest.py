@@ -22,10 +22,10 @@ from hpcvirt.model import shape
 from hpcvirt.specs import codec
 from hpcvirt.tempest_plugin import base
 from hpcvirt.tempest_plugin import contract
-from hpcvirt.tempest_plugin import domain
 from hpcvirt.tempest_plugin import guest
 from hpcvirt.tempest_plugin import guest_base
 from hpcvirt.tempest_plugin import plan
+from hpcvirt.topology import domain
 
 CONF = base.CONF
 
@@ -49,7 +49,7 @@ class HostSideTestCase(guest_base.GuestTestCase):
              'dumpxml', server['id']],
             capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(0, done.returncode, done.stderr)
-        return domain.parse(done.stdout)
+        return domain.read(done.stdout)
 
     def assert_bound(self, flavor: plan.Flavor,
                      server: dict[str, Any]) -> None:
@@ -58,18 +58,18 @@ class HostSideTestCase(guest_base.GuestTestCase):
         defined = self.definition(server)
         pins = {guest_cpu: frozenset([cpu]) for node in found
                 for guest_cpu, cpu in node.pins.items()}
-        self.assertEqual(pins, defined.vcpu_pins)
-        self.assertTrue(defined.strict, 'memory is not bound strictly')
-        self.assertEqual(
-            {number: frozenset([node.host_cell])
-             for number, node in enumerate(found)}, defined.memory_cells)
+        self.assertEqual(pins, defined.pins)
+        self.assertEqual([node.host_cell for node in found],
+                         list(defined.host_cells))
+        self.assertTrue(all(cell.strict for cell in defined.cells),
+                        f'memory is not bound strictly: {defined.cells}')
         wanted = codec.decode(flavor['vcpus'], flavor['ram_mib'],
                               flavor['extra_specs'])
-        for number, cell in enumerate(wanted.cells):
+        for cell, given in zip(wanted.cells, defined.cells, strict=True):
             if (cell.page_kib and not isinstance(
                     cell.page_kib, shape.PageClass)
-                    and cell.page_kib > 4):
-                self.assertEqual(cell.page_kib, defined.pages.get(number))
+                    and cell.page_kib > domain.SMALL_PAGE_KIB):
+                self.assertEqual(cell.page_kib, given.page_kib)
 
 
 class GuestViewTest(HostSideTestCase):
@@ -159,7 +159,7 @@ class GuestDeviceTest(HostSideTestCase):
             'pci_passthrough:alias': f'{CONF.hpcvirt.guest_pci_alias}:1',
             'hw:pci_numa_affinity_policy': 'required'})
         server = self.boot_guest(flavor)
-        self.assertEqual(1, self.definition(server).devices)
+        self.assertEqual(1, len(self.definition(server).devices))
         answer = self.ask(server, guest.COMMAND)
         seen = guest.parse(answer)
         cells = [cell for _, _, cell in seen.network_devices]

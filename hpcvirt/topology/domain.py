@@ -1,0 +1,168 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read a libvirt domain, what ``virsh dumpxml`` prints.
+
+Says on which host CPUs, cells and pages a guest runs, and which PCI functions
+it has. Nova writes the same document when it defines the guest.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from xml.etree import ElementTree
+
+from hpcvirt import exception
+from hpcvirt.model import cpuset
+from hpcvirt.topology import assemble
+from hpcvirt.topology import document
+from hpcvirt.topology import libvirt
+
+#: Page size in KiB of guest memory that is not in huge pages.
+SMALL_PAGE_KIB = 4
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GuestCell:
+    """A guest NUMA cell and the host memory behind it.
+
+    :ivar host_cells: host cells that the memory may come from; empty if from
+        any
+    :ivar strict: whether the memory may come from no other host cell
+    :ivar vcpus: the guest's CPU numbers
+    :ivar page_kib: size of the host pages
+    """
+
+    host_cells: frozenset[int]
+    strict: bool
+    vcpus: frozenset[int]
+    memory_mib: int
+    page_kib: int
+
+    @property
+    def host_cell(self) -> int | None:
+        """The host cell of the memory; None if there is not exactly one."""
+        return next(iter(self.host_cells)) if len(
+            self.host_cells) == 1 else None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Domain:
+    """A guest as libvirt defines it.
+
+    :ivar uuid: the server's id; empty if the document has none
+    :ivar name: the server's name in Nova; empty if the document has none
+    :ivar vcpus: number of guest CPUs
+    :ivar cells: in guest order; empty without a NUMA topology
+    :ivar pins: guest CPU -> host CPUs that it may run on
+    :ivar emulator: host CPUs of the emulator threads; empty if any
+    :ivar devices: addresses of the PCI functions passed through
+    :ivar topology: sockets, cores and threads that the guest sees
+    """
+
+    uuid: str
+    name: str
+    vcpus: int
+    memory_mib: int
+    cells: tuple[GuestCell, ...]
+    pins: Mapping[int, frozenset[int]]
+    emulator: frozenset[int]
+    devices: tuple[str, ...]
+    topology: tuple[int, int, int] | None
+
+    @property
+    def host_cells(self) -> tuple[int | None, ...]:
+        """The host cell of each guest cell."""
+        return tuple(cell.host_cell for cell in self.cells)
+
+    @property
+    def pinned(self) -> frozenset[int]:
+        """Host CPUs to which a guest CPU is pinned."""
+        return frozenset().union(
+            *(cpus for cpus in self.pins.values() if len(cpus) == 1))
+
+    def pinned_of(self, cell: GuestCell) -> frozenset[int]:
+        """Host CPUs to which a guest CPU of one cell is pinned."""
+        return frozenset().union(
+            *(cpus for vcpu, cpus in self.pins.items()
+              if vcpu in cell.vcpus and len(cpus) == 1))
+
+
+def read(text: str, where: str = 'domain') -> Domain:
+    """Read a domain.
+
+    :param where: the document's name, for errors
+    :raises InvalidInput: if it is not a complete definition of a domain
+    """
+    root = document.xml_root(text.encode(), where)
+    vcpu = root.find('vcpu')
+    memory = root.find('memory')
+    if root.tag != 'domain' or vcpu is None or memory is None:
+        raise exception.InvalidInput(where, 'is not a definition of a domain')
+    emulator = root.find('cputune/emulatorpin')
+    topology = root.find('cpu/topology')
+    return Domain(
+        uuid=root.findtext('uuid') or '',
+        name=root.findtext('.//{*}instance/{*}name') or '',
+        vcpus=document.whole(vcpu.text, where, 'the content of <vcpu>',
+                             cpuset.MAX_CPU),
+        memory_mib=libvirt.kib(memory, None, where) // 1024,
+        cells=_cells(root, where),
+        pins={libvirt.number(pin, 'vcpu', where, cpuset.MAX_CPU):
+              _cpus(pin, 'cpuset', where)
+              for pin in root.iterfind('cputune/vcpupin')},
+        emulator=(frozenset() if emulator is None
+                  else _cpus(emulator, 'cpuset', where)),
+        devices=tuple(
+            _address(element, where)
+            for kind in ("interface[@type='hostdev']", "hostdev[@type='pci']")
+            for element in root.iterfind(f'devices/{kind}/source/address')),
+        topology=None if topology is None else (
+            libvirt.number(topology, 'sockets', where, cpuset.MAX_CPU),
+            libvirt.number(topology, 'cores', where, cpuset.MAX_CPU),
+            libvirt.number(topology, 'threads', where, cpuset.MAX_CPU)))
+
+
+def _cells(root: ElementTree.Element, where: str) -> tuple[GuestCell, ...]:
+    bound = {libvirt.number(node, 'cellid', where, assemble.MAX_CELL): node
+             for node in root.iterfind('numatune/memnode')}
+    pages = {cell: libvirt.kib(page, 'size', where)
+             for page in root.iterfind('memoryBacking/hugepages/page')
+             for cell in _cpus(page, 'nodeset', where)}
+    cells = []
+    for element in root.iterfind('cpu/numa/cell'):
+        number = libvirt.number(element, 'id', where, assemble.MAX_CELL)
+        node = bound.get(number)
+        cells.append(GuestCell(
+            host_cells=(frozenset() if node is None
+                        else _cpus(node, 'nodeset', where)),
+            strict=node is not None and node.get('mode') == 'strict',
+            vcpus=_cpus(element, 'cpus', where),
+            memory_mib=libvirt.kib(element, 'memory', where) // 1024,
+            page_kib=pages.get(number, SMALL_PAGE_KIB)))
+    return tuple(cells)
+
+
+def _cpus(element: ElementTree.Element, attribute: str, where: str,
+          ) -> frozenset[int]:
+    """Read a list of numbers; libvirt writes cells as it writes CPUs."""
+    return cpuset.parse(element.get(attribute, ''), where)
+
+
+def _address(element: ElementTree.Element, where: str) -> str:
+    try:
+        domain, bus, slot, function = (
+            int(element.get(part, ''), 16)
+            for part in ('domain', 'bus', 'slot', 'function'))
+    except ValueError as exc:
+        raise exception.InvalidInput(
+            where, 'has a device without a PCI address') from exc
+    return f'{domain:04x}:{bus:02x}:{slot:02x}.{function:x}'

@@ -1,0 +1,129 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import unittest
+
+from hpcvirt import exception
+from hpcvirt.topology import domain
+
+# As Nova 34 defines it for a guest of two cells; shortened.
+TEXT = """
+<domain type='qemu' id='1'>
+  <uuid>8f1f2c5e-3a06-4f3a-9f5d-5f0a3c1f8a11</uuid>
+  <metadata>
+    <nova:instance xmlns:nova='http://openstack.org/xmlns/libvirt/nova/1.1'>
+      <nova:name>solver</nova:name>
+    </nova:instance>
+  </metadata>
+  <memory unit='KiB'>2097152</memory>
+  <memoryBacking><hugepages>
+    <page size='2048' unit='KiB' nodeset='0'/>
+  </hugepages></memoryBacking>
+  <vcpu placement='static'>3</vcpu>
+  <cputune>
+    <vcpupin vcpu='0' cpuset='4'/>
+    <vcpupin vcpu='1' cpuset='9'/>
+    <vcpupin vcpu='2' cpuset='1-2'/>
+    <emulatorpin cpuset='4,9'/>
+  </cputune>
+  <numatune>
+    <memory mode='strict' nodeset='0-1'/>
+    <memnode cellid='0' mode='strict' nodeset='0'/>
+    <memnode cellid='1' mode='strict' nodeset='1'/>
+  </numatune>
+  <cpu>
+    <topology sockets='3' dies='1' cores='1' threads='1'/>
+    <numa>
+      <cell id='0' cpus='0' memory='524288' unit='KiB'/>
+      <cell id='1' cpus='1-2' memory='1572864' unit='KiB'/>
+    </numa>
+  </cpu>
+  <devices>
+    <hostdev mode='subsystem' type='pci' managed='yes'>
+      <source>
+        <address domain='0x0000' bus='0x41' slot='0x02' function='0x1'/>
+      </source>
+      <address type='pci' domain='0x0000' bus='0x00' slot='0x05'/>
+    </hostdev>
+    <hostdev mode='subsystem' type='usb'>
+      <source><address bus='1' device='2'/></source>
+    </hostdev>
+    <interface type='hostdev' managed='yes'>
+      <source>
+        <address type='pci' domain='0x0' bus='0x21' slot='0x0' function='0x0'/>
+      </source>
+    </interface>
+    <interface type='bridge'><source bridge='br0'/></interface>
+  </devices>
+</domain>"""
+
+
+class DomainTest(unittest.TestCase):
+
+    def test_everything_is_read(self):
+        self.assertEqual(domain.Domain(
+            uuid='8f1f2c5e-3a06-4f3a-9f5d-5f0a3c1f8a11', name='solver',
+            vcpus=3, memory_mib=2048,
+            cells=(domain.GuestCell(frozenset({0}), strict=True,
+                                    vcpus=frozenset({0}), memory_mib=512,
+                                    page_kib=2048),
+                   domain.GuestCell(frozenset({1}), strict=True,
+                                    vcpus=frozenset({1, 2}), memory_mib=1536,
+                                    page_kib=4)),
+            pins={0: frozenset({4}), 1: frozenset({9}),
+                  2: frozenset({1, 2})},
+            emulator=frozenset({4, 9}),
+            devices=('0000:21:00.0', '0000:41:02.1'), topology=(3, 1, 1)),
+            domain.read(TEXT))
+
+    def test_only_a_guest_cpu_with_one_host_cpu_is_pinned(self):
+        found = domain.read(TEXT)
+        self.assertEqual({4, 9}, found.pinned)
+        self.assertEqual([{4}, {9}], [found.pinned_of(cell)
+                                      for cell in found.cells])
+
+    def test_memory_that_is_not_bound_strictly_shows(self):
+        text = TEXT.replace("cellid='1' mode='strict'",
+                            "cellid='1' mode='preferred'")
+        self.assertEqual([True, False],
+                         [cell.strict for cell in domain.read(text).cells])
+
+    def test_memory_from_several_host_cells_has_no_host_cell(self):
+        text = TEXT.replace("mode='strict' nodeset='1'",
+                            "mode='strict' nodeset='1-2'")
+        self.assertEqual((0, None), domain.read(text).host_cells)
+
+    def test_memory_that_is_not_bound_may_come_from_any_host_cell(self):
+        text = TEXT.replace(
+            "<memnode cellid='1' mode='strict' nodeset='1'/>", '')
+        cell = domain.read(text).cells[1]
+        self.assertEqual((frozenset(), False), (cell.host_cells, cell.strict))
+
+    def test_guest_without_any_of_it_is_empty(self):
+        found = domain.read('<domain><memory>1024</memory><vcpu>1</vcpu>'
+                            '</domain>')
+        self.assertEqual(
+            domain.Domain(uuid='', name='', vcpus=1, memory_mib=1, cells=(),
+                          pins={}, emulator=frozenset(), devices=(),
+                          topology=None), found)
+
+    def test_other_documents_are_refused(self):
+        whole = '<memory>1024</memory><vcpu>1</vcpu>'
+        entity = '<!DOCTYPE x [<!ENTITY a "b">]>'
+        for text in ('', '<domain/>', f'<network>{whole}</network>',
+                     '<domain><vcpu>1</vcpu></domain>',
+                     '<domain><memory>1024</memory></domain>',
+                     TEXT.replace("vcpu='1'", ''),
+                     TEXT.replace("bus='0x41' ", ''),
+                     f'{entity}<domain>{whole}&a;</domain>'):
+            with self.subTest(text=text):
+                self.assertRaises(exception.InvalidInput, domain.read, text)
