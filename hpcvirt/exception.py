@@ -36,10 +36,22 @@ class InvalidInput(HpcvirtError):
 
 
 class Unreachable(HpcvirtError):
-    """A service, a host or a program that does not answer."""
+    """A service, a host or a program that cannot be used."""
 
     def __init__(self, what: str) -> None:
         super().__init__(one_line(what))
+
+
+class ConnectionLost(Unreachable):
+    """A host that does not answer; it may answer later."""
+
+
+class TimedOut(Unreachable):
+    """A program that did not end in time."""
+
+
+class NotInstalled(Unreachable):
+    """A program or a library that is missing; trying again will not help."""
 
 
 def one_line(text: str) -> str:

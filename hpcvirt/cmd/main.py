@@ -17,7 +17,6 @@ the question cannot be answered (bad input, a service out of reach).
 """
 
 import argparse
-import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -25,15 +24,29 @@ from typing import NoReturn
 
 from hpcvirt import exception
 
-#: Noun -> (module, one line of help). A module has ``add_verbs(parser)``,
-#: which adds the verbs and sets ``run=callable(args) -> int`` on each.
+
+def _add_topology(parser: argparse.ArgumentParser) -> None:
+    from hpcvirt.cmd.topology import verbs
+    verbs.add_verbs(parser)
+
+
+def _add_flavor(parser: argparse.ArgumentParser) -> None:
+    from hpcvirt.cmd.flavor import verbs
+    verbs.add_verbs(parser)
+
+
+def _add_bench(parser: argparse.ArgumentParser) -> None:
+    from hpcvirt.cmd.bench import verbs
+    verbs.add_verbs(parser)
+
+
+#: Noun -> (function that adds its verbs, one line of help). The function
+#: imports the noun's modules when it is called, and sets
+#: ``run=callable(args) -> int`` on each verb.
 NOUNS = {
-    'topology': ('hpcvirt.cmd.topology.verbs',
-                 "read a compute host's topology and draw it"),
-    'flavor': ('hpcvirt.cmd.flavor.verbs',
-               'plan, create and check flavors for hosts'),
-    'bench': ('hpcvirt.cmd.bench.verbs',
-              'run benchmarks and compare guest and native'),
+    'topology': (_add_topology, "read a compute host's topology and draw it"),
+    'flavor': (_add_flavor, 'plan, create and check flavors for hosts'),
+    'bench': (_add_bench, 'run benchmarks and compare guest and native'),
 }
 
 
@@ -54,10 +67,10 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     parser = Parser(prog='hpcvirt', description='Near-native HPC instances '
                     'on OpenStack Nova: generate, place, prove.')
     nouns = parser.add_subparsers(dest='noun', metavar='NOUN', required=True)
-    for noun, (module, help_line) in NOUNS.items():
+    for noun, (add_verbs, help_line) in NOUNS.items():
         sub = nouns.add_parser(noun, help=help_line, description=help_line)
         if only in (None, noun):
-            importlib.import_module(module).add_verbs(sub)
+            add_verbs(sub)
     return parser
 
 

@@ -14,8 +14,9 @@
 
 Whatever can run an argument list and hand it bytes can carry a benchmark:
 this machine (:mod:`hpcvirt.bench.execute.local`), a machine behind ssh
-(:mod:`hpcvirt.bench.execute.ssh`), a Tempest remote client. All the rest, detached
-jobs above all, is built on that verb (:mod:`hpcvirt.bench.execute.job`).
+(:mod:`hpcvirt.bench.execute.ssh`), a Tempest remote client. All the rest,
+detached jobs above all, is built on that verb
+(:mod:`hpcvirt.bench.execute.job`).
 """
 
 import dataclasses

@@ -69,7 +69,8 @@ def run(args: argparse.Namespace) -> int:
                          known.name)
     said = output_files.answer(known.name, found)
     if args.format == 'json':
-        print(json.dumps(serialization.to_plain(said), indent=2, allow_nan=False))
+        print(json.dumps(serialization.to_plain(said), indent=2,
+                         allow_nan=False))
     else:
         _print(said)
     return 0 if found.valid else 1

@@ -19,6 +19,9 @@ import sys
 import tempfile
 
 from hpcvirt import exception
+from hpcvirt.bench.analysis import judging
+from hpcvirt.bench.report import text
+from hpcvirt.cmd import extras
 from hpcvirt.cmd.bench import targets
 
 _ABOUT = """\
@@ -43,10 +46,9 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, judge, show."""
-    stores = targets.optional('hpcvirt.bench.results.store')
-    judging = targets.optional('hpcvirt.bench.analysis.judging')
-    text = targets.optional('hpcvirt.bench.report.text')
-    page = targets.optional('hpcvirt.bench.report.page')
+    with extras.bench():
+        from hpcvirt.bench.report import page
+        from hpcvirt.bench.results import store as stores
     store = stores.Store(targets.store_url(args), args.data)
     try:
         entries = {entry.id: entry for entry in store.entries()}

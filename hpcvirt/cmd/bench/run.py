@@ -16,18 +16,24 @@ import argparse
 import importlib.metadata
 import platform
 import sys
+import typing
 from collections.abc import Sequence
-from typing import Any
 
 from hpcvirt import exception
 from hpcvirt.bench.analysis import bounds
+from hpcvirt.bench.analysis import judging
 from hpcvirt.bench.execute import mpi_hosts
 from hpcvirt.bench.model import record
+from hpcvirt.bench.report import text
 from hpcvirt.bench.results import json_format
+from hpcvirt.cmd import extras
 from hpcvirt.cmd.bench import arms
 from hpcvirt.cmd.bench import progress
 from hpcvirt.cmd.bench import run_options
 from hpcvirt.cmd.bench import targets
+
+if typing.TYPE_CHECKING:
+    from hpcvirt.bench.run import runner
 
 _ABOUT = """\
 Run benchmarks in a guest and natively, in interleaved pairs, and say whether
@@ -96,9 +102,9 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure and judge."""
-    runner = targets.optional('hpcvirt.bench.run.runner')
-    judging = targets.optional('hpcvirt.bench.analysis.judging')
-    own = dict(bounds.parse(text) for text in args.bounds)
+    with extras.bench():
+        from hpcvirt.bench.run import runner
+    own = dict(bounds.parse(word) for word in args.bounds)
     settings = _settings(args.settings)
     made = run_options.read(args)
     pairs = arms.find(args)
@@ -112,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
         purpose = (record.Purpose.AA if args.native == args.where
                    else record.Purpose.COMPARE)
     known: set[str] = set()
-    plan: list[Any] = []
+    plan: list[runner.Planned] = []
     for asked in made:
         benchmark = asked.benchmark
         names = {'ranks', 'threads', *benchmark.size,
@@ -133,25 +139,25 @@ def run(args: argparse.Namespace) -> int:
         if name not in known:
             raise exception.InvalidInput(
                 f'--set {name}', 'no benchmark that was named has it')
-    result = _measure(args, runner, tuple(plan), pairs)
+    result = _measure(args, tuple(plan), pairs)
     judged = judging.judge(result)
     if args.format == 'json':
         sys.stdout.write(json_format.dumps(judged))
     else:
-        report = targets.optional('hpcvirt.bench.report.text')
-        sys.stdout.write(report.table(judged))
-    return int(judging.status(judged))
+        sys.stdout.write(text.table(judged))
+    return judging.status(judged)
 
 
-def _measure(args: argparse.Namespace, runner: Any, plan: tuple[Any, ...],
+def _measure(args: argparse.Namespace, plan: 'tuple[runner.Planned, ...]',
              pairs: Sequence[arms.Pair]) -> record.Result:
-    stores = targets.optional('hpcvirt.bench.results.store')
+    with extras.bench():
+        from hpcvirt.bench.results import store as stores
+        from hpcvirt.bench.run import runner
     store = stores.Store(targets.store_url(args), args.data)
     watcher = progress.Terminal()
     try:
         entry = runner.execute(plan, store, _software(), watcher)
-        kept: record.Result = store.result(entry)
-        return kept
+        return store.result(entry)
     except exception.Unreachable as exc:
         raise exception.Unreachable(
             f'{exc}; finished samples are kept, the same command '
@@ -164,10 +170,10 @@ def _measure(args: argparse.Namespace, runner: Any, plan: tuple[Any, ...],
 
 def _settings(pairs: Sequence[str]) -> dict[str, str]:
     settings = {}
-    for text in pairs:
-        key, equals, value = text.partition('=')
+    for word in pairs:
+        key, equals, value = word.partition('=')
         if not equals or not key or not value:
-            raise exception.InvalidInput(f'--set {text}', 'not KEY=VALUE')
+            raise exception.InvalidInput(f'--set {word}', 'not KEY=VALUE')
         settings[key] = value
     return settings
 

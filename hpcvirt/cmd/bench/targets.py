@@ -14,16 +14,15 @@
 
 import argparse
 import dataclasses
-import importlib
 import urllib.parse
 from collections.abc import Mapping
-from typing import Any
 
 from hpcvirt import exception
 from hpcvirt.bench.execute import confinement
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import local
 from hpcvirt.bench.execute import reboot
+from hpcvirt.cmd import extras
 
 FORMS = ('local, ssh://[user@]host[:port][?key=FILE], or '
          'server:[user@]NAME[?key=FILE]')
@@ -89,9 +88,9 @@ def store_url(args: argparse.Namespace) -> str:
 
 def _ssh(url: str) -> executor.Executor:
     # paramiko takes a while to load: not for local runs.
-    ssh = optional('hpcvirt.bench.execute.ssh')
-    made: executor.Executor = ssh.SSHExecutor.from_url(url)
-    return made
+    with extras.bench():
+        from hpcvirt.bench.execute import ssh
+    return ssh.SSHExecutor.from_url(url)
 
 
 def _server(text: str, cloud: str | None) -> Where:
@@ -100,27 +99,14 @@ def _server(text: str, cloud: str | None) -> Where:
     if set(urllib.parse.parse_qs(query)) - {'key'} or not name:
         raise exception.InvalidInput(f'server:{text}',
                                      f'not a place: {FORMS}')
-    session = importlib.import_module('hpcvirt.cloud.session')
-    servers = importlib.import_module('hpcvirt.cloud.servers')
+    from hpcvirt.cloud import servers
+    from hpcvirt.cloud import session
     nova = session.compute(cloud)
     found = servers.find(nova, name)
     address = f'[{found.address}]' if ':' in found.address else found.address
     url = f'ssh://{user}{at}{address}' + (f'?{query}' if query else '')
-    facts = confinement.instance_facts(found.id, found.flavor, found.page_kib or 0,
-                                       found.host_cpus)
+    facts = confinement.instance_facts(
+        found.id, found.flavor, found.page_kib or 0, found.host_cpus)
     return Where(_ssh(url), found.name, found.inner, found.host or '',
                  found.flavor, found.host_cpus, facts,
                  servers.Relauncher(nova, found.id))
-
-
-def optional(module: str) -> Any:
-    """Import a room that needs a library of the bench extra.
-
-    :raises Unreachable: if it is not installed, naming what to install
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError as exc:
-        raise exception.Unreachable(
-            f'{exc.name} is not installed; pip install hpcvirt[bench]'
-        ) from exc

@@ -16,10 +16,10 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 
+from hpcvirt.bench.report import text
 from hpcvirt.bench.studies import comparison
 from hpcvirt.bench.studies import scaling
 from hpcvirt.cmd import columns
-from hpcvirt.cmd.bench import targets
 from hpcvirt.cmd.study import site
 from hpcvirt.flavors import memory
 
@@ -77,7 +77,6 @@ def _published(one: comparison.Beside) -> Iterator[tuple[str, ...]]:
 
 
 def _own(own: comparison.Own) -> Iterator[tuple[str, ...]]:
-    text = targets.optional('hpcvirt.bench.report.text')
     with_what = own.benchmark + (' (stand-in)' if own.stand_in else '')
     ratio = text.interval(own.interval)
     if own.reason:

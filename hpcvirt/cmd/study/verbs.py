@@ -29,8 +29,8 @@ from hpcvirt.bench.studies import claim_check
 from hpcvirt.bench.studies import comparison
 from hpcvirt.bench.studies import study
 from hpcvirt.cmd import columns
+from hpcvirt.cmd import extras
 from hpcvirt.cmd import fleet_arguments
-from hpcvirt.cmd.bench import targets
 from hpcvirt.cmd.study import script
 from hpcvirt.cmd.study import site
 from hpcvirt.cmd.study import table
@@ -171,7 +171,8 @@ def _runs(args: argparse.Namespace) -> list[record.Run]:
             os.path.join(args.data, 'bench.sqlite')):
         raise exception.InvalidInput(
             args.data, 'has no bench.sqlite: "hpcvirt bench run" makes one')
-    stores = targets.optional('hpcvirt.bench.results.store')
+    with extras.bench():
+        from hpcvirt.bench.results import store as stores
     data = args.data or confinement.default_data()
     store = stores.Store(confinement.store_url(args.store, data), data)
     try:
