@@ -17,11 +17,12 @@ from typing import Any
 import yaml
 
 from hpcvirt import exception
+from hpcvirt import serialization
 from hpcvirt.topology import document
 
 
 class _Loader(yaml.SafeLoader):
-    """A YAML loader that refuses a key that stands twice."""
+    """A YAML loader that refuses a key that occurs twice."""
 
     def construct_mapping(self, node: yaml.MappingNode,
                           deep: bool = False) -> dict[Any, Any]:
@@ -44,8 +45,8 @@ def read(path: str, most_bytes: int) -> Any:
     """
     data = document.content(path, most_bytes)
     if data.lstrip()[:1] in (b'{', b'['):
-        # Much faster than YAML, and its mistakes are better explained.
-        return document.json_value(data, path)
+        # Much faster than YAML, and the errors are easier to understand.
+        return serialization.json_value(data, path)
     try:
         return yaml.load(data.decode(), _Loader)  # noqa: S506
     except UnicodeDecodeError as exc:

@@ -18,17 +18,14 @@ Every key of a profile file is a field here, with its check and its default;
 
 import dataclasses
 import enum
-import typing
+import re
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Annotated
-from typing import Any
-from typing import TypeVar
 
 from hpcvirt import exception
-from hpcvirt.flavors import value as values
+from hpcvirt import serialization
 from hpcvirt.model import shape
-
-_Section = TypeVar('_Section', 'Profile', 'Devices')
 
 
 class SMT(enum.StrEnum):
@@ -45,12 +42,40 @@ class Ports(enum.StrEnum):
     NEUTRON = 'neutron'
 
 
-_COUNT = values.integer(0, 1 << 20)
-_CORES = values.integer(0, 1024)
-_MAYBE_COUNT = values.optional(values.integer(1, 4096))
-_MAYBE_HEX = values.optional(values.text(
-    '[0-9a-f]{4}', "'15b3' (four hexadecimal digits, in quotes)"))
-_NAME = values.text('[A-Za-z0-9_.-]{1,64}', 'hpc-vf')
+_KIB_PER_UNIT = {'K': 1, 'M': 1024, 'G': 1024 * 1024}
+
+
+def _page_size(value: object) -> int:
+    """Read a page size in KiB from ``2M``, ``1G`` or ``64K``."""
+    match = (re.fullmatch(r'([1-9][0-9]{0,5})([KMG])', value)
+             if isinstance(value, str) else None)
+    if match is None:
+        raise serialization.expected('a page size such as 2M, 1G or 64K',
+                                     value)
+    return int(match[1]) * _KIB_PER_UNIT[match[2]]
+
+
+def _page_counts(value: object) -> tuple[tuple[int, int], ...]:
+    """Read pairs of page size in KiB and number of pages."""
+    if not isinstance(value, Mapping):
+        raise serialization.expected('a mapping of page sizes to numbers of '
+                                     'pages', value)
+    counts: dict[int, int] = {}
+    for size, pages in value.items():
+        kib = _page_size(size)
+        if kib in counts:
+            raise ValueError(f'must not name {size} twice')
+        counts[kib] = serialization.whole(1, 1 << 30)(pages)
+    return tuple(sorted(counts.items()))
+
+
+_Count = Annotated[int, serialization.whole(0, 1 << 20)]
+_FewCores = Annotated[int, serialization.whole(0, 1024)]
+_Some = Annotated[int, serialization.whole(1, 4096)]
+_Hex = Annotated[str, serialization.text(
+    '[0-9a-f]{4}', "'15b3' (four hexadecimal digits, in quotes)")]
+_Name = Annotated[str, serialization.text('[A-Za-z0-9_.-]{1,64}', 'hpc-vf')]
+_PageSize = Annotated[int, _page_size]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,15 +89,14 @@ class Devices:
     :ivar physical_network: of Neutron ports
     """
 
-    per_instance: Annotated[int, values.integer(1, 32)] = 1
-    affinity: Annotated[shape.PCIAffinity, values.word(
-        shape.PCIAffinity)] = shape.PCIAffinity.PREFERRED
-    ports: Annotated[Ports, values.word(Ports)] = Ports.ALIAS
-    alias: Annotated[str, _NAME] = 'hpc-vf'
-    vendor_id: Annotated[str | None, _MAYBE_HEX] = None
-    product_id: Annotated[str | None, _MAYBE_HEX] = None
-    vfs_per_device: Annotated[int | None, _MAYBE_COUNT] = None
-    physical_network: Annotated[str | None, values.optional(_NAME)] = None
+    per_instance: Annotated[int, serialization.whole(1, 32)] = 1
+    affinity: shape.PCIAffinity = shape.PCIAffinity.PREFERRED
+    ports: Ports = Ports.ALIAS
+    alias: _Name = 'hpc-vf'
+    vendor_id: _Hex | None = None
+    product_id: _Hex | None = None
+    vfs_per_device: _Some | None = None
+    physical_network: _Name | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,31 +122,27 @@ class Profile:
         16 MiB x graphics devices
     """
 
-    name_prefix: Annotated[str, values.text(
+    name_prefix: Annotated[str, serialization.text(
         '[A-Za-z][A-Za-z0-9_-]{0,31}', 'hpc')] = 'hpc'
-    disk_gib: Annotated[int, _COUNT] = 0
-    smt: Annotated[SMT, values.word(SMT)] = SMT.USE
-    housekeeping_cores_per_cell: Annotated[int, _CORES] = 0
-    shared_cores_per_cell: Annotated[int, _CORES] = 0
-    emulator_threads: Annotated[
-        shape.EmulatorThreads | None,
-        values.optional(values.word(shape.EmulatorThreads))] = None
-    smallest_cores: Annotated[int | None, _MAYBE_COUNT] = None
-    host_steps: Annotated[int, values.integer(1, 64)] = 4
-    package_scope: Annotated[bool, values.flag] = True
-    pack_cells: Annotated[bool, values.flag] = False
-    page_size: Annotated[int | None, values.optional(
-        values.page_size)] = None
-    memory_step_mib: Annotated[int, values.integer(1, 1 << 20)] = 1024
-    memory_tolerance_percent: Annotated[int, values.integer(0, 50)] = 10
-    host_reserve_mib_per_cell: Annotated[int | None, values.optional(
-        _COUNT)] = None
+    disk_gib: _Count = 0
+    smt: SMT = SMT.USE
+    housekeeping_cores_per_cell: _FewCores = 0
+    shared_cores_per_cell: _FewCores = 0
+    emulator_threads: shape.EmulatorThreads | None = None
+    smallest_cores: _Some | None = None
+    host_steps: Annotated[int, serialization.whole(1, 64)] = 4
+    package_scope: bool = True
+    pack_cells: bool = False
+    page_size: _PageSize | None = None
+    memory_step_mib: Annotated[int, serialization.whole(1, 1 << 20)] = 1024
+    memory_tolerance_percent: Annotated[int, serialization.whole(0, 50)] = 10
+    host_reserve_mib_per_cell: _Count | None = None
     host_pages_per_cell: Annotated[
-        tuple[tuple[int, int], ...], values.page_counts] = ()
-    guest_overhead_mib: Annotated[int, _COUNT] = 234
-    guest_overhead_mib_per_vcpu: Annotated[int, _COUNT] = 8
-    guest_overhead_permille: Annotated[int, values.integer(0, 1000)] = 2
-    devices: Annotated[Devices | None, None] = None
+        tuple[tuple[int, int], ...], _page_counts] = ()
+    guest_overhead_mib: _Count = 234
+    guest_overhead_mib_per_vcpu: _Count = 8
+    guest_overhead_permille: Annotated[int, serialization.whole(0, 1000)] = 2
+    devices: Devices | None = None
 
 
 def build(content: object, where: str) -> Profile:
@@ -132,51 +152,26 @@ def build(content: object, where: str) -> Profile:
     :param where: the file, for the error
     :raises InvalidInput: naming the file and the key at fault
     """
-    try:
-        profile = _section(Profile, {} if content is None else content, '')
-        _check_together(profile)
-    except ValueError as exc:
-        raise exception.InvalidInput(where, str(exc)) from None
+    profile = serialization.from_plain(
+        Profile, {} if content is None else content, where)
+    for fault in _contradictions(profile):
+        raise exception.InvalidInput(where, fault)
     return profile
 
 
-def _section(kind: type[_Section], content: object, at: str) -> _Section:
-    if not isinstance(content, Mapping):
-        raise ValueError((f'key {at.rstrip(".")}' if at else 'a profile')
-                         + ' must be a mapping of keys to values')
-    hints = typing.get_type_hints(kind, include_extras=True)
-    checked: dict[str, Any] = {}
-    for key, value in content.items():
-        if not isinstance(key, str) or key not in hints:
-            raise ValueError(f'unknown key {at + str(key)[:64]!r}; known: '
-                             + ', '.join(hints))
-        check = hints[key].__metadata__[0]
-        if check is None:
-            checked[key] = None if value is None else _section(
-                Devices, value, f'{key}.')
-            continue
-        try:
-            checked[key] = check(value)
-        except ValueError as exc:
-            raise ValueError(
-                f'key {at}{key}: {exc}, not {str(value)[:64]!r}') from None
-    return kind(**checked)
-
-
-def _check_together(profile: Profile) -> None:
-    """Refuse values that contradict each other."""
+def _contradictions(profile: Profile) -> Iterator[str]:
+    """Find values that contradict each other."""
     if (profile.emulator_threads is shape.EmulatorThreads.SHARE
             and not profile.shared_cores_per_cell):
-        raise ValueError('key emulator_threads: share needs '
-                         'shared_cores_per_cell of at least 1')
+        yield ('emulator_threads: share needs shared_cores_per_cell of at '
+               'least 1')
     devices = profile.devices
     if devices is None:
         return
     if devices.ports is Ports.NEUTRON and devices.physical_network is None:
-        raise ValueError('key devices.ports: neutron needs '
-                         'devices.physical_network')
+        yield 'devices.ports: neutron needs devices.physical_network'
     if devices.ports is Ports.ALIAS and (
             devices.vendor_id is None or devices.product_id is None):
-        raise ValueError('key devices.ports: alias needs devices.vendor_id '
-                         'and devices.product_id (of the VF), because a PCI '
-                         'alias of Nova does')
+        yield ('devices.ports: alias needs devices.vendor_id and '
+               'devices.product_id (of the VF), because a PCI alias of Nova '
+               'does')

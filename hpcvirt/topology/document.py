@@ -13,12 +13,11 @@
 """Open what a user names, without trusting it.
 
 Everything that is wrong with a file as such (missing, a directory, a FIFO,
-too large, truncated, not UTF-8, XML with entities, JSON with a key twice)
-becomes one :class:`hpcvirt.exception.InvalidInput`; what the file says about
-a machine is the readers' business.
+too large, XML with entities) becomes one
+:class:`hpcvirt.exception.InvalidInput`; what the file says about a machine
+is the readers' business.
 """
 
-import json
 import os
 import stat
 from typing import Any
@@ -88,37 +87,6 @@ def _require_file(status: os.stat_result, where: str) -> None:
 def _too_large(where: str, most: int) -> NoReturn:
     raise exception.InvalidInput(
         where, f'is larger than {most // 1024} KiB, the most that is read')
-
-
-def json_value(data: bytes, where: str) -> Any:
-    """Parse JSON as RFC 8259 has it: no NaN, no key twice, only UTF-8.
-
-    :raises InvalidInput: for anything else
-    """
-
-    def refuse(constant: str) -> NoReturn:
-        raise exception.InvalidInput(where, f'{constant} is not JSON')
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        mapping = dict(pairs)
-        if len(mapping) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise exception.InvalidInput(
-                where, f'the key {twice[:40]!r} occurs twice in one object')
-        return mapping
-
-    try:
-        return json.loads(data.decode('utf-8-sig'), parse_constant=refuse,
-                          object_pairs_hook=unique)
-    except UnicodeDecodeError as exc:
-        raise exception.InvalidInput(
-            where, f'is not UTF-8 (byte {exc.start})') from exc
-    except RecursionError as exc:
-        raise exception.InvalidInput(where, 'is nested too deeply') from exc
-    except ValueError as exc:
-        raise exception.InvalidInput(
-            where, f'is not valid JSON ({exc})') from exc
 
 
 class _Guard:

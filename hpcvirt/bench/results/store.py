@@ -38,8 +38,8 @@ from sqlalchemy import exc as sa_exception
 from sqlalchemy.dialects import mysql
 
 from hpcvirt import exception
+from hpcvirt import serialization
 from hpcvirt.bench.model import record
-from hpcvirt.bench.results import json_format
 
 METADATA = sqlalchemy.MetaData()
 
@@ -257,11 +257,11 @@ class Store:
                 sqlalchemy.select(SAMPLES.c.document).where(
                     SAMPLES.c.run_id == run_id).order_by(
                         SAMPLES.c.position)).scalars()
-            bare = json_format.from_plain(
+            bare = serialization.from_plain(
                 record.Run, json.loads(document), f'run {run_id}')
             yield dataclasses.replace(bare, samples=tuple(
-                json_format.from_plain(record.Sample, json.loads(text),
-                                       f'sample of {run_id}')
+                serialization.from_plain(record.Sample, json.loads(text),
+                                         f'sample of {run_id}')
                 for text in samples))
 
     def _trouble(self) -> '_Trouble':
@@ -304,7 +304,7 @@ def _patient(url: sqlalchemy.URL) -> str:
 
 
 def _dump(plain: Any) -> str:
-    return json.dumps(json_format.to_plain(plain), allow_nan=False)
+    return json.dumps(serialization.to_plain(plain), allow_nan=False)
 
 
 def _entry(row: Any) -> Entry:

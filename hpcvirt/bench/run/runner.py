@@ -29,10 +29,10 @@ from collections.abc import Mapping
 from typing import Any
 from typing import Protocol
 
+from hpcvirt import serialization
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import aggregation
-from hpcvirt.bench.results import json_format
 from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import binaries
 from hpcvirt.bench.run import run_spec
@@ -138,7 +138,7 @@ def fingerprint(plan: tuple[Planned, ...]) -> str:
         'host': planned.host,
         'shape': planned.shape,
         'launch': planned.launch,
-        'bounds': json_format.to_plain(planned.bounds),
+        'bounds': serialization.to_plain(planned.bounds),
         'case': [planned.study, planned.case],
     } for planned in plan]
     text = json.dumps(asked, sort_keys=True)

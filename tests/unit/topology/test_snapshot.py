@@ -126,14 +126,15 @@ class RefusalTest(unittest.TestCase):
     def test_another_schema_version(self) -> None:
         for version in (0, 2, 99):
             self.refused(self.changed('schema_version', to=version),
-                         f'has schema_version {version}')
+                         f'schema_version: is {version}; this version of '
+                         'hpcvirt reads 1')
         # Also where nothing else is as in version 1.
         self.refused({'schema_version': 2, 'machine': {}},
-                     'has schema_version 2; this hpcvirt reads 1')
+                     'schema_version: is 2; this version of hpcvirt reads 1')
 
     def test_no_schema_version(self) -> None:
         for value in ({}, {'name': 'box', 'cells': []}):
-            self.refused(value, 'schema_version: is missing')
+            self.refused(value, "with the key 'schema_version'")
 
     def test_contradictions_name_the_element(self) -> None:
         for pattern, box in {
@@ -153,7 +154,7 @@ class RefusalTest(unittest.TestCase):
                 'cells', 0, 'llc', to=[[0, 1, 4, 5], []]),
             'has two cells with the number 0': self.changed(
                 'cells', 1, 'id', to=0),
-            'cpus: has a number twice': self.changed(
+            'cpus: has 5 twice': self.changed(
                 'cells', 0, 'cpus', to=[0, 1, 4, 5, 5]),
             'distances: has 1 rows for 2 cells': self.changed(
                 'distances', to=[[10, 21]]),
@@ -197,38 +198,41 @@ class RefusalTest(unittest.TestCase):
 
     def test_wrong_types_name_the_element(self) -> None:
         for pattern, box in {
-            r'cpus: is not a whole number': self.changed(
-                'cells', 0, 'cpus', 0, to=True),
-            r'cells\[0\].id: is not a whole': self.changed(
-                'cells', 0, 'id', to=False),
-            'schema_version: is not a whole': self.changed(
+            r'cells\[0\].cpus\[0\]: must be a whole number .*, not true':
+                self.changed('cells', 0, 'cpus', 0, to=True),
+            r'cells\[0\].id: must be a whole number .*, not false':
+                self.changed('cells', 0, 'id', to=False),
+            'schema_version: is true; .* reads 1': self.changed(
                 'schema_version', to=True),
-            r'\(cell 0\).memory_mib: is not a whole': self.changed(
-                'cells', 0, 'memory_mib', to=4096.0),
-            r'\(cell 0\).memory_mib: is missing or null': self.changed(
-                'cells', 0, 'memory_mib', to=None),
-            'memory_mib: -1 is not within': self.changed(
-                'cells', 0, 'memory_mib', to=-1),
-            'memory_mib: 1000': self.changed(
-                'cells', 0, 'memory_mib', to=10 ** 400),
+            r'cells\[0\].memory_mib: must be a whole .*, not 4096.0':
+                self.changed('cells', 0, 'memory_mib', to=4096.0),
+            r'cells\[0\].memory_mib: must be a whole .*, not null':
+                self.changed('cells', 0, 'memory_mib', to=None),
+            'memory_mib: must be a whole number from 0 to .*, not -1':
+                self.changed('cells', 0, 'memory_mib', to=-1),
+            'memory_mib: must be .*, not a number of more than 64':
+                self.changed('cells', 0, 'memory_mib', to=10 ** 400),
             "a page size is 'x'": self.changed(
                 'cells', 0, 'pages', to={'x': 1}),
             "'04' is not a page size": self.changed(
                 'cells', 0, 'pages', to={'04': 1}),
             '3 KiB is not a page size': self.changed(
                 'cells', 0, 'pages', to={'3': 1}),
-            r'pages: is not an object': self.changed(
+            r'pages: must be a mapping .*, not a list': self.changed(
                 'cells', 0, 'pages', to=[4]),
-            'cells: is not a list': self.changed('cells', to={}),
-            r'cells\[0\]: is not an object': self.changed(
+            'cells: must be a list, not a mapping': self.changed(
+                'cells', to={}),
+            r'cells\[0\]: must be a mapping .*, not a list': self.changed(
                 'cells', 0, to=[]),
-            'name: is not a string': self.changed('name', to=7),
-            "key 'distance' is not known": BOX | {'distance': []},
-            'name is missing': {k: v for k, v in BOX.items() if k != 'name'},
-            r'cells\[0\]: siblings is missing': self.changed(
+            'name: must be text, not 7': self.changed('name', to=7),
+            "unknown key 'distance'; known: schema_version, name":
+                BOX | {'distance': []},
+            "key 'name' is missing": {
+                k: v for k, v in BOX.items() if k != 'name'},
+            r"cells\[0\]: the key 'siblings' is missing": self.changed(
                 'cells', 0, to={k: v for k, v in BOX['cells'][0].items()
                                 if k != 'siblings'}),
-            'is not an object': [BOX],
+            'must be a mapping': [BOX],
         }.items():
             with self.subTest(pattern):
                 self.refused(box, pattern)

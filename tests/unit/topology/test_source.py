@@ -75,7 +75,7 @@ class SourceTest(unittest.TestCase):
     def test_other_content_is_refused(self) -> None:
         for data, pattern in (
                 (b'', 'is empty'), (b' \n', 'is empty'),
-                (b'hello', 'is neither XML'), (b'[1]', 'is not an object'),
+                (b'hello', 'is neither XML'), (b'[1]', 'must be a mapping'),
                 (b'\x1f\x8b\x08', 'is an archive'),
                 (b'BZh91AY', 'is an archive; unpack it'),
                 (b'sys/'.ljust(257, b'\0') + b'ustar  ', 'is an archive'),

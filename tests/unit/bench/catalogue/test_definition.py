@@ -65,8 +65,8 @@ class TestRead(testtools.TestCase):
             self.refused('', document)
 
     def test_an_unknown_field_is_refused_anywhere(self):
-        self.refused("unknown field 'colour'", {**GOOD, 'colour': 'red'})
-        self.refused('x.variants[0]: unknown field', changed(
+        self.refused("unknown key 'colour'", {**GOOD, 'colour': 'red'})
+        self.refused('x: variants[0]: unknown key', changed(
             'variants', 0, 'nice', to=3))
 
     def test_a_missing_field_is_refused(self):
@@ -74,15 +74,16 @@ class TestRead(testtools.TestCase):
                      'variants', 'metrics', 'validity'):
             document = {key: value for key, value in GOOD.items()
                         if key != name}
-            self.refused(f"no field '{name}'", document)
+            self.refused(f"the key '{name}' is missing", document)
 
     def test_words_outside_a_list_are_refused(self):
-        self.refused('is none of up, down', changed(
+        self.refused('must be one of up, down, not', changed(
             'metrics', 0, 'direction', to='left'))
-        self.refused('is none of apt', changed('obtain', 0, 'by', to='snap'))
-        self.refused('is none of fixed', changed(
+        self.refused('must be one of apt', changed(
+            'obtain', 0, 'by', to='snap'))
+        self.refused('must be one of fixed', changed(
             'size', 'N', 'rule', to='guess'))
-        self.refused('is none of one', changed(
+        self.refused('must be one of one', changed(
             'variants', 0, 'ranks', to='many'))
 
     def test_faults_between_fields_are_refused(self):

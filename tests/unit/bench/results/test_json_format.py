@@ -16,6 +16,7 @@ import json
 import testtools
 
 from hpcvirt import exception
+from hpcvirt import serialization
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
@@ -64,7 +65,7 @@ class TestRecordJson(testtools.TestCase):
             'metrics']['triad_mb_s']['direction'])
 
     def test_a_field_with_a_default_may_be_missing(self):
-        plain = json_format.to_plain(result())
+        plain = serialization.to_plain(result())
         del plain['software']
         del plain['runs'][0]['samples'][0]['command']
         self.assertEqual({}, json_format.result_from(plain).software)
@@ -75,7 +76,7 @@ class TestRecordJson(testtools.TestCase):
         self.assertIsInstance(metric.value, float)
 
     def refused(self, change, what):
-        plain = json_format.to_plain(result())
+        plain = serialization.to_plain(result())
         change(plain)
         exc = self.assertRaises(
             exception.InvalidInput, json_format.result_from, plain, 'r.json')
@@ -83,34 +84,36 @@ class TestRecordJson(testtools.TestCase):
 
     def test_a_newer_schema_is_refused(self):
         self.refused(lambda p: p.update(schema_version=2),
-                     'schema_version is 2')
+                     'schema_version: is 2')
 
     def test_an_unknown_field_is_refused_by_name(self):
         self.refused(lambda p: p['runs'][0].update(colour='red'),
-                     "r.json.runs[0]: unknown field 'colour'")
+                     "r.json: runs[0]: unknown key 'colour'")
 
     def test_a_missing_field_is_refused_by_name(self):
         self.refused(lambda p: p['runs'][0].pop('id'),
-                     "r.json.runs[0]: no field 'id'")
+                     "r.json: runs[0]: the key 'id' is missing")
 
     def test_a_wrong_type_is_refused_by_path(self):
         self.refused(
             lambda p: p['runs'][0]['samples'][0].update(pair='0'),
-            "r.json.runs[0].samples[0].pair: '0' is not of type int")
+            "r.json: runs[0].samples[0].pair: must be a whole number, not "
+            "'0'")
 
     def test_true_is_not_a_number(self):
         self.refused(
             lambda p: p['runs'][0]['samples'][0].update(pair=True),
-            'True is not of type int')
+            'pair: must be a whole number, not true')
 
     def test_an_unknown_word_is_refused(self):
         self.refused(lambda p: p['verdict'].update(word='MAYBE'),
-                     "'MAYBE' is none of PASS")
+                     'verdict.word: must be one of PASS, FAIL, INCONCLUSIVE, '
+                     "INVALID, not 'MAYBE'")
 
     def test_a_number_too_large_for_a_float_is_refused(self):
         self.refused(
             lambda p: p['runs'][0]['bounds']['triad_mb_s'].update(
-                ratio=10 ** 400), 'not a finite number')
+                ratio=10 ** 400), 'must be a finite number')
 
     def test_text_that_is_no_json_is_refused(self):
         for text in ('', '{', '[]', 'null', '3', '"x"', '[' * 100000,

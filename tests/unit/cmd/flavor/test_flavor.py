@@ -151,13 +151,13 @@ class PlanTest(CommandTest):
         path = self.host()
         for text, pattern in (
                 ('pagesize: 2M\n', r"p.yaml: unknown key 'pagesize'"),
-                ('disk_gib: x\n', 'p.yaml: key disk_gib: must be a whole'),
+                ('disk_gib: x\n', 'p.yaml: disk_gib: must be a whole'),
                 ('smt: use\nsmt: leave\n', 'p.yaml.*smt. occurs twice'),
                 ('{"smt": "use", "smt": "leave"}', 'p.yaml.*twice'),
                 ('smt: [\n', 'p.yaml.*not YAML'),
                 ('smt: 2026-99-99\n', 'p.yaml.*not YAML'),
                 ('? [a]\n: 1\n', 'p.yaml.*(not YAML|unknown key)'),
-                ('- 1\n', 'p.yaml: a profile must be a mapping'),
+                ('- 1\n', 'p.yaml: must be a mapping'),
                 ('a: &a [*a]\n', 'p.yaml'),
                 ('!!python/object:os.system {}\n', 'p.yaml.*not YAML'),
                 ('[' * 100000, 'p.yaml'),
