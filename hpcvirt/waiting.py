@@ -10,33 +10,44 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Wait with a deadline: try, pause, try again.
-
-.. code-block:: python
-
-    for _ in waiting.attempts(60):
-        if server_is_up():
-            return
-    raise exception.Unreachable(server, 'did not start within 60 s')
-"""
+"""Wait for something to happen, with a deadline."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar('T')
 
 
-def attempts(timeout_s: float, pause_s: float = 0.5) -> Iterator[None]:
-    """Allow attempts until a deadline, with a pause between two of them.
+def until(look: Callable[[], T], is_done: Callable[[T], bool],
+          limit_s: float, pause_s: float) -> T:
+    """Look again and again until the answer will do.
 
-    The first attempt comes at once. The last one begins no earlier than the
-    deadline, unless the one before it has run past the deadline.
-
-    :param timeout_s: seconds from now to the deadline
-    :param pause_s: seconds between two attempts
+    :param look: looks once
+    :returns: the last answer; if time ran out, one that will not do
     """
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + limit_s
     while True:
-        yield
-        left_s = deadline - time.monotonic()
-        if left_s <= 0:
-            return
-        time.sleep(min(pause_s, left_s))
+        answer = look()
+        if is_done(answer) or time.monotonic() > deadline:
+            return answer
+        time.sleep(pause_s)
+
+
+def retry(attempt: Callable[[], T],
+          errors: type[Exception] | tuple[type[Exception], ...],
+          limit_s: float, pause_s: float) -> T:
+    """Attempt something until it succeeds.
+
+    :param errors: what may pass by itself; any other error is raised at once
+    :returns: the answer of the attempt that succeeded
+    :raises Exception: the error of the last attempt, if time ran out
+    """
+    deadline = time.monotonic() + limit_s
+    while True:
+        try:
+            return attempt()
+        except errors:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(pause_s)

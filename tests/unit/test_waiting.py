@@ -10,57 +10,63 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Attempts until a deadline, on a clock that only the pauses move."""
+"""Waiting, on a clock that only the pauses move."""
 
 import unittest
 from unittest import mock
 
+from hpcvirt import exception
 from hpcvirt import waiting
 
 
-class Clock:
+class WaitingTest(unittest.TestCase):
 
-    def __init__(self):
-        self.now = 100.0
-        self.pauses = []
+    def setUp(self):
+        super().setUp()
+        self.now = 0.0
+        patch = mock.patch.object(waiting, 'time', self)
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.looks = []
 
     def monotonic(self):
         return self.now
 
     def sleep(self, seconds):
-        self.pauses.append(seconds)
         self.now += seconds
 
+    def look(self):
+        self.looks.append(self.now)
+        return self.now
 
-class AttemptsTest(unittest.TestCase):
+    def attempt(self):
+        if self.look() < 6:
+            raise exception.Unreachable(f'not at {self.now:g}')
+        return 'done'
 
-    def setUp(self):
-        super().setUp()
-        self.clock = Clock()
-        patch = mock.patch.object(waiting, 'time', self.clock)
-        patch.start()
-        self.addCleanup(patch.stop)
+    def test_answer_that_will_do_ends_the_wait(self):
+        self.assertEqual(4, waiting.until(
+            self.look, lambda now: now > 3, 60, 2))
+        self.assertEqual([0, 2, 4], self.looks)
 
-    def moments(self, *limits, each_takes_s=0.0):
-        moments = []
-        for _ in waiting.attempts(*limits):
-            moments.append(self.clock.now - 100)
-            self.clock.now += each_takes_s
-        return moments
+    def test_first_answer_may_do(self):
+        self.assertEqual(0, waiting.until(self.look, lambda _: True, 60, 2))
+        self.assertEqual(0, self.now)
 
-    def test_first_attempt_comes_at_once_and_the_last_at_the_deadline(self):
-        self.assertEqual([0, 0.5, 1, 1.25], self.moments(1.25))
+    def test_last_answer_is_given_when_time_runs_out(self):
+        self.assertEqual(6, waiting.until(
+            self.look, lambda _: False, 5, 2))
+        self.assertEqual([0, 2, 4, 6], self.looks)
 
-    def test_pauses_are_as_long_as_asked_for(self):
-        self.assertEqual([0, 2, 4, 5], self.moments(5, 2))
+    def test_attempt_is_repeated_until_it_succeeds(self):
+        self.assertEqual('done', waiting.retry(
+            self.attempt, exception.Unreachable, 60, 3))
+        self.assertEqual([0, 3, 6], self.looks)
 
-    def test_no_attempt_follows_one_that_ran_past_the_deadline(self):
-        self.assertEqual([0, 4], self.moments(6, 1, each_takes_s=3))
+    def test_error_of_the_last_attempt_is_raised_when_time_runs_out(self):
+        with self.assertRaisesRegex(exception.Unreachable, 'not at 4'):
+            waiting.retry(self.attempt, exception.Unreachable, 3, 2)
 
-    def test_without_time_there_is_one_attempt(self):
-        self.assertEqual([0], self.moments(0))
-
-    def test_success_ends_the_wait(self):
-        for _ in waiting.attempts(60, 7):
-            break
-        self.assertEqual([], self.clock.pauses)
+    def test_other_errors_are_raised_at_once(self):
+        with self.assertRaisesRegex(exception.Unreachable, 'not at 0'):
+            waiting.retry(self.attempt, exception.InvalidInput, 60, 2)
