@@ -17,6 +17,7 @@ import textwrap
 from collections.abc import Iterator
 from collections.abc import Sequence
 
+from hpcvirt import text_table
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import published_losses
@@ -25,7 +26,7 @@ WIDTH = 100
 
 _HEADINGS = ('Flavor', 'Is', 'vCPUs', 'Cells', 'GiB', 'Fit', 'Left', 'GiB',
              'Expected loss')
-_RIGHT = {2, 4, 5, 6, 7}
+_NUMBERS = {'vCPUs', 'GiB', 'Fit', 'Left'}
 _LEGEND = ('Is: what the guest is of the host, if it was made for it. Fit: '
            'how many of this flavor alone the host takes. Left: the CPUs and '
            'the GiB that are stranded then.')
@@ -43,7 +44,7 @@ def table(plan: planner.Plan) -> str:
         published_losses.NPB_STUDY: 'NAS Parallel Benchmarks, time added',
     }
     notes = [_LEGEND]
-    notes += [f'Expected loss: {about[source]} ({source}).'
+    notes += [f'Expected loss: {about[source]} {source}.'
               for source in sorted(sources)]
     blocks.append('\n'.join(
         textwrap.fill(note, WIDTH, subsequent_indent='  ')
@@ -75,7 +76,8 @@ def _kind(plan: planner.Plan, hosts: Sequence[planner.PlannedHost]) -> str:
     lines += textwrap.wrap(_facts(hosts[0]), WIDTH, initial_indent='  ',
                            subsequent_indent='  ')
     lines.append('')
-    lines += _aligned([_HEADINGS, *rows]) if rows else [
+    lines += [f'  {line}' for line in text_table.draw(
+        _HEADINGS, rows, _NUMBERS, WIDTH - 2).splitlines()] if rows else [
         '  none of the flavors fits here']
     return '\n'.join(lines)
 
@@ -131,17 +133,6 @@ def _cells(row: planner.PlannedFlavor) -> str:
     groups = [(cpus, len(list(same))) for cpus, same in itertools.groupby(
         cell.cpus for cell in row.guest.cells)]
     return '+'.join(f'{count}x{cpus}' for cpus, count in groups)
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [text.rjust(width) if index in _RIGHT else text.ljust(width)
-                 for index, (text, width)
-                 in enumerate(zip(row, widths, strict=True))]
-        lines.append('  ' + '  '.join(cells).rstrip())
-    return lines
 
 
 def _notice(text: str) -> str:

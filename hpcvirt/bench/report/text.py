@@ -12,14 +12,11 @@
 
 """A result as a table for people at a terminal."""
 
-import io
+import textwrap
 from collections.abc import Iterable
 from collections.abc import Sequence
 
-from rich import box
-from rich import console
-from rich import table as tables
-
+from hpcvirt import text_table
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
@@ -34,20 +31,13 @@ def table(result: record.Result, width: int = 100) -> str:
 
     :param width: columns; a longer line is folded
     """
-    out = io.StringIO()
-    # No terminal: the same text goes to a screen, a file and a mail.
-    to = console.Console(file=out, width=width, highlight=False, markup=False,
-                         emoji=False, color_system=None)
     judgements = shown(result)
-    if judgements:
-        to.print(_table(judgements))
-    for run in result.runs:
-        if run.purpose is record.Purpose.UNPAIRED:
-            to.print(_alone(run))
-    for line in footnotes(result, judgements):
-        to.print(line)
-    return '\n'.join(line.rstrip() for line in
-                     out.getvalue().splitlines()) + '\n'
+    blocks = [_table(judgements, width)] if judgements else []
+    blocks += [_alone(run, width) for run in result.runs
+               if run.purpose is record.Purpose.UNPAIRED]
+    notes = [_wrapped(line, width)
+             for line in footnotes(result, judgements)]
+    return '\n'.join((*blocks, *notes)) + '\n'
 
 
 def shown(result: record.Result) -> tuple[judgement.Judgement, ...]:
@@ -156,43 +146,43 @@ def figure(value: float | None) -> str:
     return '-' if value is None else f'{value:.4g}'
 
 
-def _table(judgements: tuple[judgement.Judgement, ...]) -> tables.Table:
-    drawn = tables.Table(box=box.SIMPLE_HEAD, pad_edge=False,
-                         padding=(0, 1, 0, 0))
-    drawn.add_column('Figure', no_wrap=True)
-    drawn.add_column('Unit')
-    for name in ('Native', 'Guest', 'Guest / native', 'Bound'):
-        drawn.add_column(name, justify='right', no_wrap=True)
-    drawn.add_column('Verdict', no_wrap=True)
+def _table(judgements: tuple[judgement.Judgement, ...], width: int) -> str:
+    rows: list[Sequence[str]] = []
     label = None
     for one in sorted(judgements, key=lambda one: one.label):
         if one.label != label:
             label = one.label
-            drawn.add_row(label)
-        drawn.add_row(f' {one.metric}', one.unit, figure(one.native),
-                      figure(one.guest), ratio(one), bound(one),
-                      '-' if one.reason == 'no bound' else one.word.value)
-    return drawn
+            rows.append((label,))
+        rows.append((
+            f' {one.metric}', one.unit, figure(one.native),
+            figure(one.guest), ratio(one), bound(one),
+            '-' if one.reason == 'no bound' else one.word.value))
+    return text_table.draw(
+        ('Figure', 'Unit', 'Native', 'Guest', 'Guest / native', 'Bound',
+         'Verdict'), rows,
+        {'Native', 'Guest', 'Guest / native', 'Bound'}, width)
 
 
-def _alone(run: record.Run) -> tables.Table:
+def _alone(run: record.Run, width: int) -> str:
     """The samples of a run that has one arm."""
-    drawn = tables.Table(box=box.SIMPLE_HEAD, pad_edge=False,
-                         title=f'{run.label}, {run.host}, unpaired',
-                         title_justify='left')
-    drawn.add_column('Figure', overflow='fold')
-    drawn.add_column('Unit')
     samples = [sample for sample in run.samples if not sample.warm_up]
-    for sample in samples:
-        drawn.add_column(str(sample.pair + 1), justify='right')
     names = dict.fromkeys(name for sample in samples
                           for name in sample.outcome.metrics)
+    rows = []
     for name in names:
-        cells = [sample.outcome.metrics.get(name) for sample in samples]
-        unit = next(cell.unit for cell in cells if cell is not None)
-        drawn.add_row(name, unit, *(figure(cell.value if cell else None)
-                                    for cell in cells))
-    for sample in samples:
-        if not sample.outcome.valid:
-            drawn.add_row(f'INVALID: {sample.outcome.reason}')
-    return drawn
+        found = [sample.outcome.metrics.get(name) for sample in samples]
+        unit = next(metric.unit for metric in found if metric is not None)
+        rows.append((name, unit, ' '.join(
+            figure(metric.value if metric else None) for metric in found)))
+    invalid = [_wrapped(f'INVALID sample {sample.pair + 1}: '
+                        f'{sample.outcome.reason}', width)
+               for sample in samples if not sample.outcome.valid]
+    return '\n'.join((
+        f'{run.label}, {run.host}, unpaired',
+        text_table.draw(('Figure', 'Unit', 'Samples'), rows, width=width),
+        *invalid))
+
+
+def _wrapped(text: str, width: int) -> str:
+    return textwrap.fill(text, width, subsequent_indent='  ',
+                         break_on_hyphens=False)

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt import text_table
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import verdict
@@ -29,7 +30,7 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import json_format
 from hpcvirt.bench.results import output_files
-from hpcvirt.cmd import columns
+from hpcvirt.cmd import terminal
 from hpcvirt.cmd.bench import parse
 
 _ABOUT = """\
@@ -203,12 +204,12 @@ def _others(judged: Iterable[record.Run]) -> Iterable[judgement.Judgement]:
 
 def _print(made: judgement.Verdict,
            others: tuple[judgement.Judgement, ...]) -> None:
-    rows: list[tuple[str, ...]] = [
-        ('FIGURE', 'NATIVE', 'GUEST', 'UNIT', 'RATIO', '90 % INTERVAL',
-         'BOUND', 'PAIRS', 'VERDICT')]
-    rows += [_row(one) for one in made.judgements]
+    rows = [_row(one) for one in made.judgements]
     rows += [(*_row(one)[:-1], '-') for one in others]
-    sys.stdout.write(columns.lay_out(rows, frozenset({1, 2, 4, 7})))
+    sys.stdout.write(text_table.draw(
+        ('Figure', 'Native', 'Guest', 'Unit', 'Ratio', '90 % interval',
+         'Bound', 'Pairs', 'Verdict'), rows,
+        {'Native', 'Guest', 'Ratio', 'Pairs'}, terminal.width()))
     said = dict.fromkeys(
         f'{one.label} {one.metric}: {text}.'
         for one in made.judgements

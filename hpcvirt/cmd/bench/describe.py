@@ -18,13 +18,15 @@ import shlex
 import sys
 import textwrap
 from collections.abc import Iterator
+from collections.abc import Sequence
 
 from hpcvirt import serialization
+from hpcvirt import text_table
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.parsers import parser as parsers
-from hpcvirt.cmd import columns
+from hpcvirt.cmd import terminal
 
 _EPILOG = """\
 With --cpus and --memory-mib the sizes are worked out for a guest, and the
@@ -71,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     sys.stdout.writelines(_text(made))
     rows = [(key.name, key.kind, key.help) for key in keys]
     sys.stdout.write('\nTo be expected (bench parse --expect KEY=VALUE)\n')
-    sys.stdout.write(textwrap.indent(columns.lay_out(rows), '  '))
+    sys.stdout.write(_table(('Key', 'Kind', 'Meaning'), rows))
     if example is not None:
         sys.stdout.writelines(_example_text(variant, example))
     return 0
@@ -136,7 +138,7 @@ def _text(made: definition.Definition) -> Iterator[str]:
              + ('[BYTES]' if figure.per_size else ''),
              figure.unit, figure.direction, figure.help)
             for figure in made.metrics]
-    yield textwrap.indent(columns.lay_out(rows), '  ')
+    yield _table(('Figure', 'Unit', 'Better', 'Meaning'), rows)
     if made.bounds:
         yield '\nDefault bounds on guest / native\n'
         for rule in made.bounds:
@@ -175,6 +177,11 @@ def _example_text(variant: definition.Variant,
         for name, content in files.items():
             yield f'  {name}:\n'
             yield textwrap.indent(content, '    ')
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return textwrap.indent(text_table.draw(
+        headings, rows, width=terminal.width()), '  ')
 
 
 def _wrapped(text: str, indent: int = 2) -> Iterator[str]:

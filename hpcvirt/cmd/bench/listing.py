@@ -16,9 +16,10 @@ import argparse
 import json
 import sys
 
+from hpcvirt import text_table
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition
-from hpcvirt.cmd import columns
+from hpcvirt.cmd import terminal
 
 _EPILOG = ('Every name goes in any case, with hyphens or underscores. npb, '
            'osu, qe, namd and wrf name the output of any benchmark of that '
@@ -41,12 +42,13 @@ def run(args: argparse.Namespace) -> int:
     if args.format == 'json':
         print(json.dumps([_plain(made) for made in every], indent=2))
         return 0
-    rows = [('NAME', 'WHAT', 'FROM', 'VARIANTS', 'FIGURE')]
-    rows += [(made.name, made.title, _from(made),
+    rows = [(made.name, made.title, _from(made),
               ' '.join(variant.name for variant in made.variants),
               ' '.join(figure.name for figure in made.metrics
                        if figure.primary)) for made in every]
-    sys.stdout.write(columns.lay_out(rows))
+    sys.stdout.write(text_table.draw(
+        ('Name', 'What', 'From', 'Variants', 'Figure'), rows,
+        width=terminal.width()))
     return 0
 
 

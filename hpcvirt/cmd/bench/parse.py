@@ -18,11 +18,12 @@ import sys
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt import text_table
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.parsers import parser
 from hpcvirt.bench.parsers import text
 from hpcvirt.bench.results import output_files
-from hpcvirt.cmd import columns
+from hpcvirt.cmd import terminal
 
 _ABOUT = """\
 Read the output of a benchmark: its figures if it counts, the reason if it
@@ -97,9 +98,10 @@ def _print(said: output_files.Answer) -> None:
     echoed = ' '.join(f'{key}={value}'
                       for key, value in said.parameters.items())
     print(f'{said.benchmark}: valid ({echoed})')
-    rows = [('METRIC', 'VALUE', 'UNIT', 'BETTER')]
-    rows += [(name, f'{metric.value:.10g}', metric.unit, metric.direction)
-             for name, metric in said.metrics.items()]
-    sys.stdout.write(columns.lay_out(rows, frozenset({1})))
+    rows = [(name, f'{metric.value:.10g}', metric.unit, metric.direction)
+            for name, metric in said.metrics.items()]
+    sys.stdout.write(text_table.draw(
+        ('Metric', 'Value', 'Unit', 'Better'), rows, {'Value'},
+        terminal.width()))
     for remark in said.remarks:
         print(f'Note: {remark}.')

@@ -22,6 +22,7 @@ from hpcvirt import exception
 from hpcvirt.bench.analysis import judging
 from hpcvirt.bench.report import text
 from hpcvirt.cmd import extras
+from hpcvirt.cmd import terminal
 from hpcvirt.cmd.bench import targets
 
 _ABOUT = """\
@@ -73,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     for name, one in zip(names, shown, strict=True):
         state = '' if one.finished else ', unfinished'
         print(f'{name}  {one.started_at}{state}')
-        sys.stdout.write(text.table(one.result))
+        sys.stdout.write(text.table(one.result, terminal.width() or 100))
         print()
     return 0
 

@@ -27,6 +27,7 @@ from hpcvirt.bench.model import record
 from hpcvirt.bench.report import text
 from hpcvirt.bench.results import json_format
 from hpcvirt.cmd import extras
+from hpcvirt.cmd import terminal
 from hpcvirt.cmd.bench import arms
 from hpcvirt.cmd.bench import progress
 from hpcvirt.cmd.bench import run_options
@@ -144,7 +145,7 @@ def run(args: argparse.Namespace) -> int:
     if args.format == 'json':
         sys.stdout.write(json_format.dumps(judged))
     else:
-        sys.stdout.write(text.table(judged))
+        sys.stdout.write(text.table(judged, terminal.width() or 100))
     return judging.status(judged)
 
 

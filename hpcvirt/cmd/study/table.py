@@ -16,22 +16,23 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 
+from hpcvirt import text_table
 from hpcvirt.bench.report import text
 from hpcvirt.bench.studies import comparison
 from hpcvirt.bench.studies import scaling
-from hpcvirt.cmd import columns
+from hpcvirt.cmd import terminal
 from hpcvirt.cmd.study import site
 from hpcvirt.flavors import memory
 
 
 def scaled(cases: Sequence[site.Planned | scaling.Refusal]) -> str:
     """What each case is on the hosts of a site."""
-    rows: list[tuple[str, ...]] = [
-        ('CASE', 'GUESTS', 'MIB EACH', 'CELLS', 'CPUS', 'PAGES',
-         'LAUNCH', 'NETWORKS', 'SETTINGS')]
-    rows += [_scaled_row(found) for found in cases
-             if isinstance(found, site.Planned)]
-    text = columns.lay_out(rows, frozenset({2, 3})) if len(rows) > 1 else ''
+    rows = [_scaled_row(found) for found in cases
+            if isinstance(found, site.Planned)]
+    text = text_table.draw(
+        ('Case', 'Guests', 'MiB each', 'Cells', 'CPUs', 'Pages', 'Launch',
+         'Networks', 'Settings'), rows, {'MiB each', 'Cells'},
+        terminal.width()) if rows else ''
     refused = [f'{found.case.id} cannot be run: it {found.reason}\n'
                for found in cases if isinstance(found, scaling.Refusal)]
     return text + ''.join(refused)
@@ -54,14 +55,15 @@ def _scaled_row(found: site.Planned) -> tuple[str, ...]:
 
 def compared(found: Iterable[comparison.Beside]) -> str:
     """Published figures with the site's own below each."""
-    rows: list[tuple[str, ...]] = [
-        ('CASE', 'FIGURE', 'BY', 'NATIVE', 'GUEST', 'UNIT',
-         'GUEST / NATIVE', 'BETTER', 'PAIRS', 'WITH')]
+    rows: list[tuple[str, ...]] = []
     for one in found:
         rows += _published(one)
         for own in one.own:
             rows += _own(own)
-    return columns.lay_out(rows, frozenset({3, 4, 8}))
+    return text_table.draw(
+        ('Case', 'Figure', 'By', 'Native', 'Guest', 'Unit', 'Guest / native',
+         'Better', 'Pairs', 'With'), rows, {'Native', 'Guest', 'Pairs'},
+        terminal.width())
 
 
 def _published(one: comparison.Beside) -> Iterator[tuple[str, ...]]:

@@ -22,15 +22,16 @@ from collections.abc import Iterator
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt import text_table
 from hpcvirt.bench.execute import confinement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import claim_check
 from hpcvirt.bench.studies import comparison
 from hpcvirt.bench.studies import study
-from hpcvirt.cmd import columns
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import fleet_arguments
+from hpcvirt.cmd import terminal
 from hpcvirt.cmd.study import script
 from hpcvirt.cmd.study import site
 from hpcvirt.cmd.study import table
@@ -130,10 +131,11 @@ def _list_all(form: str) -> None:
     if form == 'json':
         print(_json([_plain(made) for made in every]))
         return
-    rows = [('ID', 'TITLE', 'CASES', 'SOURCE')]
-    rows += [(made.id, made.title, str(len(made.cases)), made.source)
-             for made in every]
-    sys.stdout.write(columns.lay_out(rows, frozenset({2})))
+    rows = [(made.id, made.title, str(len(made.cases)), made.source)
+            for made in every]
+    sys.stdout.write(text_table.draw(
+        ('Study', 'Title', 'Cases', 'Source'), rows, {'Cases'},
+        terminal.width()))
 
 
 def _on_hosts(args: argparse.Namespace, made: study.Study) -> int:
@@ -205,16 +207,16 @@ def _text(made: study.Study) -> Iterator[str]:
     yield from _item(f'{made.document} ({made.source})', '  ')
     yield from _list('Set-up', made.setup)
     yield '\nCases\n'
-    rows = [('CASE', 'SHAPE', 'HOSTS', 'WHAT', 'BENCHMARKS')]
-    rows += [(case.id, case.guests.shape, str(case.hosts), case.text,
+    cases = [(case.id, case.guests.shape, str(case.hosts), case.text,
               _uses(case)) for case in made.cases]
-    yield textwrap.indent(columns.lay_out(rows, frozenset({2})), '  ')
+    yield textwrap.indent(text_table.draw(
+        ('Case', 'Guests', 'Hosts', 'What', 'Benchmarks'), cases, {'Hosts'},
+        terminal.width()), '  ')
     yield '\nPublished, ratio = guest / native worked out\n'
-    table = [('CASE', 'FIGURE', 'NATIVE', 'GUEST', 'UNIT', 'RATIO',
-              'BETTER')]
-    table += [_row(row) for row in made.rows]
-    yield textwrap.indent(
-        columns.lay_out(table, frozenset({2, 3, 5})), '  ')
+    yield textwrap.indent(text_table.draw(
+        ('Case', 'Figure', 'Native', 'Guest', 'Unit', 'Ratio', 'Better'),
+        [_row(row) for row in made.rows], {'Native', 'Guest', 'Ratio'},
+        terminal.width()), '  ')
     wrong = [checked for checked in claim_check.check(made) if not checked.agrees]
     yield from _list('At odds with its own figures', [
         f'{checked.claim.text}: printed {checked.claim.printed}, follows '

@@ -27,7 +27,7 @@ class TestOnHosts(test_bench.CommandTestCase):
         lines = {line.split()[0]: line for line in out.splitlines()}
         self.assertIn('1x32', lines['off-1vm-4'])
         self.assertIn('cannot be run: it needs SMT', lines['on-1vm-4'])
-        self.assertEqual(1 + 16, len(lines))
+        self.assertEqual(2 + 16, len(lines))
 
     def test_a_document_has_the_flavor_and_the_reason(self):
         status, found = self.answer('studies', 'S3', '--topology', SMT,
