@@ -253,7 +253,7 @@ def enter(host: Host, number: int, demand: demands.Demand,
     if placed is None:
         raise ValueError('the host cannot take the guest')
     before = host.supply
-    after = allocation.take(demand, before, placed)
+    after = allocation.allocate(demand, before, placed)
     host.put(after)
     host.charge(demand, 1)
     return Guest(host, demand, before, after)

@@ -10,22 +10,22 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The errors that mean "cannot answer".
+"""The exceptions of hpcvirt: bad input, or something that does not answer.
 
-A "no" is a value (:class:`hpcvirt.fit.reasons.Misfit`), never an exception.
-What is raised from here is bad input or a service out of reach; a command
-prints it as one line and exits with status 2.
+A refusal is a value (:class:`hpcvirt.fit.reasons.Misfit`), never an
+exception. A command prints an exception of this module as one line and exits
+with status 2.
 """
 
 
 class HpcvirtError(Exception):
-    """Base of everything that hpcvirt raises on purpose."""
+    """Base class of the exceptions that hpcvirt raises on purpose."""
 
 
 class InvalidInput(HpcvirtError):
     """A file, an argument or a value that cannot be used.
 
-    :param where: the file, element or argument at fault, as its user knows it
+    :param where: the file, element or argument at fault, as the user knows it
     :param what: what is wrong with it, in one sentence without a full stop
     """
 
@@ -55,6 +55,6 @@ class NotInstalled(Unreachable):
 
 
 def one_line(text: str) -> str:
-    """Fold a message of any origin into one printable line."""
+    """Fold a message of unknown origin into one printable line."""
     folded = ' '.join(text.split())
     return ''.join(c if c.isprintable() else '?' for c in folded)

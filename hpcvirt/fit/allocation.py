@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a host has left once a guest is on it."""
+"""Compute what is left of a host once a guest has been placed on it."""
 
 from collections.abc import Sequence
 
-from hpcvirt.fit import conditions
+from hpcvirt.fit import affinity_check
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import pins
@@ -22,20 +22,23 @@ from hpcvirt.fit import placement as placements
 from hpcvirt.fit import supply as supplies
 
 
-def take(demand: demands.Demand, supply: supplies.Supply,
-         placed: placements.Placement,
-         providers: devices.Providers = ()) -> supplies.Supply:
-    """Put a guest where the engine has placed it.
+def allocate(demand: demands.Demand, supply: supplies.Supply,
+             placement: placements.Placement,
+             providers: devices.Providers = ()) -> supplies.Supply:
+    """Allocate CPUs, memory, pages and devices as Nova's claim does.
 
-    CPUs, memory, pages and devices are taken as Nova's claim takes them.
+    :param placement: where the engine has placed the guest
+    :param providers: what Placement allocated to each PCI request
+    :returns: the host without what the guest has now
     """
-    taken = dict(zip(placed.cells, demand.cells, strict=True))
+    guest_cells = dict(zip(placement.cells, demand.cells, strict=True))
+    pages_kib = dict(zip(placement.cells, placement.pages_kib, strict=True))
     cells = tuple(
-        _cell(taken[cell.id], cell,
-              placed.pages_kib[placed.cells.index(cell.id)])
-        if cell.id in taken else cell for cell in supply.cells)
-    return supplies.Supply(cells, _pools(demand, supply, placed, providers),
-                           supply.cpu_ratio, supply.ram_ratio)
+        _cell(guest_cells[cell.id], cell, pages_kib[cell.id])
+        if cell.id in guest_cells else cell for cell in supply.cells)
+    return supplies.Supply(
+        cells, _pools(demand, supply, placement, providers),
+        supply.cpu_ratio, supply.ram_ratio)
 
 
 def _cell(demand: demands.CellDemand, cell: supplies.CellSupply,
@@ -53,12 +56,13 @@ def _cell(demand: demands.CellDemand, cell: supplies.CellSupply,
 
 
 def _pools(demand: demands.Demand, supply: supplies.Supply,
-           placed: placements.Placement, providers: devices.Providers,
+           placement: placements.Placement, providers: devices.Providers,
            ) -> Sequence[devices.Pool] | None:
-    offer = conditions.offer(demand, supply, providers)
-    left = offer.take(placed.cells) if offer else None
+    allocator = affinity_check.device_allocator(demand, supply, providers)
+    left = allocator.allocate(placement.cells) if allocator else None
     if supply.pools is None or left is None:
         return supply.pools
+    # Nova drops a pool when it becomes empty.
     return tuple(pool._replace(free=free)
                  for pool, free in zip(supply.pools, left, strict=True)
                  if free or not pool.free)

@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""How many guests of one shape a host takes, one after the other.
+"""Count how many guests of one shape a host can hold.
 
-The guests go where Nova's claim puts them (:mod:`hpcvirt.fit.claim`), until
-one is refused; each takes its CPUs, pages and devices from the next.
+Guests are placed one after the other as Nova's claim would place them
+(:mod:`hpcvirt.fit.claim`), until one is refused.
 """
 
 import dataclasses
@@ -30,9 +30,10 @@ from hpcvirt.model import shape as shape_model
 class Filling:
     """A host filled with guests of one shape.
 
-    :ivar count: how many came to the host
-    :ivar supply: what is left then
-    :ivar misfit: why the next one was refused; None if the limit was met
+    :ivar count: number of guests placed
+    :ivar supply: what is left after them
+    :ivar misfit: why the next guest was refused; None if the limit was
+        reached
     """
 
     count: int
@@ -46,23 +47,23 @@ class Filling:
 
 def fill(shape: shape_model.Shape, supply: supplies.Supply,
          limit: int | None = None, packing: bool = False) -> Filling:
-    """Fill a host.
+    """Fill a host with guests.
 
     :param supply: what the host has left, see
         :func:`hpcvirt.fit.supply.of_host`
-    :param limit: stop after so many guests
+    :param limit: stop after this number of guests
     :param packing: ``packing_host_numa_cells_allocation_strategy``
-    :raises ValueError: for a guest without NUMA cells, which the engine lets
-        in without end, unless there is a limit
+    :raises ValueError: for a guest without NUMA cells unless there is a
+        limit, because the engine never refuses it
     """
     demand = demands.of_shape(shape)
     if not demand.cells and limit is None:
         raise ValueError('a guest without NUMA cells needs a limit')
     count = 0
     while limit is None or count < limit:
-        placed = claim.predict(demand, supply, packing)
-        if isinstance(placed, reasons.Misfit):
-            return Filling(count, supply, placed)
-        supply = allocation.take(demand, supply, placed)
+        placement = claim.predict(demand, supply, packing)
+        if isinstance(placement, reasons.Misfit):
+            return Filling(count, supply, placement)
+        supply = allocation.allocate(demand, supply, placement)
         count += 1
     return Filling(count, supply)

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Whether one guest cell fits on one host cell, and if not, why."""
+"""Decide whether a guest cell fits on a host cell, and if not, say why."""
 
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import reasons
@@ -26,9 +26,9 @@ _REQUIRE = shape_model.ThreadPolicy.REQUIRE
 def obstacle(demand: demands.CellDemand, cell: supplies.CellSupply,
              cpu_ratio: float = 1.0,
              ram_ratio: float = 1.0) -> reasons.Misfit | None:
-    """Say what keeps a guest cell off a host cell.
+    """Say why a guest cell does not fit on a host cell.
 
-    :returns: None if nothing does
+    :returns: None if it fits
     """
     policy = demand.policy
     if policy is not _SHARED:
@@ -52,39 +52,41 @@ def obstacle(demand: demands.CellDemand, cell: supplies.CellSupply,
 
 def page_size(demand: demands.CellDemand,
               cell: supplies.CellSupply) -> int | None:
-    """Choose the page size in KiB that the guest cell gets there.
+    """Choose the page size that a guest cell gets on a host cell.
 
-    :returns: None if it asks for none, or if no size has room
+    :returns: the size in KiB; None if the guest cell requests no size, or
+        if no size has room
     """
     if demand.page_kib is None:
         return None
     needed_kib = demand.memory_mib * 1024
-    for pool in _pools_asked(demand.page_kib, cell):
+    for pool in _candidate_pools(demand.page_kib, cell):
         if (needed_kib <= pool.free * pool.size_kib and
                 needed_kib % pool.size_kib == 0):
             return pool.size_kib
     return None
 
 
-def _pools_asked(page_kib: int, cell: supplies.CellSupply,
-                 ) -> list[supplies.PageSupply]:
-    """The pools that may serve a page size or class, in Nova's order."""
+def _candidate_pools(page_kib: int, cell: supplies.CellSupply,
+                     ) -> list[supplies.PageSupply]:
+    """List the pools for a page size or class, in Nova's order."""
     if page_kib > 0:
         for pool in cell.pages:
             if pool.size_kib == page_kib:
                 return [pool]
         return []
-    falling = sorted(cell.pages, key=lambda pool: pool.size_kib, reverse=True)
+    descending = sorted(cell.pages, key=lambda pool: pool.size_kib,
+                        reverse=True)
     if page_kib == shape_model.PageClass.SMALL:
-        return falling[-1:]
+        return descending[-1:]
     if page_kib == shape_model.PageClass.LARGE:
-        return falling[:-1]
-    return falling
+        return descending[:-1]
+    return descending
 
 
 def _over_limits(demand: demands.CellDemand, cell: supplies.CellSupply,
                  cpu_ratio: float, ram_ratio: float) -> reasons.Misfit | None:
-    """Shared vCPUs: never more than the cell has, nor than its ratios let."""
+    """Check shared vCPUs against the cell's CPUs and allocation ratios."""
     if demand.vcpus > len(cell.shared):
         return reasons.Misfit(reasons.Code.SHARED_CPUS, {
             'cell': cell.id, 'total': len(cell.shared),
@@ -114,7 +116,7 @@ def _memory(demand: demands.CellDemand,
             'needed': demand.memory_mib})
     if page_kib is None and not cell.pages:
         return _memory_without_pages(demand, cell)
-    # A guest that names no size gets the smallest one. Its pages may be
+    # A guest that requests no size gets the smallest one. Its pages may be
     # overcommitted unless it has dedicated CPUs.
     overcommit = page_kib is None and demand.policy is _SHARED
     size_kib = page_kib or min(pool.size_kib for pool in cell.pages)
@@ -152,8 +154,8 @@ def _memory_without_pages(demand: demands.CellDemand,
 
 def _cores(demand: demands.CellDemand,
            cell: supplies.CellSupply) -> reasons.Misfit | None:
-    """Dedicated vCPUs: the thread policy."""
-    # To Nova a cell without vCPUs is as good as none.
+    """Check dedicated vCPUs against the thread policy."""
+    # Nova handles a guest cell without vCPUs as if there were none.
     if not demand.pcpus + demand.vcpus:
         return reasons.Misfit(reasons.Code.NO_VCPUS)
     if not cell.siblings:
@@ -167,8 +169,8 @@ def _cores(demand: demands.CellDemand,
 
 def _threads(demand: demands.CellDemand,
              cell: supplies.CellSupply) -> reasons.Misfit | None:
-    """Any free threads will do: they need only be enough."""
-    # Nova finds the emulator threads a PCPU beside pinned vCPUs only.
+    """Check for enough free threads, on whichever cores they are."""
+    # Nova finds a PCPU for the emulator threads only next to pinned vCPUs.
     if demand.emulator_pcpus and not demand.pcpus:
         return reasons.Misfit(reasons.Code.EMULATOR_PCPU, {'cell': cell.id})
     needed = demand.pcpus + demand.emulator_pcpus
@@ -183,7 +185,7 @@ def _threads(demand: demands.CellDemand,
 
 def _siblings_required(demand: demands.CellDemand,
                        cell: supplies.CellSupply) -> reasons.Misfit | None:
-    """Every vCPU on a core with t free threads, t vCPUs a core, t > 1."""
+    """Check that t vCPUs per core find cores with t free threads, t > 1."""
     if cell.threads_per_core < 2:
         return reasons.Misfit(reasons.Code.NO_SIBLINGS, {'cell': cell.id})
     free = [len(core & cell.free) for core in cell.siblings]
@@ -197,19 +199,19 @@ def _siblings_required(demand: demands.CellDemand,
 
 def _isolated(demand: demands.CellDemand,
               cell: supplies.CellSupply) -> reasons.Misfit | None:
-    """A whole free core for each vCPU."""
+    """Check for a whole free core for each vCPU."""
     width = cell.threads_per_core
     if not demand.pcpus:
         return reasons.Misfit(reasons.Code.NOTHING_TO_ISOLATE)
-    # Nova keeps siblings of an isolated vCPU idle on hosts with the old
-    # vcpu_pin_set alone, where both CPU sets are the same.
+    # Nova keeps the siblings of an isolated vCPU idle only on hosts with the
+    # old vcpu_pin_set, where both CPU sets are the same.
     if width > 1 and cell.dedicated != cell.shared:
         return reasons.Misfit(reasons.Code.SIBLINGS_ON_ISOLATE, {
             'cell': cell.id})
     whole = sum(len(core & cell.free) >= width for core in cell.siblings)
     needed = demand.pcpus
     if demand.emulator_pcpus and whole >= needed:
-        # The emulator threads' core may be a narrower one.
+        # The emulator threads may get a core with fewer threads.
         whole = sum(core <= cell.free for core in cell.siblings if core)
         needed += demand.emulator_pcpus
     if whole < needed:

@@ -10,12 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The choice of host cells.
+"""Search for the first arrangement of a guest on the cells of a host.
 
-Without devices and networks any cells with room will do, and matching
-decides. With them the answer depends on the *set* of host cells taken, and
-of that set only on the deciding cells (:mod:`hpcvirt.fit.conditions`). Sets
-of these are tried, smallest first; the other cells only fill up.
+Without devices and networks any cells with room are good enough, and
+matching decides. With them the answer depends on the *set* of host cells,
+and within it only on the deciding cells (:mod:`hpcvirt.fit.affinity_check`).
+Sets of deciding cells are tried, smallest first; other cells complete the
+arrangement.
 """
 
 import itertools
@@ -24,7 +25,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from collections.abc import Set
 
-from hpcvirt.fit import conditions as rules
+from hpcvirt.fit import affinity_check
 from hpcvirt.fit import fit_matrix
 from hpcvirt.fit import matching
 from hpcvirt.fit import reasons
@@ -34,70 +35,73 @@ from hpcvirt.fit import reasons
 MOST_SETS = 1 << 17
 
 
-def first(table: fit_matrix.Table,
-          conditions: rules.Conditions) -> tuple[int, ...] | reasons.Misfit:
-    """Find the first arrangement, in the order of the table's ranks.
+def first_arrangement(matrix: fit_matrix.FitMatrix,
+                      affinity: affinity_check.AffinityCheck,
+                      ) -> tuple[int, ...] | reasons.Misfit:
+    """Find the first arrangement, in lexicographic order of the ranks.
 
-    :param table: one without shortage
+    :param matrix: one without shortage
     :returns: for each guest cell the rank of its host cell
     """
-    wishes = table.wishes
-    ids = [cell.id for cell in table.cells]
-    chosen = _first(wishes, lambda taken: matching.match(
-        wishes[len(taken):], taken) is not None)
-    if chosen and conditions.met(ids[rank] for rank in chosen):
+    fitting = matrix.fitting
+    ids = [cell.id for cell in matrix.cells]
+    chosen = _first(fitting, lambda taken: matching.match(
+        fitting[len(taken):], taken) is not None)
+    if chosen and affinity.met(ids[rank] for rank in chosen):
         return chosen
-    usable = frozenset().union(*wishes)
-    if conditions.out_of_reach((ids[rank] for rank in usable), len(wishes)):
-        return conditions.misfit(table)
-    search = _Search(wishes, usable, ids, conditions)
-    if search.completes(()):
-        chosen = _first(wishes, search.completes)
+    usable = frozenset().union(*fitting)
+    if affinity.ruled_out((ids[rank] for rank in usable), len(fitting)):
+        return affinity.misfit(matrix)
+    search = _Search(fitting, usable, ids, affinity)
+    if search.can_complete(()):
+        chosen = _first(fitting, search.can_complete)
         if chosen:
             return chosen
     if search.tried > MOST_SETS:
         return reasons.Misfit(reasons.Code.UNDECIDED, {'tried': MOST_SETS})
-    return conditions.misfit(table)
+    return affinity.misfit(matrix)
 
 
 class _Search:
-    """The search for sets of deciding cells that meet the conditions.
+    """Search the sets of deciding cells for one that meets the conditions.
 
-    :ivar tried: sets tried up to now; past MOST_SETS none is found any more
+    :ivar tried: number of sets tried so far; above MOST_SETS the search has
+        given up and finds nothing
     """
 
-    def __init__(self, wishes: Sequence[Sequence[int]],
-                 usable: frozenset[int],
-                 ids: Sequence[int], conditions: rules.Conditions) -> None:
-        self._wishes = wishes
+    def __init__(self, fitting: Sequence[Sequence[int]],
+                 usable: frozenset[int], ids: Sequence[int],
+                 affinity: affinity_check.AffinityCheck) -> None:
+        self._fitting = fitting
         self._ids = ids
-        self._conditions = conditions
+        self._affinity = affinity
         self._deciding = {rank for rank in usable
-                          if ids[rank] in conditions.deciding}
-        self._plain = usable - self._deciding
+                          if ids[rank] in affinity.deciding}
+        self._other = usable - self._deciding
         self.tried = 0
 
-    def completes(self, taken: Sequence[int]) -> bool:
-        """Whether the first guest cells may take these ranks."""
-        rest = self._wishes[len(taken):]
-        plain = self._plain.difference(taken)
-        for more in _sets(self._deciding.difference(taken), len(rest)):
+    def can_complete(self, taken: Sequence[int]) -> bool:
+        """Whether an arrangement can begin with these ranks."""
+        rest = self._fitting[len(taken):]
+        other = self._other.difference(taken)
+        for deciding in _sets(self._deciding.difference(taken), len(rest)):
             self.tried += 1
             if self.tried > MOST_SETS:
                 return False
-            if _covers(rest, more, plain) and self._conditions.met(
-                    self._ids[rank] for rank in (*taken, *more)):
+            if _covers(rest, deciding, other) and self._affinity.met(
+                    self._ids[rank] for rank in (*taken, *deciding)):
                 return True
         return False
 
 
-def _first(wishes: Sequence[Sequence[int]],
-           completes: Callable[[Sequence[int]], bool]) -> tuple[int, ...]:
-    """The lexicographically first assignment; empty if there is none."""
+def _first(fitting: Sequence[Sequence[int]],
+           can_complete: Callable[[Sequence[int]], bool],
+           ) -> tuple[int, ...]:
+    """Build the lexicographically first assignment; empty if none exists."""
     taken: tuple[int, ...] = ()
-    for wish in wishes:
-        for rank in wish:
-            if rank not in taken and completes((*taken, rank)):
+    for ranks in fitting:
+        for rank in ranks:
+            if rank not in taken and can_complete((*taken, rank)):
                 taken = *taken, rank
                 break
         else:
@@ -106,26 +110,26 @@ def _first(wishes: Sequence[Sequence[int]],
 
 
 def _sets(ranks: Set[int], most: int) -> Iterable[frozenset[int]]:
-    """All subsets, smallest first."""
+    """Yield all subsets of up to ``most`` ranks, smallest first."""
     ordered = sorted(ranks)
     for size in range(min(most, len(ordered)) + 1):
         yield from map(frozenset, itertools.combinations(ordered, size))
 
 
-def _covers(wishes: Sequence[Sequence[int]], must: Set[int],
+def _covers(fitting: Sequence[Sequence[int]], must: Set[int],
             may: Set[int]) -> bool:
-    """Whether all guests find cells in must and may, and use all of must.
+    """Whether all guest cells can go to must and may, using all of must.
 
-    By the theorem of Mendelsohn and Dulmage it is enough that the guests
-    can be matched, and that ``must`` can be matched.
+    By the theorem of Mendelsohn and Dulmage it is enough that all guest
+    cells can be matched, and that all of ``must`` can be matched.
     """
-    if not len(must) <= len(wishes) <= len(must) + len(may):
+    if not len(must) <= len(fitting) <= len(must) + len(may):
         return False
-    if not wishes:
+    if not fitting:
         return True
     allowed = must | may
-    seekers = [[guest for guest, wish in enumerate(wishes) if rank in wish]
-               for rank in must]
-    return (matching.match([[rank for rank in wish if rank in allowed]
-                            for wish in wishes]) is not None and
-            matching.match(seekers) is not None)
+    guests = [[guest for guest, ranks in enumerate(fitting) if rank in ranks]
+              for rank in must]
+    return (matching.match([[rank for rank in ranks if rank in allowed]
+                            for ranks in fitting]) is not None and
+            matching.match(guests) is not None)

@@ -10,28 +10,28 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What Nova's claim on the compute host will do, defects included.
+"""Predict what Nova's claim on the compute host will do, with its defects.
 
 Only the claim chooses cells and CPUs. It tries arrangements of host cells
-in a known order (:mod:`hpcvirt.fit.order`) and keeps in mind which guest
-cell fits on which host cell, but under a number of the guest cell that the
-trying itself overwrites. One guest cell then goes by what was found for
-another: a guest that fits is refused, or gets CPUs and memory where it was
-never fitted (defects A and B). A page size asked for by class is settled by
-the first host cell tried (defect C). And where nothing fits, all the
-arrangements are tried (defect D). So it is in Nova 32 to 34,
-``nova.virt.hardware.numa_fit_instance_to_host``.
+in a known order (:mod:`hpcvirt.fit.order`) and remembers which guest cell
+fits on which host cell, but keyed by a number of the guest cell that the
+attempts themselves overwrite. A result found for one guest cell is then used
+for another: a guest that fits is refused, or gets CPUs and memory on a cell
+on which it was never fitted (defects A and B). A page size requested by
+class is fixed by the first host cell tried (defect C). If no arrangement
+succeeds, all of them are tried (defect D). This is the behavior of
+``nova.virt.hardware.numa_fit_instance_to_host`` in Nova 32 to 34.
 
-:func:`predict` answers with the placement that the claim will come to, and
-refuses a host where there is none or where it is not sound. Most guests are
-out of reach of the defects; for the others :mod:`hpcvirt.fit.claim_replay`
-does as the claim does.
+:func:`predict` returns the placement at which the claim will arrive, and
+refuses a host if there is none or if the placement is not sound. Most guests
+cannot be affected by the defects; for the others
+:mod:`hpcvirt.fit.claim_replay` repeats the steps of the claim.
 """
 
 from collections.abc import Sequence
 
+from hpcvirt.fit import affinity_check
 from hpcvirt.fit import claim_replay
-from hpcvirt.fit import conditions as rules
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import engine
@@ -46,11 +46,11 @@ from hpcvirt.model import shape as shape_model
 def check(demand: demands.Demand, supply: supplies.Supply,
           packing: bool = False,
           providers: devices.Providers = ()) -> reasons.Misfit | None:
-    """Say why a guest must not go to a host; None if it may.
+    """Say why a guest must not be sent to a host.
 
-    It may if it fits there and Nova's claim will find out where.
+    :returns: None if the guest fits and Nova's claim will place it soundly
     """
-    if demand.cells and _out_of_reach(demand) and not demand.selective:
+    if demand.cells and _is_immune(demand) and not demand.selective:
         return engine.check(demand, supply, packing, providers)
     predicted = predict(demand, supply, packing, providers)
     return predicted if isinstance(predicted, reasons.Misfit) else None
@@ -59,39 +59,40 @@ def check(demand: demands.Demand, supply: supplies.Supply,
 def predict(demand: demands.Demand, supply: supplies.Supply,
             packing: bool = False, providers: devices.Providers = (),
             ) -> placements.Placement | reasons.Misfit:
-    """Foretell the placement that Nova's claim will come to.
+    """Predict the placement at which Nova's claim will arrive.
 
     :param packing: ``[compute]packing_host_numa_cells_allocation_strategy``
         of the compute host
     :param providers: what Placement allocated to each PCI request
-    :returns: the placement, or why the guest must not go to this host
+    :returns: the placement, or why the guest must not be sent to this host
     """
     if not demand.cells:
         return placements.Placement(())
     ordered = order.claim_order(demand, supply, packing)
-    conditions = rules.Conditions(demand, supply, providers)
-    if _out_of_reach(demand):
+    affinity = affinity_check.AffinityCheck(demand, supply, providers)
+    if _is_immune(demand):
         roomy = engine.first_with_room(demand, supply, ordered)
         if isinstance(roomy, reasons.Misfit):
             return roomy
-        # The first cells with room have the devices too: each guest cell is
-        # fitted just once, and stays there.
-        if conditions.met(cell.id for cell in roomy):
-            return scope_check.judge(demand, supply, placements.Placement(
+        # The first cells with room also have the devices: each guest cell
+        # is fitted only once, and stays where it is.
+        if affinity.met(cell.id for cell in roomy):
+            return scope_check.enforce(demand, supply, placements.Placement(
                 tuple(cell.id for cell in roomy),
                 tuple(cell.page_kib for cell in demand.cells)))
-    fitting = engine.arrange(demand, supply, ordered, conditions)
+    fitting = engine.arrange(demand, supply, ordered, affinity)
     if isinstance(fitting, reasons.Misfit):
         return fitting
-    end = claim_replay.follow(demand, supply, ordered, conditions)
-    if end.ranks is None or not end.sound:
-        return _defect(demand, supply, ordered, conditions, end, fitting)
-    return scope_check.judge(demand, supply, placements.Placement(
-        tuple(ordered[rank].id for rank in end.ranks), end.pages_kib))
+    outcome = claim_replay.replay(demand, supply, ordered, affinity)
+    if outcome.ranks is None or not outcome.sound:
+        return _defect(demand, supply, ordered, affinity, outcome, fitting)
+    return scope_check.enforce(demand, supply, placements.Placement(
+        tuple(ordered[rank].id for rank in outcome.ranks),
+        outcome.pages_kib))
 
 
-def _out_of_reach(demand: demands.Demand) -> bool:
-    """No defect touches this guest as long as any cells with room will do."""
+def _is_immune(demand: demands.Demand) -> bool:
+    """Whether no defect matters if any cells with room are good enough."""
     first = demand.cells[0]
     return (demand.uniform and not demand.pages_by_class and
             (first.pcpus > 0 or
@@ -102,30 +103,32 @@ def _out_of_reach(demand: demands.Demand) -> bool:
 
 def _defect(demand: demands.Demand, supply: supplies.Supply,
             ordered: Sequence[supplies.CellSupply],
-            conditions: rules.Conditions, end: claim_replay.Outcome,
+            affinity: affinity_check.AffinityCheck,
+            outcome: claim_replay.Outcome,
             fitting: Sequence[int]) -> reasons.Misfit:
     """Say which of Nova's defects keeps a guest that fits off a host.
 
-    :param end: how the claim ends
+    :param outcome: how the claim ends
     :param fitting: the ranks where the guest fits
     """
-    if end.given_up:
+    if outcome.given_up:
         return reasons.Misfit(reasons.Code.CLAIM_TOO_LONG, {
             'tried': claim_replay.MOST_TRIES, 'defect': 'D'})
-    if end.raised is not None:
+    if outcome.raised is not None:
         return reasons.Misfit(reasons.Code.CLAIM_RAISES, {
-            'cell': ordered[end.raised].id, 'defect': 'G'})
-    if end.misaccounted is not None:
+            'cell': ordered[outcome.raised].id, 'defect': 'G'})
+    if outcome.misaccounted is not None:
         return reasons.Misfit(reasons.Code.CLAIM_MISACCOUNTS, {
-            'cell': ordered[end.misaccounted].id, 'defect': 'F'})
+            'cell': ordered[outcome.misaccounted].id, 'defect': 'F'})
     defect = 'B' if demand.uniform else 'A'
-    if demand.pages_by_class and claim_replay.follow(
-            demand, supply, ordered, conditions, settle_pages=False).sound:
+    if demand.pages_by_class and claim_replay.replay(
+            demand, supply, ordered, affinity, settle_pages=False).sound:
         defect = 'C'
-    if end.ranks is None or end.misplaced is None:
+    if outcome.ranks is None or outcome.misplaced is None:
         return reasons.Misfit(reasons.Code.CLAIM_REFUSES, {
             'cells': ', '.join(str(ordered[rank].id) for rank in fitting),
             'defect': defect})
     return reasons.Misfit(reasons.Code.CLAIM_MISPLACES, {
-        'guest_cell': end.misplaced,
-        'cell': ordered[end.ranks[end.misplaced]].id, 'defect': defect})
+        'guest_cell': outcome.misplaced,
+        'cell': ordered[outcome.ranks[outcome.misplaced]].id,
+        'defect': defect})

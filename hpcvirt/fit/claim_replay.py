@@ -10,13 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The walk of Nova's claim through the arrangements of host cells.
+"""Replay the attempts of Nova's claim to arrange a guest on host cells.
 
-A faithful copy of what ``numa_fit_instance_to_host`` remembers on its way,
-on a table of verdicts instead of Nova's objects. Arrangements that can only
-end as the one before them are left out: when a try has changed nothing that
-the walk remembers, every further arrangement with the same beginning stops
-at the same pair.
+The replay keeps the same state from attempt to attempt as
+``numa_fit_instance_to_host``, but works with the results of the fit engine
+instead of Nova's objects. Attempts that can only end like the one before
+them are skipped: if an attempt has not changed the state, every further
+arrangement with the same beginning stops at the same pair of cells.
 """
 
 import dataclasses
@@ -24,48 +24,48 @@ import enum
 import math
 from collections.abc import Sequence
 
+from hpcvirt.fit import affinity_check
 from hpcvirt.fit import cell as cells
-from hpcvirt.fit import conditions as rules
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import pins
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
 
-#: Arrangements that are tried before the walk gives up. Nova needs some
-#: microseconds for each, with PCI requests one or two milliseconds, during
-#: which its claim keeps the compute host's resources locked.
+#: Arrangements that are tried before the replay gives up. Nova needs some
+#: microseconds for each, or one to two milliseconds with PCI requests, while
+#: its claim keeps the resources of the compute host locked.
 MOST_TRIES = 4096
 
 _RATIOS = (reasons.Code.CPU_RATIO, reasons.Code.RAM_RATIO)
 
 
-class Verdict(enum.Enum):
-    """What fitting one guest cell on one host cell comes to."""
+class CellFit(enum.Enum):
+    """How Nova's attempt to fit a guest cell on a host cell ends."""
 
     FITS = enum.auto()
     UNFIT = enum.auto()
-    #: Refused for its ratios after it was pinned: a mixed guest cell keeps
-    #: those pins, and the number of that host cell.
+    #: Refused because of a ratio after it was pinned: a mixed guest cell
+    #: keeps those pins, and the number of that host cell.
     UNFIT_BUT_PINNED = enum.auto()
-    #: ``max()`` of no cores: the claim ends with a ValueError.
+    #: Nova takes ``max()`` of no cores: the claim ends with a ValueError.
     RAISES = enum.auto()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the walk ends.
+    """How the claim ends.
 
     :ivar ranks: for each guest cell the rank of its host cell; None if the
         claim refuses the guest
-    :ivar pages_kib: for each guest cell the page size that it got
-    :ivar misplaced: the first guest cell that was not fitted on its host
-        cell or does not fit there; None if all is well
+    :ivar pages_kib: for each guest cell the page size that it gets
+    :ivar misplaced: the number of the first guest cell that was not fitted
+        on its host cell or does not fit there; None if there is none
     :ivar misaccounted: the rank of the host cell where the emulator threads
-        got a CPU on a core that is not free, so that the accounting of the
-        compute host fails; None if all is well
+        get a CPU on a core that is not free, so that the accounting of the
+        compute host fails; None if there is none
     :ivar raised: the rank of the host cell on which the claim raises
-    :ivar given_up: the walk is longer than MOST_TRIES
+    :ivar given_up: the claim makes more than MOST_TRIES attempts
     """
 
     ranks: tuple[int, ...] | None = None
@@ -77,43 +77,44 @@ class Outcome:
 
     @property
     def sound(self) -> bool:
-        """The claim accepts the guest, and what it gives can be had."""
+        """The claim accepts the guest, and what it assigns is available."""
         return (self.ranks is not None and self.misplaced is None and
                 self.misaccounted is None)
 
 
-def follow(demand: demands.Demand, supply: supplies.Supply,
+def replay(demand: demands.Demand, supply: supplies.Supply,
            ordered: Sequence[supplies.CellSupply],
-           conditions: rules.Conditions,
+           affinity: affinity_check.AffinityCheck,
            settle_pages: bool = True) -> Outcome:
-    """Walk to the end.
+    """Replay the claim to its end.
 
     :param ordered: the host cells as the claim sorts them
     :param settle_pages: keep a page size once it is chosen, as Nova does;
         False shows what would happen without defect C
     """
-    memory = _Memory(demand, supply, ordered, settle_pages)
+    state = _State(demand, supply, ordered, settle_pages)
     size = len(demand.cells)
     arrangement: list[int] | None = list(range(size))
     for _ in range(MOST_TRIES):
         if arrangement is None:
             return Outcome()
-        stop, changed, raised = memory.attempt(arrangement)
+        stop, changed, raised = state.attempt(arrangement)
         if raised:
             return Outcome(raised=arrangement[stop])
-        if stop == size and conditions.met(
+        if stop == size and affinity.met(
                 ordered[rank].id for rank in arrangement):
-            return memory.outcome(arrangement)
+            return state.outcome(arrangement)
         arrangement = _next(arrangement, len(ordered),
                             size - 1 if changed else min(stop, size - 1))
     return Outcome(given_up=True)
 
 
-class _Memory:
-    """What the claim remembers from one arrangement to the next.
+class _State:
+    """What the claim carries from one attempt to the next.
 
-    ``_numbers`` are the ``InstanceNUMACell.id``: at first the number of the
-    guest cell, then the id of the host cell where it was put last.
+    ``_numbers`` are the values of ``InstanceNUMACell.id``: at first the
+    number of the guest cell, later the id of the host cell on which it was
+    fitted last.
     """
 
     def __init__(self, demand: demands.Demand, supply: supplies.Supply,
@@ -122,20 +123,20 @@ class _Memory:
         self._supply = supply
         self._ordered = ordered
         self._settle_pages = settle_pages
-        self._asked = list(demand.cells)
+        self._guest_cells = list(demand.cells)
         self._numbers = list(range(len(demand.cells)))
         self._pinned: list[int | None] = [None] * len(demand.cells)
         self._fit: set[tuple[int, int]] = set()
         self._unfit: set[tuple[int, int]] = set()
         kinds = list(dict.fromkeys(demand.cells))
         self._kinds = [kinds.index(cell) for cell in demand.cells]
-        self._known: dict[tuple[int, int | None, int], Verdict] = {}
+        self._results: dict[tuple[int, int | None, int], CellFit] = {}
 
     def attempt(self, arrangement: Sequence[int]) -> tuple[int, bool, bool]:
-        """Try an arrangement.
+        """Try one arrangement.
 
-        :returns: the number of guest cells that went well, whether anything
-            that is remembered has changed, and whether the claim raised
+        :returns: the number of guest cells that were fitted, whether the
+            state has changed, and whether the claim raised
         """
         changed = False
         for guest, rank in enumerate(arrangement):
@@ -148,99 +149,97 @@ class _Memory:
                 self._numbers[guest] = host
                 continue
             changed = True
-            verdict = self._judge(guest, rank)
-            if verdict is Verdict.RAISES:
+            result = self._fit_cell(guest, rank)
+            if result is CellFit.RAISES:
                 return guest, True, True
-            if verdict is not Verdict.UNFIT:
+            if result is not CellFit.UNFIT:
                 self._numbers[guest] = host
                 self._pinned[guest] = (
-                    rank if verdict is Verdict.FITS else None)
-            if verdict is not Verdict.FITS:
+                    rank if result is CellFit.FITS else None)
+            if result is not CellFit.FITS:
                 self._unfit.add(pair)
                 return guest, True, False
             self._fit.add(pair)
         return len(arrangement), changed, False
 
     def outcome(self, arrangement: Sequence[int]) -> Outcome:
-        """Judge what the claim has come to."""
+        """Describe the end of the claim at this arrangement."""
         misplaced = next((guest for guest, rank in enumerate(arrangement)
                           if not self._sound(guest, rank)), None)
         return Outcome(
             ranks=tuple(arrangement),
             pages_kib=tuple(
-                cells.page_size(asked, self._ordered[rank])
-                for asked, rank in zip(self._asked, arrangement,
-                                       strict=True)),
+                cells.page_size(guest_cell, self._ordered[rank])
+                for guest_cell, rank in zip(self._guest_cells, arrangement,
+                                            strict=True)),
             misplaced=misplaced,
             misaccounted=None if misplaced is not None
             else self._misaccounted(arrangement[0]))
 
     def _misaccounted(self, rank: int) -> int | None:
         cell = self._ordered[rank]
-        taken = pins.choose(self._asked[0], cell).taken
+        taken = pins.choose(self._guest_cells[0], cell).taken
         return None if taken <= cell.free else rank
 
     def _sound(self, guest: int, rank: int) -> bool:
-        if self._settle_pages and _by_class(self._asked[guest]):
+        if self._settle_pages and self._guest_cells[guest].pages_by_class:
             return False
-        if self._judge(guest, rank) is not Verdict.FITS:
+        if self._fit_cell(guest, rank) is not CellFit.FITS:
             return False
-        return not self._asked[guest].pcpus or self._pinned[guest] == rank
+        return (not self._guest_cells[guest].pcpus or
+                self._pinned[guest] == rank)
 
-    def _judge(self, guest: int, rank: int) -> Verdict:
+    def _fit_cell(self, guest: int, rank: int) -> CellFit:
         cell = self._ordered[rank]
-        asked = self._asked[guest]
-        if _by_class(asked):
-            size_kib = cells.page_size(asked, cell)
+        guest_cell = self._guest_cells[guest]
+        if guest_cell.pages_by_class:
+            size_kib = cells.page_size(guest_cell, cell)
             if size_kib is None:
-                return Verdict.UNFIT
-            asked = dataclasses.replace(asked, page_kib=size_kib)
+                return CellFit.UNFIT
+            guest_cell = dataclasses.replace(guest_cell, page_kib=size_kib)
             if self._settle_pages:
-                self._asked[guest] = asked
-        question = self._kinds[guest], asked.page_kib, rank
-        known = self._known.get(question)
-        if known is None:
-            known = self._known[question] = _verdict(
-                asked, cell, self._supply)
-        return known
+                self._guest_cells[guest] = guest_cell
+        key = self._kinds[guest], guest_cell.page_kib, rank
+        result = self._results.get(key)
+        if result is None:
+            result = self._results[key] = _fit_cell(
+                guest_cell, cell, self._supply)
+        return result
 
 
-def _by_class(asked: demands.CellDemand) -> bool:
-    return asked.page_kib is not None and asked.page_kib < 0
-
-
-def _verdict(asked: demands.CellDemand, cell: supplies.CellSupply,
-             supply: supplies.Supply) -> Verdict:
-    misfit = cells.obstacle(asked, cell, supply.cpu_ratio, supply.ram_ratio)
+def _fit_cell(guest_cell: demands.CellDemand, cell: supplies.CellSupply,
+              supply: supplies.Supply) -> CellFit:
+    misfit = cells.obstacle(guest_cell, cell, supply.cpu_ratio,
+                            supply.ram_ratio)
     if misfit is None:
-        return Verdict.FITS
-    pinned_first = (asked.policy is shape_model.CPUPolicy.MIXED and
+        return CellFit.FITS
+    pinned_first = (guest_cell.policy is shape_model.CPUPolicy.MIXED and
                     misfit.code in _RATIOS)
     if pinned_first:
-        misfit = cells.obstacle(asked, cell, math.inf, math.inf)
+        misfit = cells.obstacle(guest_cell, cell, math.inf, math.inf)
         if misfit is None:
-            return Verdict.UNFIT_BUT_PINNED
+            return CellFit.UNFIT_BUT_PINNED
     if misfit.code is reasons.Code.NO_CORES:
-        return Verdict.RAISES
+        return CellFit.RAISES
     if (misfit.code is reasons.Code.FREE_CORES and
-            _emulator_beside_others(asked, cell)):
-        return (Verdict.UNFIT_BUT_PINNED if pinned_first else Verdict.FITS)
-    return Verdict.UNFIT
+            _emulator_shares_core(guest_cell, cell)):
+        return CellFit.UNFIT_BUT_PINNED if pinned_first else CellFit.FITS
+    return CellFit.UNFIT
 
 
-def _emulator_beside_others(asked: demands.CellDemand,
-                            cell: supplies.CellSupply) -> bool:
-    """Nova gives isolated emulator threads a core that others use."""
+def _emulator_shares_core(guest_cell: demands.CellDemand,
+                          cell: supplies.CellSupply) -> bool:
+    """Whether Nova puts isolated emulator threads on a core in use."""
     free = [len(core & cell.free) for core in cell.siblings]
     whole = sum(count >= cell.threads_per_core for count in free)
-    return (asked.emulator_pcpus > 0 and whole >= asked.pcpus and
-            sum(count > 0 for count in free) > asked.pcpus)
+    return (guest_cell.emulator_pcpus > 0 and whole >= guest_cell.pcpus and
+            sum(count > 0 for count in free) > guest_cell.pcpus)
 
 
 def _next(arrangement: Sequence[int], ranks: int,
-          place: int) -> list[int] | None:
-    """The next arrangement that differs at this place or before it."""
-    for changing in range(place, -1, -1):
+          position: int) -> list[int] | None:
+    """Return the next arrangement that differs up to this position."""
+    for changing in range(position, -1, -1):
         before = arrangement[:changing]
         for rank in range(arrangement[changing] + 1, ranks):
             if rank not in before:

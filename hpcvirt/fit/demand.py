@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a guest asks of a host, compiled once per request.
+"""The resources that a guest needs, compiled once per request.
 
 A :class:`~hpcvirt.model.shape.Shape` (or, in the scheduler, a RequestSpec)
-becomes a :class:`Demand`; the same Demand is then held against the
-:class:`~hpcvirt.fit.supply.Supply` of one host after the other.
+becomes a :class:`Demand`, which is then compared with the
+:class:`~hpcvirt.fit.supply.Supply` of each host.
 """
 
 import dataclasses
@@ -23,14 +23,10 @@ import functools
 from hpcvirt.fit import devices
 from hpcvirt.model import shape as shape_model
 
-#: Page sizes by class, which Nova resolves on the first cell that it tries.
-_RESOLVED_BY_NOVA = (shape_model.PageClass.SMALL, shape_model.PageClass.LARGE,
-                     shape_model.PageClass.ANY)
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CellDemand:
-    """What one guest cell asks of the host cell that takes it.
+    """The resources that one guest cell needs from its host cell.
 
     :ivar policy: CPU policy; Nova's None means shared
     :ivar threads: thread policy; None is Nova's default, which is prefer
@@ -38,8 +34,9 @@ class CellDemand:
     :ivar vcpus: shared vCPUs
     :ivar memory_mib: memory
     :ivar page_kib: page size in KiB, a class of sizes, or None
-    :ivar emulator_pcpus: 1 if the guest's emulator threads have a PCPU of
-        their own beside this cell (guest cell 0 of an isolate guest)
+    :ivar emulator_pcpus: 1 if the emulator threads of the guest get a PCPU
+        of their own in addition to this cell's vCPUs (guest cell 0 under
+        ``hw:emulator_threads_policy=isolate``)
     """
 
     policy: shape_model.CPUPolicy
@@ -50,16 +47,25 @@ class CellDemand:
     page_kib: int | shape_model.PageClass | None = None
     emulator_pcpus: int = 0
 
+    @property
+    def pages_by_class(self) -> bool:
+        """Its page size is a class (small, large, any), not a size.
+
+        Nova replaces it by a size on the first host cell that it tries.
+        """
+        return self.page_kib is not None and self.page_kib < 0
+
 
 @dataclasses.dataclass(frozen=True)
 class Demand:
-    """What a whole guest asks.
+    """The resources that a whole guest needs.
 
     :ivar cells: one per guest cell, in guest order; empty for a guest
         without NUMA topology
-    :ivar requests: PCI devices, in the order in which Nova takes them
-    :ivar physnets: physical networks whose cells the guest must touch
-    :ivar tunneled: likewise for tunnelled networks
+    :ivar requests: PCI requests, in the order in which Nova serves them
+    :ivar physnets: physical networks of the guest; if one has affinity to
+        host cells, the guest must use one of these cells
+    :ivar tunneled: the guest has tunnelled networks; likewise
     :ivar numa_scope: what the host cells must have in common
     :ivar exclusive_cells: the host cells must be empty
     """
@@ -73,20 +79,20 @@ class Demand:
 
     @functools.cached_property
     def uniform(self) -> bool:
-        """All guest cells ask the same: host cells need only be counted."""
+        """All guest cells are equal: host cells need only be counted."""
         return all(cell == self.cells[0] for cell in self.cells)
 
     @functools.cached_property
     def selective(self) -> bool:
-        """It matters which host cells are taken, not only how many."""
+        """It matters which host cells are used, not only how many."""
         return bool(self.requests or self.physnets or self.tunneled or
                     self.numa_scope is not shape_model.NUMAScope.HOST or
                     self.exclusive_cells)
 
     @functools.cached_property
     def pages_by_class(self) -> bool:
-        """Some page size is a class (small, large, any), not a size."""
-        return any(cell.page_kib in _RESOLVED_BY_NOVA for cell in self.cells)
+        """The page size of some guest cell is a class, not a size."""
+        return any(cell.pages_by_class for cell in self.cells)
 
 
 def of_shape(shape: shape_model.Shape) -> Demand:

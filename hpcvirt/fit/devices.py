@@ -10,12 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Whether PCI devices can be had beside a given set of host cells.
+"""Allocate PCI devices to a guest on a given set of host cells.
 
-The rules are those of Nova's PciDeviceStats: requests are served in order,
-each from the first pools that match it, and affinity is judged before
-physical functions, vDPA and remotely managed devices are left out. The
-claim on the compute host goes by them, so the engine does.
+The rules are those of Nova's PciDeviceStats, because the claim on the
+compute host applies them: requests are served in order, each from the first
+pools that match it, and pools are filtered by affinity before physical
+functions, vDPA devices and remotely managed devices are filtered out.
 """
 
 import collections
@@ -28,18 +28,19 @@ from collections.abc import Sequence
 
 from hpcvirt.model import shape as shape_model
 
-#: Keys of a request that Placement has judged already.
+#: Keys of a request that Placement has already evaluated.
 IGNORED_TAGS = frozenset(('resource_class', 'traits', 'rp_uuids'))
 
 _TRUE = frozenset(('1', 't', 'true', 'on', 'y', 'yes'))
 
 
 class Pool(typing.NamedTuple):
-    """Free devices of one kind in one place.
+    """Free devices of one kind on one cell.
 
-    :ivar cell: NUMA cell, None if the machine does not say
+    :ivar cell: NUMA cell, None if it is unknown
     :ivar free: number of devices
-    :ivar tags: what requests match: vendor_id, dev_type, physical_network...
+    :ivar tags: the properties that requests match, such as vendor_id,
+        dev_type and physical_network
     :ivar provider: UUID of the resource provider in Placement, if any
     """
 
@@ -53,10 +54,10 @@ class Pool(typing.NamedTuple):
 class Request:
     """A request for devices of one kind.
 
-    :ivar specs: alternatives; a pool matches one if it has all its tags
+    :ivar specs: alternatives; a pool matches one if it has all of its tags
     :ivar count: number of devices
-    :ivar affinity: which cells they may be on
-    :ivar name: how a person knows it: an alias, or a port
+    :ivar affinity: how near to the guest's cells they must be
+    :ivar name: its name in messages: the alias or the physical network
     """
 
     specs: tuple[Mapping[str, typing.Any], ...]
@@ -65,13 +66,13 @@ class Request:
     name: str = ''
 
 
-#: Per request, for each device that Placement has allocated the UUID of its
-#: provider; empty if any pool may serve the request.
+#: For each request the provider UUIDs of the devices that Placement has
+#: allocated to it; empty if any pool may serve the request.
 Providers = Sequence[Sequence[str]]
 
 
 def request(wanted: shape_model.DeviceRequest) -> Request:
-    """Compile a request of a Shape, to be met by :func:`pool`."""
+    """Compile a device request of a Shape; :func:`pool` makes its pools."""
     tags: dict[str, typing.Any] = {}
     if wanted.alias is not None:
         tags['alias'] = wanted.alias.lower()
@@ -84,7 +85,7 @@ def request(wanted: shape_model.DeviceRequest) -> Request:
 
 def pool(cell: int | None, free: int, alias: str | None = None,
          physnet: str | None = None) -> Pool:
-    """Make a pool that serves requests of a Shape."""
+    """Make a pool that serves device requests of Shapes."""
     tags: dict[str, typing.Any] = {}
     if alias is not None:
         tags['alias'] = alias
@@ -93,19 +94,19 @@ def pool(cell: int | None, free: int, alias: str | None = None,
     return Pool(cell, free, tags)
 
 
-class Offer:
-    """The pools of one host as one guest's requests see them.
+class Allocator:
+    """Allocate devices from the pools of one host to one guest's requests.
 
-    Matching is done once; :meth:`take` is then asked for one set of host
-    cells after the other.
+    Requests are matched with pools once; :meth:`allocate` can then be called
+    for many sets of host cells.
     """
 
     def __init__(self, requests: Sequence[Request], pools: Sequence[Pool],
                  packages: Mapping[int, int | None],
                  providers: Providers = ()) -> None:
-        """Match the requests.
+        """Match the requests with the pools.
 
-        :param packages: the package of each host cell; asked only for
+        :param packages: the package of each host cell; used only for
             requests with socket affinity
         """
         self._requests = requests
@@ -117,13 +118,13 @@ class Offer:
              if _matches(request, pool)] for request in requests]
         self._usable = [
             {index for index in matching
-             if _asked_for(request, pools[index])}
+             if _is_eligible(request, pools[index])}
             for request, matching in zip(requests, self._matching,
                                          strict=True)]
 
     @property
     def deciding(self) -> frozenset[int]:
-        """The cells whose presence can change the answer."""
+        """The host cells whose use can change the result."""
         cells = {self._pools[index].cell
                  for matching in self._matching for index in matching}
         near = {cell for cell in cells if cell is not None}
@@ -135,9 +136,9 @@ class Offer:
         return frozenset(near)
 
     def shortage(self) -> tuple[Request, int] | None:
-        """The first request that the whole host cannot serve alone.
+        """Find the first request that the host cannot serve by itself.
 
-        :returns: the request and the number of devices that it could have
+        :returns: the request and the number of devices that it could get
         """
         for request, usable in zip(self._requests, self._usable,
                                    strict=True):
@@ -146,17 +147,17 @@ class Offer:
                 return request, free
         return None
 
-    def out_of_reach(self, cells: Iterable[int], most: int) -> bool:
-        """Whether counting tells that no such set of cells will do.
+    def ruled_out(self, cells: Iterable[int], most: int) -> bool:
+        """Whether counting shows that no set of cells has enough devices.
 
-        :param cells: those that the guest may use
+        :param cells: the host cells that the guest can use
         :param most: how many of them it uses
         """
         strict = [(request.count, usable) for request, usable in
                   zip(self._requests, self._usable, strict=True)
                   if request.affinity is shape_model.PCIAffinity.REQUIRED]
-        # Of devices that Placement has allocated Nova may take fewer than
-        # asked for; all others add up.
+        # Nova may take fewer devices than requested if Placement allocated
+        # them; the counts of all other requests add up.
         if len(strict) == len(self._requests) and not any(self._providers):
             strict.append((sum(count for count, _ in strict),
                            set().union(*self._usable)))
@@ -166,31 +167,32 @@ class Offer:
 
     def _most_free(self, usable: Iterable[int], cells: Collection[int],
                    most: int) -> int:
-        """The devices in those cells that have most of them."""
+        """Count the devices of the cells that have the most."""
         free: collections.Counter[int | None] = collections.Counter()
         for index in usable:
             if self._pools[index].cell in cells:
                 free[self._pools[index].cell] += self._pools[index].free
         return sum(count for _, count in free.most_common(most))
 
-    def take(self, cells: Collection[int]) -> list[int] | None:
-        """Serve all requests for a guest on a set of host cells.
+    def allocate(self, cells: Collection[int]) -> list[int] | None:
+        """Serve all requests of a guest on a set of host cells.
 
-        :returns: per pool the devices left, None if a request fails
+        :returns: the number of devices left in each pool; None if a request
+            cannot be served
         """
         left = [pool.free for pool in self._pools]
-        gone: set[int] = set()
+        emptied: set[int] = set()
         for number in range(len(self._requests)):
-            if not self._serve(number, cells, left, gone):
+            if not self._serve(number, cells, left, emptied):
                 return None
         return left
 
     def _serve(self, number: int, cells: Collection[int], left: list[int],
-               gone: set[int]) -> bool:
+               emptied: set[int]) -> bool:
         request = self._requests[number]
         matching = self._matching[number]
-        if gone:
-            matching = [index for index in matching if index not in gone]
+        if emptied:
+            matching = [index for index in matching if index not in emptied]
         allocated = collections.Counter(self._providers[number])
         usable = [index for index in self._near(request, matching, cells, left)
                   if index in self._usable[number] and
@@ -198,21 +200,21 @@ class Offer:
         if not usable or sum(left[i] for i in usable) < request.count:
             return False
         if allocated:
-            return self._take_allocated(usable, allocated, left, gone)
-        wanted = request.count
+            return self._take_allocated(usable, allocated, left, emptied)
+        missing = request.count
         for index in usable:
-            taken = min(wanted, left[index])
+            taken = min(missing, left[index])
             left[index] -= taken
-            wanted -= taken
+            missing -= taken
             if not left[index]:
-                gone.add(index)
-            if not wanted:
+                emptied.add(index)
+            if not missing:
                 break
         return True
 
     def _near(self, request: Request, matching: list[int],
               cells: Collection[int], left: list[int]) -> list[int]:
-        """The pools that affinity allows, the best ones if they suffice."""
+        """List the pools that affinity allows, the nearest if they suffice."""
         affinity = request.affinity
         pools = self._pools
         near = [index for index in matching if pools[index].cell in cells]
@@ -230,7 +232,7 @@ class Offer:
         return near + [i for i in matching if i not in near]
 
     def _cells_of_packages(self, cells: Collection[int]) -> set[int]:
-        # One cell of unknown package and Nova does without the policy.
+        # Nova cannot apply the policy if the package of any cell is unknown.
         if None in self._packages.values():
             return set()
         packages = {self._packages.get(cell) for cell in cells}
@@ -245,9 +247,9 @@ class Offer:
 
     def _take_allocated(self, usable: list[int],
                         allocated: collections.Counter[str],
-                        left: list[int], gone: set[int]) -> bool:
+                        left: list[int], emptied: set[int]) -> bool:
         providers = [pool.provider for index, pool in enumerate(self._pools)
-                     if pool.provider is not None and index not in gone]
+                     if pool.provider is not None and index not in emptied]
         if len(providers) != len(set(providers)):
             return False
         for index in usable:
@@ -255,12 +257,12 @@ class Offer:
             if provider is not None:
                 left[index] -= allocated.pop(provider, 0)
             if not left[index]:
-                gone.add(index)
+                emptied.add(index)
         return True
 
 
 def _matches(request: Request, pool: Pool) -> bool:
-    """Some alternative of the request has its tags in the pool."""
+    """Whether the pool has all tags of some alternative of the request."""
     for spec in request.specs:
         for key, wanted in spec.items():
             value = pool.tags.get(key)
@@ -273,8 +275,8 @@ def _matches(request: Request, pool: Pool) -> bool:
     return False
 
 
-def _asked_for(request: Request, pool: Pool) -> bool:
-    """Leave out the special kinds of device unless they are asked for."""
+def _is_eligible(request: Request, pool: Pool) -> bool:
+    """Whether the request may use a device of the pool's special kind."""
     kind = pool.tags.get('dev_type')
     if kind in ('type-PF', 'vdpa') and not any(
             spec.get('dev_type') == kind.lower() for spec in request.specs):

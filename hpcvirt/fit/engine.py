@@ -10,27 +10,27 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Whether a guest fits on a host, and on which cells.
+"""Decide whether a guest fits on a host, and on which cells.
 
-The question is put three ways:
+There are three entry points:
 
-* :func:`fit` takes the project's nouns: a Shape, a Host and its Usage;
-* :func:`place` takes them compiled, for many questions about one guest;
-* :func:`check` wants no placement, and stops as soon as it knows.
+* :func:`fit` takes a Shape, a Host and its Usage;
+* :func:`place` takes a Demand and a Supply, compiled once for many calls;
+* :func:`check` returns no placement, and stops as soon as it has an answer.
 
-The answer is a :class:`~hpcvirt.fit.placement.Placement` or a
-:class:`~hpcvirt.fit.reasons.Misfit`. It is exact, and it is the truth about
-the host: among all arrangements that fit it is the one that Nova's claim
-comes to first. What the claim really does where Nova has a defect is told
-by :mod:`hpcvirt.fit.claim`.
+The result is a :class:`~hpcvirt.fit.placement.Placement` or a
+:class:`~hpcvirt.fit.reasons.Misfit`. It is exact: of all arrangements that
+fit, it is the one that Nova's claim tries first.
+:mod:`hpcvirt.fit.claim` predicts what the claim really does where Nova has a
+defect.
 """
 
 from collections.abc import Iterable
 from collections.abc import Sequence
 
+from hpcvirt.fit import affinity_check
 from hpcvirt.fit import cell as cells
 from hpcvirt.fit import cell_search
-from hpcvirt.fit import conditions as rules
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import fit_matrix
@@ -47,7 +47,7 @@ from hpcvirt.model import usage as usage_model
 def fit(shape: shape_model.Shape, host: host_model.Host,
         usage: usage_model.Usage, pools: Sequence[devices.Pool] = (),
         packing: bool = False) -> placements.Placement | reasons.Misfit:
-    """Place a Shape on a Host as it is used now.
+    """Place a Shape on a Host in its current state.
 
     :param pools: free PCI devices, see :func:`hpcvirt.fit.devices.pool`
     :param packing: ``packing_host_numa_cells_allocation_strategy``
@@ -59,22 +59,25 @@ def fit(shape: shape_model.Shape, host: host_model.Host,
 def check(demand: demands.Demand, supply: supplies.Supply,
           packing: bool = False,
           providers: devices.Providers = ()) -> reasons.Misfit | None:
-    """Say why a guest does not fit; None if it does.
+    """Say why a guest does not fit.
 
     As exact as :func:`place` but cheaper: where host cells need only be
-    counted it looks at no more of them than it must.
+    counted, it examines no more of them than necessary.
+
+    :returns: None if the guest fits
     """
+    result: object
     if demand.cells and demand.uniform and not demand.selective:
-        roomy = first_with_room(demand, supply, supply.cells)
-        return roomy if isinstance(roomy, reasons.Misfit) else None
-    placed = place(demand, supply, packing, providers)
-    return placed if isinstance(placed, reasons.Misfit) else None
+        result = first_with_room(demand, supply, supply.cells)
+    else:
+        result = place(demand, supply, packing, providers)
+    return result if isinstance(result, reasons.Misfit) else None
 
 
 def place(demand: demands.Demand, supply: supplies.Supply,
           packing: bool = False, providers: devices.Providers = (),
           ) -> placements.Placement | reasons.Misfit:
-    """Place a guest on the cells that Nova's claim comes to first.
+    """Place a guest on the first cells that fit, in the claim's order.
 
     :param packing: ``packing_host_numa_cells_allocation_strategy``
     :param providers: what Placement allocated to each PCI request
@@ -83,46 +86,47 @@ def place(demand: demands.Demand, supply: supplies.Supply,
         return placements.Placement(())
     ordered = order.claim_order(demand, supply, packing)
     ranks = arrange(demand, supply, ordered,
-                    rules.Conditions(demand, supply, providers))
+                    affinity_check.AffinityCheck(demand, supply, providers))
     if isinstance(ranks, reasons.Misfit):
         return ranks
-    taken = [ordered[rank] for rank in ranks]
-    return scope_check.judge(demand, supply, placements.Placement(
-        cells=tuple(cell.id for cell in taken),
-        pages_kib=tuple(map(cells.page_size, demand.cells, taken))))
+    chosen = [ordered[rank] for rank in ranks]
+    return scope_check.enforce(demand, supply, placements.Placement(
+        cells=tuple(cell.id for cell in chosen),
+        pages_kib=tuple(map(cells.page_size, demand.cells, chosen))))
 
 
 def arrange(demand: demands.Demand, supply: supplies.Supply,
             ordered: Sequence[supplies.CellSupply],
-            conditions: rules.Conditions,
+            affinity: affinity_check.AffinityCheck,
             ) -> tuple[int, ...] | reasons.Misfit:
-    """Find the first arrangement of a guest on host cells in this order.
+    """Find the first arrangement of a guest on host cells in an order.
 
     :returns: for each guest cell the rank of its host cell
     """
     misfit = _too_small(demand, supply)
     if misfit is not None:
         return misfit
-    table = fit_matrix.Table(demand, supply, ordered)
-    return table.shortage() or cell_search.first(table, conditions)
+    matrix = fit_matrix.FitMatrix(demand, supply, ordered)
+    return (matrix.shortage() or
+            cell_search.first_arrangement(matrix, affinity))
 
 
 def first_with_room(demand: demands.Demand, supply: supplies.Supply,
                     ordered: Iterable[supplies.CellSupply],
                     ) -> list[supplies.CellSupply] | reasons.Misfit:
-    """Find as many host cells with room as equal guest cells need.
+    """Find a host cell with room for each of several equal guest cells.
 
     :param demand: a uniform one
-    :returns: the first ones in this order, or why they are too few
+    :returns: the first such cells in this order, or why there are too few
     """
     misfit = _too_small(demand, supply)
     if misfit is not None:
         return misfit
     found: list[supplies.CellSupply] = []
     obstacles: list[reasons.Misfit] = []
-    wanted = demand.cells[0]
+    guest_cell = demand.cells[0]
     for cell in ordered:
-        misfit = cells.obstacle(wanted, cell, supply.cpu_ratio,
+        misfit = cells.obstacle(guest_cell, cell, supply.cpu_ratio,
                                 supply.ram_ratio)
         if misfit is not None:
             obstacles.append(misfit)

@@ -21,13 +21,13 @@ from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 
 
-class Table:
-    """Every pair of a guest cell and a host cell, judged.
+class FitMatrix:
+    """The result for every pair of a guest cell and a host cell.
 
-    Host cells go by their rank: their place in the order given.
+    A host cell is identified by its rank: its position in the order given.
 
     :ivar cells: the host cells, by rank
-    :ivar wishes: for each guest cell the ranks where it fits, ascending
+    :ivar fitting: for each guest cell the ranks where it fits, ascending
     """
 
     def __init__(self, demand: demands.Demand, supply: supplies.Supply,
@@ -35,52 +35,55 @@ class Table:
         self.cells = ordered
         self._misfits: dict[demands.CellDemand,
                             list[reasons.Misfit | None]] = {}
-        wishes: dict[demands.CellDemand, tuple[int, ...]] = {}
-        for wanted in demand.cells:
-            if wanted not in wishes:
-                column = self._misfits[wanted] = [
-                    cells.obstacle(wanted, cell, supply.cpu_ratio,
+        fitting: dict[demands.CellDemand, tuple[int, ...]] = {}
+        for guest_cell in demand.cells:
+            if guest_cell not in fitting:
+                column = self._misfits[guest_cell] = [
+                    cells.obstacle(guest_cell, cell, supply.cpu_ratio,
                                    supply.ram_ratio) for cell in ordered]
-                wishes[wanted] = tuple(
+                fitting[guest_cell] = tuple(
                     rank for rank, misfit in enumerate(column)
                     if misfit is None)
         self._demand = demand
-        self.wishes = [wishes[wanted] for wanted in demand.cells]
+        self.fitting = [fitting[guest_cell] for guest_cell in demand.cells]
 
     def shortage(self) -> reasons.Misfit | None:
-        """Say why guest cells, each alone, find too few host cells."""
+        """Say why there are too few host cells, devices and networks aside.
+
+        :returns: None if every guest cell can have a host cell of its own
+        """
         if self._demand.uniform:
-            if len(self.wishes[0]) >= len(self.wishes):
+            if len(self.fitting[0]) >= len(self.fitting):
                 return None
-            contending = list(range(len(self.wishes)))
+            contending = list(range(len(self.fitting)))
         else:
-            contending = matching.contenders(self.wishes)
+            contending = matching.contenders(self.fitting)
             if not contending:
                 return None
-        free = len(set().union(*(self.wishes[guest]
+        free = len(set().union(*(self.fitting[guest]
                                  for guest in contending)))
         causes = self.obstacles(contending)
-        if len(contending) == len(self.wishes):
+        if len(contending) == len(self.fitting):
             return reasons.too_few_cells(free, len(contending), causes)
         return reasons.Misfit(reasons.Code.CELLS_CONTENDED, {
-            'guest_cells': ', '.join(map(str, contending)),
+            'guest_cells': reasons.listed(contending),
             'free': free, 'needed': len(contending)}, causes)
 
     def obstacles(self, guests: Sequence[int] | None = None,
                   ranks: Sequence[int] | None = None,
                   ) -> tuple[reasons.Misfit, ...]:
-        """What keeps guest cells off host cells, without repetitions.
+        """List what keeps guest cells off host cells, without repetitions.
 
         :param guests: numbers of guest cells, all of them if None
         :param ranks: ranks of host cells, all of them if None
         """
         found: list[reasons.Misfit] = []
-        numbers = range(len(self.wishes)) if guests is None else guests
-        for wanted in dict.fromkeys(self._demand.cells[g] for g in numbers):
-            column = self._misfits[wanted]
+        numbers = range(len(self.fitting)) if guests is None else guests
+        for guest_cell in dict.fromkeys(self._demand.cells[number]
+                                        for number in numbers):
+            column = self._misfits[guest_cell]
             for rank in range(len(column)) if ranks is None else ranks:
                 misfit = column[rank]
                 if misfit is not None and misfit not in found:
                     found.append(misfit)
-        return tuple(sorted(
-            found, key=lambda misfit: misfit.details.get('cell', -1)))
+        return reasons.by_cell(found)

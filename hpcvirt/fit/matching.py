@@ -10,48 +10,52 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Bipartite matching of guest cells with host cells (Kuhn's algorithm)."""
+"""Bipartite matching of guest cells with host cells (Kuhn's algorithm).
+
+The graph is given as adjacency lists: for each left node, the right nodes
+that it may be matched with.
+"""
 
 from collections.abc import Collection
 from collections.abc import Sequence
 
 
-def match(wishes: Sequence[Collection[int]],
-          banned: Collection[int] = ()) -> dict[int, int] | None:
-    """Give everyone a partner of his own.
+def match(neighbors: Sequence[Collection[int]],
+          excluded: Collection[int] = ()) -> dict[int, int] | None:
+    """Match every left node with a right node of its own.
 
-    :param wishes: for each left node the right nodes that it accepts
-    :param banned: right nodes that nobody may have
-    :returns: right node -> left node, None if there are too few
+    :param neighbors: the right nodes adjacent to each left node
+    :param excluded: right nodes that must not be used
+    :returns: right node -> left node; None if there is no such matching
     """
     partner: dict[int, int] = {}
-    for left in range(len(wishes)):
-        if not _augment(left, wishes, partner, set(banned)):
+    for left in range(len(neighbors)):
+        if not _augment(left, neighbors, partner, set(excluded)):
             return None
     return partner
 
 
-def contenders(wishes: Sequence[Collection[int]]) -> list[int]:
-    """Name left nodes that accept too few right nodes between them.
+def contenders(neighbors: Sequence[Collection[int]]) -> list[int]:
+    """Find left nodes that have too few right nodes between them.
 
-    :returns: their numbers, ascending; empty if everyone can be matched
+    :returns: their numbers, ascending; empty if all can be matched
     """
     partner: dict[int, int] = {}
-    for left in range(len(wishes)):
+    for left in range(len(neighbors)):
         seen: set[int] = set()
-        if not _augment(left, wishes, partner, seen):
+        if not _augment(left, neighbors, partner, seen):
             return sorted({left, *(partner[right] for right in seen)})
     return []
 
 
-def _augment(left: int, wishes: Sequence[Collection[int]],
+def _augment(left: int, neighbors: Sequence[Collection[int]],
              partner: dict[int, int], seen: set[int]) -> bool:
-    for right in wishes[left]:
+    for right in neighbors[left]:
         if right in seen:
             continue
         seen.add(right)
-        if right not in partner or _augment(partner[right], wishes, partner,
-                                            seen):
+        if right not in partner or _augment(partner[right], neighbors,
+                                            partner, seen):
             partner[right] = left
             return True
     return False

@@ -10,10 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Network affinity: the cells that physical and tunnelled networks ask for.
+"""Network affinity: the host cells of physical and tunnelled networks.
 
-A network with affinity to some cells of a host wants one of them among the
-guest's; a network without affinity there asks nothing.
+If a network of the guest has affinity to cells of a host, the guest must use
+at least one of them. A network without affinity on that host sets no
+condition.
 """
 
 import dataclasses
@@ -26,10 +27,10 @@ from hpcvirt.fit import supply as supplies
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Affinity:
-    """One network of the guest that has affinity on this host.
+    """A network of the guest that has affinity to cells of the host.
 
     :ivar network: its name
-    :ivar cells: the guest must be on one of these
+    :ivar cells: the guest must use one of these
     """
 
     network: str
@@ -38,7 +39,7 @@ class Affinity:
 
 def affinities(demand: demands.Demand,
                cells: Iterable[supplies.CellSupply]) -> tuple[Affinity, ...]:
-    """Find the networks of a guest that have affinity on a host."""
+    """Find the networks of a guest that have affinity to host cells."""
     if not demand.physnets and not demand.tunneled:
         return ()
     near: dict[str, set[int]] = {}
@@ -51,6 +52,6 @@ def affinities(demand: demands.Demand,
                  for network, ids in sorted(near.items()))
 
 
-def satisfied(wanted: Iterable[Affinity], cells: Collection[int]) -> bool:
-    """Whether a set of host cells touches every network's cells."""
-    return all(not affinity.cells.isdisjoint(cells) for affinity in wanted)
+def satisfied(networks: Iterable[Affinity], cells: Collection[int]) -> bool:
+    """Whether a set of host cells has one cell of each network."""
+    return all(not affinity.cells.isdisjoint(cells) for affinity in networks)

@@ -12,9 +12,9 @@
 
 """The order in which Nova's claim tries host cells.
 
-Only the claim on the compute host chooses cells. It takes the first
-arrangement that fits, in lexicographic order of this list (Nova 32 to 34,
-``nova.virt.hardware.numa_fit_instance_to_host``).
+Only the claim on the compute host chooses cells. It accepts the first
+arrangement that fits, in lexicographic order of the sorted cells
+(``nova.virt.hardware.numa_fit_instance_to_host`` in Nova 32 to 34).
 """
 
 import collections
@@ -28,10 +28,10 @@ def claim_order(demand: demands.Demand, supply: supplies.Supply,
                 packing: bool = False) -> list[supplies.CellSupply]:
     """Sort host cells as the claim does.
 
-    Free CPUs count before free memory, and free PCI devices before both:
-    cells with devices come first for a guest that asks for some, last for
-    one that does not. When the guest needs every cell of the host nothing
-    is sorted.
+    Cells are sorted by free PCI devices, then by free CPUs, then by free
+    memory. Cells with devices come first for a guest that requests devices,
+    and last for one that does not. If the guest needs every cell of the
+    host, the cells are not sorted.
 
     :param packing: ``[compute]packing_host_numa_cells_allocation_strategy``:
         False takes the emptiest cells first, True the fullest

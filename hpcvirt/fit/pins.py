@@ -10,10 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The CPUs that Nova pins a guest to on the cells that it has got.
+"""Choose the CPUs to which Nova pins a guest on its host cells.
 
-For drawings and simulations: who only asks whether a guest fits does not
-need pins. The rules are those of ``_pack_instance_onto_cores``.
+Whether a guest fits is decided without pins; they are needed to compute what
+is left of the host. The rules are those of
+``nova.virt.hardware._pack_instance_onto_cores``.
 """
 
 import dataclasses
@@ -30,7 +31,7 @@ class Pins:
 
     :ivar cpus: a host CPU for each dedicated vCPU, in vCPU order
     :ivar emulator: host CPUs of the emulator threads
-    :ivar idle: siblings that an isolated guest keeps others off
+    :ivar idle: SMT siblings kept idle for an isolated guest
     """
 
     cpus: tuple[int, ...]
@@ -39,7 +40,7 @@ class Pins:
 
     @property
     def taken(self) -> frozenset[int]:
-        """All CPUs that nobody else can have."""
+        """All CPUs that other instances cannot use."""
         return self.emulator | self.idle | frozenset(self.cpus)
 
 
@@ -65,7 +66,7 @@ def choose(demand: demands.CellDemand, cell: supplies.CellSupply) -> Pins:
 
 def _spread(demand: demands.CellDemand, cell: supplies.CellSupply,
             cores: list[list[int]]) -> tuple[int, ...]:
-    """As many vCPUs to a core as it has free threads, emptiest cores first."""
+    """Fill cores with vCPUs, using as many threads per core as possible."""
     needed = demand.pcpus
     if demand.threads is shape_model.ThreadPolicy.ISOLATE:
         width = cell.threads_per_core

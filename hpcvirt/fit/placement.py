@@ -10,18 +10,18 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Where a guest goes."""
+"""The result of a successful fit."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Placement:
-    """The host cells of a guest.
+    """The host cells on which a guest is placed.
 
     :ivar cells: for each guest cell, in guest order, the id of its host cell
-    :ivar pages_kib: for each guest cell the page size that it gets, None
-        where the guest did not ask for one
+    :ivar pages_kib: for each guest cell the page size that it gets; None
+        if the guest cell requests none
     """
 
     cells: tuple[int, ...]

@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Why a guest does not fit: every sentence of the fit engine.
+"""The reasons why a guest does not fit: all messages of the fit engine.
 
-A refusal is a :class:`Misfit`, a value. Its sentence is made when somebody
-reads it, because the scheduler makes thousands that nobody reads.
+A refusal is a value, a :class:`Misfit`. Its message is formatted only when
+it is read, because the scheduler creates thousands that are never shown.
 """
 
 import collections
@@ -25,9 +25,9 @@ from collections.abc import Mapping
 
 
 class Code(enum.StrEnum):
-    """The kinds of refusal; stable, fit for counting and for tests."""
+    """The kinds of refusal: stable names, for counting and for tests."""
 
-    # One guest cell against one host cell.
+    # One guest cell on one host cell.
     CELL_PCPUS = 'cell-pcpus'
     FREE_PCPUS = 'free-pcpus'
     SHARED_CPUS = 'shared-cpus'
@@ -47,7 +47,7 @@ class Code(enum.StrEnum):
     NOTHING_TO_ISOLATE = 'nothing-to-isolate'
     EMULATOR_PCPU = 'emulator-pcpu'
     NO_VCPUS = 'no-vcpus'
-    # A whole guest against a whole host.
+    # A whole guest on a whole host.
     EXTRA_SPEC = 'extra-spec'
     NO_CANDIDATES = 'no-candidates'
     NO_TOPOLOGY = 'no-topology'
@@ -63,7 +63,7 @@ class Code(enum.StrEnum):
     PACKAGE_UNKNOWN = 'package-unknown'
     CELL_OCCUPIED = 'cell-occupied'
     UNDECIDED = 'undecided'
-    # Nova's claim against the truth.
+    # The guest fits, but Nova's claim would not succeed.
     CLAIM_REFUSES = 'claim-refuses'
     CLAIM_MISPLACES = 'claim-misplaces'
     CLAIM_MISACCOUNTS = 'claim-misaccounts'
@@ -72,112 +72,117 @@ class Code(enum.StrEnum):
 
 
 _SENTENCES: Mapping[Code, str] = {
-    Code.CELL_PCPUS: 'cell {cell} has {total} PCPUs of the {needed} needed',
+    Code.CELL_PCPUS: 'cell {cell} has {total} of the {needed} PCPUs needed',
     Code.FREE_PCPUS:
-        'cell {cell} has {free} free PCPUs of the {needed} needed',
+        'cell {cell} has {free} of the {needed} free PCPUs needed',
     Code.SHARED_CPUS:
-        'cell {cell} has {total} shared CPUs of the {needed} needed',
+        'cell {cell} has {total} of the {needed} shared CPUs needed',
     Code.CPU_RATIO:
         'cell {cell} would have {needed} shared vCPUs, over its limit of '
         '{limit:g}',
     Code.RAM_RATIO:
         'cell {cell} would have {needed} MiB in use, over its limit of '
         '{limit:g} MiB',
-    Code.MEMORY: 'cell {cell} has {total} MiB of the {needed} MiB needed',
+    Code.MEMORY:
+        'cell {cell} has {total} of the {needed} MiB of memory needed',
     Code.FREE_MEMORY:
-        'cell {cell} has {free} MiB free of the {needed} MiB needed',
+        'cell {cell} has {free} of the {needed} MiB of free memory needed',
     Code.PAGE_SIZE: 'cell {cell} has no pages of {size} KiB',
     Code.PAGE_CLASS:
-        'cell {cell} has no page size of the class {size} with '
-        '{needed} MiB free',
+        'cell {cell} has no page size of class {size} with {needed} MiB free',
     Code.PAGE_MULTIPLE:
-        '{needed} MiB are not whole pages of {size} KiB on cell {cell}',
+        '{needed} MiB is not a multiple of the page size of {size} KiB on '
+        'cell {cell}',
     Code.FREE_PAGES:
-        'cell {cell} has {free} free pages of {size} KiB of the {needed} '
+        'cell {cell} has {free} of the {needed} free pages of {size} KiB '
         'needed',
     Code.NO_SIBLINGS:
-        'cell {cell} has no SMT siblings and the thread policy is require',
+        'cell {cell} has no SMT siblings, but the thread policy is require',
     Code.SIBLINGS:
-        'cell {cell} has room for {free} vCPUs on free SMT siblings of the '
-        '{needed} needed',
+        'cell {cell} has room on free SMT siblings for {free} of the '
+        '{needed} vCPUs',
     Code.SIBLINGS_ON_ISOLATE:
-        'cell {cell} has SMT siblings, the thread policy is isolate and '
+        'cell {cell} has SMT siblings, but the thread policy is isolate and '
         'the host sets cpu_dedicated_set',
     Code.FREE_CORES:
-        'cell {cell} has {free} free whole cores of the {needed} needed',
+        'cell {cell} has {free} of the {needed} whole free cores needed',
     Code.NO_CORES: 'cell {cell} has no cores',
     Code.NOTHING_TO_ISOLATE:
-        'a guest cell has no dedicated vCPUs and the thread policy is '
+        'a guest cell has no dedicated vCPUs, but the thread policy is '
         'isolate',
     Code.NO_VCPUS: 'a guest cell has no vCPUs',
     Code.EMULATOR_PCPU:
-        'cell {cell} has no PCPU left for the emulator threads',
+        'cell {cell} has no PCPU for isolated emulator threads, because the '
+        'guest cell has no dedicated vCPUs',
     Code.EXTRA_SPEC: 'the extra spec {key} is malformed: {what}',
     Code.NO_CANDIDATES: 'no allocation candidate is left',
     Code.NO_TOPOLOGY: 'the host reports no NUMA topology',
     Code.NO_THREADS:
-        'the host has no SMT siblings and the thread policy is require',
-    Code.HOST_CELLS: 'the host has {total} cells of the {needed} needed',
+        'the host has no SMT siblings, but the thread policy is require',
+    Code.HOST_CELLS: 'the host has {total} of the {needed} cells needed',
     Code.NO_CELL: 'no cell has room',
-    Code.TOO_FEW_CELLS: '{free} of the {needed} cells needed have room',
+    Code.TOO_FEW_CELLS:
+        'the host has room on {free} of the {needed} cells needed',
     Code.CELLS_CONTENDED:
-        'guest cells {guest_cells} need {needed} cells, {free} have room',
+        'the host has room for guest cells {guest_cells} on {free} of the '
+        '{needed} cells needed',
     Code.DEVICES:
-        'the host has {free} free PCI devices of the {needed} that request '
+        'the host has {free} of the {needed} free PCI devices that request '
         '{request} needs',
     Code.DEVICE_AFFINITY:
-        'no cells with room have the PCI devices as their affinity policy '
-        'asks (devices on cells {cells})',
+        'no cells with room satisfy the affinity policy of the PCI devices '
+        '(devices on cells {cells})',
     Code.NETWORK_AFFINITY:
-        'no cells with room have affinity to {networks} (cells {cells})',
+        'no cells with room have affinity to {networks} '
+        '(affinity to cells {cells})',
     Code.SCOPE_PACKAGE:
-        'Nova would use cells {cells} of packages {packages}, and '
+        'Nova would use cells {cells} of packages {packages}, but '
         'hpcvirt:numa_scope asks for one package',
     Code.PACKAGE_UNKNOWN:
-        'the package of cell {cell} is unknown, and hpcvirt:numa_scope asks '
+        'the package of cell {cell} is unknown, but hpcvirt:numa_scope asks '
         'for one package',
     Code.CELL_OCCUPIED:
-        'Nova would use cell {cell}, which has {what} in use, and '
+        'Nova would use cell {cell}, which has {what} in use, but '
         'hpcvirt:exclusive_cells asks for empty cells',
     Code.UNDECIDED:
-        'none of the first {tried} sets of cells has the PCI devices and '
-        'networks asked for',
+        'none of the first {tried} sets of cells tried has the requested PCI '
+        'devices and networks',
     Code.CLAIM_REFUSES:
         'the guest fits on cells {cells}, but the claim on the compute host '
-        "would refuse it: Nova's defect {defect}",
+        "would refuse it (Nova's defect {defect})",
     Code.CLAIM_MISPLACES:
         'the claim on the compute host would place guest cell {guest_cell} '
-        'on cell {cell} with CPUs or memory that it cannot have there: '
-        "Nova's defect {defect}",
+        'on cell {cell} with CPUs or memory that are not free there '
+        "(Nova's defect {defect})",
     Code.CLAIM_MISACCOUNTS:
         'the claim on the compute host would give the emulator threads a '
-        'CPU of cell {cell} whose sibling another instance has: '
-        "Nova's defect {defect}",
+        'CPU of cell {cell} whose SMT sibling belongs to another instance '
+        "(Nova's defect {defect})",
     Code.CLAIM_RAISES:
         'the claim on the compute host would fail on cell {cell}, which has '
-        "no cores: Nova's defect {defect}",
+        "no cores (Nova's defect {defect})",
     Code.CLAIM_TOO_LONG:
         'the claim on the compute host would try more than {tried} '
-        "arrangements of cells: Nova's defect {defect}",
+        "arrangements of cells (Nova's defect {defect})",
 }
 
-#: What a count of refusals calls them.
+#: The name of each kind where refusals are counted.
 _KINDS: Mapping[Code, str] = {
     Code.CELL_PCPUS: 'too few PCPUs in a cell',
     Code.FREE_PCPUS: 'too few free PCPUs in a cell',
     Code.SHARED_CPUS: 'too few shared CPUs in a cell',
-    Code.CPU_RATIO: 'over the CPU ratio of a cell',
-    Code.RAM_RATIO: 'over the RAM ratio of a cell',
+    Code.CPU_RATIO: 'CPU allocation ratio of a cell exceeded',
+    Code.RAM_RATIO: 'RAM allocation ratio of a cell exceeded',
     Code.MEMORY: 'too little memory in a cell',
     Code.FREE_MEMORY: 'too little free memory in a cell',
-    Code.PAGE_SIZE: 'no pages of the size',
-    Code.PAGE_CLASS: 'too few free pages of the class in a cell',
-    Code.PAGE_MULTIPLE: 'memory is not whole pages',
+    Code.PAGE_SIZE: 'no pages of the requested size',
+    Code.PAGE_CLASS: 'too few free pages of the requested class in a cell',
+    Code.PAGE_MULTIPLE: 'memory not a multiple of the page size',
     Code.FREE_PAGES: 'too few free pages in a cell',
     Code.NO_SIBLINGS: 'no SMT siblings',
     Code.SIBLINGS: 'too few free SMT siblings in a cell',
-    Code.SIBLINGS_ON_ISOLATE: 'SMT siblings under isolate',
-    Code.FREE_CORES: 'too few free whole cores in a cell',
+    Code.SIBLINGS_ON_ISOLATE: 'thread policy isolate with SMT siblings',
+    Code.FREE_CORES: 'too few whole free cores in a cell',
     Code.NO_CORES: 'no cores in a cell',
     Code.NOTHING_TO_ISOLATE: 'a guest cell without dedicated vCPUs',
     Code.NO_VCPUS: 'a guest cell without vCPUs',
@@ -192,20 +197,20 @@ _KINDS: Mapping[Code, str] = {
     Code.CELLS_CONTENDED: 'too few cells with room',
     Code.DEVICES: 'too few PCI devices',
     Code.DEVICE_AFFINITY: 'PCI devices on other cells',
-    Code.NETWORK_AFFINITY: 'networks on other cells',
+    Code.NETWORK_AFFINITY: 'networks with affinity to other cells',
     Code.SCOPE_PACKAGE: 'cells of several packages',
-    Code.PACKAGE_UNKNOWN: 'packages unknown',
+    Code.PACKAGE_UNKNOWN: 'unknown packages',
     Code.CELL_OCCUPIED: 'cells in use',
-    Code.UNDECIDED: 'too many sets of cells',
-    Code.CLAIM_REFUSES: "fits, but Nova's claim would refuse",
-    Code.CLAIM_MISPLACES: "fits, but Nova's claim would misplace",
+    Code.UNDECIDED: 'too many sets of cells to try',
+    Code.CLAIM_REFUSES: "fits, but Nova's claim would refuse it",
+    Code.CLAIM_MISPLACES: "fits, but Nova's claim would misplace it",
     Code.CLAIM_MISACCOUNTS: "fits, but Nova's claim would fail",
     Code.CLAIM_RAISES: "fits, but Nova's claim would fail",
     Code.CLAIM_TOO_LONG: "fits, but Nova's claim would take too long",
 }
 
-#: Causes that a sentence about a whole host spells out.
-_CAUSES_SPELT_OUT = 8
+#: The message about a whole host quotes at most this many causes.
+_MOST_CAUSES = 8
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -213,8 +218,8 @@ class Misfit:
     """A refusal.
 
     :ivar code: its kind
-    :ivar details: the quantities of its sentence, by name
-    :ivar causes: what is wrong with the single cells, for a refusal by a
+    :ivar details: the values of the placeholders in its message
+    :ivar causes: the refusals by the individual cells, for a refusal by a
         whole host
     """
 
@@ -229,15 +234,15 @@ class Misfit:
         sentence = _SENTENCES[self.code].format_map(self.details)
         if not self.causes:
             return sentence
-        spelt = [cause.message for cause in self.causes[:_CAUSES_SPELT_OUT]]
-        more = len(self.causes) - len(spelt)
+        causes = [cause.message for cause in self.causes[:_MOST_CAUSES]]
+        more = len(self.causes) - len(causes)
         if more:
-            spelt.append(f'and {more} more')
-        return f'{sentence}: {"; ".join(spelt)}'
+            causes.append(f'and {more} more')
+        return f'{sentence}: {"; ".join(causes)}'
 
     @property
     def root(self) -> Code:
-        """The kind to count by: of the causes the most frequent."""
+        """The kind to count it under: the most frequent of its causes."""
         if not self.causes:
             return self.code
         counts = collections.Counter(cause.root for cause in self.causes)
@@ -249,19 +254,30 @@ class Misfit:
 
 def too_few_cells(free: int, needed: int,
                   obstacles: Iterable[Misfit]) -> Misfit:
-    """Refuse a host for what is wrong with its cells.
+    """Refuse a host because too few of its cells have room.
 
-    :param free: cells with room
-    :param obstacles: what keeps guest cells off the others
+    :param free: number of cells with room
+    :param needed: number of cells that the guest needs
+    :param obstacles: what keeps guest cells off the other cells
     """
-    causes = sorted(dict.fromkeys(obstacles),
-                    key=lambda misfit: misfit.details.get('cell', -1))
     return Misfit(Code.TOO_FEW_CELLS if free else Code.NO_CELL,
-                  {'free': free, 'needed': needed}, tuple(causes))
+                  {'free': free, 'needed': needed},
+                  by_cell(dict.fromkeys(obstacles)))
+
+
+def by_cell(obstacles: Iterable[Misfit]) -> tuple[Misfit, ...]:
+    """Sort refusals by the number of the host cell."""
+    return tuple(sorted(
+        obstacles, key=lambda misfit: misfit.details.get('cell', -1)))
+
+
+def listed(numbers: Iterable[int]) -> str:
+    """Write numbers of cells or packages for a message: ``0, 2, 3``."""
+    return ', '.join(map(str, sorted(numbers))) or 'none'
 
 
 def tally(refused: Mapping[Code, int]) -> str:
-    """Count refusals in words, the most frequent first."""
+    """Summarize refusals by kind, the most frequent first."""
     kinds: collections.Counter[str] = collections.Counter()
     for code, count in refused.items():
         kinds[_KINDS[code]] += count

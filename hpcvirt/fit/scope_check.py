@@ -10,9 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What hpcvirt's own extra specs ask of the cells that Nova would use."""
-
-from collections.abc import Iterable
+"""Check the host cells of a placement against hpcvirt's own extra specs."""
 
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import placement as placements
@@ -21,56 +19,56 @@ from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
 
 
-def judge(demand: demands.Demand, supply: supplies.Supply,
-          placed: placements.Placement,
-          ) -> placements.Placement | reasons.Misfit:
-    """Let a placement pass, or refuse it.
+def enforce(demand: demands.Demand, supply: supplies.Supply,
+            placement: placements.Placement,
+            ) -> placements.Placement | reasons.Misfit:
+    """Accept or refuse a placement.
 
-    Only the claim chooses cells, so all that can be done about a placement
-    outside of the scope is not to let the guest come to this host.
+    Only the claim on the compute host chooses cells. A placement outside of
+    the scope therefore cannot be changed; the host is refused instead.
+
+    :returns: the same placement, or why the host is refused
     """
-    packaged = demand.numa_scope is shape_model.NUMAScope.PACKAGE
-    if not packaged and not demand.exclusive_cells:
-        return placed
-    used = [cell for cell in supply.cells if cell.id in placed.cells]
-    misfit = _one_package(used) if packaged else None
+    one_package = demand.numa_scope is shape_model.NUMAScope.PACKAGE
+    if not one_package and not demand.exclusive_cells:
+        return placement
+    used = [cell for cell in supply.cells if cell.id in placement.cells]
+    misfit = _several_packages(used) if one_package else None
     if misfit is None and demand.exclusive_cells:
-        misfit = _empty(used)
-    return misfit or placed
+        misfit = _occupied(used)
+    return misfit or placement
 
 
-def _one_package(used: list[supplies.CellSupply]) -> reasons.Misfit | None:
+def _several_packages(
+        used: list[supplies.CellSupply]) -> reasons.Misfit | None:
     if len(used) == 1:
         return None
+    packages = set()
     for cell in used:
         if cell.package is None:
             return reasons.Misfit(reasons.Code.PACKAGE_UNKNOWN,
                                   {'cell': cell.id})
-    packages = {cell.package for cell in used}
+        packages.add(cell.package)
     if len(packages) == 1:
         return None
     return reasons.Misfit(reasons.Code.SCOPE_PACKAGE, {
-        'cells': _listed(cell.id for cell in used),
-        'packages': _listed(p for p in packages if p is not None)})
+        'cells': reasons.listed(cell.id for cell in used),
+        'packages': reasons.listed(packages)})
 
 
-def _empty(used: list[supplies.CellSupply]) -> reasons.Misfit | None:
+def _occupied(used: list[supplies.CellSupply]) -> reasons.Misfit | None:
     for cell in used:
         if cell.empty:
             continue
         pinned = len(cell.dedicated) - len(cell.free)
         pages = sum(pool.used * pool.size_kib for pool in cell.pages) // 1024
-        parts = []
-        if pinned:
-            parts.append(f'{pinned} PCPUs')
-        if cell.cpu_usage:
-            parts.append(f'{cell.cpu_usage} shared vCPUs')
-        if cell.memory_used_mib or pages:
-            parts.append(f'{max(cell.memory_used_mib, pages)} MiB')
+        amounts = (
+            (pinned, 'PCPU' if pinned == 1 else 'PCPUs'),
+            (cell.cpu_usage,
+             'shared vCPU' if cell.cpu_usage == 1 else 'shared vCPUs'),
+            (max(cell.memory_used_mib, pages), 'MiB'))
         return reasons.Misfit(reasons.Code.CELL_OCCUPIED, {
-            'cell': cell.id, 'what': ', '.join(parts)})
+            'cell': cell.id,
+            'what': ', '.join(f'{amount} {unit}'
+                              for amount, unit in amounts if amount)})
     return None
-
-
-def _listed(numbers: Iterable[int]) -> str:
-    return ', '.join(map(str, sorted(numbers)))

@@ -10,31 +10,32 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""How much room for larger guests a placement destroys.
+"""Score a placement by the room for larger guests that it destroys.
 
-Free CPUs are worth more together than apart: whenever a run of free CPUs
-doubles, guests of one more size can use every CPU of it. A run of ``n`` is
-therefore worth ``n * log2(n)``; and so is memory, counted in CPUs: those for
-which it would do in guests like this one. A host is worth the sum over
+Free CPUs are worth more together than apart: whenever a block of free CPUs
+doubles, guests of one more size can use every CPU of it. A block of ``n``
+CPUs is therefore worth ``n * log2(n)``. Memory is valued by the same
+formula, converted to the number of CPUs that it would serve in guests like
+this one. The value of a host is the sum over
 
 * its cells: the free CPUs (weight 1) and the free memory (MEMORY);
-* the host itself, and to a lesser degree (PACKAGE) its packages of several
+* the host itself and, with the lower weight PACKAGE, each package of several
   cells: the free memory of all cells (GROUP_MEMORY) and, counted in cells,
-  the CPUs in whole cells (WHOLE_CELLS). A cell of which the part ``p`` is
-  free is ``p ** 4`` of a whole one: hardly any, but more the nearer it is to
-  being whole again;
+  the CPUs of whole cells (WHOLE_CELLS). A cell of which the fraction ``p`` is
+  free counts as ``p ** 4`` of a whole one: little, but more the closer the
+  cell is to being whole again;
 * its cells with free PCI devices: the free CPUs once more (DEVICE), if the
-  guest asks for no devices: it would take the CPUs beside them.
+  guest requests no devices and would take the CPUs next to them.
 
-A CPU without memory is not free: the CPUs of a cell are cut to those for
-which it has memory, of the guest's page size, in the proportion of the whole
-cell.
+A CPU without memory is not free: the free CPUs of a cell are limited to those
+for which it has memory of the guest's page size, in the proportion of the
+whole cell.
 
-The loss is the worth before less the worth after. Its unit is CPUs times
-doublings of a guest's size whatever the host, so that hosts and cells of all
-sizes compare: guests go to small cells and hosts before large ones, to cells
-that they fill, and to what is broken already; memory-rich hosts are left to
-guests that need the memory.
+The loss is the value before minus the value after. Its unit is CPUs times
+doublings of the guest size for every host, so that hosts and cells of all
+sizes can be compared: guests go to small cells and hosts before large ones,
+to cells that they fill, and to cells that are already fragmented; hosts with
+much memory are left to guests that need it.
 
 The idea is that of scheduling by the gradient of fragmentation (Weng et al.,
 "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation
@@ -62,13 +63,14 @@ PACKAGE = 0.25
 
 
 class _Room(typing.NamedTuple):
-    """A cell as a guest of the same kind would find it.
+    """The room on a cell for guests of the same kind.
 
     :ivar size: CPUs of the empty cell
-    :ivar before: free CPUs that have memory, before the guest comes
-    :ivar after: likewise, with the guest on it
-    :ivar memory_before: free memory, in CPUs with the guest's share of it
-    :ivar memory_after: likewise, with the guest on it
+    :ivar before: free CPUs that have memory, without the guest
+    :ivar after: likewise, with the guest
+    :ivar memory_before: free memory without the guest, as the number of CPUs
+        that it serves
+    :ivar memory_after: likewise, with the guest
     """
 
     size: float
@@ -79,15 +81,15 @@ class _Room(typing.NamedTuple):
 
 
 def loss(demand: demands.Demand, supply: supplies.Supply,
-         placed: placements.Placement) -> float:
+         placement: placements.Placement) -> float:
     """Measure the room that a guest destroys.
 
     :param demand: a guest with NUMA cells
-    :param placed: where it will sit
+    :param placement: where it will be placed
     :returns: the loss in CPUs times doublings; less is better
     """
-    taken = dict(zip(placed.cells, demand.cells, strict=True))
-    page_kib = placed.pages_kib[0] if placed.pages_kib else None
+    taken = dict(zip(placement.cells, demand.cells, strict=True))
+    page_kib = placement.pages_kib[0] if placement.pages_kib else None
     share_mib = _memory_share(demand)
     rooms: dict[int, _Room] = {}
     packages: dict[int, list[_Room]] = {}
@@ -115,25 +117,25 @@ def loss(demand: demands.Demand, supply: supplies.Supply,
 
 
 def locality(demand: demands.Demand, supply: supplies.Supply,
-             placed: placements.Placement,
+             placement: placements.Placement,
              providers: devices.Providers = ()) -> float:
-    """Tell which part of the guest's devices sits on its own host cells.
+    """Compute the fraction of a guest's devices on its own host cells.
 
     :param providers: what Placement allocated to each PCI request
-    :returns: 0.0 to 1.0; 0.0 if no device can be had
+    :returns: 0.0 to 1.0; 0.0 if no device can be allocated
     """
     if not demand.requests or supply.pools is None:
         return 0.0
-    left = devices.Offer(
+    left = devices.Allocator(
         demand.requests, supply.pools,
         {cell.id: cell.package for cell in supply.cells},
-        providers).take(placed.cells)
+        providers).allocate(placement.cells)
     if left is None:
         return 0.0
     near = total = 0
     for pool, free in zip(supply.pools, left, strict=True):
         total += pool.free - free
-        if pool.cell in placed.cells:
+        if pool.cell in placement.cells:
             near += pool.free - free
     return near / total if total else 0.0
 
@@ -167,7 +169,7 @@ def _room(cell: supplies.CellSupply, policy: shape_model.CPUPolicy,
 
 
 def _memory_share(demand: demands.Demand) -> float:
-    """MiB for each CPU of the guest."""
+    """Compute the MiB for each CPU of the guest."""
     cpus = sum(cell.vcpus if cell.policy is shape_model.CPUPolicy.SHARED
                else cell.pcpus for cell in demand.cells)
     memory_mib = sum(cell.memory_mib for cell in demand.cells)
@@ -176,9 +178,9 @@ def _memory_share(demand: demands.Demand) -> float:
 
 def _memory(cell: supplies.CellSupply, policy: shape_model.CPUPolicy,
             page_kib: int | None, ram_ratio: float) -> tuple[float, float]:
-    """The memory that guests can have on a cell, and what is free of it.
+    """Compute the memory of a cell for guests, in total and free.
 
-    A guest that names no page size takes the smallest pages; without
+    A guest that requests no page size takes the smallest pages; without
     dedicated CPUs it overcommits them.
     """
     if page_kib is None and policy is shape_model.CPUPolicy.SHARED:
@@ -199,7 +201,7 @@ def _memory(cell: supplies.CellSupply, policy: shape_model.CPUPolicy,
 
 
 def _group_loss(rooms: Collection[_Room]) -> float:
-    """The loss of room for guests that need several cells of a group."""
+    """Measure the loss for guests that need several cells of a group."""
     if len(rooms) < 2:
         return 0.0
     size = run_before = run_after = whole_before = whole_after = 0.0

@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a host has left to give, cell by cell.
+"""The resources that a host has left, cell by cell.
 
-The summaries are named tuples because the scheduler makes some for every
-host and every request: they are immutable and cost half a microsecond.
+These are named tuples because the scheduler creates them for every host and
+every request: they are immutable and cost half a microsecond.
 """
 
 import dataclasses
@@ -40,14 +40,15 @@ class CellSupply(typing.NamedTuple):
     """One host cell.
 
     :ivar id: Nova's number of the cell
-    :ivar package: physical package, None if it is unknown or not one
-    :ivar dedicated: PCPUs, taken or not
-    :ivar free: PCPUs that no instance has
+    :ivar package: physical package; None if it is unknown or if the cell
+        spans several
+    :ivar dedicated: all PCPUs, pinned or not
+    :ivar free: PCPUs that are not pinned
     :ivar shared: CPUs over which shared vCPUs float
     :ivar siblings: SMT siblings, one set per core
-    :ivar cpu_usage: shared vCPUs that float here already
+    :ivar cpu_usage: shared vCPUs of instances on this cell
     :ivar memory_mib: memory, huge pages included
-    :ivar memory_used_mib: memory given to instances
+    :ivar memory_used_mib: memory allocated to instances
     :ivar pages: one per page size; empty if the host does not report them
     :ivar physnets: physical networks with affinity to this cell
     :ivar tunneled: tunnelled networks have affinity to this cell
@@ -72,12 +73,12 @@ class CellSupply(typing.NamedTuple):
 
     @property
     def threads_per_core(self) -> int:
-        """Threads of the widest core; 0 for a cell without cores."""
+        """Threads of the core with the most; 0 for a cell without cores."""
         return max(map(len, self.siblings), default=0)
 
     @property
     def empty(self) -> bool:
-        """No instance has anything of this cell."""
+        """No instance uses CPUs, memory or pages of this cell."""
         return (len(self.free) == len(self.dedicated) and
                 not self.cpu_usage and not self.memory_used_mib and
                 not any(pool.used for pool in self.pages))
@@ -88,9 +89,9 @@ class Supply:
     """A whole host.
 
     :ivar cells: in the order in which the host reports them; may be a
-        sequence that makes its items when they are asked for
-    :ivar pools: free PCI devices in Nova's order; None if Nova keeps no
-        account of them on this host, and then does not look at them
+        sequence that creates its items lazily
+    :ivar pools: free PCI devices in Nova's order; None if Nova does not
+        track devices on this host, in which case it does not check them
     :ivar cpu_ratio: overcommit of shared CPUs
     :ivar ram_ratio: overcommit of memory, for guests without dedicated CPUs
     """
@@ -103,31 +104,31 @@ class Supply:
 
 def of_host(host: host_model.Host, usage: usage_model.Usage,
             pools: Sequence[devices.Pool] = ()) -> Supply:
-    """Hold a Host against its Usage.
+    """Subtract the Usage of a Host from its resources.
 
-    Cells of the host that the usage does not name are not Nova's to give.
+    Cells that the Usage leaves out are not available to Nova.
     """
     return Supply(
-        cells=tuple(_cell(host.by_id[taken.cell], taken)
-                    for taken in usage.cells),
+        cells=tuple(_cell(host.by_id[cell.cell], cell)
+                    for cell in usage.cells),
         pools=tuple(pools),
         cpu_ratio=usage.cpu_ratio, ram_ratio=usage.ram_ratio)
 
 
-def _cell(cell: host_model.Cell, taken: usage_model.CellUsage) -> CellSupply:
-    ours = taken.dedicated_cpus | taken.shared_cpus
+def _cell(cell: host_model.Cell, usage: usage_model.CellUsage) -> CellSupply:
+    cpus = usage.dedicated_cpus | usage.shared_cpus
     used: Mapping[int, usage_model.PageUsage] = {
-        pages.size_kib: pages for pages in taken.pages}
+        pages.size_kib: pages for pages in usage.pages}
     return CellSupply(
-        id=cell.id, package=cell.package, dedicated=taken.dedicated_cpus,
-        free=taken.dedicated_cpus - taken.pinned_cpus,
-        shared=taken.shared_cpus,
-        siblings=tuple(core & ours for core in cell.siblings if core & ours),
-        cpu_usage=taken.cpu_usage, memory_mib=cell.memory_mib,
-        memory_used_mib=taken.memory_used_mib,
+        id=cell.id, package=cell.package, dedicated=usage.dedicated_cpus,
+        free=usage.dedicated_cpus - usage.pinned_cpus,
+        shared=usage.shared_cpus,
+        siblings=tuple(core & cpus for core in cell.siblings if core & cpus),
+        cpu_usage=usage.cpu_usage, memory_mib=cell.memory_mib,
+        memory_used_mib=usage.memory_used_mib,
         pages=tuple(_pages(pool, used.get(pool.size_kib))
                     for pool in cell.pages),
-        physnets=taken.physnets, tunneled=taken.tunneled)
+        physnets=usage.physnets, tunneled=usage.tunneled)
 
 
 def _pages(pool: host_model.PagePool,

@@ -218,7 +218,7 @@ class CandidatesTest(FilterTestCase):
             nova_objects.request_spec(question), state))
         self.assertEqual([every[1], every[3]], state.allocation_candidates)
         self.assertIn('host0, host0 lost allocation candidates, 2 left: '
-                      'no cells with room have the PCI devices',
+                      'no cells with room satisfy the affinity policy',
                       self.log.output)
 
     def test_a_host_is_refused_with_its_last_candidate(self):
@@ -313,7 +313,7 @@ class OwnExtraSpecsTest(FilterTestCase):
                                     exclusive_cells='true'))
         self.assertFalse(self.passed(case(host(1, 2)),
                                      exclusive_cells='true'))
-        self.assertIn('Nova would use cell 0, which has 1 PCPUs in use',
+        self.assertIn('Nova would use cell 0, which has 1 PCPU in use',
                       self.log.output)
         self.assertTrue(self.passed(case(host(1, 2)),
                                     exclusive_cells='no'))
@@ -332,7 +332,7 @@ class LoggingTest(FilterTestCase):
         self.run_filter(spec, *self.states(*questions))
         self.assertEqual(
             [f'{host}, {host} refused: no cell has room: '
-             f'cell 0 has {free} free PCPUs of the 4 needed'
+             f'cell 0 has {free} of the 4 free PCPUs needed'
              for host, free in (('host0', 0), ('host2', 2))],
             [line.partition('] ')[2] or line.removeprefix('DEBUG ')
              for line in self.lines('DEBUG')])

@@ -124,10 +124,10 @@ class GeneratedFlavorsTest(base.HPCNova):
             total = len(cell.cpus & ledger.dedicated)
             free = len(ledger.free_pcpus(cell.id))
             if free < needed <= total:
-                return (f'cell {cell.id} has {free} free PCPUs of the'
-                        f' ({needed}|{needed + 1}) needed')
+                return (f'cell {cell.id} has {free} of the'
+                        f' ({needed}|{needed + 1}) free PCPUs needed')
             if total < needed:
-                return f'cell {cell.id} has {total} PCPUs of the {needed} '
+                return f'cell {cell.id} has {total} of the {needed} PCPUs '
         return self.fail(f'{host} has room for one more')
 
     def test_two_cells_without_smt(self):

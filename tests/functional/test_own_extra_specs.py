@@ -32,7 +32,7 @@ class NUMAScopeTest(base.HPCNova):
         flavor = self.create_hpc_flavor(2, 2, 128,
                                         hpcvirt__numa_scope='package')
         self.boot(flavor, status='ERROR')
-        self.assertIn('Nova would use cells 1, 2 of packages 0, 1, and'
+        self.assertIn('Nova would use cells 1, 2 of packages 0, 1, but'
                       ' hpcvirt:numa_scope asks for one package',
                       self.log.output)
 

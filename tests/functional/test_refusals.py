@@ -42,8 +42,8 @@ class RefusalTest(base.HPCNova):
             self.boot(small)
         self.assert_refused(
             self.create_hpc_flavor(1, 4, 256),
-            'cell 0 has 3 free PCPUs of the 4 needed',
-            'cell 1 has 3 free PCPUs of the 4 needed')
+            'cell 0 has 3 of the 4 free PCPUs needed',
+            'cell 1 has 3 of the 4 free PCPUs needed')
         self.boot(self.create_hpc_flavor(2, 3, 256))
 
     def test_pages_are_free_in_sum_but_not_on_a_cell(self):
@@ -52,8 +52,8 @@ class RefusalTest(base.HPCNova):
             self.boot(self.create_hpc_flavor(1, 1, 1536))
         self.assert_refused(
             self.create_hpc_flavor(1, 1, 514),
-            'cell 0 has 256 free pages of 2048 KiB of the 257 needed',
-            'cell 1 has 256 free pages of 2048 KiB of the 257 needed')
+            'cell 0 has 256 of the 257 free pages of 2048 KiB needed',
+            'cell 1 has 256 of the 257 free pages of 2048 KiB needed')
 
     def test_a_page_size_that_no_cell_has(self):
         self.add_machines(machines.build('host', pages={2048: 1024}))
@@ -70,13 +70,13 @@ class RefusalTest(base.HPCNova):
         for port in ports[:2]:
             self.boot(flavor, ports=[port])
         self.assert_refused(
-            flavor, 'have the PCI devices as their affinity policy asks'
+            flavor, 'satisfy the affinity policy of the PCI devices'
             ' (devices on cells 1)', ports=ports[2:])
 
     def test_more_cells_than_the_host_has(self):
         self.add_machines(machines.build('host', 2, 4, pages={2048: 1024}))
         self.assert_refused(self.create_hpc_flavor(4, 1, 256),
-                            'the host has 2 cells of the 4 needed')
+                            'the host has 2 of the 4 cells needed')
 
     def test_siblings_are_required_where_there_are_none(self):
         self.add_machines(machines.build('host', 2, 4, pages={2048: 1024}))
@@ -96,9 +96,9 @@ class RefusalTest(base.HPCNova):
         self.assertEqual('thin', self.host_of(server))
         self.assert_sits(server, (0, 1), 8, 2048)
         self.assertIn('wide, wide refused', self.log.output)
-        self.assertIn('cell 0 has 4 PCPUs of the 8 needed', self.log.output)
+        self.assertIn('cell 0 has 4 of the 8 PCPUs needed', self.log.output)
         self.assertIn('quad, quad refused', self.log.output)
-        self.assertIn('cell 0 has 512 free pages of 2048 KiB of the 1024'
+        self.assertIn('cell 0 has 512 of the 1024 free pages of 2048 KiB'
                       ' needed', self.log.output)
         self.assertNotIn('No host of', self.log.output)
         # Placement drops the host with too few CPUs left in sum.
@@ -132,7 +132,7 @@ class NovaDefectTest(base.HPCNova):
                   status='ERROR')
         self.assertIn(
             'the guest fits on cells 2, 1, but the claim on the compute host'
-            " would refuse it: Nova's defect A", self.log.output)
+            " would refuse it (Nova's defect A)", self.log.output)
         server = self.boot(self.create_uneven_flavor((4, 4096), (2, 2048)))
         self.assertEqual((1, 2), self.guest(server).host_cells)
         self.assertEqual([], self.faults())
@@ -143,6 +143,6 @@ class NovaDefectTest(base.HPCNova):
             'host', 3, [2, 2, 6], pages={2048: [256, 1024, 256]}))
         self.boot(self.create_uneven_flavor((2, 512), (2, 512), (4, 4096)),
                   status='ERROR')
-        self.assertIn('cell 2 has 256 free pages of 2048 KiB of the 2048'
+        self.assertIn('cell 2 has 256 of the 2048 free pages of 2048 KiB'
                       ' needed', self.log.output)
         self.assertEqual((), self.ledger('host').guests)

@@ -23,7 +23,7 @@ from tests.unit.fit import builders
 class TakeTest(unittest.TestCase):
 
     def take(self, guest, supply):
-        return allocation.take(guest, supply, claim.predict(guest, supply))
+        return allocation.allocate(guest, supply, claim.predict(guest, supply))
 
     def test_cpus_memory_and_pages_are_gone(self):
         left = self.take(builders.guest(4), builders.host(0, 4)).cells[0]
@@ -69,5 +69,5 @@ class TakeTest(unittest.TestCase):
             if not hasattr(where, 'cells'):
                 break
             placed += where.cells
-            supply = allocation.take(guest, supply, where)
+            supply = allocation.allocate(guest, supply, where)
         self.assertEqual([0, 1, 0], placed)

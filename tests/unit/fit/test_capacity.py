@@ -80,4 +80,4 @@ class FillTest(unittest.TestCase):
     def test_a_host_without_room_takes_none(self):
         found = capacity.fill(guest(1, 9, 2), supply((8, 99)))
         self.assertEqual(0, found.count)
-        self.assertIn('of the 9 needed', found.misfit.message)
+        self.assertIn('of the 9 PCPUs needed', found.misfit.message)

@@ -41,23 +41,23 @@ class DedicatedCPUsTest(CellTestCase):
         self.assert_fits(builders.guest_cell(3), builders.host_cell(taken=5))
 
     def test_one_free_pcpu_too_few_is_named_with_its_cell(self):
-        self.assert_misfit('cell 1 has 3 free PCPUs of the 8 needed',
+        self.assert_misfit('cell 1 has 3 of the 8 free PCPUs needed',
                            builders.guest_cell(8),
                            builders.host_cell(1, taken=5))
 
     def test_a_cell_that_is_too_small_is_told_from_one_in_use(self):
-        self.assert_misfit('cell 0 has 8 PCPUs of the 9 needed',
+        self.assert_misfit('cell 0 has 8 of the 9 PCPUs needed',
                            builders.guest_cell(9), builders.host_cell())
 
     def test_isolated_emulator_threads_cost_one_pcpu(self):
         guest = builders.guest_cell(4, emulator_pcpus=1)
         self.assert_fits(guest, builders.host_cell(taken=3))
-        self.assert_misfit('cell 0 has 4 free PCPUs of the 5 needed', guest,
+        self.assert_misfit('cell 0 has 4 of the 5 free PCPUs needed', guest,
                            builders.host_cell(taken=4))
 
     def test_pcpus_outside_of_any_core_are_not_counted(self):
         host = builders.host_cell(siblings=(frozenset({0, 1}),))
-        self.assert_misfit('cell 0 has 2 free PCPUs of the 3 needed',
+        self.assert_misfit('cell 0 has 2 of the 3 free PCPUs needed',
                            builders.guest_cell(3), host)
 
     def test_a_cell_without_cores_takes_no_pins(self):
@@ -69,8 +69,8 @@ class DedicatedCPUsTest(CellTestCase):
                                     emulator_pcpus=1)
         host = builders.host_cell(shared=frozenset({60, 61}))
         self.assert_misfit(
-            'cell 0 has no PCPU left for the emulator threads', guest, host,
-            cpu_ratio=2.0)
+            'cell 0 has no PCPU for isolated emulator threads, because the '
+            'guest cell has no dedicated vCPUs', guest, host, cpu_ratio=2.0)
 
     def test_a_guest_cell_without_vcpus_fits_nowhere(self):
         self.assert_misfit('a guest cell has no vCPUs',
@@ -88,8 +88,7 @@ class ThreadPolicyTest(CellTestCase):
         host = builders.host_cell(threads=2, free=frozenset({0, 2, 4, 6, 7}))
         self.assert_fits(builders.guest_cell(2, threads=REQUIRE), host)
         self.assert_misfit(
-            'cell 0 has room for 2 vCPUs on free SMT siblings of the 3 '
-            'needed', builders.guest_cell(3, threads=REQUIRE), host)
+            'cell 0 has room on free SMT siblings for 2 of the 3 vCPUs', builders.guest_cell(3, threads=REQUIRE), host)
 
     def test_require_leaves_the_last_of_an_odd_number_alone(self):
         host = builders.host_cell(threads=2, free=frozenset({0, 1, 2, 3}))
@@ -102,12 +101,11 @@ class ThreadPolicyTest(CellTestCase):
                                   free=frozenset({0, 1, 2, 4, 5}))
         self.assert_fits(builders.guest_cell(4, threads=REQUIRE), host)
         self.assert_misfit(
-            'cell 0 has room for 4 vCPUs on free SMT siblings of the 5 '
-            'needed', builders.guest_cell(5, threads=REQUIRE), host)
+            'cell 0 has room on free SMT siblings for 4 of the 5 vCPUs', builders.guest_cell(5, threads=REQUIRE), host)
 
     def test_require_needs_smt(self):
         self.assert_misfit(
-            'cell 0 has no SMT siblings and the thread policy is require',
+            'cell 0 has no SMT siblings, but the thread policy is require',
             builders.guest_cell(1, threads=REQUIRE), builders.host_cell())
 
     def test_isolate_is_plain_pinning_without_smt(self):
@@ -116,8 +114,8 @@ class ThreadPolicyTest(CellTestCase):
 
     def test_isolate_is_refused_where_smt_is_dedicated(self):
         self.assert_misfit(
-            'cell 0 has SMT siblings, the thread policy is isolate and the '
-            'host sets cpu_dedicated_set',
+            'cell 0 has SMT siblings, but the thread policy is isolate and '
+            'the host sets cpu_dedicated_set',
             builders.guest_cell(1, threads=ISOLATE),
             builders.host_cell(threads=2))
 
@@ -126,7 +124,7 @@ class ThreadPolicyTest(CellTestCase):
                                   shared=frozenset(range(8)))
         self.assert_fits(builders.guest_cell(3, threads=ISOLATE), host)
         self.assert_misfit(
-            'cell 0 has 3 free whole cores of the 4 needed',
+            'cell 0 has 3 of the 4 whole free cores needed',
             builders.guest_cell(4, threads=ISOLATE), host)
 
     def test_isolated_emulator_threads_take_a_whole_core_too(self):
@@ -135,12 +133,12 @@ class ThreadPolicyTest(CellTestCase):
         self.assert_fits(
             builders.guest_cell(2, threads=ISOLATE, emulator_pcpus=1), host)
         self.assert_misfit(
-            'cell 0 has 3 free whole cores of the 4 needed',
+            'cell 0 has 3 of the 4 whole free cores needed',
             builders.guest_cell(3, threads=ISOLATE, emulator_pcpus=1), host)
 
     def test_nothing_can_be_isolated_in_a_cell_of_shared_vcpus(self):
         self.assert_misfit(
-            'a guest cell has no dedicated vCPUs and the thread policy is '
+            'a guest cell has no dedicated vCPUs, but the thread policy is '
             'isolate',
             builders.guest_cell(0, policy=builders.MIXED, vcpus=1,
                                 threads=ISOLATE),
@@ -159,7 +157,7 @@ class SharedCPUsTest(CellTestCase):
 
     def test_a_guest_does_not_overcommit_against_itself(self):
         self.assert_fits(self.guest(4), self.host(), cpu_ratio=8.0)
-        self.assert_misfit('cell 0 has 4 shared CPUs of the 5 needed',
+        self.assert_misfit('cell 0 has 4 of the 5 shared CPUs needed',
                            self.guest(5), self.host(), cpu_ratio=8.0)
 
     def test_the_cpu_ratio_limits_all_guests_together(self):
@@ -179,9 +177,9 @@ class SharedCPUsTest(CellTestCase):
     def test_a_mixed_guest_needs_both_kinds(self):
         guest = builders.guest_cell(2, policy=builders.MIXED, vcpus=2)
         self.assert_fits(guest, self.host(taken=6))
-        self.assert_misfit('cell 0 has 1 free PCPUs of the 2 needed', guest,
+        self.assert_misfit('cell 0 has 1 of the 2 free PCPUs needed', guest,
                            self.host(taken=7))
-        self.assert_misfit('cell 0 has 0 shared CPUs of the 2 needed', guest,
+        self.assert_misfit('cell 0 has 0 of the 2 shared CPUs needed', guest,
                            builders.host_cell())
 
 
@@ -193,12 +191,13 @@ class MemoryTest(CellTestCase):
             builders.pages(2048, 1000, used=400, reserved=100)))
         self.assert_fits(builders.guest_cell(memory_mib=1000), host)
         self.assert_misfit(
-            'cell 0 has 500 free pages of 2048 KiB of the 501 needed',
+            'cell 0 has 500 of the 501 free pages of 2048 KiB needed',
             builders.guest_cell(memory_mib=1002), host)
 
     def test_memory_must_be_whole_pages(self):
         self.assert_misfit(
-            '1001 MiB are not whole pages of 2048 KiB on cell 0',
+            '1001 MiB is not a multiple of the page size of 2048 KiB on '
+            'cell 0',
             builders.guest_cell(memory_mib=1001), builders.host_cell())
 
     def test_a_size_that_the_cell_does_not_have(self):
@@ -213,7 +212,7 @@ class MemoryTest(CellTestCase):
         guest = builders.guest_cell(page_kib=None, memory_mib=512)
         self.assert_fits(guest, host)
         self.assert_misfit(
-            'cell 0 has 131072 free pages of 4 KiB of the 132096 needed',
+            'cell 0 has 131072 of the 132096 free pages of 4 KiB needed',
             builders.guest_cell(page_kib=None, memory_mib=516), host)
 
     def test_a_shared_guest_without_page_size_may_overcommit(self):
@@ -229,7 +228,7 @@ class MemoryTest(CellTestCase):
                                   memory_used_mib=1024)
         self.assert_fits(builders.guest_cell(page_kib=None), host)
         self.assert_misfit(
-            'cell 0 has 1024 MiB free of the 1025 MiB needed',
+            'cell 0 has 1024 of the 1025 MiB of free memory needed',
             builders.guest_cell(page_kib=None, memory_mib=1025), host)
 
     def test_a_shared_guest_on_a_host_without_pages(self):
@@ -238,7 +237,7 @@ class MemoryTest(CellTestCase):
                                   shared=frozenset({60}))
         guest = builders.guest_cell(0, vcpus=1, policy=builders.SHARED,
                                     page_kib=None, memory_mib=2049)
-        self.assert_misfit('cell 0 has 2048 MiB of the 2049 MiB needed',
+        self.assert_misfit('cell 0 has 2048 of the 2049 MiB of memory needed',
                            guest, host, ram_ratio=2.0)
 
 
@@ -265,7 +264,7 @@ class PageClassTest(CellTestCase):
         self.assertIsNone(self.size(shape.PageClass.LARGE, 2048,
                                     self.host(huge=0, giant=0)))
         self.assert_misfit(
-            'cell 0 has no page size of the class large with 2048 MiB free',
+            'cell 0 has no page size of class large with 2048 MiB free',
             builders.guest_cell(page_kib=shape.PageClass.LARGE,
                                 memory_mib=2048),
             self.host(huge=0, giant=0))

@@ -58,8 +58,8 @@ class SoundClaimTest(ClaimTest):
     def test_a_guest_that_does_not_fit_is_refused_for_its_own_reason(self):
         misfit = claim.check(builders.guest(8, 8), builders.host(0, 5))
         self.assertEqual(
-            '1 of the 2 cells needed have room: '
-            'cell 1 has 3 free PCPUs of the 8 needed', misfit.message)
+            'the host has room on 1 of the 2 cells needed: '
+            'cell 1 has 3 of the 8 free PCPUs needed', misfit.message)
 
     def test_too_small_a_host_is_refused_for_its_size(self):
         for guest in (builders.guest(1, 1), builders.guest(1, 2)):
@@ -106,7 +106,7 @@ class DefectTest(ClaimTest):
             builders.guest_cell(4, memory_mib=4096)))
         self.assert_defect(
             'the guest fits on cells 2, 1, but the claim on the compute host '
-            "would refuse it: Nova's defect A", guest, supply)
+            "would refuse it (Nova's defect A)", guest, supply)
         # The advice: the largest cell first.
         self.assert_placed(
             (1, 2), type(guest)(tuple(reversed(guest.cells))), supply)
@@ -120,8 +120,8 @@ class DefectTest(ClaimTest):
             builders.request('gpu'), builders.request('nic')))
         self.assert_defect(
             'the claim on the compute host would place guest cell 1 on cell '
-            '2 with CPUs or memory that it cannot have there: '
-            "Nova's defect B", guest,
+            '2 with CPUs or memory that are not free there '
+            "(Nova's defect B)", guest,
             builders.host(0, 0, 0, 0, pools=pools))
 
     def test_c_the_first_cell_tried_settles_the_page_size(self):
@@ -142,7 +142,7 @@ class DefectTest(ClaimTest):
             supply.cells[2]))
         self.assert_defect(
             'the guest fits on cells 2, but the claim on the compute host '
-            "would refuse it: Nova's defect C", guest, busy)
+            "would refuse it (Nova's defect C)", guest, busy)
 
     def test_d_a_claim_without_end_is_not_waited_for(self):
         # Four devices on the four cells that are tried last.
@@ -153,8 +153,8 @@ class DefectTest(ClaimTest):
             builders.request(alias) for alias in 'abcd'))
         self.assert_defect(
             'the claim on the compute host would try more than '
-            f'{claim_replay.MOST_TRIES} arrangements of cells: '
-            "Nova's defect D", guest, builders.host(*[0] * 12, pools=pools))
+            f'{claim_replay.MOST_TRIES} arrangements of cells '
+            "(Nova's defect D)", guest, builders.host(*[0] * 12, pools=pools))
 
     def test_f_isolated_emulator_threads_land_beside_others(self):
         # Legacy SMT host: a sibling of the first core is taken.
@@ -164,8 +164,8 @@ class DefectTest(ClaimTest):
             2, threads=shape.ThreadPolicy.ISOLATE, emulator_pcpus=1),))
         self.assert_defect(
             'the claim on the compute host would give the emulator threads '
-            'a CPU of cell 0 whose sibling another instance has: '
-            "Nova's defect F", guest, supply)
+            'a CPU of cell 0 whose SMT sibling belongs to another instance '
+            "(Nova's defect F)", guest, supply)
         tidy = type(supply)((builders.host_cell(
             threads=2, taken=2, shared=frozenset(range(8))),))
         self.assert_placed((0,), guest, tidy)
@@ -181,7 +181,7 @@ class DefectTest(ClaimTest):
         self.assert_placed((1,), guest, supply)
         self.assert_defect(
             'the claim on the compute host would fail on cell 0, which has '
-            "no cores: Nova's defect G", guest,
+            "no cores (Nova's defect G)", guest,
             dataclasses.replace(supply, cells=(
                 cells[0], cells[1]._replace(memory_used_mib=1024,
                                             free=frozenset()))))

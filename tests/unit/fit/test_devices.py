@@ -30,11 +30,11 @@ def pool(cell, free, provider=None, **tags):
 PACKAGES = {0: 0, 1: 0, 2: 1, 3: 1}
 
 
-class OfferTest(unittest.TestCase):
+class AllocatorTest(unittest.TestCase):
 
     def left(self, requests, pools, cells, packages=PACKAGES, providers=()):
-        offer = devices.Offer(requests, pools, packages, providers)
-        return offer.take(cells)
+        allocator = devices.Allocator(requests, pools, packages, providers)
+        return allocator.allocate(cells)
 
     def assert_served(self, left, *arguments, **more):
         self.assertEqual(left, self.left(*arguments, **more))
@@ -43,7 +43,7 @@ class OfferTest(unittest.TestCase):
         self.assertIsNone(self.left(*arguments, **more))
 
 
-class MatchingTest(OfferTest):
+class MatchingTest(AllocatorTest):
 
     def test_all_tags_of_the_request_must_be_there(self):
         pools = [pool(0, 1, vendor_id='8086', product_id='1515'),
@@ -86,7 +86,7 @@ class MatchingTest(OfferTest):
         self.assert_served([0], [request()], pools, {0})
 
 
-class AffinityTest(OfferTest):
+class AffinityTest(AllocatorTest):
 
     def test_required_means_a_cell_of_the_guest(self):
         wanted = [request(affinity='required')]
@@ -128,7 +128,7 @@ class AffinityTest(OfferTest):
             [pool(0, 1, dev_type='type-PF'), pool(1, 4)], {0})
 
 
-class SeveralRequestsTest(OfferTest):
+class SeveralRequestsTest(AllocatorTest):
 
     def test_devices_are_taken_from_the_next_request(self):
         self.assert_refused([request(2), request(2)], [pool(0, 3)], {0})
@@ -145,7 +145,7 @@ class SeveralRequestsTest(OfferTest):
                             pools, {0})
 
 
-class PlacementTest(OfferTest):
+class PlacementTest(AllocatorTest):
 
     def test_devices_come_from_the_provider_allocated(self):
         self.assert_served(
@@ -180,24 +180,24 @@ class PlacementTest(OfferTest):
 
 class DecidingCellsTest(unittest.TestCase):
 
-    def offer(self, affinity):
-        return devices.Offer(
+    def allocator(self, affinity):
+        return devices.Allocator(
             [request(affinity=affinity, kind='gpu')],
             [pool(1, 1, kind='gpu'), pool(2, 1, kind='nic'),
              pool(None, 1, kind='gpu')], PACKAGES)
 
     def test_cells_of_devices_that_match_decide(self):
-        self.assertEqual({1}, self.offer('required').deciding)
+        self.assertEqual({1}, self.allocator('required').deciding)
 
     def test_for_socket_their_whole_package_decides(self):
-        self.assertEqual({0, 1}, self.offer('socket').deciding)
+        self.assertEqual({0, 1}, self.allocator('socket').deciding)
 
     def test_a_shortage_counts_what_could_be_used(self):
-        offer = devices.Offer(
+        allocator = devices.Allocator(
             [request(3)], [pool(0, 2), pool(1, 9, dev_type='type-PF')], {})
-        wanted, free = offer.shortage()
+        wanted, free = allocator.shortage()
         self.assertEqual((3, 2), (wanted.count, free))
 
     def test_no_shortage_where_the_whole_host_suffices(self):
-        offer = devices.Offer([request(3)], [pool(0, 2), pool(1, 1)], {})
-        self.assertIsNone(offer.shortage())
+        allocator = devices.Allocator([request(3)], [pool(0, 2), pool(1, 1)], {})
+        self.assertIsNone(allocator.shortage())

@@ -57,19 +57,19 @@ class EqualCellsTest(PlaceTest):
             self):
         self.assert_misfit(
             reasons.Code.TOO_FEW_CELLS,
-            '1 of the 2 cells needed have room: '
-            'cell 0 has 5 free PCPUs of the 6 needed; '
-            'cell 1 has 4 free PCPUs of the 6 needed',
+            'the host has room on 1 of the 2 cells needed: '
+            'cell 0 has 5 of the 6 free PCPUs needed; '
+            'cell 1 has 4 of the 6 free PCPUs needed',
             builders.guest(6, 6), builders.host(3, 4, 0))
 
     def test_a_host_with_too_few_cells(self):
         self.assert_misfit(reasons.Code.HOST_CELLS,
-                           'the host has 1 cells of the 2 needed',
+                           'the host has 1 of the 2 cells needed',
                            builders.guest(1, 1), builders.host(0))
 
     def test_a_long_list_of_causes_is_cut(self):
         misfit = engine.place(builders.guest(8), builders.host(*[1] * 10))
-        self.assertIn('cell 7 has 7 free', misfit.message)
+        self.assertIn('cell 7 has 7 of the 8 free', misfit.message)
         self.assertNotIn('cell 8', misfit.message)
         self.assertTrue(misfit.message.endswith('; and 2 more'))
 
@@ -87,9 +87,10 @@ class UnequalCellsTest(PlaceTest):
     def test_guest_cells_in_competition_are_named(self):
         self.assert_misfit(
             reasons.Code.CELLS_CONTENDED,
-            'guest cells 1, 2 need 2 cells, 1 have room: '
-            'cell 1 has 4 free PCPUs of the 8 needed; '
-            'cell 2 has 4 free PCPUs of the 8 needed',
+            'the host has room for guest cells 1, 2 on 1 of the 2 cells '
+            'needed: '
+            'cell 1 has 4 of the 8 free PCPUs needed; '
+            'cell 2 has 4 of the 8 free PCPUs needed',
             builders.guest(2, 8, 8), builders.host(0, 4, 4))
 
     def test_the_emulator_threads_make_the_first_cell_larger(self):
@@ -123,17 +124,16 @@ class DeviceTest(PlaceTest):
     def test_a_busy_cell_with_the_device_is_the_reason(self):
         self.assert_misfit(
             reasons.Code.DEVICE_AFFINITY,
-            'no cells with room have the PCI devices as their affinity '
-            'policy asks (devices on cells 1): '
-            'cell 1 has 2 free PCPUs of the 4 needed',
+            'no cells with room satisfy the affinity policy of the PCI '
+            'devices (devices on cells 1): '
+            'cell 1 has 2 of the 4 free PCPUs needed',
             builders.guest(4, requests=(builders.request(),)),
             builders.host(0, 6, pools=builders.gpus(0, 1)))
 
     def test_too_few_devices_are_counted(self):
         self.assert_misfit(
             reasons.Code.DEVICES,
-            'the host has 3 free PCI devices of the 4 that request gpu '
-            'needs',
+            'the host has 3 of the 4 free PCI devices that request gpu needs',
             builders.guest(4, requests=(builders.request(count=4),)),
             builders.host(0, 0, pools=builders.gpus(2, 1)))
 
@@ -155,8 +155,8 @@ class DeviceTest(PlaceTest):
             for number, alias in enumerate('abc'))))
         self.assert_misfit(
             reasons.Code.DEVICE_AFFINITY,
-            'no cells with room have the PCI devices as their affinity '
-            'policy asks (devices on cells 0, 1, 2)',
+            'no cells with room satisfy the affinity policy of the PCI '
+            'devices (devices on cells 0, 1, 2)',
             builders.guest(4, 4, requests=requests),
             builders.host(0, 0, 0, pools=pools))
 
@@ -184,7 +184,7 @@ class NetworkTest(PlaceTest):
         self.assert_misfit(
             reasons.Code.NETWORK_AFFINITY,
             'no cells with room have affinity to physical network a '
-            '(cells 2): cell 2 has 6 free PCPUs of the 7 needed',
+            '(affinity to cells 2): cell 2 has 6 of the 7 free PCPUs needed',
             builders.guest(7, physnets=frozenset({'a'})),
             self.host('', 'b', 'a'))
 
@@ -192,7 +192,7 @@ class NetworkTest(PlaceTest):
         self.assert_misfit(
             reasons.Code.NETWORK_AFFINITY,
             'no cells with room have affinity to physical network a and '
-            'physical network b (cells 1, 2)',
+            'physical network b (affinity to cells 1, 2)',
             builders.guest(4, physnets=frozenset({'a', 'b'})),
             self.host('', 'b', 'a'))
 
@@ -210,7 +210,7 @@ class ScopeTest(PlaceTest):
             self):
         self.assert_misfit(
             reasons.Code.SCOPE_PACKAGE,
-            'Nova would use cells 1, 2 of packages 0, 1, and '
+            'Nova would use cells 1, 2 of packages 0, 1, but '
             'hpcvirt:numa_scope asks for one package',
             self.guest(4, 4), builders.host(1, 0, 0, 1))
 
@@ -223,7 +223,7 @@ class ScopeTest(PlaceTest):
             builders.host_cell(0), builders.host_cell(1, package=None)))
         self.assert_misfit(
             reasons.Code.PACKAGE_UNKNOWN,
-            'the package of cell 1 is unknown, and hpcvirt:numa_scope asks '
+            'the package of cell 1 is unknown, but hpcvirt:numa_scope asks '
             'for one package', self.guest(4, 4), supply)
 
 
@@ -236,7 +236,7 @@ class ExclusiveCellsTest(PlaceTest):
     def test_a_pinned_cpu_is_in_the_way(self):
         self.assert_misfit(
             reasons.Code.CELL_OCCUPIED,
-            'Nova would use cell 1, which has 1 PCPUs in use, and '
+            'Nova would use cell 1, which has 1 PCPU in use, but '
             'hpcvirt:exclusive_cells asks for empty cells',
             builders.guest(4, exclusive_cells=True), builders.host(2, 1))
 
@@ -247,7 +247,7 @@ class ExclusiveCellsTest(PlaceTest):
         self.assert_misfit(
             reasons.Code.CELL_OCCUPIED,
             'Nova would use cell 0, which has 2 shared vCPUs, 1024 MiB in '
-            'use, and hpcvirt:exclusive_cells asks for empty cells',
+            'use, but hpcvirt:exclusive_cells asks for empty cells',
             builders.guest(4, exclusive_cells=True), supply)
 
     def test_pages_kept_for_the_host_are_not(self):
@@ -294,22 +294,22 @@ class FitTest(unittest.TestCase):
     def test_cpus_that_are_shared_or_pinned_are_not_to_be_had(self):
         misfit = engine.fit(self.shape(5), self.HOST, self.usage(2))
         self.assertEqual('no cell has room: '
-                         'cell 0 has 4 free PCPUs of the 5 needed; '
-                         'cell 1 has 4 free PCPUs of the 5 needed',
+                         'cell 0 has 4 of the 5 free PCPUs needed; '
+                         'cell 1 has 4 of the 5 free PCPUs needed',
                          misfit.message)
 
     def test_reserved_pages_are_not_to_be_had(self):
         big = shape.Shape((shape.GuestCell(2, 0, 4000, 2048),),
                           shape.CPUPolicy.DEDICATED)
         self.assertEqual(
-            'cell 0 has 1984 free pages of 2048 KiB of the 2000 needed',
+            'cell 0 has 1984 of the 2000 free pages of 2048 KiB needed',
             engine.fit(big, self.HOST, self.usage()).causes[0].message)
 
     def test_isolated_emulator_threads_burden_guest_cell_0(self):
         isolated = self.shape(6, emulator_threads=(
             shape.EmulatorThreads.ISOLATE))
         misfit = engine.fit(isolated, self.HOST, self.usage())
-        self.assertIn('cell 0 has 6 PCPUs of the 7 needed', misfit.message)
+        self.assertIn('cell 0 has 6 of the 7 PCPUs needed', misfit.message)
 
     def test_devices_are_matched_by_alias_and_physical_network(self):
         wanted = self.shape(2, devices=(
