@@ -119,7 +119,7 @@ def asked(names: Iterable[str], settings: Iterable[str],
         given.setdefault(catalogue.get(name).name, {})[key] = value
     found = []
     for name in names:
-        made, variant = catalogue.named(name)
+        made, variant = catalogue.find(name)
         if limit_s is not None:
             made = dataclasses.replace(made, time_limit_s=limit_s)
         found.append(Asked(made, variant, given.get(made.name, {})))

@@ -10,17 +10,19 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""From the samples of a run to pairs of values, or to a reason why not."""
+"""Turn the samples of a run into pairs of values, or say why not."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.parsers import expectation
 
-#: A t interval from fewer is wider than any bound worth testing.
+#: With fewer pairs the t interval is wider than any bound worth testing.
 LEAST_PAIRS = 5
 
 
@@ -37,10 +39,10 @@ class Values:
 
 
 def invalid(run: record.Run) -> str | None:
-    """Why a run does not count at all; None if it does.
+    """Say why a run does not count at all; None if it does.
 
-    A sample that failed its own check makes it so, a warm-up too, and so do
-    samples that did not run the same thing.
+    A run is invalid if any sample, warm-ups included, failed its own check,
+    or if the samples did not run the same thing.
     """
     failed = [sample for sample in run.samples if not sample.outcome.valid]
     if failed:
@@ -53,7 +55,7 @@ def invalid(run: record.Run) -> str | None:
 
 
 def metrics(run: record.Run) -> tuple[str, ...]:
-    """The metrics that all samples have, in the order of the first."""
+    """List the metrics that all samples have, in the order of the first."""
     samples = [sample for sample in run.samples if not sample.warm_up]
     if not samples:
         return ()
@@ -63,9 +65,9 @@ def metrics(run: record.Run) -> tuple[str, ...]:
 
 
 def values(run: record.Run, metric: str) -> Values:
-    """Both arms of a metric, pair by pair; only whole pairs.
+    """Collect both arms of a metric, pair by pair; only complete pairs.
 
-    :raises InvalidInput: if a sample is there twice
+    :raises InvalidInput: if a pair has two samples in the same arm
     """
     arms: dict[record.Arm, dict[int, float]] = {arm: {} for arm in record.Arm}
     for sample in run.samples:
@@ -78,34 +80,30 @@ def values(run: record.Run, metric: str) -> Values:
     native, guest = arms[record.Arm.NATIVE], arms[record.Arm.GUEST]
     if run.purpose is record.Purpose.UNPAIRED:
         return Values(tuple(native.values()), tuple(guest.values()), ())
-    # The number was fixed beforehand: what was measured on top, until the
-    # result pleased, does not count.
-    whole = sorted(pair for pair in set(native) & set(guest)
-                   if pair < run.planned_pairs)
-    return Values(tuple(native[pair] for pair in whole),
-                  tuple(guest[pair] for pair in whole), tuple(whole))
+    # The number of pairs was fixed in advance: pairs that were added later,
+    # until the result looked right, do not count.
+    complete = sorted(pair for pair in set(native) & set(guest)
+                      if pair < run.planned_pairs)
+    return Values(tuple(native[pair] for pair in complete),
+                  tuple(guest[pair] for pair in complete), tuple(complete))
 
 
 def too_few(run: record.Run, found: Values) -> str | None:
-    """Why there are not enough values for a verdict; None if there are."""
+    """Say why there are not enough values for a verdict; None if enough."""
     count = min(len(found.native), len(found.guest))
     what = 'samples in an arm' if not found.pairs and count else 'pairs'
     if count < LEAST_PAIRS:
         return f'{count} {what}, at least {LEAST_PAIRS} are needed'
     if run.purpose is not record.Purpose.UNPAIRED and (
             count < run.planned_pairs):
-        return f'{count} of the {run.planned_pairs} planned pairs are there'
+        return f'only {count} of the {run.planned_pairs} planned pairs exist'
     return None
 
 
-def _disagreement(samples: Iterable[record.Sample]) -> str | None:
-    first: record.Sample | None = None
-    for sample in samples:
-        if first is None:
-            first = sample
-            continue
-        for name in _differing(first.outcome.parameters,
-                               sample.outcome.parameters):
+def _disagreement(samples: Sequence[record.Sample]) -> str | None:
+    for sample in samples[1:]:
+        first = samples[0]
+        for name in _differing(first.outcome, sample.outcome):
             return (f'not the same run: {name} is '
                     f'{first.outcome.parameters.get(name)} in {first.arm} '
                     f'pair {first.pair} and '
@@ -114,14 +112,17 @@ def _disagreement(samples: Iterable[record.Sample]) -> str | None:
     return None
 
 
-def _differing(one: Mapping[str, str],
-               other: Mapping[str, str]) -> Iterable[str]:
-    for name in one.keys() | other.keys():
-        if name not in one or name not in other:
+def _differing(left: outcome.Outcome,
+               right: outcome.Outcome) -> Iterator[str]:
+    for name in dict.fromkeys([*left.parameters, *right.parameters]):
+        one = left.parameters.get(name)
+        other = right.parameters.get(name)
+        if one is None or other is None or not expectation.same(
+                _kind(left.kinds, name), one, other):
             yield name
-        elif name.partition('@')[0].endswith('energy'):
-            if not expectation.same(expectation.Kind.ENERGY, one[name],
-                                    other[name]):
-                yield name
-        elif one[name] != other[name]:
-            yield name
+
+
+def _kind(kinds: Mapping[str, outcome.Kind],
+          name: str) -> outcome.Kind | None:
+    """Find the kind of a parameter, which may be of one guest: ``N@GUEST``."""
+    return kinds.get(name.partition('@')[0])

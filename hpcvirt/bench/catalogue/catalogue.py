@@ -10,10 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The benchmarks that hpcvirt knows, found by any of their names.
+"""Find a benchmark by any of its names.
 
-The definitions are files of this package. The list is explicit: a file that
-is not listed is not a benchmark.
+The definitions are the YAML files of this package: to add a benchmark, add a
+file. Several definitions may share a parser; they are a family, whose outputs
+can be read without naming the benchmark that wrote them.
 """
 
 import dataclasses
@@ -24,141 +25,130 @@ from collections.abc import Mapping
 import yaml
 
 from hpcvirt import exception
-from hpcvirt.bench.catalogue import definition
+from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.catalogue import definition_reader
 
-NAMES: tuple[str, ...] = (
-    'hpcc',
-    'stream',
-    'npb-ep', 'npb-cg', 'npb-mg', 'npb-ft', 'npb-is', 'npb-lu', 'npb-bt',
-    'npb-sp',
-    'osu-latency', 'osu-bandwidth', 'osu-bibandwidth',
-    'netpipe',
-    'mpi4py-pingpong',
-    'qe-small', 'qe-ausurf112',
-    'gromacs',
-    'lammps',
-    'namd-stmv',
-    'wrf-conus12km',
-    'hepscore',
-    'hs06',
-)
+_FOLDER = importlib.resources.files('hpcvirt.bench.catalogue')
 
-#: Parsers that read the output of more than one definition, by the names
-#: under which ``parse`` and ``compare`` know them.
-FAMILIES = {
-    'npb': ('npb', ('nas', 'nas-parallel-benchmarks')),
-    'osu': ('osu', ('omb', 'osu-micro-benchmarks')),
-    'qe': ('qe', ('quantum-espresso', 'pwscf', 'pw', 'pw.x', 'espresso')),
-    'namd': ('namd', ('namd2', 'namd3')),
-    'wrf': ('wrf', ()),
+#: A family has the name of its parser, and these aliases.
+FAMILIES: dict[str, tuple[str, ...]] = {
+    'npb': ('nas', 'nas-parallel-benchmarks'),
+    'osu': ('omb', 'osu-micro-benchmarks'),
+    'qe': ('quantum-espresso', 'pwscf', 'pw', 'pw.x', 'espresso'),
+    'namd': ('namd2', 'namd3'),
+    'wrf': (),
 }
 
 
 @dataclasses.dataclass(frozen=True)
-class Readable:
-    """A name whose outputs can be read: a definition or a family.
+class OutputSource:
+    """The benchmark, or the family of benchmarks, that wrote an output.
 
-    :ivar name: as it stands in answers
+    :ivar name: of the definition or the family, as answers spell it
     :ivar parser: key of :data:`hpcvirt.bench.parsers.parser.PARSERS`
-    :ivar made: None for a family
+    :ivar definition: None for a family
     """
 
     name: str
     parser: str
-    made: definition.Definition | None
+    definition: definitions.Definition | None
 
     @property
     def expect(self) -> Mapping[str, str]:
-        """What the name itself promises of every output."""
-        return {} if self.made is None else self.made.expect
+        """The parameters that every output of this name must echo."""
+        return {} if self.definition is None else self.definition.expect
 
 
-def named(text: str) -> tuple[definition.Definition, str | None]:
-    """Find what ``NAME`` or ``NAME/VARIANT`` stands for.
+def find(text: str) -> tuple[definitions.Definition, str | None]:
+    """Find the definition that ``NAME`` or ``NAME/VARIANT`` stands for.
 
     :returns: the definition, and the variant if one is named
     :raises InvalidInput: if there is no such benchmark or variant
     """
-    name, slash, variant = text.partition('/')
-    made = get(name)
-    chosen = variant if slash else None
-    made.variant(chosen)
-    return made, chosen
+    name, slash, variant_name = text.partition('/')
+    definition = get(name)
+    chosen = variant_name if slash else None
+    definition.variant(chosen)
+    return definition, chosen
 
 
-def readable(name: str) -> Readable:
-    """Find whose output is to be read.
+def output_source(name: str) -> OutputSource:
+    """Find the benchmark or family whose output is to be read.
 
-    :raises InvalidInput: if the name is none that is known
+    :raises InvalidInput: if there is none of this name
     """
-    family = family_of(name)
+    family = _family(name)
     if family is not None:
-        return Readable(family, FAMILIES[family][0], None)
-    made = get(name)
-    return Readable(made.name, made.parser, made)
+        return OutputSource(family, family, None)
+    definition = get(name)
+    return OutputSource(definition.name, definition.parser, definition)
 
 
-def member(family: Readable,
-           parameters: Mapping[str, str]) -> definition.Definition | None:
-    """The definition whose output this is; None if the output does not tell.
+def member(source: OutputSource,
+           parameters: Mapping[str, str]) -> definitions.Definition | None:
+    """Find the definition whose output this is.
 
     :param parameters: what the output echoed
+    :returns: None if the output does not tell
     """
-    if family.made is not None:
-        return family.made
-    fitting = [made for made in every()
-               if made.parser == family.parser and made.expect
-               and made.expect.items() <= parameters.items()]
+    if source.definition is not None:
+        return source.definition
+    fitting = [definition for definition in all_definitions()
+               if definition.parser == source.parser and definition.expect
+               and definition.expect.items() <= parameters.items()]
     return fitting[0] if len(fitting) == 1 else None
 
 
 def fold(name: str) -> str:
-    """Spell a name the one way: lower case, hyphens."""
+    """Normalize the spelling of a name: lower case, hyphens."""
     return '-'.join(name.lower().replace('_', '-').split())
 
 
-def get(name: str) -> definition.Definition:
+def get(name: str) -> definitions.Definition:
     """Load a definition by its name or an alias.
 
-    :raises InvalidInput: if there is none; the message says what there is
+    :raises InvalidInput: if there is none; the message lists what there is
     """
     wanted = fold(name)
-    if wanted in NAMES:
+    if wanted in names():
         return load(wanted)
-    for made in every():
-        if wanted in map(fold, made.aliases):
-            return made
-    family = family_of(name)
-    members = NAMES
-    if family is not None:
-        members = tuple(made.name for made in every()
-                        if made.parser == FAMILIES[family][0])
+    for definition in all_definitions():
+        if wanted in map(fold, definition.aliases):
+            return definition
+    family = _family(name)
+    candidates = [definition.name for definition in all_definitions()
+                  if family in (None, definition.parser)]
     raise exception.InvalidInput(
-        name, f'no such benchmark; there is {", ".join(members)}')
+        name, f'no such benchmark; there is {", ".join(candidates)}')
 
 
-def family_of(name: str) -> str | None:
-    """The family that goes by this name, None if there is none."""
-    wanted = fold(name)
-    for family, (_, aliases) in FAMILIES.items():
-        if wanted in (family, *aliases):
-            return family
-    return None
-
-
-def every() -> tuple[definition.Definition, ...]:
-    """All definitions in the order of :data:`NAMES`."""
-    return tuple(load(name) for name in NAMES)
+def all_definitions() -> tuple[definitions.Definition, ...]:
+    """Load all definitions, in alphabetical order."""
+    return tuple(load(name) for name in names())
 
 
 @functools.cache
-def load(name: str) -> definition.Definition:
+def names() -> tuple[str, ...]:
+    """List the names of all definitions, in alphabetical order."""
+    return tuple(sorted(
+        child.name.removesuffix('.yaml') for child in _FOLDER.iterdir()
+        if child.name.endswith('.yaml')))
+
+
+@functools.cache
+def load(name: str) -> definitions.Definition:
     """Read one definition of the package.
 
-    :param name: one of :data:`NAMES`
+    :param name: one of :func:`names`
     """
-    folder = importlib.resources.files('hpcvirt.bench.catalogue')
-    text = (folder / f'{name}.yaml').read_text(encoding='utf-8')
+    text = (_FOLDER / f'{name}.yaml').read_text(encoding='utf-8')
     return definition_reader.read(yaml.safe_load(text),
                                   f'definition {name}')
+
+
+def _family(name: str) -> str | None:
+    wanted = fold(name)
+    for family, aliases in FAMILIES.items():
+        if wanted in (family, *aliases):
+            return family
+    return None

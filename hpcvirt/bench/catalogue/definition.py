@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a benchmark is: how it is had, run, read and judged.
+"""The definition of a benchmark: how it is installed, run, read and judged.
 
-A definition is data, one YAML file each in ``hpcvirt/bench/catalogue``;
-:mod:`hpcvirt.bench.catalogue.definition_reader` checks it strictly, so that what loads
-can be used.
+Each definition is one YAML file in ``hpcvirt/bench/catalogue``;
+:mod:`hpcvirt.bench.catalogue.definition_reader` checks it strictly, so that
+every definition that loads can be used.
 """
 
 import dataclasses
@@ -29,14 +29,14 @@ from hpcvirt.bench.model import outcome
 
 #: ``{N}`` in a command, an input file or an expectation.
 PLACEHOLDER = re.compile(r'\{([A-Za-z][A-Za-z0-9_]*)\}')
-#: Filled by the runner: mpirun's host list, empty on a single machine.
+#: The runner puts the host list of mpirun here, nothing on one machine.
 HOSTS = '{hosts}'
-#: Placeholders that every definition may use beside its sizes and paths.
+#: Placeholders of every definition, in addition to its sizes and paths.
 RUN_VALUES = ('ranks', 'threads', 'cpus')
 
 
-class By(enum.StrEnum):
-    """How a program is obtained."""
+class Source(enum.StrEnum):
+    """Where a program comes from."""
 
     APT = 'apt'
     PYPI = 'pypi'
@@ -45,15 +45,15 @@ class By(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Source:
-    """One way to obtain the program.
+class Installation:
+    """One way to install the program.
 
     :ivar packages: names of Debian packages or Python distributions
-    :ivar url: where its source or its input is published
-    :ivar note: what else an operator has to know or do
+    :ivar url: where its source code or its input is published
+    :ivar note: anything else that an operator has to know or do
     """
 
-    by: By
+    by: Source
     packages: tuple[str, ...] = ()
     url: str = ''
     note: str = ''
@@ -61,7 +61,7 @@ class Source:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UserPath:
-    """A file or directory that the user supplies, on both arms alike.
+    """A file or directory that the user supplies, the same in both arms.
 
     :ivar name: placeholder in the commands
     """
@@ -72,7 +72,7 @@ class UserPath:
 
 @dataclasses.dataclass(frozen=True)
 class Build:
-    """What makes the binary: done once, the products go to both arms.
+    """How the binary is built: once, and its products go to both arms.
 
     :ivar commands: argument lists
     :ivar products: files that the run needs
@@ -90,11 +90,11 @@ class Variant:
     :ivar command: argument list with placeholders; ``{hosts}`` stands alone
     :ivar ranks: how many MPI ranks
     :ivar threads: how many threads per rank
-    :ivar binding: how ranks and threads are tied to cores and NUMA cells,
-        one sentence; the native arm is also confined to the guest's host
-        CPUs and memory cells by the runner
+    :ivar binding: how ranks and threads are bound to cores and NUMA cells,
+        one sentence; the runner also confines the native arm to the guest's
+        host CPUs and memory cells
     :ivar environment: variables to set
-    :ivar prepare: argument lists to run before, not measured
+    :ivar prepare: argument lists to run first, not measured
     :ivar output: ``stdout``, ``stderr`` or the file that the parser reads
     """
 
@@ -110,7 +110,7 @@ class Variant:
 
     @property
     def spans(self) -> bool:
-        """One run of it goes over several machines: ``mpirun`` does."""
+        """Whether one run can span several machines, as ``mpirun`` does."""
         return HOSTS in self.command
 
 
@@ -120,7 +120,7 @@ class Figure:
 
     :ivar name: the program's own name where it has one
     :ivar per_size: the name is followed by ``[BYTES]``, one per message size
-    :ivar primary: what the benchmark is known by
+    :ivar primary: the figure of merit that people quote
     """
 
     name: str
@@ -133,15 +133,15 @@ class Figure:
 
 @dataclasses.dataclass(frozen=True)
 class BoundRule:
-    """A default bound on guest / native, with where it comes from.
+    """A default bound on guest / native, with its source.
 
     Exactly one of ``at_least`` (for rates), ``at_most`` (for times) and
-    ``slowdown_at_most`` (for either: a rate may fall to 1 / it) is set.
+    ``slowdown_at_most`` (for both; a rate may fall to its reciprocal) is set.
 
     :ivar when: conditions such as ``pages: large`` or ``shape: 4x8``; the
         first rule of a metric whose conditions all hold is used
-    :ivar below_bytes: only message sizes below this
-    :ivar from_bytes: only message sizes from this on
+    :ivar below_bytes: applies to message sizes below this
+    :ivar from_bytes: applies to message sizes of at least this
     """
 
     metric: str
@@ -162,16 +162,16 @@ class Definition:
     :ivar name: as in ``hpcvirt bench list``
     :ivar aliases: other names that people use
     :ivar parser: module of :mod:`hpcvirt.bench.parsers`
-    :ivar size: placeholder to rule
+    :ivar size: placeholder to the rule that fills it
     :ivar files: input file to its content, with placeholders
-    :ivar removes: files of an earlier run that must not be there
     :ivar validity: when an output counts, in words
-    :ivar exit_status: what the program ends with when all is well
-    :ivar expect: what the output of this benchmark always echoes: part of
-        its name
-    :ivar echo: what the runner tells the parser to expect, with placeholders
-    :ivar time_limit_s: after this the runner gives up, native; a guest gets
-        a multiple
+    :ivar exit_status: exit status of the program after a good run
+    :ivar expect: parameters that every output of this benchmark echoes, such
+        as the name of a kernel
+    :ivar echo: parameters that the output of one run must echo, with
+        placeholders
+    :ivar time_limit_s: when the runner gives up a native run; a guest gets a
+        multiple of it
     """
 
     name: str
@@ -179,7 +179,7 @@ class Definition:
     summary: str
     parser: str
     licence: str
-    obtain: tuple[Source, ...]
+    obtain: tuple[Installation, ...]
     variants: tuple[Variant, ...]
     metrics: tuple[Figure, ...]
     validity: str
@@ -187,7 +187,6 @@ class Definition:
     size: Mapping[str, sizing.Size] = dataclasses.field(default_factory=dict)
     paths: tuple[UserPath, ...] = ()
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    removes: tuple[str, ...] = ()
     exit_status: int = 0
     expect: Mapping[str, str] = dataclasses.field(default_factory=dict)
     echo: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -195,47 +194,47 @@ class Definition:
     time_limit_s: int = 3600
 
     def variant(self, name: str | None = None) -> Variant:
-        """A variant by name; the first if none is named.
+        """Return a variant by name, or the first if no name is given.
 
         :raises InvalidInput: if there is no such variant
         """
         for variant in self.variants:
             if name in (None, variant.name):
                 return variant
-        known = ', '.join(variant.name for variant in self.variants)
+        names = ', '.join(variant.name for variant in self.variants)
         raise exception.InvalidInput(
-            self.name, f'no variant {name!r}; there is {known}')
+            self.name, f'no variant {name!r}; there is {names}')
 
 
 def sized(definition: Definition, variant: Variant, machine: sizing.Machine,
           overrides: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Work out every placeholder but the paths: sizes, ranks, threads.
+    """Work out the values of all placeholders except paths.
 
     :param overrides: sizes, ranks or threads that the user fixed
     :raises InvalidInput: for an unknown name, or a machine too small
     """
-    wanted = dict(overrides or {})
-    known = {*RUN_VALUES, *definition.size}
-    for name in wanted:
-        if name not in known:
+    fixed = dict(overrides or {})
+    names = {*RUN_VALUES, *definition.size}
+    for name in fixed:
+        if name not in names:
             raise exception.InvalidInput(
                 definition.name, f'no size {name!r}; there is '
-                f'{", ".join(sorted(known))}')
-    ranks = _whole(wanted.get('ranks'), sizing.count(variant.ranks, machine),
+                f'{", ".join(sorted(names))}')
+    ranks = _whole(fixed.get('ranks'), sizing.count(variant.ranks, machine),
                    definition.name)
-    threads = _whole(wanted.get('threads'),
+    threads = _whole(fixed.get('threads'),
                      sizing.count(variant.threads, machine, ranks),
                      definition.name)
     values = {'ranks': str(ranks), 'threads': str(threads),
               'cpus': str(ranks * threads)}
     for name, rule in definition.size.items():
-        values[name] = wanted.get(name) or sizing.size(
+        values[name] = fixed.get(name) or sizing.size(
             rule, machine, ranks, f'{definition.name} {name}')
     return values
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """Put values in the place of placeholders.
+    """Replace the placeholders of a text by their values.
 
     :raises InvalidInput: for a placeholder without a value
     """
@@ -248,9 +247,9 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 
 def arguments(command: Sequence[str], values: Mapping[str, str],
               hosts: Sequence[str] = ()) -> tuple[str, ...]:
-    """An argument list with its placeholders filled.
+    """Replace the placeholders of an argument list by their values.
 
-    :param hosts: what ``{hosts}`` stands for, ``--host a:4,b:4`` for example
+    :param hosts: replaces ``{hosts}``: ``--host a:4,b:4`` for example
     """
     words: list[str] = []
     for word in command:
@@ -263,15 +262,16 @@ def arguments(command: Sequence[str], values: Mapping[str, str],
 
 def expectations(definition: Definition,
                  values: Mapping[str, str]) -> dict[str, str]:
-    """What the parser is told to expect of a run with these values."""
-    told = {key: fill(text, values) for key, text in definition.echo.items()}
-    return {**definition.expect, **told}
+    """List the parameters that the output of such a run must echo."""
+    return {**definition.expect,
+            **{key: fill(text, values)
+               for key, text in definition.echo.items()}}
 
 
 def _whole(text: str | None, default: int, where: str) -> int:
     if text is None:
         return default
     if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) < 10**8):
-        raise exception.InvalidInput(where, f'{text!r} is not a number from '
-                                     '1 on')
+        raise exception.InvalidInput(
+            where, f'must be a whole number of at least 1, not {text!r}')
     return int(text)

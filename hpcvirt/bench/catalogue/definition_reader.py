@@ -10,56 +10,58 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Read definitions strictly: what loads can be used."""
+"""Read definitions strictly: every definition that loads can be used."""
 
 import re
 from collections.abc import Iterator
 
 from hpcvirt import exception
 from hpcvirt import serialization
-from hpcvirt.bench.catalogue import definition
+from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.model import outcome
 
 NAME = re.compile(r'[a-z][a-z0-9]*(-[a-z0-9]+)*')
 
 
-def read(document: object, where: str) -> definition.Definition:
-    """Make a definition of what a YAML reader returned, and check it.
+def read(document: object, where: str) -> definitions.Definition:
+    """Turn the values of a YAML file into a definition, and check it.
 
     :raises InvalidInput: naming the field at fault
     """
-    made = serialization.from_plain(definition.Definition, document, where)
-    for fault in _faults(made):
+    definition = serialization.from_plain(definitions.Definition, document,
+                                          where)
+    for fault in _faults(definition):
         raise exception.InvalidInput(where, fault)
-    return made
+    return definition
 
 
-def _faults(made: definition.Definition) -> Iterator[str]:
-    """What a type cannot say."""
-    for name in (made.name, *made.aliases, *(v.name for v in made.variants)):
+def _faults(definition: definitions.Definition) -> Iterator[str]:
+    """Find the faults that types cannot express."""
+    for name in (definition.name, *definition.aliases,
+                 *(variant.name for variant in definition.variants)):
         if not NAME.fullmatch(name):
             yield f'{name!r} is not a name in lower case'
     for field in ('obtain', 'variants', 'metrics'):
-        if not getattr(made, field):
+        if not getattr(definition, field):
             yield f'no {field}'
-    if sum(figure.primary for figure in made.metrics) < 1:
+    if not any(figure.primary for figure in definition.metrics):
         yield 'no metric is primary'
-    known = {*definition.RUN_VALUES, *made.size,
-             *(path.name for path in made.paths)}
-    for text in _texts(made):
-        for name in definition.PLACEHOLDER.findall(text):
-            if name not in known:
+    placeholders = {*definitions.RUN_VALUES, *definition.size,
+                    *(path.name for path in definition.paths)}
+    for text in _texts(definition):
+        for name in definitions.PLACEHOLDER.findall(text):
+            if name not in placeholders:
                 yield f'no value for {{{name}}}'
-    figures = {figure.name: figure for figure in made.metrics}
-    for bound in made.bounds:
+    figures = {figure.name: figure for figure in definition.metrics}
+    for bound in definition.bounds:
         if bound.metric not in figures:
             yield f'bound of an unknown metric {bound.metric!r}'
         else:
             yield from _bound_faults(bound, figures[bound.metric])
 
 
-def _bound_faults(bound: definition.BoundRule,
-                  figure: definition.Figure) -> Iterator[str]:
+def _bound_faults(bound: definitions.BoundRule,
+                  figure: definitions.Figure) -> Iterator[str]:
     up = figure.direction is outcome.Direction.UP
     given = [kind for kind in ('at_least', 'at_most', 'slowdown_at_most')
              if getattr(bound, kind) is not None]
@@ -78,12 +80,13 @@ def _bound_faults(bound: definition.BoundRule,
         yield f'bound of {bound.metric}: the metric has no message sizes'
 
 
-def _texts(made: definition.Definition) -> Iterator[str]:
-    yield from made.files.values()
-    yield from made.echo.values()
-    for variant in made.variants:
+def _texts(definition: definitions.Definition) -> Iterator[str]:
+    """List all texts that may have placeholders."""
+    yield from definition.files.values()
+    yield from definition.echo.values()
+    for variant in definition.variants:
         yield from (word for word in variant.command
-                    if word != definition.HOSTS)
+                    if word != definitions.HOSTS)
         yield from variant.environment.values()
         for command in variant.prepare:
             yield from command

@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""How large a benchmark is run: a rule over the guest's memory and CPUs.
+"""How large a benchmark is: rules over the guest's memory and CPUs.
 
 The values are worked out once, for the guest, and used in both arms: a
-native run of another size is another benchmark.
+native run of another size would be another benchmark.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ DOUBLE = 8
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Machine:
-    """What the guests of one run have, all together.
+    """The resources of all guests of one run together.
 
     :ivar cpus: CPUs that the benchmark may use
     :ivar memory_mib: memory of the guests
@@ -55,7 +55,7 @@ class Count(enum.StrEnum):
 
 
 class Rule(enum.StrEnum):
-    """How a size is worked out."""
+    """How a size is calculated."""
 
     FIXED = 'fixed'
     HPL_ORDER = 'hpl-order'
@@ -69,7 +69,7 @@ class Rule(enum.StrEnum):
 class Choice:
     """One of several problem sizes, smallest first.
 
-    :ivar memory_mib: what it needs, about
+    :ivar memory_mib: the memory that it needs, approximately
     """
 
     value: str
@@ -80,14 +80,14 @@ class Choice:
 class Size:
     """One parameter of a benchmark's size.
 
-    :ivar rule: how it is worked out
+    :ivar rule: how it is calculated
     :ivar help: one sentence for an operator
     :ivar value: the value of FIXED
-    :ivar memory_fraction: part of the guests' memory that may be used
+    :ivar memory_fraction: fraction of the guests' memory that may be used
     :ivar multiple_of: round HPL_ORDER down to a multiple of this
-    :ivar llc_multiple: each array of STREAM is at least so many times the
-        last-level cache
-    :ivar choices: for LARGEST: the largest that fits is taken
+    :ivar llc_multiple: each array of STREAM is at least this many times as
+        large as the last-level cache
+    :ivar choices: of LARGEST, which takes the largest that fits
     """
 
     rule: Rule
@@ -100,9 +100,9 @@ class Size:
 
 
 def count(rule: Count, machine: Machine, ranks: int = 1) -> int:
-    """Number of ranks or threads.
+    """Calculate the number of ranks or threads.
 
-    :param ranks: for threads per rank under REST: the ranks already decided
+    :param ranks: number of ranks, which REST divides the CPUs by
     """
     cpus = max(1, machine.cpus)
     if rule is Count.ONE:
@@ -121,7 +121,7 @@ def count(rule: Count, machine: Machine, ranks: int = 1) -> int:
 
 
 def size(rule: Size, machine: Machine, ranks: int, where: str) -> str:
-    """Work out one parameter.
+    """Calculate one parameter.
 
     :param where: what to name in the error
     :raises InvalidInput: if the machine is too small for the benchmark
@@ -146,7 +146,7 @@ def size(rule: Size, machine: Machine, ranks: int, where: str) -> str:
 
 
 def grid(ranks: int) -> tuple[int, int]:
-    """The process grid nearest to a square, P <= Q, with P x Q = ranks."""
+    """Return the process grid P x Q = ranks, P <= Q, nearest to a square."""
     rows = next(rows for rows in range(math.isqrt(ranks), 0, -1)
                 if ranks % rows == 0)
     return rows, ranks // rows
@@ -154,13 +154,14 @@ def grid(ranks: int) -> tuple[int, int]:
 
 def _stream(rule: Size, usable_bytes: float, machine: Machine,
             where: str) -> int:
-    # Three arrays share what may be used.
+    # Three arrays share the usable memory.
     elements = int(usable_bytes / 3 / DOUBLE)
     cache_bytes = (machine.llc_kib or 0) * 1024
     if elements * DOUBLE < rule.llc_multiple * cache_bytes:
         raise exception.InvalidInput(
-            where, f'{machine.memory_mib} MiB are too little for arrays of '
-            f'{rule.llc_multiple} times a cache of {machine.llc_kib} KiB')
+            where, f'{machine.memory_mib} MiB of memory are too little for '
+            f'arrays of {rule.llc_multiple} times a cache of '
+            f'{machine.llc_kib} KiB')
     return _positive(elements, machine, where)
 
 

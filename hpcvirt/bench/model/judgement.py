@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What was decided, and from what: nouns only.
+"""The types of a verdict: what was decided, and from which figures.
 
-A ratio is always guest / native. The direction of the metric stands beside
-it: a ratio of 0.848 is a loss for a rate and a gain for a time.
+A ratio is always guest / native. It is read together with the direction of
+the metric: a ratio of 0.848 is a loss for a rate and a gain for a time.
 """
 
 import dataclasses
@@ -35,10 +35,11 @@ class Word(enum.StrEnum):
 class Bound:
     """How much a guest may lose: the worst ratio that still passes.
 
-    :ivar ratio: the ratio asked for, below 1 for a rate, above 1 for a time
+    :ivar ratio: the required ratio, below 1 for a rate, above 1 for a time
     :ivar margin: how far below (rate) or above (time) ``ratio`` the guest may
-        still be, as a fraction: a demand of 1.00 can only be shown within a
-        margin, since the interval of an equal guest reaches both sides
+        still be, as a fraction: a required ratio of 1.00 can only be shown
+        within a margin, since the interval of an equal guest covers both
+        sides of 1.00
     :ivar source: where the figure comes from
     """
 
@@ -55,9 +56,10 @@ class Bound:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Interval:
-    """A ratio with the ends of its interval: two-sided at 2 x level - 1.
+    """A ratio with both ends of its confidence interval.
 
-    :ivar level: confidence of each end alone, 0.95 by default
+    :ivar level: confidence of each end alone; the two-sided confidence is
+        2 x level - 1
     """
 
     ratio: float
@@ -71,14 +73,15 @@ class Judgement:
     """The verdict on one metric of one benchmark.
 
     :ivar label: benchmark, variant and shape, as the report names them
-    :ivar reason: why not PASS, or what to know of a PASS; one sentence
+    :ivar reason: why it is not PASS, or a reservation about a PASS; one
+        sentence
     :ivar limit: the ratio that decided, None if the metric has no bound
-    :ivar interval: None if there are too few pairs, or a run failed
-    :ivar pairs: pairs that were used
-    :ivar dropped: numbers of the pairs that the outlier rule set aside
+    :ivar interval: None if there are too few pairs or a run failed
+    :ivar pairs: number of pairs that were used
+    :ivar dropped: numbers of the pairs that the outlier rule excluded
     :ivar paired: False if the arms were not measured in pairs
-    :ivar suspect: the whole interval is on the better side of native
-    :ivar machine: ratio of native against native, if that was measured
+    :ivar suspect: the whole interval says that the guest beats native
+    :ivar machine: ratio of native to native, if it was measured
     :ivar p_pass: Holm-adjusted p-value of "the loss is beyond the bound"
     :ivar p_fail: Holm-adjusted p-value of "the loss is within the bound"
     """
@@ -107,7 +110,7 @@ class Judgement:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """The verdict on everything that was judged together.
+    """The verdict on all figures that were judged together.
 
     :ivar word: INVALID if any judgement is, else FAIL if any is, else PASS
         if all are, else INCONCLUSIVE

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What one output of a benchmark says: figures, or why there are none."""
+"""The outcome of one run of a program: figures, or why there are none."""
 
 import dataclasses
 import enum
@@ -18,17 +18,25 @@ from collections.abc import Mapping
 
 
 class Direction(enum.StrEnum):
-    """Which way a figure is better: ``up`` for rates, ``down`` for times."""
+    """The better direction: ``up`` for rates, ``down`` for times."""
 
     UP = 'up'
     DOWN = 'down'
+
+
+class Kind(enum.StrEnum):
+    """How the value of a parameter is written and compared."""
+
+    WHOLE = 'whole number'
+    WORD = 'word'
+    ENERGY = 'energy'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Metric:
     """One figure.
 
-    :ivar value: finite and above 0: every parser sees to that
+    :ivar value: finite and above 0, which every parser ensures
     :ivar unit: as written in reports: ``GUP/s``, ``MB/s``, ``us``, ``s``
     """
 
@@ -39,16 +47,18 @@ class Metric:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What a parser makes of one output.
+    """The result of parsing one output.
 
     :ivar valid: the run passed the program's own checks and is the run that
-        was asked for
+        was requested
     :ivar reason: why the output is refused; None if it is valid
     :ivar metrics: name to figure; empty if the output is refused
-    :ivar parameters: what the program echoed of its input (problem size,
-        ranks, version), as text
+    :ivar parameters: the input that the program echoed (problem size, ranks,
+        version), as text
     :ivar remarks: what a reader of valid figures should know, such as a
         metric that this run could not measure
+    :ivar kinds: name of a parameter to its kind, as the parser declares it;
+        a parameter without one is compared as text
     """
 
     valid: bool
@@ -56,3 +66,4 @@ class Outcome:
     metrics: Mapping[str, Metric] = dataclasses.field(default_factory=dict)
     parameters: Mapping[str, str] = dataclasses.field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    kinds: Mapping[str, Kind] = dataclasses.field(default_factory=dict)

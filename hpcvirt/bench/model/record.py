@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What was run and what came of it: the nouns that are stored.
+"""The records that are stored: samples, runs and results.
 
 A :class:`Sample` is one execution in one arm. A :class:`Run` is one benchmark
 with all its samples: the same host, size, binding and binaries in both arms.
-A :class:`Result` is what one ``hpcvirt bench run`` leaves behind.
+A :class:`Result` is everything that one ``hpcvirt bench run`` measured.
 :mod:`hpcvirt.bench.results.json_format` writes and reads them.
 """
 
@@ -25,12 +25,12 @@ from collections.abc import Mapping
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 
-#: Raised whenever a reader of an older file would misunderstand a newer one.
+#: Increased when a newer file would be misread by an older hpcvirt.
 SCHEMA_VERSION = 1
 
 
 class Arm(enum.StrEnum):
-    """Where a sample was taken.
+    """Where a sample was measured.
 
     In an A/A run both arms are native; the second is still called guest.
     """
@@ -42,9 +42,9 @@ class Arm(enum.StrEnum):
 class Purpose(enum.StrEnum):
     """Why a run was made.
 
-    ``compare``: guest against native in pairs. ``aa``: native against native,
-    to learn what the machine can decide. ``unpaired``: the arms were measured
-    at different times or on different hosts.
+    ``compare``: guest against native, in pairs. ``aa``: native against
+    native, to learn which differences the machine can resolve. ``unpaired``:
+    the arms were measured at different times or on different hosts.
     """
 
     COMPARE = 'compare'
@@ -53,9 +53,9 @@ class Purpose(enum.StrEnum):
 
 
 class Launch(enum.StrEnum):
-    """State of the guest: first run since it was started, or a later one.
+    """State of the guest: first run after it was started, or a later one.
 
-    Samples of the native arm, and warm-ups, have none.
+    Samples of the native arm and warm-ups have none.
     """
 
     COLD = 'cold'
@@ -64,10 +64,10 @@ class Launch(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RawOutput:
-    """One file that a sample left, kept as it was.
+    """One output file of a sample, stored unchanged.
 
     :ivar name: ``stdout``, ``stderr``, ``hpccoutf.txt``, ``rsl.error.0000``
-    :ivar path: where it is kept, relative to the store
+    :ivar path: relative to the directory of raw outputs
     :ivar sha256: hexadecimal digest of its bytes
     """
 
@@ -81,16 +81,17 @@ class RawOutput:
 class Sample:
     """One execution of a benchmark in one arm.
 
-    :ivar pair: number of the pair, from 0; warm-ups count apart, from 0
+    :ivar pair: number of the pair, from 0; warm-ups are numbered separately,
+        also from 0
     :ivar position: place in the order of execution, from 0, warm-ups
         included: it shows that the arms were interleaved
-    :ivar warm_up: dropped from the statistics by design
+    :ivar warm_up: excluded from the statistics by design
     :ivar started_at: ISO 8601 with zone, UTC
-    :ivar elapsed_s: wall time of the whole command: never a figure of merit
+    :ivar elapsed_s: wall time of the whole command; never a figure of merit
     :ivar exit_status: None if the run was lost or killed
     :ivar environment: facts captured before and after, such as ``cpu.model``,
-        ``kernel``, ``thp``, ``load.before``, ``steal.after``; where several
-        places differ, ``kernel@PLACE``
+        ``kernel``, ``thp``, ``load.before``, ``steal.after``; if several
+        guests differ, ``kernel@GUEST``
     """
 
     arm: Arm
@@ -109,20 +110,22 @@ class Sample:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One benchmark, both arms.
+    """One benchmark, measured in both arms.
 
     :ivar id: unique among all runs of a store
     :ivar benchmark: name of the definition
     :ivar variant: ``mpi``, ``openmp``, ``serial``: a variant of the definition
-    :ivar parameters: what was asked for (size, ranks), the same in both arms;
-        what the parser was told to expect
+    :ivar parameters: what was requested (size, ranks), the same in both
+        arms; the parser expects the output to echo it
     :ivar host: the compute host that both arms ran on
     :ivar shape: instances x cores: ``1x32``, ``4x8``; or a flavor's name
     :ivar planned_pairs: fixed before the first sample
-    :ivar bounds: metric to bound; what has none is reported, not judged
-    :ivar launch: state of the guest in all samples that count, None if
-        nobody saw to it
-    :ivar study: ``S1`` to ``S5`` and the case of the scenario, if it is one
+    :ivar bounds: metric to bound; a metric without one is reported but not
+        judged
+    :ivar launch: state of the guest in all samples that count; None if it
+        was not controlled
+    :ivar study: ``S1`` to ``S5`` if the run belongs to a study
+    :ivar case: the case of that study's scenario
     """
 
     id: str
@@ -144,8 +147,9 @@ class Run:
 
     @property
     def label(self) -> str:
-        words = [self.benchmark, self.variant, self.shape,
-                 self.launch or '', self.case or '']
+        """Name the run in reports."""
+        words = [self.benchmark, self.variant, self.shape, self.launch,
+                 self.case]
         return ' '.join(word for word in words if word)
 
 
@@ -153,8 +157,8 @@ class Run:
 class Result:
     """Everything that one invocation measured and decided.
 
-    :ivar runs: in the order in which they were made, A/A runs included
-    :ivar verdict: None while samples are missing
+    :ivar runs: in the order of execution, A/A runs included
+    :ivar verdict: None if samples are still missing
     :ivar software: name to version: hpcvirt, python, and what the site adds
     """
 

@@ -10,35 +10,30 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What an operator asked for, compared with what a program echoed."""
+"""Compare what an operator requested with what a program echoed."""
 
 import dataclasses
-import enum
 import math
 from collections.abc import Iterable
 from collections.abc import Mapping
 
 from hpcvirt import exception
+from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import reading
 
-#: Energies differ in the last digits with the order of summation.
-ENERGY_PART = 1e-5
+#: Relative difference of equal energies: their last digits depend on the
+#: order of summation.
+ENERGY_TOLERANCE = 1e-5
 
-
-class Kind(enum.StrEnum):
-    """How an echoed value is written and compared."""
-
-    WHOLE = 'whole number'
-    WORD = 'word'
-    ENERGY = 'energy'
+Kind = outcome.Kind
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Key:
-    """One thing that ``--expect`` may name.
+    """A parameter that ``--expect`` may name.
 
     :ivar name: as in :attr:`hpcvirt.bench.model.outcome.Outcome.parameters`
-    :ivar aliases: other names that people know it by; case does not matter
+    :ivar aliases: other names that people use; case does not matter
     """
 
     name: str
@@ -48,26 +43,25 @@ class Key:
 
 
 EXIT_STATUS = Key(
-    'rc', Kind.WHOLE, 'exit status that the program ends with',
+    'rc', Kind.WHOLE, 'exit status of the program',
     ('exit_status', 'exitstatus', 'exit', 'status', 'returncode'))
 
 
 def normal(keys: Iterable[Key], wanted: Mapping[str, str],
            where: str) -> dict[str, str]:
-    """Spell what is expected with the parser's own names.
+    """Spell the expected parameters with the parser's own names.
 
     :param where: the benchmark, for the error
     :raises InvalidInput: for an unknown name, or a value that it cannot have
     """
-    known = (*keys, EXIT_STATUS)
+    all_keys = (*keys, EXIT_STATUS)
     spelled: dict[str, str] = {}
     for name, value in wanted.items():
-        key = _find(known, name)
+        key = _find(all_keys, name)
         if key is None:
-            names = ', '.join(key.name for key in known)
+            names = ', '.join(key.name for key in all_keys)
             raise exception.InvalidInput(
-                where, f'nothing to expect by the name {name!r}; there is '
-                f'{names}')
+                where, f'cannot expect {name!r}; there is {names}')
         text = value.strip()
         _check(key, text)
         if spelled.get(key.name, text) != text:
@@ -80,36 +74,45 @@ def normal(keys: Iterable[Key], wanted: Mapping[str, str],
 
 def unmet(keys: Iterable[Key], wanted: Mapping[str, str],
           found: reading.Reading) -> str | None:
-    """Why a valid output is not the one that was asked for.
+    """Say why a valid output is not the one that was requested.
 
     :param wanted: as :func:`normal` spells it
     :returns: the reason, None if everything is as expected
     """
     for key in keys:
-        asked = wanted.get(key.name)
-        if asked is None:
+        expected = wanted.get(key.name)
+        if expected is None:
             continue
-        got = found.parameters.get(key.name)
-        if got is None:
-            return (f'{key.name}={asked} was asked for, and the output does '
-                    'not say')
-        if not same(key.kind, asked, got):
-            return f'{key.name}={asked} was asked for, the output says {got}'
-    asked = wanted.get(EXIT_STATUS.name, '0')
-    if int(asked) != found.exit_status:
+        echoed = found.parameters.get(key.name)
+        if echoed is None:
+            return (f'{key.name}={expected} was asked for, and the output '
+                    'does not name it')
+        if not same(key.kind, expected, echoed):
+            return (f'{key.name}={expected} was asked for, the output says '
+                    f'{echoed}')
+    expected = wanted.get(EXIT_STATUS.name, '0')
+    if int(expected) != found.exit_status:
         return (f'{found.ending or "a good run"}: exit status '
-                f'{found.exit_status}, expected was {asked}')
+                f'{found.exit_status}, expected {expected}')
     return None
 
 
-def same(kind: Kind, one: str, other: str) -> bool:
-    """Whether two values mean the same."""
-    if kind is Kind.WHOLE:
-        return int(one) == int(other)
-    if kind is Kind.ENERGY:
-        first, second = float(one), float(other)
-        return abs(first - second) <= ENERGY_PART * max(abs(first), 1.0)
-    return _squeezed(one) == _squeezed(other)
+def same(kind: Kind | None, left: str, right: str) -> bool:
+    """Whether two values of a parameter mean the same.
+
+    :param kind: None compares the texts as they are
+    """
+    if kind is None or left == right:
+        return left == right
+    if kind is Kind.WORD:
+        return _squeezed(left) == _squeezed(right)
+    try:
+        if kind is Kind.WHOLE:
+            return int(left) == int(right)
+        first, second = float(left), float(right)
+    except ValueError:
+        return False
+    return abs(first - second) <= ENERGY_TOLERANCE * max(abs(first), 1.0)
 
 
 def _squeezed(text: str) -> str:
@@ -117,8 +120,8 @@ def _squeezed(text: str) -> str:
 
 
 def _find(keys: Iterable[Key], name: str) -> Key | None:
-    # N and n are both in use for the same thing; an exact match goes first
-    # all the same, for a parser in which they differ.
+    # N and n usually mean the same; an exact match still goes first, for a
+    # parser in which they differ.
     keys = tuple(keys)
     for key in keys:
         if name in (key.name, *key.aliases):

@@ -12,9 +12,10 @@
 
 """Turn the output of a benchmark into figures, or into a reason why not.
 
-A parser is a module with ``KEYS``, what ``--expect`` may name, and
-``read(text) -> Reading``, which raises ``Refused``. It holds no state, reads
-no files and never crashes: whatever the bytes, the answer is an Outcome.
+A parser is a module with ``KEYS``, the parameters that ``--expect`` may name,
+and ``read(text, expect) -> Reading``, which raises ``Refused``. It holds no
+state, reads no files and never crashes: for any bytes, the answer is an
+Outcome.
 """
 
 import dataclasses
@@ -46,8 +47,8 @@ from hpcvirt.bench.parsers import wrf
 class Parser:
     """One program's output format.
 
-    :ivar read: text and what is expected, in the parser's own spelling, to
-        a Reading; most parsers look at the text alone
+    :ivar read: turns the text into a Reading; most parsers ignore the
+        expected parameters, which it gets in the parser's own spelling
     """
 
     keys: tuple[expectation.Key, ...]
@@ -74,16 +75,17 @@ PARSERS = {
 def parse(name: str, raw: bytes, expect: Mapping[str, str],
           exit_status: int | None = None,
           where: str | None = None) -> outcome.Outcome:
-    """Judge one output.
+    """Parse one output.
 
     :param name: of the parser, a key of :data:`PARSERS`
     :param raw: the output as it was written, or the beginning of it if it is
         larger than :data:`hpcvirt.bench.parsers.text.LIMIT_BYTES`
-    :param expect: what was asked for, in any spelling that the parser knows
-    :param exit_status: what the program ended with, None if nobody knows
+    :param expect: the requested parameters, in any spelling that the parser
+        knows
+    :param exit_status: exit status of the program, None if it is unknown
     :param where: what to name in an error, the parser by default
-    :raises InvalidInput: if ``expect`` cannot be understood; never for what
-        is in the output
+    :raises InvalidInput: if ``expect`` cannot be understood; never because
+        of the output
     """
     parser = PARSERS[name]
     wanted = expectation.normal(parser.keys, expect, where or name)
@@ -94,13 +96,15 @@ def parse(name: str, raw: bytes, expect: Mapping[str, str],
     reason = expectation.unmet(parser.keys, wanted, found)
     if reason is None and exit_status not in (None, found.exit_status):
         reason = (f'the program ended with exit status {exit_status}, '
-                  f'expected was {found.exit_status}')
+                  f'expected {found.exit_status}')
+    kinds = {key.name: key.kind for key in parser.keys
+             if key.name in found.parameters}
     if reason is not None:
         return outcome.Outcome(valid=False, reason=reason,
-                               parameters=found.parameters)
+                               parameters=found.parameters, kinds=kinds)
     return outcome.Outcome(valid=True, reason=None, metrics=found.metrics,
                            parameters=found.parameters,
-                           remarks=found.remarks)
+                           remarks=found.remarks, kinds=kinds)
 
 
 def _read(parser: Parser, raw: bytes,
@@ -117,11 +121,11 @@ def _read(parser: Parser, raw: bytes,
         found = parser.read(words, wanted)
         _check_parameters(parser, found)
     except reading.Missing as exc:
-        said = text.complaint(words)
-        if said is None:
+        complaint = text.complaint(words)
+        if complaint is None:
             raise
         raise reading.Refused(
-            f'{exc.reason}; the output says: {said}') from exc
+            f'{exc.reason}; the output says: {complaint}') from exc
     for name, metric in found.metrics.items():
         if not (math.isfinite(metric.value) and metric.value > 0):
             raise reading.Refused(f'{name} is {metric.value}')

@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""One arm in several places at once: what their samples are together.
+"""Aggregate the samples of guests that ran at the same time into one sample.
 
-The same program runs in every place at the same moment; together they are one
-sample. Rates add up, times and latencies are those of the slowest: who waits
-for the guests of a host waits for the last of them.
+The same program runs in every guest at the same moment. Rates add up; times
+and latencies are those of the slowest guest, because whoever uses the host
+waits for the last one.
 """
 
 from collections.abc import Mapping
@@ -26,78 +26,80 @@ from hpcvirt.bench.parsers import expectation
 
 def combine(labels: Sequence[str],
             outcomes: Sequence[outcome.Outcome]) -> outcome.Outcome:
-    """Make one outcome of those of the places.
+    """Combine the outcomes of several guests into one.
 
-    :param labels: one per outcome, each another
-    :returns: the outcome itself if there is one; invalid if any is, naming
-        each that is
+    :param labels: unique name of each guest
+    :returns: the outcome itself if there is only one; invalid if any outcome
+        is, with the reason of each
     """
     if len(outcomes) == 1:
         return outcomes[0]
-    told = list(zip(labels, outcomes, strict=True))
-    faults = [f'{label}: {made.reason}' for label, made in told
-              if not made.valid]
+    by_label = dict(zip(labels, outcomes, strict=True))
+    faults = [f'{label}: {result.reason}'
+              for label, result in by_label.items() if not result.valid]
     if faults:
         return outcome.Outcome(valid=False, reason='; '.join(faults))
-    names = dict.fromkeys(name for made in outcomes for name in made.metrics)
+    remarks = [f'{label}: {remark}' for label, result in by_label.items()
+               for remark in result.remarks]
     metrics = {}
-    remarks = [f'{label}: {remark}' for label, made in told
-               for remark in made.remarks]
-    for name in names:
-        without = [label for label, made in told if name not in made.metrics]
+    for name in dict.fromkeys(name for result in outcomes
+                              for name in result.metrics):
+        without = [label for label, result in by_label.items()
+                   if name not in result.metrics]
         if without:
             remarks.append(f'{", ".join(without)}: no {name}')
         else:
-            metrics[name] = _metric([made.metrics[name]
-                                     for made in outcomes])
+            metrics[name] = _metric([result.metrics[name]
+                                     for result in outcomes])
+    kinds = {name: kind for result in outcomes
+             for name, kind in result.kinds.items()}
     return outcome.Outcome(
         valid=True, reason=None, metrics=metrics,
-        parameters=merge(labels, [made.parameters for made in outcomes]),
-        remarks=tuple(remarks))
+        parameters=merge(labels, [result.parameters for result in outcomes],
+                         kinds),
+        remarks=tuple(remarks), kinds=kinds)
 
 
-def merge(labels: Sequence[str],
-          facts: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Make one mapping of those of the places.
+def merge(labels: Sequence[str], facts: Sequence[Mapping[str, str]],
+          kinds: Mapping[str, outcome.Kind] | None = None) -> dict[str, str]:
+    """Merge the facts of several guests into one mapping.
 
-    :returns: what all agree on under its name, what they do not under
-        ``name@label``
+    :param kinds: how parameters are compared; other facts are compared as
+        text
+    :returns: a fact on which all guests agree under its name, any other
+        under ``name@label``
     """
     merged: dict[str, str] = {}
-    for name in dict.fromkeys(name for one in facts for name in one):
-        if all(name in one and _same(name, one[name], facts[0][name])
-               for one in facts):
+    for name in dict.fromkeys(name for mapping in facts for name in mapping):
+        kind = (kinds or {}).get(name)
+        if all(name in mapping and expectation.same(
+                kind, mapping[name], facts[0][name]) for mapping in facts):
             merged[name] = facts[0][name]
         else:
-            merged.update({f'{name}@{label}': one[name] for label, one
-                           in zip(labels, facts, strict=True)
-                           if name in one})
+            merged.update({
+                f'{name}@{label}': mapping[name]
+                for label, mapping in zip(labels, facts, strict=True)
+                if name in mapping})
     return merged
 
 
-def told(merged: Mapping[str, str], name: str) -> list[str]:
-    """What the places told of a fact, from what :func:`merge` made."""
+def values(merged: Mapping[str, str], name: str) -> list[str]:
+    """List the values of one fact in what :func:`merge` returned."""
     return [value for key, value in merged.items()
             if key.partition('@')[0] == name]
 
 
 def unique(names: Sequence[str]) -> tuple[str, ...]:
-    """Labels for places: their names, numbered where they are the same."""
+    """Turn names into unique labels by numbering those that are equal."""
     return tuple(
         name if names.count(name) == 1
         else f'{name}-{1 + names[:number].count(name)}'
         for number, name in enumerate(names))
 
 
-def _metric(found: Sequence[outcome.Metric]) -> outcome.Metric:
-    values = [metric.value for metric in found]
-    first = found[0]
+def _metric(metrics: Sequence[outcome.Metric]) -> outcome.Metric:
+    figures = [metric.value for metric in metrics]
+    first = metrics[0]
     up = first.direction is outcome.Direction.UP
-    return outcome.Metric(sum(values) if up else max(values), first.unit,
+    return outcome.Metric(sum(figures) if up else max(figures), first.unit,
                           first.direction)
-
-
-def _same(name: str, one: str, other: str) -> bool:
-    if name.endswith('energy'):
-        return expectation.same(expectation.Kind.ENERGY, one, other)
-    return one == other

@@ -10,13 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Outputs that lie in files: read them, arm by arm, in the order of pairs.
+"""Read outputs from files, arm by arm, in the order of pairs.
 
-A set of outputs is a directory (its files in natural order; a directory in
-it stands for one sample and holds the file that the benchmark's definition
+The outputs of an arm are a directory (its files in natural order; a directory
+in it stands for one sample and holds the file that the benchmark's definition
 names), a quoted shell pattern, one raw output, or JSON: a result of
-``hpcvirt bench run``, answers of ``hpcvirt bench parse`` as a list or one to
-a line.
+``hpcvirt bench run``, or answers of ``hpcvirt bench parse`` as a list or one
+per line.
 """
 
 import dataclasses
@@ -39,8 +39,8 @@ from hpcvirt.bench.results import json_format
 
 
 @dataclasses.dataclass(frozen=True)
-class Answer:
-    """What ``hpcvirt bench parse --format json`` writes."""
+class ParsedOutput:
+    """An outcome with its benchmark: what ``hpcvirt bench parse`` prints."""
 
     benchmark: str
     valid: bool
@@ -48,10 +48,18 @@ class Answer:
     metrics: Mapping[str, outcome.Metric]
     parameters: Mapping[str, str] = dataclasses.field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    kinds: Mapping[str, outcome.Kind] = dataclasses.field(
+        default_factory=dict)
+
+    @property
+    def outcome(self) -> outcome.Outcome:
+        """The outcome without the name of the benchmark."""
+        return outcome.Outcome(self.valid, self.reason, self.metrics,
+                               self.parameters, self.remarks, self.kinds)
 
 
 @dataclasses.dataclass(frozen=True)
-class Set:
+class ArmOutputs:
     """The outputs of one benchmark in one arm, in the order of pairs.
 
     :ivar benchmark: name of a definition or a family
@@ -62,14 +70,15 @@ class Set:
     outcomes: tuple[outcome.Outcome, ...]
 
 
-def answer(benchmark: str, found: outcome.Outcome) -> Answer:
-    """Put a benchmark's name to an outcome."""
-    return Answer(benchmark, found.valid, found.reason, found.metrics,
-                  found.parameters, found.remarks)
+def parsed_output(benchmark: str, result: outcome.Outcome) -> ParsedOutput:
+    """Add the name of the benchmark to an outcome."""
+    return ParsedOutput(benchmark, result.valid, result.reason,
+                        result.metrics, result.parameters, result.remarks,
+                        result.kinds)
 
 
 def read_raw(path: str) -> bytes:
-    """Read an output; no more of it than a parser looks at.
+    """Read an output, but no more of it than a parser accepts.
 
     :raises InvalidInput: if there is no such file
     """
@@ -82,49 +91,49 @@ def read_raw(path: str) -> bytes:
 
 
 def collect(path: str, arm: record.Arm, benchmark: str | None,
-            expect: Mapping[str, str]) -> tuple[Set, ...]:
+            expect: Mapping[str, str]) -> tuple[ArmOutputs, ...]:
     """Read one arm.
 
     :param path: see the module
-    :param benchmark: whose raw outputs these are; JSON says so itself
-    :param expect: what the parser is to expect of raw outputs
-    :returns: one set per benchmark and variant
-    :raises InvalidInput: if nothing can be made of it
+    :param benchmark: which benchmark wrote raw outputs; JSON says so itself
+    :param expect: parameters that raw outputs must echo
+    :returns: one element per benchmark and variant
+    :raises InvalidInput: if the path holds nothing that can be read
     """
     files = _files(path, benchmark)
     if len(files) == 1:
-        raw = read_raw(str(files[0]))
-        document = _json(raw)
+        document = _json(read_raw(str(files[0])))
         if document is not None:
-            return _of_json(document, path, arm)
+            return _from_json(document, path, arm)
     if benchmark is None:
         raise exception.InvalidInput(
-            path, 'raw outputs: say of which benchmark by --benchmark')
-    known = catalogue.readable(benchmark)
-    told = {**known.expect, **expect}
-    return (Set(known.name, '', tuple(
-        parser.parse(known.parser, read_raw(str(file)), told,
-                     where=known.name) for file in files)),)
+            path, 'holds raw outputs: name their benchmark with --benchmark')
+    source = catalogue.output_source(benchmark)
+    return (ArmOutputs(source.name, '', tuple(
+        parser.parse(source.parser, read_raw(str(file)),
+                     {**source.expect, **expect}, where=source.name)
+        for file in files)),)
 
 
-def run_of(native: Set, guest: Set, *, unpaired: bool,
+def run_of(native: ArmOutputs, guest: ArmOutputs, *, unpaired: bool,
            warm_ups: int) -> record.Run:
-    """Make a run of two sets.
+    """Combine two arms into a run.
 
     :param warm_ups: outputs at the beginning of each arm that do not count
-    :raises InvalidInput: if the arms do not go together
+    :raises InvalidInput: if the arms are not pairs
     """
     counts = len(native.outcomes), len(guest.outcomes)
     if not unpaired and counts[0] != counts[1]:
         raise exception.InvalidInput(
             native.benchmark, f'{counts[0]} native and {counts[1]} guest '
-            'outputs are no pairs; if they never were, say --unpaired')
+            'outputs are not pairs; if they were not measured in pairs, use '
+            '--unpaired')
     samples = [record.Sample(
         arm, number if number < warm_ups else number - warm_ups,
-        2 * number + place, found, warm_up=number < warm_ups)
+        2 * number + place, result, warm_up=number < warm_ups)
         for place, (arm, side) in enumerate(
             ((record.Arm.NATIVE, native), (record.Arm.GUEST, guest)))
-        for number, found in enumerate(side.outcomes)]
+        for number, result in enumerate(side.outcomes)]
     purpose = (record.Purpose.UNPAIRED if unpaired
                else record.Purpose.COMPARE)
     return record.Run(
@@ -134,8 +143,8 @@ def run_of(native: Set, guest: Set, *, unpaired: bool,
         planned_warm_ups=warm_ups)
 
 
-def natural(name: str) -> tuple[tuple[bool, int, str], ...]:
-    """Order names as people do: ``run2`` before ``run10``."""
+def natural_order(name: str) -> tuple[tuple[bool, int, str], ...]:
+    """Sort key that puts ``run2`` before ``run10``."""
     return tuple((part.isdigit(), int(part[:18]) if part.isdigit() else 0,
                   part)
                  for part in re.split(r'([0-9]+)', name) if part)
@@ -144,85 +153,87 @@ def natural(name: str) -> tuple[tuple[bool, int, str], ...]:
 def _files(path: str, benchmark: str | None) -> list[pathlib.Path]:
     place = pathlib.Path(path)
     if not place.exists() and any(mark in path for mark in '*?['):
-        found = [pathlib.Path(name) for name in glob.glob(path)]
+        files = [pathlib.Path(name) for name in glob.glob(path)]
     elif place.is_dir():
-        found = [child for child in place.iterdir()
+        files = [child for child in place.iterdir()
                  if not child.name.startswith('.')]
     else:
         return [place]
-    if not found:
-        raise exception.InvalidInput(path, 'no outputs there')
-    ordered = sorted(found, key=lambda child: natural(child.name))
+    if not files:
+        raise exception.InvalidInput(path, 'has no outputs')
+    ordered = sorted(files, key=lambda child: natural_order(child.name))
     return [_output(child, benchmark) if child.is_dir() else child
             for child in ordered]
 
 
 def _output(folder: pathlib.Path, benchmark: str | None) -> pathlib.Path:
-    """The file of one sample's directory that is parsed."""
-    made = None if benchmark is None else catalogue.readable(benchmark).made
+    """Find the file that is parsed in the directory of one sample."""
     names = ['stdout']
-    if made is not None:
-        names = [variant.output for variant in made.variants]
+    if benchmark is not None:
+        definition = catalogue.output_source(benchmark).definition
+        if definition is not None:
+            names = [variant.output for variant in definition.variants]
     for name in names:
         if (folder / name).is_file():
             return folder / name
     raise exception.InvalidInput(
-        str(folder), f'no {" or ".join(dict.fromkeys(names))} in it')
+        str(folder), f'has no {" or ".join(dict.fromkeys(names))}')
 
 
 def _json(raw: bytes) -> object | None:
-    """A JSON document or one document to a line; None if it is neither."""
+    """Read a JSON document or one document per line; None if neither."""
     words = raw.decode('utf-8', 'replace').strip()
     if not words.startswith(('{', '[')):
         return None
     for lines in ([words], words.splitlines()):
         try:
-            found = [json.loads(line) for line in lines if line.strip()]
+            documents = [json.loads(line) for line in lines if line.strip()]
         except (ValueError, RecursionError):
             continue
-        return found[0] if len(found) == 1 else found
+        return documents[0] if len(documents) == 1 else documents
     return None
 
 
-def _of_json(document: object, where: str,
-             arm: record.Arm) -> tuple[Set, ...]:
+def _from_json(document: object, where: str,
+               arm: record.Arm) -> tuple[ArmOutputs, ...]:
     if isinstance(document, dict) and 'schema_version' in document:
         result = json_format.result_from(document, where)
-        return _of_runs(result.runs, where, arm)
-    answers = document if isinstance(document, list) else [document]
+        return _from_runs(result.runs, where, arm)
+    outputs = serialization.from_plain(
+        tuple[ParsedOutput, ...],
+        document if isinstance(document, list) else [document], where)
     groups: dict[str, list[outcome.Outcome]] = {}
-    for number, item in enumerate(answers):
-        said = serialization.from_plain(Answer, item, f'{where}[{number}]')
-        groups.setdefault(said.benchmark, []).append(outcome.Outcome(
-            said.valid, said.reason, _checked(said, f'{where}[{number}]'),
-            said.parameters, said.remarks))
+    for number, output in enumerate(outputs):
+        _check_figures(output, f'{where}: [{number}]')
+        groups.setdefault(output.benchmark, []).append(output.outcome)
     if not groups:
-        raise exception.InvalidInput(where, 'no answers in it')
-    return tuple(Set(name, '', tuple(found))
-                 for name, found in groups.items())
+        raise exception.InvalidInput(where, 'has no outputs')
+    return tuple(ArmOutputs(name, '', tuple(outcomes))
+                 for name, outcomes in groups.items())
 
 
-def _checked(said: Answer, where: str) -> Mapping[str, outcome.Metric]:
-    for name, metric in said.metrics.items():
+def _check_figures(output: ParsedOutput, where: str) -> None:
+    for name, metric in output.metrics.items():
         if not metric.value > 0:
             raise exception.InvalidInput(
-                f'{where}.metrics.{name}', f'{metric.value} is not above 0')
-    return said.metrics
+                f'{where}.metrics[{name!r}].value',
+                f'must be above 0, not {metric.value}')
 
 
-def _of_runs(runs: Iterable[record.Run], where: str,
-             arm: record.Arm) -> tuple[Set, ...]:
-    found = tuple(
-        Set(run.benchmark, run.variant, _in_order(run.samples, arm))
-        for run in runs if run.purpose is not record.Purpose.AA)
-    if not any(made.outcomes for made in found):
-        raise exception.InvalidInput(where, f'no {arm} samples in it')
-    return tuple(made for made in found if made.outcomes)
+def _from_runs(runs: Iterable[record.Run], where: str,
+               arm: record.Arm) -> tuple[ArmOutputs, ...]:
+    sides = [ArmOutputs(run.benchmark, run.variant,
+                        _in_order(run.samples, arm))
+             for run in runs if run.purpose is not record.Purpose.AA]
+    filled = tuple(side for side in sides if side.outcomes)
+    if not filled:
+        raise exception.InvalidInput(where, f'has no {arm} samples')
+    return filled
 
 
 def _in_order(samples: Sequence[record.Sample],
               arm: record.Arm) -> tuple[outcome.Outcome, ...]:
-    mine = [sample for sample in samples
-            if sample.arm is arm and not sample.warm_up]
-    return tuple(sample.outcome
-                 for sample in sorted(mine, key=lambda one: one.pair))
+    counted = [sample for sample in samples
+               if sample.arm is arm and not sample.warm_up]
+    return tuple(sample.outcome for sample
+                 in sorted(counted, key=lambda sample: sample.pair))

@@ -62,12 +62,12 @@ def _of_sample(case: study.Case, arm: record.Arm,
     if arm is record.Arm.NATIVE:
         for name, wanted in case.host_settings.items():
             for fact in _SWITCHES.get(name, ()):
-                for value in aggregation.told(environment, fact):
+                for value in aggregation.values(environment, fact):
                     state = _STATES.get(value, wanted)
                     if state != wanted:
                         yield f'{_WORDS[name]} was {state}'
     wanted = THP.get(case.guests.pages, '')
-    for value in aggregation.told(environment, 'pages.thp'):
+    for value in aggregation.values(environment, 'pages.thp'):
         chosen = re.search(r'\[(\w+)\]', value)
         if wanted and chosen and chosen[1] != wanted:
             yield (f'transparent huge pages were "{chosen[1]}" in the '

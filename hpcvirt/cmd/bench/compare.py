@@ -137,8 +137,8 @@ def _runs(args: argparse.Namespace) -> Iterable[record.Run]:
     return runs
 
 
-def _matched(native: Iterable[output_files.Set],
-             guest: Iterable[output_files.Set],
+def _matched(native: Iterable[output_files.ArmOutputs],
+             guest: Iterable[output_files.ArmOutputs],
              args: argparse.Namespace) -> Iterable[record.Run]:
     others = {(side.benchmark, side.variant): side for side in guest}
     for side in native:
@@ -168,7 +168,7 @@ def _bounded(run: record.Run, args: argparse.Namespace) -> record.Run:
 
 def _defaults(run: record.Run, there: Iterable[str],
               args: argparse.Namespace) -> dict[str, judgement.Bound]:
-    made = catalogue.member(catalogue.readable(run.benchmark),
+    made = catalogue.member(catalogue.output_source(run.benchmark),
                             _parameters(run))
     if made is None:
         return {}
@@ -179,7 +179,7 @@ def _defaults(run: record.Run, there: Iterable[str],
 
 
 def _overhead(run: record.Run, percent: str) -> dict[str, judgement.Bound]:
-    known = catalogue.readable(run.benchmark)
+    known = catalogue.output_source(run.benchmark)
     made = catalogue.member(known, _parameters(run))
     primary = None if made is None else {
         figure.name for figure in made.metrics if figure.primary}

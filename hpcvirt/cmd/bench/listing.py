@@ -38,7 +38,7 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the benchmarks."""
-    every = catalogue.every()
+    every = catalogue.all_definitions()
     if args.format == 'json':
         print(json.dumps([_plain(made) for made in every], indent=2))
         return 0

@@ -60,7 +60,7 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read one output."""
-    known = catalogue.readable(args.name)
+    known = catalogue.output_source(args.name)
     expect = {**known.expect, **expectations(args.expect)}
     if args.file == '-':
         raw = sys.stdin.buffer.read(text.LIMIT_BYTES + 1)
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         raw = output_files.read_raw(args.file)
     found = parser.parse(known.parser, raw, expect, args.exit_status,
                          known.name)
-    said = output_files.answer(known.name, found)
+    said = output_files.parsed_output(known.name, found)
     if args.format == 'json':
         print(json.dumps(serialization.to_plain(said), indent=2,
                          allow_nan=False))
@@ -91,7 +91,7 @@ def expectations(words: list[str]) -> dict[str, str]:
     return told
 
 
-def _print(said: output_files.Answer) -> None:
+def _print(said: output_files.ParsedOutput) -> None:
     if not said.valid:
         print(f'{said.benchmark}: INVALID: {said.reason}')
         return

@@ -65,7 +65,7 @@ def read(args: argparse.Namespace) -> list[Asked]:
         if not args.benchmarks:
             raise exception.InvalidInput(
                 'NAME', 'is missing: name benchmarks, or give --study')
-        return [Asked(*catalogue.named(name)) for name in args.benchmarks]
+        return [Asked(*catalogue.find(name)) for name in args.benchmarks]
     if args.benchmarks:
         raise exception.InvalidInput(
             '--study', 'names the benchmarks itself; leave out '

@@ -10,8 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import re
+
 import testtools
 
+from hpcvirt import bibliography
 from hpcvirt import exception
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.catalogue import catalogue
@@ -22,12 +25,12 @@ class TestDefaults(testtools.TestCase):
     """The table of default bounds, as the studies give them."""
 
     def limit(self, benchmark, metric, **context):
-        made = catalogue.get(benchmark)
-        found = bounds.of_definition(made, [metric], context)
+        definition = catalogue.get(benchmark)
+        found = bounds.of_definition(definition, [metric], context)
         if metric not in found:
             return None
         name, _ = bounds.split(metric)
-        direction = next(figure.direction for figure in made.metrics
+        direction = next(figure.direction for figure in definition.metrics
                          if figure.name == name)
         return round(found[metric].limit(direction), 4)
 
@@ -72,17 +75,20 @@ class TestDefaults(testtools.TestCase):
     def test_a_figure_that_nobody_bounded_has_none(self):
         self.assertIsNone(self.limit('hpcc', 'PTRANS_GBs'))
 
-    def test_every_bound_names_a_study(self):
-        for made in catalogue.every():
-            for rule in made.bounds:
-                self.assertRegex(rule.source, r'00[0-4]_[0-9a-f]{16}\.txt')
+    def test_every_bound_cites_a_document_with_figures(self):
+        for definition in catalogue.all_definitions():
+            for rule in definition.bounds:
+                self.assertRegex(rule.source, r'\[[A-Za-z0-9-]+\]')
+                for key in re.findall(r'\[([A-Za-z0-9-]+)\]', rule.source):
+                    self.assertIsNotNone(bibliography.get(key).file)
 
     def test_every_benchmark_bounds_a_primary_figure(self):
-        for made in catalogue.every():
-            primary = {figure.name for figure in made.metrics
+        for definition in catalogue.all_definitions():
+            primary = {figure.name for figure in definition.metrics
                        if figure.primary}
-            self.assertTrue(primary & {rule.metric for rule in made.bounds},
-                            made.name)
+            self.assertTrue(
+                primary & {rule.metric for rule in definition.bounds},
+                definition.name)
 
 
 class TestUsersOwn(testtools.TestCase):

@@ -50,10 +50,10 @@ def changed(*path, to):
 
 class TestRead(testtools.TestCase):
     def test_a_good_document_becomes_a_definition(self):
-        made = definition_reader.read(GOOD, 'x')
+        spin = definition_reader.read(GOOD, 'x')
         self.assertEqual(('spin', 0, 'stdout'),
-                         (made.name, made.exit_status,
-                          made.variants[0].output))
+                         (spin.name, spin.exit_status,
+                          spin.variants[0].output))
 
     def refused(self, what, document):
         exc = self.assertRaises(exception.InvalidInput,
@@ -113,18 +113,18 @@ class TestRead(testtools.TestCase):
 class TestUse(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.made = definition_reader.read(GOOD, 'x')
+        self.spin = definition_reader.read(GOOD, 'x')
         self.machine = sizing.Machine(cpus=8, memory_mib=16384)
 
     def values(self, **overrides):
-        return definition.sized(self.made, self.made.variant(), self.machine,
+        return definition.sized(self.spin, self.spin.variant(), self.machine,
                                 overrides)
 
     def test_everything_is_worked_out_from_the_machine(self):
         self.assertEqual({'ranks': '8', 'threads': '1', 'cpus': '8',
                           'N': '32720'}, self.values())
 
-    def test_the_user_may_fix_what_there_is(self):
+    def test_the_user_may_fix_a_value(self):
         self.assertEqual('1000', self.values(N='1000')['N'])
         self.assertEqual('2', self.values(ranks='2')['cpus'])
         exc = self.assertRaises(exception.InvalidInput, self.values, M='1')
@@ -136,17 +136,17 @@ class TestUse(testtools.TestCase):
         values = {**self.values(), 'data': '/d'}
         self.assertEqual(
             ('mpirun', '-np', '8', '--host', 'a:8', 'spin', '32720', '/d/x'),
-            definition.arguments(self.made.variants[0].command, values,
+            definition.arguments(self.spin.variants[0].command, values,
                                  ('--host', 'a:8')))
         self.assertRaises(exception.InvalidInput, definition.fill, '{data}',
                           self.values())
 
     def test_expectations_join_what_is_asked_and_what_the_name_says(self):
         self.assertEqual({'version': '1', 'N': '32720'},
-                         definition.expectations(self.made, self.values()))
+                         definition.expectations(self.spin, self.values()))
 
     def test_a_variant_is_found_by_name(self):
-        self.assertEqual('mpi', self.made.variant('mpi').name)
-        exc = self.assertRaises(exception.InvalidInput, self.made.variant,
+        self.assertEqual('mpi', self.spin.variant('mpi').name)
+        exc = self.assertRaises(exception.InvalidInput, self.spin.variant,
                                 'cuda')
         self.assertIn('there is mpi', str(exc))

@@ -62,8 +62,18 @@ class TestExpectation(testtools.TestCase):
                                      energy='-102.03249'))
 
     def test_what_the_output_does_not_say_is_not_met(self):
-        self.assertIn('does not say', self.unmet({'N': '100'}))
+        self.assertIn('does not name it', self.unmet({'N': '100'}))
+
+    def test_a_value_without_a_kind_is_compared_as_text(self):
+        self.assertTrue(expectation.same(None, 'a', 'a'))
+        for left, right in (('C', 'c'), ('1', '01'), ('1.0', '1.00')):
+            self.assertFalse(expectation.same(None, left, right))
+
+    def test_what_is_no_number_is_not_the_same_number(self):
+        for kind in (expectation.Kind.WHOLE, expectation.Kind.ENERGY):
+            self.assertFalse(expectation.same(kind, '1', 'one'))
+            self.assertTrue(expectation.same(kind, '7', '07'))
 
     def test_the_exit_status_is_0_unless_another_is_expected(self):
         self.assertIsNone(self.unmet({}))
-        self.assertIn('expected was 2', self.unmet({'rc': '2'}))
+        self.assertIn('exit status 0, expected 2', self.unmet({'rc': '2'}))

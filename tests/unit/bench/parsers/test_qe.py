@@ -40,7 +40,7 @@ class TestQe(base.ParserTestCase):
         self.assertEqual(0.5, figures['wall_s'])
 
     def test_a_run_that_should_have_stopped_is_refused(self):
-        self.assert_refused('expected was 2', GOOD, {'rc': '2'})
+        self.assert_refused('exit status 0, expected 2', GOOD, {'rc': '2'})
 
     def test_the_exit_status_that_was_seen_must_fit(self):
         self.assertTrue(self.parse(STOPPED, {'rc': '2'}, 2).valid)

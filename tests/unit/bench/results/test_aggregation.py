@@ -27,31 +27,32 @@ class TestCombine(testtools.TestCase):
         self.assertIs(alone, aggregation.combine(['a'], [alone]))
 
     def test_rates_add_up(self):
-        made = aggregation.combine(LABELS, [runs.good(100.0), runs.good(50.0)])
-        self.assertTrue(made.valid)
+        combined = aggregation.combine(LABELS, [runs.good(100.0),
+                                                runs.good(50.0)])
+        self.assertTrue(combined.valid)
         self.assertEqual(outcome.Metric(150.0, 'Mop/s', runs.UP),
-                         made.metrics['mops_total'])
-        self.assertEqual({'class': 'C'}, made.parameters)
+                         combined.metrics['mops_total'])
+        self.assertEqual({'class': 'C'}, combined.parameters)
 
     def test_the_slowest_time_is_the_time(self):
-        made = aggregation.combine(LABELS, [
+        combined = aggregation.combine(LABELS, [
             runs.good(3.0, 'wall_s', runs.DOWN),
             runs.good(5.0, 'wall_s', runs.DOWN)])
-        self.assertEqual(5.0, made.metrics['wall_s'].value)
+        self.assertEqual(5.0, combined.metrics['wall_s'].value)
 
     def test_each_that_is_invalid_is_named(self):
-        made = aggregation.combine(('a', 'b', 'c'), [
+        combined = aggregation.combine(('a', 'b', 'c'), [
             runs.bad('no end'), runs.good(1.0), runs.bad('lost')])
-        self.assertFalse(made.valid)
-        self.assertEqual('a: no end; c: lost', made.reason)
-        self.assertEqual({}, made.metrics)
+        self.assertFalse(combined.valid)
+        self.assertEqual('a: no end; c: lost', combined.reason)
+        self.assertEqual({}, combined.metrics)
 
     def test_what_one_lacks_is_left_out_and_told(self):
         more = runs.good(1.0)
         more.metrics['other'] = more.metrics['mops_total']
-        made = aggregation.combine(LABELS, [more, runs.good(1.0)])
-        self.assertEqual(['mops_total'], list(made.metrics))
-        self.assertEqual(('b: no other',), made.remarks)
+        combined = aggregation.combine(LABELS, [more, runs.good(1.0)])
+        self.assertEqual(['mops_total'], list(combined.metrics))
+        self.assertEqual(('b: no other',), combined.remarks)
 
 
 class TestMerge(testtools.TestCase):
@@ -63,14 +64,20 @@ class TestMerge(testtools.TestCase):
                 {'kernel': '6.1', 'host': 'y', 'thp': 'on'}]))
 
     def test_energies_agree_within_their_last_digits(self):
-        self.assertEqual({'energy': '-15.84'}, aggregation.merge(LABELS, [
-            {'energy': '-15.84'}, {'energy': '-15.8400001'}]))
+        facts = [{'energy': '-15.84'}, {'energy': '-15.8400001'}]
+        self.assertEqual(
+            {'energy': '-15.84'}, aggregation.merge(
+                LABELS, facts, {'energy': outcome.Kind.ENERGY}))
+        # The name alone says nothing.
+        self.assertEqual({'energy@a': '-15.84', 'energy@b': '-15.8400001'},
+                         aggregation.merge(LABELS, facts))
 
     def test_energies_of_unlike_guests_are_compared_so_too(self):
         def sample(arm, energies):
-            made = outcome.Outcome(True, None, {}, aggregation.merge(
-                LABELS, [{'energy': energy} for energy in energies]))
-            return runs.sample(arm, 0, made)
+            return runs.sample(arm, 0, aggregation.combine(LABELS, [
+                outcome.Outcome(True, None, {}, {'energy': energy},
+                                kinds={'energy': outcome.Kind.ENERGY})
+                for energy in energies]))
         run = record.Run('r', 'qe-small', 'mpi', (
             sample(record.Arm.NATIVE, ('-15.84', '-31.68')),
             sample(record.Arm.GUEST, ('-15.8400001', '-31.6800001'))))

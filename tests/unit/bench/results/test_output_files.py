@@ -80,7 +80,8 @@ class TestCollect(testtools.TestCase):
         self.assertIn('benchmark=EP was asked for', one.outcomes[0].reason)
 
     def test_answers_of_parse_are_read_as_list_and_line_by_line(self):
-        answer = serialization.to_plain(output_files.answer('npb-cg', runs.good(5.0)))
+        answer = serialization.to_plain(
+            output_files.parsed_output('npb-cg', runs.good(5.0)))
         for text in (json.dumps([answer, answer]),
                      f'{json.dumps(answer)}\n{json.dumps(answer)}\n'):
             one, = self.collect(self.write('x.json', text), None)
@@ -88,11 +89,12 @@ class TestCollect(testtools.TestCase):
                              (one.benchmark, len(one.outcomes)))
 
     def test_an_answer_with_a_bad_figure_is_refused(self):
-        answer = serialization.to_plain(output_files.answer('npb-cg', runs.good(5.0)))
+        answer = serialization.to_plain(
+            output_files.parsed_output('npb-cg', runs.good(5.0)))
         for value in (0, -1, True, '5', None):
             answer['metrics']['mops_total']['value'] = value
-            self.assertRaises(exception.InvalidInput, self.collect,
-                              self.write('x.json', json.dumps([answer])))
+            self.refused("[0].metrics['mops_total'].value: must be",
+                         self.write('x.json', json.dumps([answer])), None)
 
     def test_a_result_gives_its_arm_in_the_order_of_pairs(self):
         result = record.Result((runs.run([1.0, 2.0], [3.0, 4.0]),))
@@ -107,22 +109,23 @@ class TestCollect(testtools.TestCase):
 
     def test_what_cannot_be_used_is_refused(self):
         self.refused('No such file', self.folder / 'nobody')
-        self.refused('no outputs', self.folder)
-        self.refused('no outputs', self.folder / '*.out')
-        self.refused('say of which benchmark', self.write('x.out', CG), None)
+        self.refused('has no outputs', self.folder)
+        self.refused('has no outputs', self.folder / '*.out')
+        self.refused('name their benchmark', self.write('x.out', CG), None)
         self.refused('schema_version', self.write(
             'y.json', '{"schema_version": 99}'))
-        self.refused('no answers', self.write('z.json', '[]'))
+        self.refused('has no outputs', self.write('z.json', '[]'))
         self.refused('embedded null', 'a\0b')
 
     def test_a_directory_without_the_output_is_refused(self):
         self.write('1/other.txt', 'x')
-        self.refused('no hpccoutf.txt in it', self.folder, 'hpcc')
+        self.refused('has no hpccoutf.txt', self.folder, 'hpcc')
 
 
 class TestRunOf(testtools.TestCase):
     def side(self, *values):
-        return output_files.Set('npb-cg', '', tuple(map(runs.good, values)))
+        return output_files.ArmOutputs('npb-cg', '',
+                                       tuple(map(runs.good, values)))
 
     def test_pairs_are_made_in_order_with_warm_ups_apart(self):
         run = output_files.run_of(self.side(9, 1, 2), self.side(8, 3, 4),

@@ -96,10 +96,10 @@ class TestStudies(testtools.TestCase):
     def test_rows_are_figures_of_their_benchmark(self):
         for made in study_catalogue.every():
             for row in made.rows:
-                known = catalogue.readable(row.benchmark)
+                known = catalogue.output_source(row.benchmark)
                 metrics = {
                     (figure.name, figure.direction)
-                    for one in catalogue.every()
+                    for one in catalogue.all_definitions()
                     if one.parser == known.parser for figure in one.metrics}
                 self.assertIn((row.metric, row.direction), metrics)
 

@@ -280,7 +280,7 @@ class TestCompare(CommandTestCase):
                              '--benchmark', 'npb', '--bound', 'x')
         self.assert_unusable('below 0', 'compare', native, guest,
                              '--benchmark', 'npb', '--warm-up', '-1')
-        self.assert_unusable('not JSON', 'compare', native + '/0.out')
+        self.assert_unusable('is not valid JSON', 'compare', native + '/0.out')
         self.assert_unusable('No such file', 'compare', '/nobody', guest,
                              '--benchmark', 'npb')
 
