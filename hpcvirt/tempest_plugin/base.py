@@ -10,12 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What all tests need: an administrator, flavors, servers, topologies."""
+"""Base class of all tests: clients, flavors, servers and topologies."""
 
+import functools
 import json
-import time
+from collections.abc import Callable
 from collections.abc import Mapping
-from collections.abc import Sequence
 from typing import Any
 
 from tempest import config
@@ -25,18 +25,22 @@ from tempest.lib.common import api_microversion_fixture
 from tempest.lib.common.utils import data_utils
 from tempest.lib.common.utils import test_utils
 
+from hpcvirt import waiting
 from hpcvirt.tempest_plugin import contract
 from hpcvirt.tempest_plugin import plan
 
 CONF = config.CONF
 
-#: From here on the API validates extra specs; it also tells a server's
-#: topology (2.78) and takes a host that the scheduler examines (2.74).
+#: The first microversion that validates extra specs. It also shows a server's
+#: topology (2.78) and accepts a host for the scheduler to check (2.74).
 MICROVERSION = '2.86'
+
+#: Seconds between two requests for the state of a server.
+PAUSE_S = 0.5
 
 
 class HPCTestCase(test.BaseTestCase):
-    """An administrator's test of instances with a topology."""
+    """Tests instances with a NUMA topology, as the administrator."""
 
     credentials = ('admin',)
 
@@ -66,22 +70,22 @@ class HPCTestCase(test.BaseTestCase):
 
     @classmethod
     def require(cls, *options: str) -> None:
-        """Skip the class where one of our options is not set."""
+        """Skip the class unless these options of ``[hpcvirt]`` are set."""
         for name in options:
             if not getattr(CONF.hpcvirt, name):
                 raise cls.skipException(f'[hpcvirt]{name} is not set')
 
     @classmethod
     def require_servers(cls) -> None:
-        """Skip the class where Nova cannot create servers.
+        """Skip the class unless Nova can create servers.
 
-        Without Neutron it cannot create one without a network either.
+        Nova needs Neutron even for a server without a network.
         """
         if not CONF.service_available.neutron:
             raise cls.skipException('[service_available]neutron is false')
 
     def create_flavor(self, flavor: plan.Flavor) -> str:
-        """Create a flavor of the plan under a name of its own.
+        """Create a flavor of the plan under a random name.
 
         :returns: its id
         """
@@ -98,9 +102,9 @@ class HPCTestCase(test.BaseTestCase):
              **request: Any) -> dict[str, Any]:
         """Create a server without a network, unless the request has one.
 
-        :returns: the server, active if ``wait``
+        :param wait: whether to wait until the server is active
         """
-        wanted = {
+        arguments = {
             'name': data_utils.rand_name('hpcvirt'),
             'flavorRef': flavor_id,
             'imageRef': (CONF.hpcvirt.scheduling_image_ref
@@ -108,85 +112,105 @@ class HPCTestCase(test.BaseTestCase):
             'networks': 'none',
             **request,
         }
-        server = self.servers.create_server(**wanted)['server']
+        server = self.servers.create_server(**arguments)['server']
         self.addCleanup(self.delete, server['id'])
-        if not wait:
-            return dict(server)
-        return self.active(server['id'])
+        return self.wait_until_active(server['id']) if wait else dict(server)
 
     def delete(self, *server_ids: str) -> None:
-        """Delete servers, all at once, and wait until they are gone."""
+        """Delete servers, all at once, and wait until they are deleted."""
         for server_id in server_ids:
             test_utils.call_and_ignore_notfound_exc(
                 self.servers.delete_server, server_id)
-        deadline = time.monotonic() + CONF.compute.build_timeout
         for server_id in server_ids:
-            self._wait_until_gone(server_id, deadline)
+            self.wait_until(functools.partial(self._is_deleted, server_id),
+                            f'server {server_id} was not deleted')
 
-    def _wait_until_gone(self, server_id: str, deadline: float) -> None:
-        while time.monotonic() < deadline:
-            try:
-                self.servers.show_server(server_id)
-            except exceptions.NotFound:
-                return
-            time.sleep(0.5)
-        self.fail(f'server {server_id} is still there '
-                  f'{CONF.compute.build_timeout} s after its deletion')
+    def _is_deleted(self, server_id: str) -> bool:
+        try:
+            self.servers.show_server(server_id)
+        except exceptions.NotFound:
+            return True
+        return False
 
-    def settled(self, server_id: str,
-                statuses: Sequence[str]) -> dict[str, Any]:
+    def wait_until(self, check: Callable[[], bool], failure: str,
+                   pause_s: float = PAUSE_S) -> None:
+        """Wait until a check is true, up to ``[compute]build_timeout``.
+
+        :param failure: what to say if it does not become true
+        """
+        if not waiting.until(check, bool, CONF.compute.build_timeout,
+                             pause_s):
+            self.fail(f'{failure} within {CONF.compute.build_timeout} s')
+
+    def wait_for_status(self, server_id: str,
+                        *statuses: str) -> dict[str, Any]:
         """Wait until a server has one of these states and no task."""
-        deadline = time.monotonic() + CONF.compute.build_timeout
-        while True:
-            server = self.servers.show_server(server_id)['server']
-            idle = server['OS-EXT-STS:task_state'] is None
-            if idle and server['status'] in statuses:
-                return dict(server)
-            if time.monotonic() > deadline:
-                self.fail(f'server {server_id} is {server["status"]}, task '
-                          f'{server["OS-EXT-STS:task_state"]}; waited for '
-                          f'{" or ".join(statuses)}')
-            time.sleep(0.5)
+        def is_settled(server: Mapping[str, Any]) -> bool:
+            return (server['OS-EXT-STS:task_state'] is None
+                    and server['status'] in statuses)
 
-    def active(self, server_id: str) -> dict[str, Any]:
-        """Wait until a server is active; quote the fault if it is not."""
-        server = self.settled(server_id, ('ACTIVE', 'ERROR'))
+        server: Mapping[str, Any] = waiting.until(
+            lambda: self.servers.show_server(server_id)['server'],
+            is_settled, CONF.compute.build_timeout, PAUSE_S)
+        if not is_settled(server):
+            self.fail(f'server {server_id} is {server["status"]} with task '
+                      f'{server["OS-EXT-STS:task_state"]}, not '
+                      f'{" or ".join(statuses)}')
+        return dict(server)
+
+    def wait_until_active(self, server_id: str) -> dict[str, Any]:
+        """Wait until a server is active; quote the fault if it fails."""
+        server = self.wait_for_status(server_id, 'ACTIVE', 'ERROR')
         self.assertEqual('ACTIVE', server['status'],
                          f'fault: {server.get("fault")}')
         return server
 
-    def refused(self, flavor_id: str, **request: Any) -> str:
-        """Create a server that no host may take.
+    def shelve_and_unshelve(self, server_id: str) -> None:
+        """Shelve a server, take it off its host and unshelve it."""
+        self.servers.shelve_server(server_id)
+        server = self.wait_for_status(server_id, 'SHELVED',
+                                      'SHELVED_OFFLOADED')
+        self.addCleanup(self._delete_snapshot, f'{server["name"]}-shelved')
+        if server['status'] == 'SHELVED':
+            self.servers.shelve_offload_server(server_id)
+            self.wait_for_status(server_id, 'SHELVED_OFFLOADED')
+        self.servers.unshelve_server(server_id)
+
+    def _delete_snapshot(self, name: str) -> None:
+        client = self.os_admin.image_client_v2
+        for image in client.list_images({'name': name})['images']:
+            client.delete_image(image['id'])
+
+    def boot_refused(self, flavor_id: str, **request: Any) -> str:
+        """Create a server that no host may accept.
 
         :returns: Nova's message
         """
-        server = self.boot(flavor_id, wait=False, **request)
-        found = self.settled(server['id'], ('ACTIVE', 'ERROR'))
+        created = self.boot(flavor_id, wait=False, **request)
+        server = self.wait_for_status(created['id'], 'ACTIVE', 'ERROR')
         self.assertEqual(
-            'ERROR', found['status'],
-            f'started on {found.get("OS-EXT-SRV-ATTR:host")}, on '
+            'ERROR', server['status'],
+            f'started on {server.get("OS-EXT-SRV-ATTR:host")} with '
             f'{self.topology(server["id"])}')
-        message = str(found['fault']['message'])
         self.delete(server['id'])
-        return message
+        return str(server['fault']['message'])
 
     def topology(self, server_id: str) -> tuple[contract.Node, ...]:
-        """Ask which host cells, CPUs and pages a server has."""
+        """Show which host cells, CPUs and pages a server has."""
         _, body = self.servers.get(f'servers/{server_id}/topology')
-        answer: Mapping[str, Any] = json.loads(body)
-        return contract.nodes(answer)
+        return contract.nodes(json.loads(body))
 
-    def assert_kept(self, flavor: plan.Flavor,
-                    server_id: str) -> tuple[contract.Node, ...]:
-        """Check that a server has what its flavor promises.
+    def assert_matches_flavor(self, flavor: plan.Flavor, server_id: str,
+                              ) -> tuple[contract.Node, ...]:
+        """Check that a server has what its flavor asks for.
 
-        :returns: its topology
+        :returns: the server's topology
         """
-        found = self.topology(server_id)
-        self.assertEqual([], contract.broken(flavor, found), found)
-        return found
+        nodes = self.topology(server_id)
+        self.assertEqual([], contract.violations(flavor, nodes), nodes)
+        return nodes
 
     @staticmethod
     def host_of(server: Mapping[str, Any]) -> str:
-        """Name the compute service that a server runs on."""
+        """Return the compute host of a server."""
         return str(server['OS-EXT-SRV-ATTR:host'])

@@ -10,14 +10,15 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a flavor promises, and what the API says an instance got."""
+"""Compare what a flavor asks for with the topology that the API shows."""
 
 import dataclasses
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
-from hpcvirt.model import shape
+from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
 
 
@@ -25,7 +26,7 @@ from hpcvirt.specs import codec
 class Node:
     """One guest cell in the answer of ``GET /servers/{id}/topology``.
 
-    :ivar host_cell: the host cell that it lies on
+    :ivar host_cell: the host cell that backs it
     :ivar pins: guest CPU -> host CPU
     """
 
@@ -37,7 +38,7 @@ class Node:
 
 
 def nodes(answer: Mapping[str, Any]) -> tuple[Node, ...]:
-    """Read the answer of the API (an administrator's, with pins)."""
+    """Read the API's answer to an administrator, which shows the pins."""
     default = answer.get('pagesize_kb')
     return tuple(Node(
         host_cell=item.get('host_node'),
@@ -49,70 +50,70 @@ def nodes(answer: Mapping[str, Any]) -> tuple[Node, ...]:
     ) for item in answer['nodes'])
 
 
-def host_cpus(found: Sequence[Node]) -> frozenset[int]:
+def host_cpus(nodes: Sequence[Node]) -> frozenset[int]:
     """Collect the host CPUs that an instance is pinned to."""
-    return frozenset(cpu for node in found for cpu in node.pins.values())
+    return frozenset(cpu for node in nodes for cpu in node.pins.values())
 
 
-def broken(flavor: Mapping[str, Any], found: Sequence[Node]) -> list[str]:
-    """Compare a flavor with what its instance got.
+def violations(flavor: Mapping[str, Any],
+               nodes: Sequence[Node]) -> list[str]:
+    """Compare a flavor with what its instance has.
 
     :param flavor: an entry of the plan
-    :returns: one sentence per broken promise; empty if all are kept
+    :returns: one sentence per difference; empty if there is none
     """
-    wanted = codec.decode(flavor['vcpus'], flavor['ram_mib'],
-                          flavor['extra_specs'])
-    if len(found) != len(wanted.cells):
-        return [f'{len(found)} guest cells instead of {len(wanted.cells)}']
-    faults = []
-    for number, (cell, node) in enumerate(zip(wanted.cells, found,
-                                              strict=True)):
-        faults += [f'cell {number}: {text}' for text in _cell(cell, node)]
-    hosts = [node.host_cell for node in found]
-    if len(set(hosts)) != len(hosts):
-        faults.append(f'two guest cells on one host cell: {hosts}')
-    pins = [cpu for node in found for cpu in node.pins.values()]
+    shape = codec.decode(flavor['vcpus'], flavor['ram_mib'],
+                         flavor['extra_specs'])
+    if len(nodes) != len(shape.cells):
+        return [f'{len(nodes)} guest cells instead of {len(shape.cells)}']
+    sentences = [
+        f'cell {number}: {text}' for number, (cell, node)
+        in enumerate(zip(shape.cells, nodes, strict=True))
+        for text in _cell_violations(cell, node)]
+    host_cells = [node.host_cell for node in nodes]
+    if len(set(host_cells)) != len(host_cells):
+        sentences.append(f'two guest cells on one host cell: {host_cells}')
+    pins = [cpu for node in nodes for cpu in node.pins.values()]
     if len(set(pins)) != len(pins):
-        faults.append(f'two guest CPUs on one host CPU: {sorted(pins)}')
-    return faults
+        sentences.append(f'two guest CPUs on one host CPU: {sorted(pins)}')
+    return sentences
 
 
-def _cell(wanted: shape.GuestCell, node: Node) -> list[str]:
-    faults = []
-    if len(node.cpus) != wanted.cpus:
-        faults.append(f'{len(node.cpus)} CPUs instead of {wanted.cpus}')
-    if len(node.pins) != wanted.pcpus:
-        faults.append(f'{len(node.pins)} pins instead of {wanted.pcpus}')
-    if node.memory_mib != wanted.memory_mib:
-        faults.append(f'{node.memory_mib} MiB instead of '
-                      f'{wanted.memory_mib}')
-    explicit = (isinstance(wanted.page_kib, int)
-                and not isinstance(wanted.page_kib, shape.PageClass))
-    if explicit and node.page_kib != wanted.page_kib:
-        faults.append(f'pages of {node.page_kib} KiB instead of '
-                      f'{wanted.page_kib}')
-    return faults
+def _cell_violations(cell: shape_model.GuestCell,
+                     node: Node) -> Iterator[str]:
+    if len(node.cpus) != cell.cpus:
+        yield f'{len(node.cpus)} CPUs instead of {cell.cpus}'
+    if len(node.pins) != cell.pcpus:
+        yield f'{len(node.pins)} pins instead of {cell.pcpus}'
+    if node.memory_mib != cell.memory_mib:
+        yield f'{node.memory_mib} MiB instead of {cell.memory_mib}'
+    is_explicit = (isinstance(cell.page_kib, int)
+                   and not isinstance(cell.page_kib, shape_model.PageClass))
+    if is_explicit and node.page_kib != cell.page_kib:
+        yield f'pages of {node.page_kib} KiB instead of {cell.page_kib}'
 
 
-def split_cores(found: Sequence[Node], threads: int,
+def split_cores(nodes: Sequence[Node], threads: int,
                 cores: Sequence[frozenset[int]]) -> list[str]:
-    """Compare the cores that the guest sees with the host's.
+    """Compare the cores that the guest sees with those of the host.
 
     The API has a field ``siblings``, but Nova 34 leaves it empty: nothing
-    sets the cell's ``cpu_topology`` (``nova/objects/instance_numa.py``). The
-    hypervisor makes threads of one core of consecutive CPUs.
+    sets ``cpu_topology`` of the cell (``nova/objects/instance_numa.py``). The
+    hypervisor builds each guest core from consecutive guest CPUs.
 
     :param threads: threads of a guest core (``hw:cpu_threads``)
     :param cores: the SMT siblings of each core of the host
-    :returns: one sentence per guest core that lies on no single host core
+    :returns: one sentence per guest core whose threads do not share a host
+        core
     """
-    faults = []
-    for node in found:
+    sentences = []
+    for node in nodes:
         cpus = sorted(node.cpus)
         for first in range(0, len(cpus), threads):
             core = cpus[first:first + threads]
-            placed = {node.pins[cpu] for cpu in core if cpu in node.pins}
-            if not any(placed <= host for host in cores):
-                faults.append(f'guest threads {core} on host CPUs '
-                              f'{sorted(placed)}, which share no core')
-    return faults
+            pinned = {node.pins[cpu] for cpu in core if cpu in node.pins}
+            if not any(pinned <= host_core for host_core in cores):
+                sentences.append(
+                    f'guest threads {core} are pinned to host CPUs '
+                    f'{sorted(pinned)}, which do not share a core')
+    return sentences

@@ -10,16 +10,15 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Tests that have hosts for themselves and know what these look like."""
+"""Base class of tests that fill hosts whose topology is known."""
 
 import pathlib
-import time
-from typing import Any
 
 from tempest.lib.common.utils import data_utils
 from tempest.lib.common.utils import test_utils
 
 from hpcvirt import topology
+from hpcvirt import waiting
 from hpcvirt.model import host as host_model
 from hpcvirt.tempest_plugin import base
 from hpcvirt.tempest_plugin import plan
@@ -28,7 +27,7 @@ CONF = base.CONF
 
 
 class FleetTestCase(base.HPCTestCase):
-    """A test that fills hosts."""
+    """Fills hosts that nothing else uses."""
 
     @classmethod
     def skip_checks(cls) -> None:
@@ -46,33 +45,29 @@ class FleetTestCase(base.HPCTestCase):
         self._wait_for_empty_hosts()
 
     def _wait_for_empty_hosts(self) -> None:
-        """Wait until Nova knows what earlier tests gave back.
+        """Wait until Nova has freed the resources of earlier tests.
 
-        A compute host notices some of it (the source of a move, say) only
-        when it next looks over its resources, once a minute by default.
+        A compute host frees some of them (after a move from it, for example)
+        only when it next updates its resources, once a minute by default.
         """
-        deadline = time.monotonic() + CONF.compute.build_timeout
-        while True:
-            busy = self._busy_hosts()
-            if not busy:
-                return
-            self.assertLess(time.monotonic(), deadline,
-                            f'[hpcvirt]hosts that are not empty: {busy}')
-            time.sleep(2)
+        busy = waiting.until(self._memory_in_use, lambda busy: not busy,
+                             CONF.compute.build_timeout, 2)
+        self.assertEqual({}, busy, 'MiB in use on hosts of [hpcvirt]hosts '
+                                   'that must be empty')
 
-    def _busy_hosts(self) -> dict[str, int]:
+    def _memory_in_use(self) -> dict[str, int]:
+        """Return the MiB that instances use, by host, without empty hosts."""
         client = self.os_admin.hypervisor_client
-        found = client.list_hypervisors(detail=True)['hypervisors']
         busy = {}
-        for item in found:
+        for item in client.list_hypervisors(detail=True)['hypervisors']:
             host = item['service']['host']
             config = self.plan['host_config'].get(host)
             if host not in CONF.hpcvirt.hosts or not config:
                 continue
-            # 512 is what Nova reserves where nobody says otherwise.
-            kept = max(512, config['reserved_host_memory_mb'])
-            if item['memory_mb_used'] > kept:
-                busy[host] = item['memory_mb_used'] - kept
+            # 512 is the default of [DEFAULT]reserved_host_memory_mb.
+            reserved = max(512, config['reserved_host_memory_mb'])
+            if item['memory_mb_used'] > reserved:
+                busy[host] = item['memory_mb_used'] - reserved
         return busy
 
     @classmethod
@@ -81,36 +76,36 @@ class FleetTestCase(base.HPCTestCase):
             raise cls.skipException(
                 '[hpcvirt]twin_hosts names fewer than two hosts')
 
-    def machine(self, name: str) -> host_model.Host:
-        """Read the topology of a host."""
+    def host_topology(self, name: str) -> host_model.Host:
+        """Read the topology of a host from ``[hpcvirt]topology_dir``."""
         if not CONF.hpcvirt.topology_dir:
             raise self.skipException('[hpcvirt]topology_dir is not set')
         path = pathlib.Path(CONF.hpcvirt.topology_dir, f'{name}.json')
         return topology.read(str(path))
 
-    def chosen(self, flavor: plan.Flavor | None, what: str) -> plan.Flavor:
-        """Skip where the plan has no such flavor."""
+    def require_flavor(self, flavor: plan.Flavor | None,
+                       description: str) -> plan.Flavor:
+        """Skip the test if the plan has no such flavor."""
         if flavor is None:
             raise self.skipException(
-                f'[hpcvirt]plan_file has no flavor {what}')
+                f'[hpcvirt]plan_file has no flavor {description}')
         return flavor
 
-    def zone(self, names: list[str],
-             **metadata: str) -> tuple[str, dict[str, Any]]:
-        """Put hosts into an availability zone of their own.
+    def create_zone(self, hosts: list[str], **metadata: str) -> str:
+        """Create an availability zone of these hosts.
 
-        :returns: the zone's name, and the aggregate behind it
+        :returns: the zone's name, which is that of its aggregate too
         """
         name = data_utils.rand_name('hpcvirt-zone')
         aggregate = self.aggregates.create_aggregate(
             name=name, availability_zone=name)['aggregate']
         self.addCleanup(test_utils.call_and_ignore_notfound_exc,
                         self.aggregates.delete_aggregate, aggregate['id'])
-        for host in names:
+        for host in hosts:
             self.aggregates.add_host(aggregate['id'], host=host)
             self.addCleanup(test_utils.call_and_ignore_notfound_exc,
                             self.aggregates.remove_host, aggregate['id'],
                             host=host)
         if metadata:
             self.aggregates.set_metadata(aggregate['id'], metadata=metadata)
-        return name, aggregate
+        return name

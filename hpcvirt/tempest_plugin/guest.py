@@ -10,15 +10,15 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a guest says about itself, read over ssh."""
+"""Read what a guest sees of its hardware, through ssh."""
 
 import dataclasses
 
 from hpcvirt import exception
 from hpcvirt.model import cpuset
 
-#: One command, so that one connection tells everything. Plain POSIX shell
-#: and sysfs: the guest may have BusyBox and nothing else.
+#: One command, so that one connection is enough. It needs only a POSIX shell
+#: and sysfs, since a guest may have nothing but BusyBox.
 COMMAND = ('cat /sys/devices/system/cpu/online; '
            'cat /sys/devices/system/node/online; '
            'for c in /sys/devices/system/cpu/cpu[0-9]*; do '
@@ -35,13 +35,15 @@ COMMAND = ('cat /sys/devices/system/cpu/online; '
 
 @dataclasses.dataclass(frozen=True)
 class Guest:
-    """A guest's own view.
+    """The hardware that a guest sees.
 
     :ivar cores: the threads of each core
-    :ivar memory_kib: what the kernel can use, less than the flavor's
-    :ivar page_pools: names of the pools below /sys/kernel/mm/hugepages
-    :ivar network_devices: vendor, device and NUMA cell (-1: unknown) of each
-        PCI network device
+    :ivar memory_kib: memory that the kernel can use, which is less than the
+        flavor's
+    :ivar page_pools: names of the huge page pools below
+        /sys/kernel/mm/hugepages
+    :ivar network_devices: vendor, device and NUMA cell of each PCI network
+        device; the cell is -1 if the guest does not know it
     """
 
     cpus: frozenset[int]
@@ -53,9 +55,9 @@ class Guest:
 
 
 def parse(text: str) -> Guest:
-    """Read what :data:`COMMAND` prints.
+    """Read the output of :data:`COMMAND`.
 
-    :raises InvalidInput: it printed something else
+    :raises InvalidInput: if it is something else
     """
     lines = text.splitlines()
     try:
@@ -71,7 +73,7 @@ def parse(text: str) -> Guest:
                                   for item in devices.split()))
     except ValueError as exc:
         raise exception.InvalidInput(
-            'guest', f'unexpected answer {text!r}') from exc
+            'guest', f'unexpected output {text!r}') from exc
 
 
 def _device(text: str) -> tuple[str, str, int]:

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Tests with guests that really boot and are reached over ssh."""
+"""Base class of tests whose guests boot and accept ssh."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ GIB = 1 << 30
 
 
 class GuestTestCase(base.HPCTestCase):
-    """A test of guests of the plan for guests."""
+    """Boots guests with the flavors of ``[hpcvirt]guest_plan_file``."""
 
     @classmethod
     def skip_checks(cls) -> None:
@@ -53,42 +53,46 @@ class GuestTestCase(base.HPCTestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        # What [validation] asks for: a key, a security group that lets ssh
-        # in, a floating IP address.
+        # As [validation] says: a key pair, a security group that admits ssh,
+        # a floating IP address.
         self.access = self.get_test_validation_resources(self.os_admin)
         self.address = ''
 
     @property
     def private_key(self) -> str:
-        """What opens the guests of this test, and nothing else."""
+        """The private key of this test's guests."""
         return str(self.access['keypair']['private_key'])
 
     def boot_guest(self, flavor: plan.Flavor, image: str = '',
                    **request: Any) -> dict[str, Any]:
-        """Start a guest that takes the key of this test.
+        """Boot a guest with the key of this test.
 
-        :param image: the image's id, that for guest tests if empty
+        :param image: the image's id; if empty, that of the guest tests
         """
         name = (CONF.hpcvirt.guest_network
                 or CONF.compute.fixed_network_name)
         (network,) = self.networks.list_networks(name=name)['networks']
-        chosen = (image or CONF.hpcvirt.guest_image_ref
-                  or CONF.compute.image_ref)
-        wanted: dict[str, Any] = {
+        image_id = image or self.guest_image()
+        arguments: dict[str, Any] = {
             'networks': [{'uuid': network['id']}],
             'key_name': self.access['keypair']['name'],
             'config_drive': True,
-            'imageRef': chosen,
+            'imageRef': image_id,
             **request}
         if self.access.get('security_group'):
-            wanted['security_groups'] = [
+            arguments['security_groups'] = [
                 {'name': self.access['security_group']['name']}]
-        roomy = {**flavor, 'disk_gib': max(flavor['disk_gib'],
-                                           self._disk_gib(chosen))}
-        return self.boot(self.create_flavor(roomy), **wanted)
+        with_disk = {**flavor, 'disk_gib': max(flavor['disk_gib'],
+                                               self._disk_gib(image_id))}
+        return self.boot(self.create_flavor(with_disk), **arguments)
+
+    @staticmethod
+    def guest_image() -> str:
+        """Return the id of the image for guest tests."""
+        return str(CONF.hpcvirt.guest_image_ref or CONF.compute.image_ref)
 
     def reach(self, server: dict[str, Any]) -> None:
-        """Choose the guest that :meth:`ask` talks to."""
+        """Find the address at which :meth:`execute` reaches a guest."""
         floating = self.access.get('floating_ip')
         if floating:
             port = self.ports.list_ports(device_id=server['id'])['ports'][0]
@@ -101,13 +105,16 @@ class GuestTestCase(base.HPCTestCase):
 
     @staticmethod
     def fixed_address(server: dict[str, Any]) -> str:
-        """The address of a guest in its network."""
+        """Return the address of a guest in its network."""
         return str(next(address['addr'] for network
                         in server['addresses'].values()
                         for address in network))
 
-    def ask(self, server: dict[str, Any], command: str) -> str:
-        """Run a command in the guest; a failure quotes its console."""
+    def execute(self, server: dict[str, Any], command: str) -> str:
+        """Run a command in a guest; a failure quotes the guest's console.
+
+        :returns: what the command printed
+        """
         if not self.address:
             self.reach(server)
         client = ssh.Client(
@@ -123,12 +130,12 @@ class GuestTestCase(base.HPCTestCase):
                 f'{exc}; {self.console(server)}') from exc
 
     def console(self, server: dict[str, Any]) -> str:
-        """Quote what a guest printed last."""
-        found = self.servers.get_console_output(server['id'], length=40)
-        return f'the end of the console:\n{found["output"]}'
+        """Quote the last lines of a guest's console."""
+        console = self.servers.get_console_output(server['id'], length=40)
+        return f'the last lines of the console:\n{console["output"]}'
 
     def _disk_gib(self, image: str) -> int:
-        """How large a disk the image needs."""
-        found = self.images.show_image(image)
-        size = found.get('virtual_size') or found.get('size') or 0
-        return max(found.get('min_disk') or 0, -(-size // GIB))
+        """Return the size of the disk that an image needs."""
+        shown = self.images.show_image(image)
+        size = shown.get('virtual_size') or shown.get('size') or 0
+        return max(shown.get('min_disk') or 0, -(-size // GIB))

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The plan that the cloud under test was made from."""
+"""Read the plan of the cloud under test and choose flavors from it."""
 
 import json
 import pathlib
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hpcvirt import exception
-from hpcvirt.model import shape
+from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
 
 Flavor = Mapping[str, Any]
@@ -28,16 +28,17 @@ Flavor = Mapping[str, Any]
 def load(path: str) -> Mapping[str, Any]:
     """Read a plan.
 
-    :raises InvalidInput: it cannot be read or is no plan
+    :raises InvalidInput: if it cannot be read or is not a plan
     """
     try:
         document = json.loads(pathlib.Path(path).read_text('utf-8'))
     except (OSError, ValueError) as exc:
-        raise exception.InvalidInput(path, f'no plan: {exc}') from exc
+        raise exception.InvalidInput(
+            path, f'cannot be read as a plan: {exc}') from exc
     if not (isinstance(document, dict)
             and document.get('schema_version') == 1
             and isinstance(document.get('flavors'), list)):
-        raise exception.InvalidInput(path, 'no plan of schema version 1')
+        raise exception.InvalidInput(path, 'is not a plan of schema version 1')
     return document
 
 
@@ -49,10 +50,10 @@ def cells(flavor: Flavor) -> int:
 
 def tiling(flavors: Sequence[Flavor], host: str,
            most: int) -> Flavor | None:
-    """Choose the flavor that fills a host with the least left over.
+    """Choose the flavor that leaves the fewest PCPUs of a host unused.
 
-    :param most: instances that a test can afford to create
-    :returns: None if no flavor fits twice and in so few instances
+    :param most: the most instances that a test may create
+    :returns: None if no flavor fits from two to ``most`` times
     """
     fitting = [flavor for flavor in flavors
                if 2 <= flavor['per_host'].get(host, 0) <= most]
@@ -62,7 +63,7 @@ def tiling(flavors: Sequence[Flavor], host: str,
 
 
 def smallest(flavors: Sequence[Flavor], host: str) -> Flavor | None:
-    """Choose the flavor with the fewest CPUs that fits on a host twice."""
+    """Choose the smallest flavor of one cell that fits on a host twice."""
     fitting = [flavor for flavor in flavors
                if flavor['per_host'].get(host, 0) >= 2
                and cells(flavor) == 1]
@@ -71,7 +72,7 @@ def smallest(flavors: Sequence[Flavor], host: str) -> Flavor | None:
 
 def whole_cell(flavors: Sequence[Flavor], host: str,
                host_cells: int) -> Flavor | None:
-    """Choose a flavor of one guest cell that takes one host cell each.
+    """Choose a flavor of one guest cell that fits once on each host cell.
 
     :param host_cells: cells of the host
     """
@@ -82,12 +83,14 @@ def whole_cell(flavors: Sequence[Flavor], host: str,
 
 
 def spread(flavor: Flavor, guest_cells: int,
-           scope: shape.NUMAScope = shape.NUMAScope.HOST) -> dict[str, Any]:
-    """Make a flavor of several cells, each like the one of ``flavor``."""
-    one = codec.decode(flavor['vcpus'], flavor['ram_mib'],
-                       flavor['extra_specs'])
-    several = shape.Shape(cells=one.cells * guest_cells,
-                          cpu_policy=one.cpu_policy, numa_scope=scope)
+           scope: shape_model.NUMAScope = shape_model.NUMAScope.HOST,
+           ) -> dict[str, Any]:
+    """Derive a flavor with several cells from one with a single cell."""
+    single = codec.decode(flavor['vcpus'], flavor['ram_mib'],
+                          flavor['extra_specs'])
+    several = shape_model.Shape(cells=single.cells * guest_cells,
+                                cpu_policy=single.cpu_policy,
+                                numa_scope=scope)
     return {
         'name': f'{flavor["name"]}.x{guest_cells}',
         'vcpus': flavor['vcpus'] * guest_cells,

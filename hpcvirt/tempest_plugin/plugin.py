@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What Tempest loads: where the tests are, which options they take."""
+"""The entry point for Tempest: the place of the tests and their options."""
 
 import pathlib
 from typing import Any
@@ -22,7 +22,7 @@ from hpcvirt.tempest_plugin import config
 
 
 class HpcvirtTempestPlugin(plugins.TempestPlugin):
-    """The tests of hpcvirt, found as ``tempest run --regex hpcvirt``."""
+    """Registers the tests, which ``tempest run --regex hpcvirt`` runs."""
 
     def load_tests(self) -> tuple[str, str]:
         root = pathlib.Path(__file__).resolve().parent

@@ -27,15 +27,16 @@ class OptionsTest(unittest.TestCase):
         config.register_opts(self.conf)
         self.conf([])
 
-    def test_nothing_is_measured_unless_it_is_asked_for(self):
-        ours = self.conf.hpcvirt
-        self.assertEqual(([], None, None),
-                         (ours.benchmarks, ours.native, ours.mpi_benchmark))
+    def test_no_benchmark_runs_by_default(self):
+        options = self.conf.hpcvirt
+        self.assertEqual(
+            ([], None, None),
+            (options.benchmarks, options.native, options.mpi_benchmark))
 
-    def test_a_machine_that_cannot_tell_is_no_proof(self):
+    def test_inconclusive_result_fails_by_default(self):
         self.assertEqual('fail', self.conf.hpcvirt.inconclusive)
 
-    def test_values_that_would_decide_nothing_are_refused(self):
+    def test_useless_values_are_refused(self):
         for name, value in (('inconclusive', 'pass'), ('benchmark_pairs', 4),
                             ('benchmark_time_limit', 0)):
             with self.subTest(name=name):

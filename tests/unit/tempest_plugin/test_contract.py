@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a server got against what its flavor promises."""
+"""Differences between a flavor and the topology of its server."""
 
 import unittest
 
@@ -31,20 +31,20 @@ def answer(**changes):
     return {'nodes': nodes, 'pagesize_kb': 2048}
 
 
-class PromiseTest(unittest.TestCase):
+class ViolationsTest(unittest.TestCase):
 
-    def faults(self, **changes):
-        return contract.broken(FLAVOR, contract.nodes(answer(**changes)))
+    def violations(self, **changes):
+        return contract.violations(FLAVOR, contract.nodes(answer(**changes)))
 
-    def test_kept_promise_has_no_fault(self):
-        self.assertEqual([], self.faults())
+    def test_matching_server_has_none(self):
+        self.assertEqual([], self.violations())
 
-    def test_guest_cell_too_few(self):
+    def test_missing_guest_cell_is_named(self):
         found = contract.nodes(answer())[:1]
         self.assertEqual(['1 guest cells instead of 2'],
-                         contract.broken(FLAVOR, found))
+                         contract.violations(FLAVOR, found))
 
-    def test_each_broken_promise_is_named(self):
+    def test_each_difference_is_named(self):
         for changes, words in (
                 ({'memory_mb': 512}, '512 MiB instead of 1024'),
                 ({'vcpu_set': [2]}, '1 CPUs instead of 2'),
@@ -54,9 +54,8 @@ class PromiseTest(unittest.TestCase):
                 ({'host_node': 0}, 'on one host cell'),
                 ({'pagesize_kb': 4}, 'pages of 4 KiB instead of 2048')):
             with self.subTest(changes=changes):
-                faults = self.faults(**changes)
-                self.assertTrue(any(words in fault for fault in faults),
-                                faults)
+                found = self.violations(**changes)
+                self.assertTrue(any(words in text for text in found), found)
 
     def test_answer_without_pins_is_read(self):
         nodes = contract.nodes(

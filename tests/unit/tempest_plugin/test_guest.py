@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What guests print about themselves."""
+"""Reading what guests print about their hardware."""
 
 import unittest
 
@@ -37,7 +37,7 @@ class GuestTest(unittest.TestCase):
         found = guest.parse('0\n0\n0 \n64\n\n\n')
         self.assertEqual(((), ()), (found.page_pools, found.network_devices))
 
-    def test_other_answers_are_refused(self):
+    def test_other_output_is_refused(self):
         for text in ('', 'sh: not found\n', PRINTED.replace('613520', '?')):
             with self.subTest(text=text):
                 self.assertRaises(exception.InvalidInput, guest.parse, text)

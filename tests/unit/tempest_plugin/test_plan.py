@@ -50,21 +50,21 @@ class ChoiceTest(unittest.TestCase):
         self.assertEqual('small', self.name(plan.smallest(self.flavors, 'a')))
         self.assertIsNone(plan.smallest(self.flavors[3:], 'a'))
 
-    def test_whole_cell_takes_one_host_cell_each(self):
+    def test_whole_cell_fits_once_on_each_host_cell(self):
         self.assertEqual('cell', self.name(plan.whole_cell(
             self.flavors, 'a', 2)))
         self.assertIsNone(plan.whole_cell(self.flavors, 'a', 3))
 
-    def test_spread_flavor_has_cells_like_the_one(self):
-        made = plan.spread(self.flavors[2], 2, shape.NUMAScope.PACKAGE)
-        found = codec.decode(made['vcpus'], made['ram_mib'],
-                             made['extra_specs'])
+    def test_spread_flavor_has_cells_like_the_original(self):
+        several = plan.spread(self.flavors[2], 2, shape.NUMAScope.PACKAGE)
+        found = codec.decode(several['vcpus'], several['ram_mib'],
+                             several['extra_specs'])
         self.assertEqual(2, len(found.cells))
         self.assertEqual({8}, {cell.pcpus for cell in found.cells})
         self.assertEqual({2048}, {cell.page_kib for cell in found.cells})
         self.assertIs(shape.NUMAScope.PACKAGE, found.numa_scope)
 
-    def test_extending_leaves_the_plan_alone(self):
+    def test_extending_does_not_change_the_plan(self):
         before = dict(self.flavors[0]['extra_specs'])
         plan.extended(self.flavors[0], {'x:y': 'z'})
         self.assertEqual(before, self.flavors[0]['extra_specs'])

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``GET /servers/{id}/topology`` shows what the flavor promised."""
+"""``GET /servers/{id}/topology`` shows what the flavor asks for."""
 
 from tempest.lib import decorators
 
@@ -21,30 +21,30 @@ CONF = fleet.CONF
 
 
 class ServerTopologyTest(fleet.FleetTestCase):
-    """One instance of each generated flavor, on each host that takes it."""
+    """Boots an instance of each generated flavor."""
 
     @decorators.idempotent_id('4f0c8e83-1b8e-4f6e-bf6f-24759ee1e533')
-    def test_every_flavor_keeps_its_promise(self) -> None:
+    def test_instance_of_each_flavor_has_the_planned_topology(self) -> None:
         """Cells, dedicated CPUs, memory and page size are as planned."""
-        tried = 0
+        booted = 0
         for flavor in self.plan['flavors']:
-            takers = [host for host in CONF.hpcvirt.hosts
-                      if flavor['per_host'].get(host)]
-            if not takers:
+            hosts = [host for host in CONF.hpcvirt.hosts
+                     if flavor['per_host'].get(host)]
+            if not hosts:
                 continue
             flavor_id = self.create_flavor(flavor)
-            with self.subTest(flavor=flavor['name'], host=takers[0]):
-                server = self.boot(flavor_id, host=takers[0])
-                self.assert_kept(flavor, server['id'])
-                tried += 1
+            with self.subTest(flavor=flavor['name'], host=hosts[0]):
+                server = self.boot(flavor_id, host=hosts[0])
+                self.assert_matches_flavor(flavor, server['id'])
+                booted += 1
                 self.delete(server['id'])
-        self.assertGreater(tried, 0, 'no flavor of the plan fits the hosts')
+        self.assertGreater(booted, 0, 'no flavor of the plan fits the hosts')
 
     @decorators.idempotent_id('36b6b4cf-e679-4b96-948d-8b5bd5568a24')
     def test_guest_threads_share_a_core_of_the_host(self) -> None:
-        """What the guest takes for siblings are siblings."""
+        """Threads of a guest core are pinned to threads of one host core."""
         for name in CONF.hpcvirt.hosts:
-            cores = [core for cell in self.machine(name).cells
+            cores = [core for cell in self.host_topology(name).cells
                      for core in cell.siblings]
             if max(map(len, cores)) < 2:
                 continue
@@ -56,9 +56,9 @@ class ServerTopologyTest(fleet.FleetTestCase):
                 continue
             flavor = min(threaded, key=lambda item: item['vcpus'])
             server = self.boot(self.create_flavor(flavor), host=name)
-            found = self.topology(server['id'])
+            nodes = self.topology(server['id'])
             threads = int(flavor['extra_specs']['hw:cpu_threads'])
-            self.assertEqual([], contract.split_cores(found, threads, cores))
+            self.assertEqual([], contract.split_cores(nodes, threads, cores))
             return
         self.skipTest('no host of [hpcvirt]hosts has SMT and a flavor with '
                       'threads in [hpcvirt]plan_file')

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What the guest sees, and what its host does for it."""
+"""A guest sees its topology, and its host enforces it."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ from typing import Any
 
 from tempest.lib import decorators
 
-from hpcvirt.model import shape
+from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
 from hpcvirt.tempest_plugin import base
 from hpcvirt.tempest_plugin import contract
@@ -31,7 +31,7 @@ CONF = base.CONF
 
 
 class HostSideTestCase(guest_base.GuestTestCase):
-    """A guest that is looked at from its host as well."""
+    """Looks at a guest from inside and from its host."""
 
     @classmethod
     def resource_setup(cls) -> None:
@@ -43,7 +43,7 @@ class HostSideTestCase(guest_base.GuestTestCase):
         """Read the domain's definition on the hypervisor."""
         if not CONF.hpcvirt.libvirt_uri:
             self.skipTest('[hpcvirt]libvirt_uri is not set')
-        # Anyone may read; the user who runs Tempest need not be more.
+        # Read-only access needs no rights, which the user may not have.
         done = subprocess.run(
             ['virsh', '--readonly', '-c', CONF.hpcvirt.libvirt_uri,
              'dumpxml', server['id']],
@@ -51,41 +51,41 @@ class HostSideTestCase(guest_base.GuestTestCase):
         self.assertEqual(0, done.returncode, done.stderr)
         return domain.read(done.stdout)
 
-    def assert_bound(self, flavor: plan.Flavor,
-                     server: dict[str, Any]) -> None:
-        """Check the definition against the API's answer and the flavor."""
-        found = self.assert_kept(flavor, server['id'])
+    def assert_placed(self, flavor: plan.Flavor,
+                      server: dict[str, Any]) -> None:
+        """Compare the domain with the answer of the API and the flavor."""
+        nodes = self.assert_matches_flavor(flavor, server['id'])
         defined = self.definition(server)
-        pins = {guest_cpu: frozenset([cpu]) for node in found
+        pins = {guest_cpu: frozenset([cpu]) for node in nodes
                 for guest_cpu, cpu in node.pins.items()}
         self.assertEqual(pins, defined.pins)
-        self.assertEqual([node.host_cell for node in found],
+        self.assertEqual([node.host_cell for node in nodes],
                          list(defined.host_cells))
         self.assertTrue(all(cell.strict for cell in defined.cells),
                         f'memory is not bound strictly: {defined.cells}')
-        wanted = codec.decode(flavor['vcpus'], flavor['ram_mib'],
-                              flavor['extra_specs'])
-        for cell, given in zip(wanted.cells, defined.cells, strict=True):
+        shape = codec.decode(flavor['vcpus'], flavor['ram_mib'],
+                             flavor['extra_specs'])
+        for cell, guest_cell in zip(shape.cells, defined.cells, strict=True):
             if (cell.page_kib and not isinstance(
-                    cell.page_kib, shape.PageClass)
+                    cell.page_kib, shape_model.PageClass)
                     and cell.page_kib > domain.SMALL_PAGE_KIB):
-                self.assertEqual(cell.page_kib, given.page_kib)
+                self.assertEqual(cell.page_kib, guest_cell.page_kib)
 
 
 class GuestViewTest(HostSideTestCase):
-    """The guest of the largest flavor that the hypervisor takes."""
+    """Boots a guest of the largest flavor."""
 
     @decorators.idempotent_id('da929dcc-974e-4e70-9268-024f0ac57126')
     def test_guest_sees_the_topology_of_its_flavor(self) -> None:
-        """CPUs, cells, threads, memory, pools of huge pages."""
+        """The guest sees the CPUs, cells, threads and memory of its flavor."""
         server = self.boot_guest(self.flavor)
-        answer = self.ask(server, guest.COMMAND)
+        answer = self.execute(server, guest.COMMAND)
         seen = guest.parse(answer)
-        wanted = codec.decode(
+        shape = codec.decode(
             self.flavor['vcpus'], self.flavor['ram_mib'],
             self.flavor['extra_specs'])
         self.assertEqual(self.flavor['vcpus'], len(seen.cpus), answer)
-        self.assertEqual(len(wanted.cells), len(seen.cells), answer)
+        self.assertEqual(len(shape.cells), len(seen.cells), answer)
         threads = int(self.flavor['extra_specs'].get('hw:cpu_threads', '1'))
         self.assertEqual({threads}, {len(core) for core in seen.cores},
                          answer)
@@ -95,57 +95,43 @@ class GuestViewTest(HostSideTestCase):
 
     @decorators.idempotent_id('a68186c9-969c-4609-b4b0-7626dd8d3f5b')
     def test_host_binds_cpus_and_memory(self) -> None:
-        """Each vCPU on its own host CPU; memory strict, in huge pages."""
+        """The host pins each vCPU and binds the memory strictly."""
         server = self.boot_guest(self.flavor)
-        self.assert_bound(self.flavor, server)
+        self.assert_placed(self.flavor, server)
 
     @decorators.idempotent_id('3f837218-ea80-4551-a0a4-b8b96ed523d6')
     def test_host_refuses_one_guest_too_many(self) -> None:
-        """The hypervisor holds as many as planned, and no more."""
-        (host, planned), = ((name, number) for name, number
-                            in self.flavor['per_host'].items() if number)
+        """The hypervisor accepts no more guests than planned."""
+        (host, count), = ((name, count) for name, count
+                          in self.flavor['per_host'].items() if count)
         self.boot_guest(self.flavor)
-        if planned != 1:
+        if count != 1:
             self.skipTest('the largest flavor of [hpcvirt]guest_plan_file '
-                          f'fits {planned} times on {host}')
-        image = CONF.hpcvirt.guest_image_ref or CONF.compute.image_ref
-        message = self.refused(self.create_flavor(self.flavor),
-                               host=host, imageRef=image)
+                          f'fits {count} times on {host}')
+        message = self.boot_refused(self.create_flavor(self.flavor),
+                                    host=host, imageRef=self.guest_image())
         self.assertIn('No valid host', message)
 
 
 class GuestLifeTest(HostSideTestCase):
-    """What holds at the start holds later."""
+    """A guest keeps its placement through its life."""
 
     @decorators.idempotent_id('dcc15a1e-cfca-4e77-9dba-49cc4b9c88b4')
-    def test_rebuild_and_shelve_keep_the_binding(self) -> None:
-        """After a rebuild and after unshelving the guest is bound again."""
+    def test_rebuild_and_unshelve_pin_the_guest_again(self) -> None:
+        """A rebuilt and an unshelved guest are pinned and bound again."""
         server = self.boot_guest(self.flavor)
         before = contract.host_cpus(self.topology(server['id']))
-        self.servers.rebuild_server(
-            server['id'],
-            CONF.hpcvirt.guest_image_ref or CONF.compute.image_ref)
-        rebuilt = self.active(server['id'])
+        self.servers.rebuild_server(server['id'], self.guest_image())
+        rebuilt = self.wait_until_active(server['id'])
         self.assertEqual(before,
                          contract.host_cpus(self.topology(server['id'])))
-        self.assert_bound(self.flavor, rebuilt)
-        self.servers.shelve_server(server['id'])
-        shelved = self.settled(server['id'], ('SHELVED', 'SHELVED_OFFLOADED'))
-        self.addCleanup(self._delete_snapshot, f'{shelved["name"]}-shelved')
-        if shelved['status'] == 'SHELVED':
-            self.servers.shelve_offload_server(server['id'])
-            self.settled(server['id'], ('SHELVED_OFFLOADED',))
-        self.servers.unshelve_server(server['id'])
-        self.assert_bound(self.flavor, self.active(server['id']))
-
-    def _delete_snapshot(self, name: str) -> None:
-        images = self.os_admin.image_client_v2
-        for image in images.list_images({'name': name})['images']:
-            images.delete_image(image['id'])
+        self.assert_placed(self.flavor, rebuilt)
+        self.shelve_and_unshelve(server['id'])
+        self.assert_placed(self.flavor, self.wait_until_active(server['id']))
 
 
 class GuestDeviceTest(HostSideTestCase):
-    """A guest with a virtual function."""
+    """Boots a guest with a virtual function."""
 
     @classmethod
     def skip_checks(cls) -> None:
@@ -153,14 +139,14 @@ class GuestDeviceTest(HostSideTestCase):
         cls.require('guest_pci_alias')
 
     @decorators.idempotent_id('cf881ae6-133c-448a-9fbb-06d3aeffe98f')
-    def test_function_is_on_a_cell_of_the_guest(self) -> None:
-        """The guest's kernel sees the device, and on which cell it is."""
+    def test_device_is_on_a_cell_of_the_guest(self) -> None:
+        """The kernel of the guest sees on which cell the device is."""
         flavor = plan.extended(self.flavor, {
             'pci_passthrough:alias': f'{CONF.hpcvirt.guest_pci_alias}:1',
             'hw:pci_numa_affinity_policy': 'required'})
         server = self.boot_guest(flavor)
         self.assertEqual(1, len(self.definition(server).devices))
-        answer = self.ask(server, guest.COMMAND)
+        answer = self.execute(server, guest.COMMAND)
         seen = guest.parse(answer)
         cells = [cell for _, _, cell in seen.network_devices]
         self.assertTrue(cells, f'no network device: {json.dumps(answer)}')

@@ -71,7 +71,7 @@ class BenchmarkTestCase(guest_base.GuestTestCase):
     def ready(self, server: dict[str, Any]) -> 'ssh.SSHExecutor':
         """Wait until a guest answers; give the way to it."""
         self.reach(server)
-        self.ask(server, 'true')
+        self.execute(server, 'true')
         found = ssh.SSHExecutor(
             self.address, CONF.validation.image_ssh_user,
             key_file=self.key_file)
@@ -83,7 +83,8 @@ class BenchmarkTestCase(guest_base.GuestTestCase):
         """Collect what is known of a guest."""
         return benchmarking.Guest(
             where, server['name'], server['id'], flavor['name'],
-            self.host_of(server), self.assert_kept(flavor, server['id']))
+            self.host_of(server),
+            self.assert_matches_flavor(flavor, server['id']))
 
 
 class CompareTest(BenchmarkTestCase):

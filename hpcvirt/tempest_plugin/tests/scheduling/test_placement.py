@@ -10,98 +10,99 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Where instances go, and where they are refused."""
+"""The scheduler places instances as planned and refuses the others."""
 
 from tempest.lib import decorators
 
-from hpcvirt.model import shape
+from hpcvirt.model import shape as shape_model
 from hpcvirt.tempest_plugin import contract
 from hpcvirt.tempest_plugin import fleet
 from hpcvirt.tempest_plugin import plan
 
 CONF = fleet.CONF
 
-#: Instances that one test creates at most.
-MANY = 8
+#: The most instances that one test creates.
+MAX_INSTANCES = 8
 
 
 class TilingTest(fleet.FleetTestCase):
-    """The plan says how many instances a host holds; it holds exactly so."""
+    """Fills hosts with as many instances as the plan says."""
 
     @decorators.idempotent_id('13821b07-7cfe-40df-8c3b-cc993c42ab6d')
     def test_host_is_filled_exactly(self) -> None:
-        """All planned instances start without overlap, one more does not."""
-        tried = 0
+        """All planned instances start without overlap; one more does not."""
+        filled = 0
         for name in CONF.hpcvirt.hosts:
-            flavor = plan.tiling(self.plan['flavors'], name, MANY)
+            flavor = plan.tiling(self.plan['flavors'], name, MAX_INSTANCES)
             if flavor is None:
                 continue
             with self.subTest(host=name, flavor=flavor['name']):
                 self._fill(name, flavor)
-                tried += 1
-        if not tried:
+                filled += 1
+        if not filled:
             self.skipTest('no host of [hpcvirt]hosts holds a flavor of '
-                          f'[hpcvirt]plan_file 2 to {MANY} times')
+                          f'[hpcvirt]plan_file 2 to {MAX_INSTANCES} times')
 
     def _fill(self, name: str, flavor: plan.Flavor) -> None:
         flavor_id = self.create_flavor(flavor)
-        wanted = flavor['per_host'][name]
         servers = [self.boot(flavor_id, wait=False, host=name)['id']
-                   for _ in range(wanted)]
-        taken: set[int] = set()
+                   for _ in range(flavor['per_host'][name])]
+        pinned: set[int] = set()
         for server_id in servers:
-            self.active(server_id)
-            cpus = contract.host_cpus(self.assert_kept(flavor, server_id))
-            self.assertFalse(taken & cpus,
-                             f'host CPUs {taken & cpus} are given twice')
-            taken |= cpus
-        message = self.refused(flavor_id, host=name)
+            self.wait_until_active(server_id)
+            cpus = contract.host_cpus(
+                self.assert_matches_flavor(flavor, server_id))
+            self.assertFalse(pinned & cpus,
+                             f'host CPUs {pinned & cpus} are pinned twice')
+            pinned |= cpus
+        message = self.boot_refused(flavor_id, host=name)
         self.assertIn('No valid host', message)
         self.delete(*servers)
 
 
 class ScopeTest(fleet.FleetTestCase):
-    """The extra specs of hpcvirt's own."""
+    """The filter honours the extra specs of hpcvirt."""
 
     @decorators.idempotent_id('c39411e0-b0ff-44b0-bc56-206bf4c93d7c')
-    def test_exclusive_cells_are_empty_ones(self) -> None:
-        """An exclusive guest shares no cell, and is refused if it must."""
-        name, flavor, cells = self._host_with_part_of_a_cell()
-        alone = self.create_flavor(plan.extended(
+    def test_exclusive_cells_were_empty(self) -> None:
+        """An exclusive guest gets empty cells, and is refused without them."""
+        name, flavor, count = self._host_with_shared_cells()
+        exclusive = self.create_flavor(plan.extended(
             flavor, {'hpcvirt:exclusive_cells': 'true'}))
         first = self.boot(self.create_flavor(flavor), host=name)
         used = {node.host_cell for node in self.topology(first['id'])}
-        # The claim gives cells with devices to guests without devices last
-        # of all, after cells that others use: those are not to be had.
-        for _ in range(cells - 1):
-            server = self.boot(alone, host=name)
-            mine = {node.host_cell for node in self.topology(server['id'])}
-            self.assertFalse(mine & used, 'a used cell was given as empty')
-            used |= mine
-        self.assertIn('No valid host', self.refused(alone, host=name))
+        # The claim prefers a cell in use without devices to an empty cell with
+        # devices, so that an exclusive guest cannot get cells with devices.
+        for _ in range(count - 1):
+            server = self.boot(exclusive, host=name)
+            cells = {node.host_cell for node in self.topology(server['id'])}
+            self.assertFalse(cells & used, 'an exclusive guest shares a cell')
+            used |= cells
+        self.assertIn('No valid host',
+                      self.boot_refused(exclusive, host=name))
 
-    def _host_with_part_of_a_cell(self) -> tuple[str, plan.Flavor, int]:
+    def _host_with_shared_cells(self) -> tuple[str, plan.Flavor, int]:
         for name in CONF.hpcvirt.hosts:
-            host = self.machine(name)
-            occupied = {device.cell for device in host.devices}
+            host = self.host_topology(name)
+            with_devices = {device.cell for device in host.devices}
             plain = [cell for cell in host.cells
-                     if cell.cpus and cell.id not in occupied]
+                     if cell.cpus and cell.id not in with_devices]
             flavor = plan.smallest(self.plan['flavors'], name)
-            if (flavor and 2 <= len(plain) <= MANY
+            if (flavor and 2 <= len(plain) <= MAX_INSTANCES
                     and flavor['per_host'][name] > len(host.cells)):
                 return name, flavor, len(plain)
-        raise self.skipException('no host of [hpcvirt]hosts has cells that '
-                                 'several instances share')
+        raise self.skipException('no host of [hpcvirt]hosts has cells '
+                                 'that several instances can share')
 
     @decorators.idempotent_id('682c28f1-6beb-4b68-a24c-a1be13a0fd9d')
     def test_package_scope_keeps_cells_together(self) -> None:
-        """One free cell in each package is no place for a two-cell guest."""
+        """A two-cell guest is refused if each package has one free cell."""
         name, flavor = self._host_with_cells_in_packages()
-        host = self.machine(name)
+        host = self.host_topology(name)
         cell_id = self.create_flavor(flavor)
         anywhere = self.create_flavor(plan.spread(flavor, 2))
         together = self.create_flavor(plan.spread(
-            flavor, 2, shape.NUMAScope.PACKAGE))
+            flavor, 2, shape_model.NUMAScope.PACKAGE))
         at = {}
         for _ in range(flavor['per_host'][name]):
             server = self.boot(cell_id, host=name)
@@ -110,7 +111,7 @@ class ScopeTest(fleet.FleetTestCase):
             cell = next(cell for cell in host.cells
                         if cell.package == package and cell.id in at)
             self.delete(at.pop(cell.id))
-        self.assertIn('No valid host', self.refused(together, host=name))
+        self.assertIn('No valid host', self.boot_refused(together, host=name))
         server = self.boot(anywhere, host=name)
         packages = {host.by_id[node.host_cell].package
                     for node in self.topology(server['id'])
@@ -119,7 +120,7 @@ class ScopeTest(fleet.FleetTestCase):
 
     def _host_with_cells_in_packages(self) -> tuple[str, plan.Flavor]:
         for name in CONF.hpcvirt.hosts:
-            host = self.machine(name)
+            host = self.host_topology(name)
             cells = [cell for cell in host.cells if cell.cpus]
             flavor = plan.whole_cell(self.plan['flavors'], name, len(cells))
             if (flavor and len(host.packages) >= 2
@@ -130,7 +131,7 @@ class ScopeTest(fleet.FleetTestCase):
 
 
 class DeviceTest(fleet.FleetTestCase):
-    """Guests with a virtual function that must be local."""
+    """Boots guests whose virtual function must be local."""
 
     @classmethod
     def skip_checks(cls) -> None:
@@ -138,8 +139,8 @@ class DeviceTest(fleet.FleetTestCase):
         cls.require('pci_alias', 'topology_dir')
 
     @decorators.idempotent_id('7f870a49-225d-49ef-8236-fd6464b99c4b')
-    def test_guest_sits_beside_its_device(self) -> None:
-        """It starts on the device's cell, and nowhere else."""
+    def test_guest_is_on_the_cell_of_its_device(self) -> None:
+        """The guest starts on a cell with a device, and on no other."""
         name, flavor, local = self._host_with_devices_on_some_cells()
         alias = f'{CONF.hpcvirt.pci_alias}:1'
         flavor_id = self.create_flavor(plan.extended(flavor, {
@@ -149,14 +150,14 @@ class DeviceTest(fleet.FleetTestCase):
             server = self.boot(flavor_id, host=name)
             (node,) = self.topology(server['id'])
             self.assertIn(node.host_cell, local)
-        # The other cells are free, and there are more devices.
-        self.assertIn('No valid host', self.refused(flavor_id, host=name))
+        # The other cells are free, and there are free devices.
+        self.assertIn('No valid host', self.boot_refused(flavor_id, host=name))
         self.boot(self.create_flavor(flavor), host=name)
 
     def _host_with_devices_on_some_cells(
             self) -> tuple[str, plan.Flavor, set[int]]:
         for name in CONF.hpcvirt.hosts:
-            host = self.machine(name)
+            host = self.host_topology(name)
             cells = {cell.id for cell in host.cells if cell.cpus}
             local = {device.cell for device in host.devices
                      if device.total_vfs > 1 and device.cell is not None}

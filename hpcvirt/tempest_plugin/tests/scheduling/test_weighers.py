@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Which of two hosts is taken when both would do."""
+"""The weighers choose between two hosts that both fit."""
 
 from tempest.lib import decorators
 
@@ -23,7 +23,7 @@ MULTIPLIER = 'numa_fragmentation_weight_multiplier'
 
 
 class FragmentationTest(fleet.FleetTestCase):
-    """Two hosts that are alike; one has a guest on part of a cell."""
+    """Boots a second small guest while one of two twin hosts is empty."""
 
     @classmethod
     def skip_checks(cls) -> None:
@@ -34,22 +34,26 @@ class FragmentationTest(fleet.FleetTestCase):
     def setUp(self) -> None:
         super().setUp()
         self.twins = list(CONF.hpcvirt.twin_hosts[:2])
-        self.flavor_id = self.create_flavor(self.chosen(
+        self.flavor_id = self.create_flavor(self.require_flavor(
             plan.smallest(self.plan['flavors'], self.twins[0]),
             f'that fits several times on {self.twins[0]}'))
 
-    def _second_guest(self, first_host: str, **metadata: str) -> str:
-        """Start a guest on one host; tell where the next one goes."""
-        zone, _ = self.zone(self.twins, **metadata)
+    def _host_of_second_guest(self, first_host: str,
+                              **metadata: str) -> str:
+        """Boot a guest on one host and another where the scheduler chooses.
+
+        :returns: the host of the second guest
+        """
+        zone = self.create_zone(self.twins, **metadata)
         first = self.boot(self.flavor_id, host=first_host)
         second = self.boot(self.flavor_id, availability_zone=zone)
         chosen = self.host_of(second)
         self.delete(second['id'])
         self.delete(first['id'])
-        self._leave(zone)
+        self._delete_zone(zone)
         return chosen
 
-    def _leave(self, zone: str) -> None:
+    def _delete_zone(self, zone: str) -> None:
         for aggregate in self.aggregates.list_aggregates()['aggregates']:
             if aggregate['name'] == zone:
                 for host in aggregate['hosts']:
@@ -57,14 +61,15 @@ class FragmentationTest(fleet.FleetTestCase):
                 self.aggregates.delete_aggregate(aggregate['id'])
 
     @decorators.idempotent_id('2ebfb229-739f-4cfa-ac66-36beea57e6cd')
-    def test_the_whole_host_stays_whole(self) -> None:
-        """The next small guest joins the first, on either host."""
+    def test_empty_host_stays_empty(self) -> None:
+        """The second guest joins the first, whichever host that is on."""
         for host in self.twins:
-            self.assertEqual(host, self._second_guest(host))
+            self.assertEqual(host, self._host_of_second_guest(host))
 
     @decorators.idempotent_id('5ca977ef-d839-419c-9734-29c7c8aee8af')
-    def test_without_the_weigher_guests_spread(self) -> None:
-        """With the multiplier 0 Nova's own weighers take the empty host."""
+    def test_guests_spread_without_the_weigher(self) -> None:
+        """With multiplier 0 Nova's own weighers choose the empty host."""
         for host, other in (self.twins, self.twins[::-1]):
             self.assertEqual(
-                other, self._second_guest(host, **{MULTIPLIER: '0.0'}))
+                other,
+                self._host_of_second_guest(host, **{MULTIPLIER: '0.0'}))
