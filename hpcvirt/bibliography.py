@@ -100,6 +100,12 @@ DOCUMENTS = (
         'A Simple Sequentially Rejective Multiple Test Procedure',
         'Scandinavian Journal of Statistics 6(2), pages 65 to 70', '1979',
         'jstor.org/stable/4615733'),
+    Document(
+        'Zou-Donner-2008', 'Guang Yong Zou and Allan Donner',
+        'Construction of Confidence Limits about Effect Measures: A General '
+        'Approach',
+        'Statistics in Medicine 27(10), pages 1693 to 1702', '2008',
+        'doi.org/10.1002/sim.3095'),
 )
 
 _BY_KEY = {document.key: document for document in DOCUMENTS}

@@ -194,7 +194,7 @@ def _average(case: study.Case, row: study.Row,
     """The mean slowdown of several benchmarks of one host.
 
     Its interval is that of a sum of independent figures, each known within
-    limits of its own: Zou and Donner, Statistics in Medicine 27, 2008.
+    limits of its own [Zou-Donner-2008].
     """
     parts, turned, pairs = [], [], []
     for run in runs:
