@@ -56,7 +56,8 @@ def read(args: argparse.Namespace,
     return read_hosts(args.path, args.source), profile
 
 
-def read_hosts(words: Sequence[str], kind: str = 'auto') -> list[host_model.Host]:
+def read_hosts(words: Sequence[str],
+               kind: str = 'auto') -> list[host_model.Host]:
     """Read hosts from PATH or NAME=PATH."""
     hosts: dict[str, host_model.Host] = {}
     origin: dict[str, str] = {}

@@ -14,7 +14,7 @@
 
 from typing import Any
 
-from hpcvirt.flavors import planner
+from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import settings
 from hpcvirt.model import cpuset
@@ -22,7 +22,7 @@ from hpcvirt.model import cpuset
 SCHEMA_VERSION = 1
 
 
-def document(plan: planner.Plan) -> dict[str, Any]:
+def document(plan: plans.Plan) -> dict[str, Any]:
     """Make plain values of a plan: dicts, lists, numbers, strings."""
     return {
         'schema_version': SCHEMA_VERSION,
@@ -36,7 +36,7 @@ def document(plan: planner.Plan) -> dict[str, Any]:
     }
 
 
-def _host(planned: planner.PlannedHost) -> dict[str, Any]:
+def _host(planned: plans.PlannedHost) -> dict[str, Any]:
     host = planned.host
     return {
         'name': host.name,
@@ -51,7 +51,7 @@ def _host(planned: planner.PlannedHost) -> dict[str, Any]:
     }
 
 
-def _flavor(planned: planner.PlannedFlavor) -> dict[str, Any]:
+def _flavor(planned: plans.PlannedFlavor) -> dict[str, Any]:
     flavor = planned.flavor
     return {
         'name': flavor.name,

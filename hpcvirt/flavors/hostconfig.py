@@ -22,12 +22,12 @@ from collections.abc import Iterator
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import document
 from hpcvirt.flavors import memory
-from hpcvirt.flavors import planner
+from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import cpuset
 
 
-def lines(plan: planner.Plan) -> Iterator[str]:
+def lines(plan: plans.Plan) -> Iterator[str]:
     """Write the settings of every host."""
     for planned in plan.hosts:
         yield f'# {planned.host.name}'
@@ -39,7 +39,7 @@ def lines(plan: planner.Plan) -> Iterator[str]:
         yield ''
 
 
-def _nova(planned: planner.PlannedHost,
+def _nova(planned: plans.PlannedHost,
           profile: profiles.Profile) -> Iterator[str]:
     found = planned.settings
     yield '[DEFAULT]'
@@ -64,7 +64,7 @@ def _nova(planned: planner.PlannedHost,
         yield f'alias = {json.dumps(document.alias(profile.devices))}'
 
 
-def _pages(planned: planner.PlannedHost) -> Iterator[str]:
+def _pages(planned: plans.PlannedHost) -> Iterator[str]:
     small = memory.small_page_kib(planned.host)
     sizes = sorted({size for pages in planned.settings.pages.values()
                     for size in pages if size != small})
@@ -90,7 +90,7 @@ def _pages(planned: planner.PlannedHost) -> Iterator[str]:
                        '/nr_hugepages')
 
 
-def _rest(planned: planner.PlannedHost) -> Iterator[str]:
+def _rest(planned: plans.PlannedHost) -> Iterator[str]:
     cells: dict[int, list[int]] = {}
     for cell, rest in planned.settings.rest_mib.items():
         cells.setdefault(rest, []).append(cell)
@@ -99,7 +99,7 @@ def _rest(planned: planner.PlannedHost) -> Iterator[str]:
     yield f'# for the host, beside the emulators of its guests: {kept}'
 
 
-def _functions(planned: planner.PlannedHost) -> Iterator[str]:
+def _functions(planned: plans.PlannedHost) -> Iterator[str]:
     if planned.settings.functions:
         yield '# virtual functions'
     for item in planned.settings.functions:

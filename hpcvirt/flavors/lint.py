@@ -196,7 +196,8 @@ def _threads(subject: Subject) -> Iterator[finding.Finding]:
             'half-cores', _WARNING, key,
             f'a guest cell of {odd[0]} dedicated CPUs {consequence}',
             'use whole cores: a multiple of the threads of a core')
-    if threads > 1 and guest.thread_policy is not shape_model.ThreadPolicy.REQUIRE:
+    if (threads > 1 and guest.thread_policy
+            is not shape_model.ThreadPolicy.REQUIRE):
         yield subject.finds(
             'siblings-not-held', _WARNING, vocabulary.CPU_THREADS.name,
             f'the guest sees {threads} threads in each core, which need not '

@@ -94,13 +94,15 @@ def _usual(guest: shape_model.Shape) -> shape_model.Shape:
     count = len(guest.cells)
     topology = guest.topology
     threads = topology.threads if topology else 1
-    cell = shape_model.GuestCell(guest.cpus // count, 0, guest.memory_mib // count,
-                                 guest.cells[0].page_kib)
+    cell = shape_model.GuestCell(
+        guest.cpus // count, 0, guest.memory_mib // count,
+        guest.cells[0].page_kib)
     sockets = topology.sockets if topology else count
     return dataclasses.replace(
         guest, cells=(cell,) * count,
         cpu_policy=shape_model.CPUPolicy.DEDICATED,
-        thread_policy=shape_model.ThreadPolicy.REQUIRE if threads > 1 else None,
+        thread_policy=(shape_model.ThreadPolicy.REQUIRE if threads > 1
+                       else None),
         topology=shape_model.GuestTopology(
             sockets, guest.cpus // (sockets * threads), threads),
         devices=tuple(shape_model.DeviceRequest(

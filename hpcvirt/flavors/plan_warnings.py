@@ -12,30 +12,29 @@
 
 """What an operator should hear about a plan as a whole."""
 
-import typing
 from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import notice
+from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.flavors import published_losses
 from hpcvirt.flavors import sizes as sizes_room
 from hpcvirt.model import shape as shape_model
 
-if typing.TYPE_CHECKING:
-    from hpcvirt.flavors import planner
 
-
-def on(hosts: 'Sequence[planner.PlannedHost]',
-       flavors: 'Sequence[planner.PlannedFlavor]',
+def on(hosts: Sequence[plans.PlannedHost],
+       flavors: Sequence[plans.PlannedFlavor],
        profile: profiles.Profile) -> Iterator[notice.Notice]:
     """Find what is worth a word."""
     if not profile.housekeeping_cores_per_cell:
         yield notice.Notice(
             notice.Code.NO_HOUSEKEEPING,
-            "all cores are the guests', and the host's own processes run "
-            'beside them (1 to 2 % in [CERN-HEPiX-2015]); '
-            'housekeeping_cores_per_cell keeps cores for the host')
+            "all cores are dedicated to guests, which the host's own "
+            'processes slow down (by 1 to 2 % in '
+            f'{published_losses.HS06_STUDY.document.citation}); set '
+            'housekeeping_cores_per_cell to keep cores for the host')
     for planned in hosts:
         yield from _served(planned, flavors)
         yield from _parts(planned, profile)
@@ -45,15 +44,15 @@ def on(hosts: 'Sequence[planner.PlannedHost]',
     yield from _mixed_smt(hosts, flavors)
 
 
-def _served(planned: 'planner.PlannedHost',
-            flavors: 'Sequence[planner.PlannedFlavor]',
+def _served(planned: plans.PlannedHost,
+            flavors: Sequence[plans.PlannedFlavor],
             ) -> Iterator[notice.Notice]:
     if not any(item.per_host[planned.host.name] for item in flavors):
         yield notice.Notice(notice.Code.HOST_NOT_SERVED,
                             'none of the flavors fits', (planned.host.name,))
 
 
-def _parts(planned: 'planner.PlannedHost',
+def _parts(planned: plans.PlannedHost,
            profile: profiles.Profile) -> Iterator[notice.Notice]:
     """Say how cells could be cut where the rule cuts none."""
     widths = {len(share.cores) for share in planned.divided.cells}
@@ -72,7 +71,7 @@ def _parts(planned: 'planner.PlannedHost',
             f'{" or ".join(cuts)} cores', (planned.host.name,))
 
 
-def _caches(planned: 'planner.PlannedHost') -> Iterator[notice.Notice]:
+def _caches(planned: plans.PlannedHost) -> Iterator[notice.Notice]:
     cut = [share.id for share in planned.divided.cells
            if len(share.llc) > 1 and max(share.llc) > 1]
     if cut:
@@ -84,7 +83,7 @@ def _caches(planned: 'planner.PlannedHost') -> Iterator[notice.Notice]:
             'cell', (planned.host.name,))
 
 
-def _given_back(planned: 'planner.PlannedHost',
+def _given_back(planned: plans.PlannedHost,
                 profile: profiles.Profile) -> Iterator[notice.Notice]:
     small = memory.small_page_kib(planned.host)
     kept = {size for size, _ in profile.host_pages_per_cell}
@@ -103,7 +102,7 @@ def _given_back(planned: 'planner.PlannedHost',
             'programs of the host', (planned.host.name,))
 
 
-def _devices(planned: 'planner.PlannedHost',
+def _devices(planned: plans.PlannedHost,
              profile: profiles.Profile) -> Iterator[notice.Notice]:
     if profile.devices is None or planned.settings.functions:
         return
@@ -114,8 +113,8 @@ def _devices(planned: 'planner.PlannedHost',
         + (f' of vendor {vendor}' if vendor else ''), (planned.host.name,))
 
 
-def _mixed_smt(hosts: 'Sequence[planner.PlannedHost]',
-               flavors: 'Sequence[planner.PlannedFlavor]',
+def _mixed_smt(hosts: Sequence[plans.PlannedHost],
+               flavors: Sequence[plans.PlannedFlavor],
                ) -> Iterator[notice.Notice]:
     wide = [planned.host.name for planned in hosts
             if planned.divided.threads > 1]

@@ -13,7 +13,6 @@
 """The plan for a fleet: flavors, what each host takes of them, settings."""
 
 import dataclasses
-from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
@@ -24,64 +23,13 @@ from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import notice
 from hpcvirt.flavors import plan_warnings
+from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import propose
 from hpcvirt.flavors import settings as settings_room
 from hpcvirt.flavors import sizes as rule
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class PlannedHost:
-    """A host of the fleet.
-
-    :ivar divided: whose its CPUs are
-    :ivar page_kib: size of the guests' pages
-    :ivar settings: what to set on it
-    :ivar supply: what it then has for guests
-    """
-
-    host: host_model.Host
-    divided: cpu_partition.Division
-    page_kib: int
-    settings: settings_room.Settings
-    supply: supplies.Supply
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Stranded:
-    """What is left of a host when it is full of one flavor."""
-
-    pcpus: int
-    memory_mib: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class PlannedFlavor:
-    """A flavor of the fleet.
-
-    :ivar kinds: host -> what the guest is of it, for the hosts for which it
-        was made
-    :ivar per_host: host -> how many it takes
-    :ivar stranded: host -> what is left then
-    """
-
-    flavor: catalogue.Flavor
-    guest: shape_model.Shape
-    kinds: Mapping[str, str]
-    per_host: Mapping[str, int]
-    stranded: Mapping[str, Stranded]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Plan:
-    """The whole plan."""
-
-    profile: profiles.Profile
-    hosts: tuple[PlannedHost, ...]
-    flavors: tuple[PlannedFlavor, ...]
-    notices: tuple[notice.Notice, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,7 +42,8 @@ class _Draft:
     notices: tuple[notice.Notice, ...]
 
 
-def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile) -> Plan:
+def plan(hosts: Sequence[host_model.Host],
+         profile: profiles.Profile) -> plans.Plan:
     """Plan flavors for hosts.
 
     :param hosts: with different names
@@ -135,8 +84,8 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile) -> Plan:
                 item.message for item in notices)
             if notices else 'no guest fits')
     notices += plan_warnings.on(planned, flavors, profile)
-    return Plan(profile, planned, tuple(flavors),
-                notice.gather(notices))
+    return plans.Plan(profile, planned, tuple(flavors),
+                      notice.gather(notices))
 
 
 def _check_names(hosts: Sequence[host_model.Host]) -> None:
@@ -161,9 +110,10 @@ def _draft(host: host_model.Host, profile: profiles.Profile) -> _Draft:
         room = ', '.join(str(mib) for mib in sorted(set(poor.values())))
         notices.append(notice.Notice(
             notice.Code.CELL_NOT_USED,
-            f'{cpu_partition.cells_in_words(poor)} {room} MiB for guests after '
-            f'the reserve; that is less than {memory.LEAST_MIB_PER_CPU} MiB '
-            'for each CPU and left to the host', (host.name,)))
+            f'{cpu_partition.cells_in_words(poor)} {room} MiB for guests '
+            'after the reserve, less than '
+            f'{memory.LEAST_MIB_PER_CPU} MiB for each CPU; the host keeps it',
+            (host.name,)))
     page_kib, said = memory.choose_page(divided, profile)
     return _Draft(
         divided,
@@ -173,10 +123,10 @@ def _draft(host: host_model.Host, profile: profiles.Profile) -> _Draft:
 
 def _host(draft: _Draft, pools: Sequence[memory.CellPool],
           guests: Sequence[shape_model.Shape],
-          profile: profiles.Profile) -> PlannedHost:
+          profile: profiles.Profile) -> plans.PlannedHost:
     host = draft.divided.host
     found = settings_room.settings(draft.divided, pools, guests, profile)
-    return PlannedHost(
+    return plans.PlannedHost(
         host, draft.divided, draft.page_kib, found,
         settings_room.supply(host, found, profile.devices))
 
@@ -184,7 +134,8 @@ def _host(draft: _Draft, pools: Sequence[memory.CellPool],
 class _Filler:
     """Fills hosts, and those that are alike only once."""
 
-    def __init__(self, hosts: Sequence[PlannedHost], packing: bool) -> None:
+    def __init__(self, hosts: Sequence[plans.PlannedHost],
+                 packing: bool) -> None:
         self._packing = packing
         first: dict[host_model.Host, str] = {}
         self._twin = {
@@ -194,7 +145,7 @@ class _Filler:
         self._known: dict[tuple[shape_model.Shape, str, bool],
                           capacity.Filling] = {}
 
-    def __call__(self, guest: shape_model.Shape, planned: PlannedHost,
+    def __call__(self, guest: shape_model.Shape, planned: plans.PlannedHost,
                  packing: bool | None = None) -> capacity.Filling:
         packing = self._packing if packing is None else packing
         key = guest, self._twin[planned.host.name], packing
@@ -204,9 +155,9 @@ class _Filler:
         return self._known[key]
 
 
-def _flavor(offer: catalogue.Offer, hosts: Sequence[PlannedHost],
+def _flavor(offer: catalogue.Offer, hosts: Sequence[plans.PlannedHost],
             profile: profiles.Profile, fill: _Filler,
-            ) -> tuple[PlannedFlavor | None, list[notice.Notice]]:
+            ) -> tuple[plans.PlannedFlavor | None, list[notice.Notice]]:
     """Count an offer on every host; None if no host takes it."""
     guest, said = _held_scope(offer.guest, hosts, profile, fill)
     full = {planned.host.name: fill(guest, planned) for planned in hosts}
@@ -220,16 +171,16 @@ def _flavor(offer: catalogue.Offer, hosts: Sequence[PlannedHost],
             (flavor.name,))]
     said = [dataclasses.replace(item, subjects=(flavor.name,))
             for item in said]
-    return PlannedFlavor(
+    return plans.PlannedFlavor(
         flavor, guest, offer.kinds,
         {name: filling.count for name, filling in full.items()},
-        {planned.host.name: Stranded(
+        {planned.host.name: plans.Stranded(
             full[planned.host.name].free_pcpus,
             _free_mib(full[planned.host.name].supply, planned.page_kib))
          for planned in hosts}), said
 
 
-def _held_scope(guest: shape_model.Shape, hosts: Sequence[PlannedHost],
+def _held_scope(guest: shape_model.Shape, hosts: Sequence[plans.PlannedHost],
                 profile: profiles.Profile, fill: _Filler,
                 ) -> tuple[shape_model.Shape, list[notice.Notice]]:
     """Drop the package scope where it would cost guests.
@@ -255,7 +206,7 @@ def _held_scope(guest: shape_model.Shape, hosts: Sequence[PlannedHost],
         notice.Code.PACKAGE_SCOPE_NOT_HELD, message)]
 
 
-def _losing(guest: shape_model.Shape, hosts: Sequence[PlannedHost],
+def _losing(guest: shape_model.Shape, hosts: Sequence[plans.PlannedHost],
             fill: _Filler, packing: bool) -> list[str]:
     """The hosts that would take fewer guests for the package scope."""
     return [planned.host.name for planned in hosts

@@ -154,7 +154,8 @@ def _guest(size: rule.Size, memory_mib: Sequence[int], page_kib: int | None,
             shape_model.GuestCell(number * threads, 0, mib, page_kib)
             for number, mib in zip(cores, memory_mib, strict=True)),
         cpu_policy=shape_model.CPUPolicy.DEDICATED,
-        thread_policy=shape_model.ThreadPolicy.REQUIRE if threads > 1 else None,
+        thread_policy=(shape_model.ThreadPolicy.REQUIRE if threads > 1
+                       else None),
         emulator_threads=profile.emulator_threads,
         devices=_devices(profile.devices),
         topology=shape_model.GuestTopology(

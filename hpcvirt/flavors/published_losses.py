@@ -10,38 +10,57 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a guest of some size is known to lose against its host.
+"""The performance that guests lose against their host, as studies measured it.
 
-Figures of the studies as they print them, for a guest with NUMA cells,
-pinning, 2 MB pages and nested paging on. They hold for the machines of the
-studies; on others they tell what to expect, and a benchmark tells the truth.
+The figures are those that the studies print, for guests with NUMA cells,
+pinned CPUs, 2 MB pages and nested paging. They are measurements of the
+studies' machines. On other machines they are an estimate, which a benchmark
+must confirm.
 """
 
 import dataclasses
 import fractions
 
-HS06_STUDY = '[CERN-HEPiX-2015]'
-NPB_STUDY = '[LBNL-Partitioning]'
+from hpcvirt import bibliography
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Study:
+    """A published study.
+
+    :ivar measured: what its figures are
+    """
+
+    document: bibliography.Document
+    measured: str
+
+
+HS06_STUDY = Study(
+    bibliography.get('CERN-HEPiX-2015'),
+    'HS06 rate lost by guests of a 32-core host with pinned CPUs, NUMA cells '
+    'and 2 MB pages')
+NPB_STUDY = Study(bibliography.get('LBNL-Partitioning'),
+                  'time added to the NAS Parallel Benchmarks')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Loss:
     """A loss in percent of the host's own figure.
 
-    :ivar low: in the better case
-    :ivar high: in the worse case
-    :ivar configuration: what was measured
+    :ivar low: the loss in the better case
+    :ivar high: the loss in the worse case
+    :ivar configuration: the measured guests, number x vCPUs
     """
 
     low: float
     high: float
     configuration: str
-    source: str
+    study: Study
 
 
 #: HS06 rate lost on a 32-core host, by the share of the host that one guest
-#: takes: four guests of 8 cores and so on. Table "VM sizes (cores)", column
-#: "After", of the study.
+#: takes: 4x8 is four guests of 8 cores. From the column "After" of the study's
+#: table "VM sizes (cores)".
 BY_SHARE = (
     (fractions.Fraction(1, 4), Loss(3.3, 3.3, '4x8', HS06_STUDY)),
     (fractions.Fraction(1, 2), Loss(4.6, 4.6, '2x16', HS06_STUDY)),
@@ -56,11 +75,13 @@ PER_SOCKET = Loss(3.0, 3.0, 'one per socket', NPB_STUDY)
 
 def expected(pcpus: int, host_pcpus: int,
              one_per_package: bool) -> tuple[Loss, ...]:
-    """The figures that come closest to a guest.
+    """Find the figures that apply to a guest.
 
-    :param pcpus: dedicated CPUs of the guest
-    :param host_pcpus: those of the host
-    :param one_per_package: the guest is one package
+    A share between two measured ones gets the figure of the larger share.
+
+    :param pcpus: the dedicated CPUs of the guest
+    :param host_pcpus: the dedicated CPUs of the host
+    :param one_per_package: whether the guest takes exactly one package
     """
     share = fractions.Fraction(pcpus, host_pcpus)
     found = next((loss for limit, loss in BY_SHARE if share <= limit),

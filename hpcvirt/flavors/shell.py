@@ -16,10 +16,10 @@ import shlex
 from collections.abc import Iterator
 
 from hpcvirt.flavors import catalogue
-from hpcvirt.flavors import planner
+from hpcvirt.flavors import planned as plans
 
 
-def commands(plan: planner.Plan) -> Iterator[str]:
+def commands(plan: plans.Plan) -> Iterator[str]:
     """Write one line for each flavor; warnings are comments."""
     for item in plan.notices:
         yield f'# {item.code}: {item.message}'

@@ -19,35 +19,31 @@ from collections.abc import Sequence
 
 from hpcvirt import text_table
 from hpcvirt.flavors import memory
-from hpcvirt.flavors import planner
+from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import published_losses
 
 WIDTH = 100
 
-_HEADINGS = ('Flavor', 'Is', 'vCPUs', 'Cells', 'GiB', 'Fit', 'Left', 'GiB',
-             'Expected loss')
-_NUMBERS = {'vCPUs', 'GiB', 'Fit', 'Left'}
-_LEGEND = ('Is: what the guest is of the host, if it was made for it. Fit: '
-           'how many of this flavor alone the host takes. Left: the CPUs and '
-           'the GiB that are stranded then.')
+_HEADINGS = ('Flavor', 'Share', 'vCPUs', 'Cells', 'GiB', 'Fit', 'Unused',
+             'Loss')
+_NUMBERS = {'vCPUs', 'GiB', 'Fit'}
+_LEGEND = ('Share: the part of the host that the flavor was sized for. Cells: '
+           'guest cells x vCPUs of each. GiB: RAM. Fit: how many instances of '
+           'this flavor alone the host takes. Unused: the dedicated CPUs and '
+           'the memory that they leave.')
 
 
-def table(plan: planner.Plan) -> str:
+def table(plan: plans.Plan) -> str:
     """Draw a plan: what each kind of host takes, then what to know of it."""
     blocks = [_kind(plan, hosts) for hosts in _kinds(plan)]
-    sources = {loss.source: loss for planned in plan.hosts
-               for row in plan.flavors
-               for loss in _losses(row, planned)}
-    about = {
-        published_losses.HS06_STUDY: 'HS06 rate lost by guests of a 32-core host '
-        'with pins, NUMA cells and 2 MB pages',
-        published_losses.NPB_STUDY: 'NAS Parallel Benchmarks, time added',
-    }
+    studies = {loss.study.document.key: loss.study for planned in plan.hosts
+               for row in plan.flavors for loss in _losses(row, planned)}
     notes = [_LEGEND]
-    notes += [f'Expected loss: {about[source]} {source}.'
-              for source in sorted(sources)]
+    notes += [f'Loss: {study.measured} {study.document.citation}.'
+              for _, study in sorted(studies.items())]
     blocks.append('\n'.join(
-        textwrap.fill(note, WIDTH, subsequent_indent='  ')
+        textwrap.fill(note, WIDTH, subsequent_indent='  ',
+                      break_on_hyphens=False)
         for note in notes))
     if plan.notices:
         blocks.append('\n'.join(
@@ -56,9 +52,9 @@ def table(plan: planner.Plan) -> str:
     return '\n\n'.join(blocks) + '\n'
 
 
-def _kinds(plan: planner.Plan) -> list[list[planner.PlannedHost]]:
+def _kinds(plan: plans.Plan) -> list[list[plans.PlannedHost]]:
     """Hosts for which every figure of the table is the same."""
-    kinds: dict[object, list[planner.PlannedHost]] = {}
+    kinds: dict[object, list[plans.PlannedHost]] = {}
     for planned in plan.hosts:
         name = planned.host.name
         figures = (_facts(planned), tuple(
@@ -68,7 +64,7 @@ def _kinds(plan: planner.Plan) -> list[list[planner.PlannedHost]]:
     return list(kinds.values())
 
 
-def _kind(plan: planner.Plan, hosts: Sequence[planner.PlannedHost]) -> str:
+def _kind(plan: plans.Plan, hosts: Sequence[plans.PlannedHost]) -> str:
     names = ', '.join(planned.host.name for planned in hosts)
     title = names if len(hosts) == 1 else f'{len(hosts)} hosts: {names}'
     rows = list(_rows(plan, hosts[0]))
@@ -82,7 +78,7 @@ def _kind(plan: planner.Plan, hosts: Sequence[planner.PlannedHost]) -> str:
     return '\n'.join(lines)
 
 
-def _facts(planned: planner.PlannedHost) -> str:
+def _facts(planned: plans.PlannedHost) -> str:
     host = planned.host
     cells = [cell for cell in host.cells if cell.cpus]
     pages = sum(
@@ -96,21 +92,27 @@ def _facts(planned: planner.PlannedHost) -> str:
             f'{memory.page_name(planned.page_kib)} pages for guests')
 
 
-def _rows(plan: planner.Plan,
-          planned: planner.PlannedHost) -> Iterator[tuple[str, ...]]:
+def _rows(plan: plans.Plan,
+          planned: plans.PlannedHost) -> Iterator[tuple[str, ...]]:
     name = planned.host.name
     for row in plan.flavors:
         if not row.per_host[name]:
             continue
-        left = row.stranded[name]
         yield (row.flavor.name, row.kinds.get(name, '-'),
                str(row.flavor.vcpus), _cells(row), _gib(row.flavor.ram_mib),
-               str(row.per_host[name]), str(left.pcpus),
-               _gib(left.memory_mib), _expected(_losses(row, planned)))
+               str(row.per_host[name]), _unused(row.stranded[name]),
+               _expected(_losses(row, planned)))
 
 
-def _losses(row: planner.PlannedFlavor,
-            planned: planner.PlannedHost) -> tuple[published_losses.Loss, ...]:
+def _unused(left: plans.Stranded) -> str:
+    amounts = [_count(left.pcpus, 'CPU')] if left.pcpus else []
+    if left.memory_mib:
+        amounts.append(f'{_gib(left.memory_mib)} GiB')
+    return ', '.join(amounts) or 'none'
+
+
+def _losses(row: plans.PlannedFlavor,
+            planned: plans.PlannedHost) -> tuple[published_losses.Loss, ...]:
     name = planned.host.name
     if name not in row.kinds or not row.per_host[name]:
         return ()
@@ -124,11 +126,11 @@ def _expected(losses: Sequence[published_losses.Loss]) -> str:
         return '-'
     low = min(loss.low for loss in losses)
     high = max(loss.high for loss in losses)
-    span = f'{low:g} %' if low == high else f'{low:g}-{high:g} %'
+    span = f'{low:g}%' if low == high else f'{low:g}-{high:g}%'
     return f'{span}, {losses[0].configuration}'
 
 
-def _cells(row: planner.PlannedFlavor) -> str:
+def _cells(row: plans.PlannedFlavor) -> str:
     """``4x12``, or ``1x24+1x14`` where cells differ."""
     groups = [(cpus, len(list(same))) for cpus, same in itertools.groupby(
         cell.cpus for cell in row.guest.cells)]
@@ -137,7 +139,7 @@ def _cells(row: planner.PlannedFlavor) -> str:
 
 def _notice(text: str) -> str:
     return textwrap.fill(text, WIDTH, initial_indent='  ',
-                         subsequent_indent='    ')
+                         subsequent_indent='    ', break_on_hyphens=False)
 
 
 def _gib(memory_mib: int) -> str:

@@ -21,6 +21,7 @@ import yaml
 from hpcvirt.cmd import fleet_arguments
 from hpcvirt.flavors import document
 from hpcvirt.flavors import hostconfig
+from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import shell
 from hpcvirt.flavors import table
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _text(plan: planner.Plan, form: str, host_config: bool) -> str:
+def _text(plan: plans.Plan, form: str, host_config: bool) -> str:
     if form == 'json':
         return json.dumps(document.document(plan), indent=1) + '\n'
     if form == 'yaml':

@@ -24,7 +24,7 @@ from hpcvirt.bench.studies import study
 from hpcvirt.cmd.study import site
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import hostconfig
-from hpcvirt.flavors import planner
+from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import shell
 from hpcvirt.model import cpuset
 
@@ -250,7 +250,7 @@ def _settings(planned: site.Planned) -> Iterator[str]:
         yield from _floating(host)
 
 
-def _floating(planned: planner.PlannedHost) -> Iterator[str]:
+def _floating(planned: plans.PlannedHost) -> Iterator[str]:
     """The CPUs over which guests float, without a dedicated one."""
     yield f'# {planned.host.name}'
     yield '# nova.conf'

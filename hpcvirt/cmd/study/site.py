@@ -20,6 +20,7 @@ from hpcvirt.bench.studies import scaling
 from hpcvirt.bench.studies import study
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import memory
+from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import host as host_model
@@ -38,7 +39,7 @@ class Planned:
 
     scaled: scaling.Scaled
     flavor: catalogue.Flavor
-    plan: planner.Plan
+    plan: plans.Plan
 
 
 def plain(found: Planned | scaling.Refusal) -> dict[str, Any]:
@@ -68,7 +69,7 @@ class Planner:
         # study to say.
         self._profile = dataclasses.replace(profile, devices=None)
         self._known: dict[tuple[tuple[host_model.Host, ...], profiles.Profile],
-                          planner.Plan] = {}
+                          plans.Plan] = {}
 
     def plan(self, made: study.Study,
              case: study.Case) -> Planned | scaling.Refusal:
@@ -113,7 +114,7 @@ class Planner:
         return Planned(scaled, _flavor(made, scaled, profile), plan)
 
     def _plan(self, hosts: tuple[host_model.Host, ...],
-              profile: profiles.Profile) -> planner.Plan:
+              profile: profiles.Profile) -> plans.Plan:
         key = hosts, profile
         if key not in self._known:
             self._known[key] = planner.plan(hosts, profile)
@@ -131,7 +132,7 @@ def _is_loose(planned: Planned) -> bool:
     return guest.cpus * len(packages) <= len(divided.dedicated)
 
 
-def _site(plan: planner.Plan) -> scaling.Site | None:
+def _site(plan: plans.Plan) -> scaling.Site | None:
     """The hosts as the scaling sees them; None if they are not alike."""
     sizes = {(len(planned.divided.dedicated),
               len({share.package for share in planned.divided.cells}))

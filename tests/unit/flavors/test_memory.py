@@ -62,8 +62,9 @@ class PoolsTest(unittest.TestCase):
                 choices = profile.Profile(guest_overhead_permille=permille)
                 host = hosts.build(cells=1, cores=4, mib=mib)
                 piece = memory.Piece(2, 1)
-                found = memory.pools(cpu_partition.divide(host, choices), choices,
-                                     [piece], 2048)[0]
+                found = memory.pools(
+                    cpu_partition.divide(host, choices), choices,
+                    [piece], 2048)[0]
                 guests = found.pages * 2
                 needed = guests + 2 * memory.overhead_mib(
                     choices, dataclasses.replace(

@@ -28,7 +28,8 @@ def guest(vcpus=8, cells=1, mib=1024, page_kib=2048, sockets=None,
     return shape_model.Shape(
         (shape_model.GuestCell(vcpus // cells, 0, mib, page_kib),) * cells,
         cpu_policy=shape_model.CPUPolicy.DEDICATED,
-        thread_policy=(shape_model.ThreadPolicy.REQUIRE if threads > 1 else None),
+        thread_policy=(shape_model.ThreadPolicy.REQUIRE if threads > 1
+                       else None),
         topology=shape_model.GuestTopology(
             sockets, vcpus // (sockets * threads), threads), **more)
 
@@ -46,15 +47,16 @@ class NamesTest(unittest.TestCase):
                 ('hpc.8c2n.2g.2m.pkg',
                  guest(8, 2, numa_scope=shape_model.NUMAScope.PACKAGE), 0),
                 ('hpc.8c1n.1g.2m.emu',
-                 guest(emulator_threads=shape_model.EmulatorThreads.ISOLATE), 0),
+                 guest(emulator_threads=shape_model.EmulatorThreads.ISOLATE),
+                 0),
                 ('hpc.8c1n.1g.2m.emushare',
                  guest(emulator_threads=shape_model.EmulatorThreads.SHARE), 0),
                 ('hpc.8c1n.1g.2m.vf2', guest(devices=(
-                    shape_model.DeviceRequest('hpc-vf', 2,
-                                              shape_model.PCIAffinity.PREFERRED),)), 0),
+                    shape_model.DeviceRequest(
+                        'hpc-vf', 2, shape_model.PCIAffinity.PREFERRED),)), 0),
                 ('hpc.8c1n.1g.2m.vf1r', guest(devices=(
-                    shape_model.DeviceRequest('hpc-vf', 1,
-                                              shape_model.PCIAffinity.REQUIRED),)), 0)):
+                    shape_model.DeviceRequest(
+                        'hpc-vf', 1, shape_model.PCIAffinity.REQUIRED),)), 0)):
             self.assertEqual(expected, names.name('hpc', shape, disk))
 
     def test_what_the_parts_cannot_tell_gets_a_digest(self):
@@ -78,10 +80,10 @@ class NamesTest(unittest.TestCase):
                 itertools.product(
                     (1, 2), (8, 16), (1024, 1026, 2048), (4, 2048, 1048576),
                     (1, 2), (1, 2), (None, *shape_model.EmulatorThreads),
-                    ((), *((shape_model.DeviceRequest(alias, count, affinity),)
-                           for alias in ('hpc-vf', 'other', None)
-                           for count in (1, 2)
-                           for affinity in (None, *shape_model.PCIAffinity))))):
+                    ((), *((shape_model.DeviceRequest(*wanted),)
+                           for wanted in itertools.product(
+                               ('hpc-vf', 'other', None), (1, 2),
+                               (None, *shape_model.PCIAffinity)))))):
             shape = guest(vcpus, cells, mib, page, sockets, threads,
                           emulator_threads=emulator, devices=devices)
             name = names.name('hpc', shape)

@@ -150,18 +150,18 @@ class FleetTest(unittest.TestCase):
                             mib=(64160, 65536, 65536, 65536))
         found = plan(usual)
         self.assertIn('package-scope-not-held', codes(found))
-        self.assertFalse(any(row.guest.numa_scope is shape_model.NUMAScope.PACKAGE
-                             for row in found.flavors))
+        self.assertNotIn(shape_model.NUMAScope.PACKAGE, [
+            row.guest.numa_scope for row in found.flavors])
         packed = plan(usual, pack_cells=True)
-        self.assertTrue(any(row.guest.numa_scope is shape_model.NUMAScope.PACKAGE
-                            and row.per_host['host'] == 2
-                            for row in packed.flavors))
+        self.assertIn((shape_model.NUMAScope.PACKAGE, 2), [
+            (row.guest.numa_scope, row.per_host['host'])
+            for row in packed.flavors])
 
     def test_an_operator_may_do_without_the_package_scope(self):
         found = plan(hosts.build(cells=4, cores=4, packages=2),
                      package_scope=False)
-        self.assertFalse(any(row.guest.numa_scope is shape_model.NUMAScope.PACKAGE
-                             for row in found.flavors))
+        self.assertNotIn(shape_model.NUMAScope.PACKAGE, [
+            row.guest.numa_scope for row in found.flavors])
 
     def test_a_narrow_cell_with_much_memory_comes_to_no_more_than_others(
             self):

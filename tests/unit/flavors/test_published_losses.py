@@ -16,29 +16,49 @@ from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.flavors import published_losses
 
 
-class EvidenceTest(unittest.TestCase):
+class SourcesTest(unittest.TestCase):
     """A plan cites the studies; the figures stand in both places."""
 
     def test_losses_by_share_are_those_of_the_tuned_cases(self):
-        made = study_catalogue.get('S4')
-        rows = [row for row in made.rows if row.case.endswith('-tuned')
-                and made.case(row.case).guests.tuned]
+        study_ = study_catalogue.get('S4')
+        rows = [row for row in study_.rows if row.case.endswith('-tuned')
+                and study_.case(row.case).guests.tuned]
         self.assertEqual(
             {row.case.removesuffix('-tuned') for row in rows},
             {loss.configuration for _, loss in published_losses.BY_SHARE})
         for share, loss in published_losses.BY_SHARE:
-            case = made.case(f'{loss.configuration}-tuned')
+            case = study_.case(f'{loss.configuration}-tuned')
             percents = [row.stated_percent for row in rows
                         if row.case == case.id]
             self.assertEqual((min(percents), max(percents)),
                              (loss.low, loss.high))
             # The study's hosts have 32 cores.
             self.assertEqual(case.guests.vcpus, share * 32)
-            self.assertEqual(made.source, loss.source)
+            self.assertEqual(study_.source, loss.study.document.key)
 
     def test_the_time_of_one_guest_per_socket_is_the_partitioned_case_s(self):
-        made = study_catalogue.get('S2')
-        row = next(row for row in made.rows if row.case == 'numa-socket')
+        study_ = study_catalogue.get('S2')
+        row = next(row for row in study_.rows if row.case == 'numa-socket')
         loss = published_losses.PER_SOCKET
         self.assertEqual((row.stated_percent,) * 2, (loss.low, loss.high))
-        self.assertEqual(made.source, loss.source)
+        self.assertEqual(study_.source, loss.study.document.key)
+
+
+class ExpectedTest(unittest.TestCase):
+
+    def test_the_study_s_own_sizes_have_its_figures(self):
+        for pcpus, low, high in ((8, 3.3, 3.3), (16, 4.6, 4.6), (24, 5, 5),
+                                 (32, 3, 6)):
+            loss = published_losses.expected(pcpus, 32, False)[0]
+            self.assertEqual((low, high), (loss.low, loss.high))
+
+    def test_sizes_between_take_the_next_larger_share(self):
+        for pcpus, configuration in ((9, '2x16'), (31, '1x32')):
+            loss = published_losses.expected(pcpus, 32, False)[0]
+            self.assertEqual(configuration, loss.configuration)
+
+    def test_one_guest_per_socket_has_a_study_of_its_own(self):
+        losses = published_losses.expected(16, 32, True)
+        self.assertEqual(
+            [published_losses.HS06_STUDY, published_losses.NPB_STUDY],
+            [loss.study for loss in losses])
