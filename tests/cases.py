@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Random questions to the fit engine: a host in use, and a guest.
+"""Random cases for the fit engine: a host in use, and a guest.
 
 A :class:`Case` is plain data. The oracle answers it from first principles;
-the engine gets it as a Demand and a Supply, Nova as its own objects.
+the engine gets it as a Demand and a Supply, and Nova as its own objects.
 """
 
 import dataclasses
@@ -78,7 +78,7 @@ class Pool:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """A PCI request; of an alias if it has one, else of a Neutron port."""
+    """A PCI request: for an alias if it has one, else for a Neutron port."""
 
     spec: dict
     count: int
@@ -111,9 +111,9 @@ class Case:
 
 
 def a_case(dice, most_cells=5):
-    """Roll a case; a quarter of them fit."""
+    """Create a random case; a quarter of them fit."""
     if dice.random() < 0.1:
-        return a_case_with_devices_apart(dice)
+        return a_case_with_distant_devices(dice)
     guest_cells = dice.choice((1, 1, 2, 2, 2, 3, 3, 4))
     host_cells = min(guest_cells + dice.choice((0, 0, 0, 1, 1, 1, 2, 2)),
                      most_cells) - (dice.random() < 0.03) or 1
@@ -144,7 +144,7 @@ def a_case(dice, most_cells=5):
 
 
 def on_another_host(dice, case):
-    """The same guest before another host."""
+    """Create a random case with the same guest on another host."""
     host = a_host(dice, len(case.host), case.policy)
     pools, mappings = some_pools(dice, len(host), case.requests)
     return dataclasses.replace(
@@ -153,10 +153,10 @@ def on_another_host(dice, case):
         ram_ratio=dice.choice((case.ram_ratio, 1.5)))
 
 
-def a_case_with_devices_apart(dice):
-    """Roll an equal guest that must reach devices on several cells.
+def a_case_with_distant_devices(dice):
+    """Create a guest with equal cells and devices on several host cells.
 
-    Other devices keep Nova from trying those cells first.
+    Because of other devices Nova does not try those cells first.
     """
     cells = dice.choice((3, 4, 5))
     guest = dice.choice((2, 2, 3))
@@ -191,7 +191,7 @@ def a_case_with_devices_apart(dice):
 
 
 def a_guest(dice, count, policy):
-    """Guest cells; equal ones in half of the guests."""
+    """Create guest cells, equal ones in half of the cases."""
     def cell():
         pcpus = dice.choice((1, 1, 2, 2, 3, 4))
         vcpus = dice.choice((0, 1, 1, 2))
@@ -209,7 +209,7 @@ def a_guest(dice, count, policy):
 
 
 def a_host(dice, count, policy):
-    """Host cells in use; some machines are uneven or odd."""
+    """Create host cells in use; some hosts are irregular."""
     threads = dice.choice((1, 2, 2, 2, 4))
     cores = {1: dice.choice((4, 6, 8)), 2: dice.choice((2, 3, 4)), 4: 2}[
         threads]
@@ -303,7 +303,7 @@ def some_requests(dice):
 
 
 def some_pools(dice, cells, requests):
-    """Pools, and the mappings of some allocation candidates."""
+    """Create pools, and the mappings of some allocation candidates."""
     if dice.random() < 0.03:
         return None, ({'': ['root']},)
     tracked = dice.random() < 0.4
@@ -335,7 +335,7 @@ def some_pools(dice, cells, requests):
 
 
 def a_mapping(dice, pools, requests, tracked):
-    """What Placement allocated, mostly but not always what can be had."""
+    """Create an allocation of Placement, mostly of devices that are free."""
     mapping = {'': ['root']}
     if not tracked:
         return mapping
@@ -352,7 +352,7 @@ def a_mapping(dice, pools, requests, tracked):
 
 
 def demand(case):
-    """The guest as the engine sees it."""
+    """Convert the guest to a Demand."""
     policy = shape.CPUPolicy(case.policy or 'shared')
     threads = shape.ThreadPolicy(case.threads) if case.threads else None
     size = case.page_kib
@@ -374,7 +374,7 @@ def demand(case):
 
 
 def supply(case):
-    """The host as the engine sees it."""
+    """Convert the host to a Supply."""
     return supplies.Supply(
         cells=tuple(
             supplies.CellSupply(
@@ -392,7 +392,7 @@ def supply(case):
 
 
 def providers(case, mapping):
-    """Per request the providers that a candidate allocates from."""
+    """List, for each request, the providers of an allocation candidate."""
     return tuple(
         () if request.alias is None else tuple(
             uuids[0] for group, uuids in mapping.items()

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Hosts to plan flavors for: given ones, and random ones."""
+"""Hosts for which flavors are planned: shipped, built and random."""
 
 import json
 import pathlib
@@ -29,13 +29,13 @@ HUGE_KIB = {4: (2048, 1048576), 64: (2048, 524288, 16777216)}
 
 
 def shipped():
-    """Every topology that the project ships."""
+    """Read all topologies that the project ships."""
     return [snapshot.read(path.read_bytes(), path.name)
             for path in sorted(TOPOLOGIES.glob('*.json'))]
 
 
 def named(name):
-    """One of them."""
+    """Read the shipped topology with this name."""
     return next(host for host in shipped() if host.name == name)
 
 
@@ -51,11 +51,11 @@ def build(cells: int = 2, cores: int | Sequence[int] = 16, threads: int = 1,
     :param mib: memory of each cell, or of each in turn
     :param packages: one for each cell by default
     :param llc_cores: cores under one last-level cache; all by default
-    :param huge_kib: sizes of the huge pages, those usual beside small_kib
-        by default; no page is set aside
-    :param memory_only: cells without CPUs that follow the others
-    :param vfs: virtual functions by cell, of one device each
-    :param alternate: cells are numbered across packages
+    :param huge_kib: sizes of the huge pages, by default those usual
+        with small_kib; no huge pages are allocated
+    :param memory_only: number of cells without CPUs, after the others
+    :param vfs: virtual functions of one device, by cell
+    :param alternate: cells alternate between packages
     """
     counts = [cores] * cells if isinstance(cores, int) else list(cores)
     memories = [mib] * cells if isinstance(mib, int) else list(mib)
@@ -95,7 +95,7 @@ def _pages(mib, small_kib, huge):
 
 
 def any_host(dice: random.Random, name: str = 'host') -> host_model.Host:
-    """Roll a host: uneven cells, odd numbers, missing things."""
+    """Create a random host, perhaps irregular or incomplete."""
     cells_each = dice.choice([1, 1, 2, 2, 4])
     packages = dice.choice([1, 1, 2, 2, 2, 4])
     cells = packages * cells_each
@@ -126,7 +126,7 @@ def any_host(dice: random.Random, name: str = 'host') -> host_model.Host:
 
 
 def any_profile(dice: random.Random) -> profiles.Profile:
-    """Roll the choices of an operator."""
+    """Create a random profile of an operator."""
     choices = {}
     if dice.random() < 0.3:
         choices['smt'] = profiles.SMT.LEAVE
@@ -158,6 +158,6 @@ def any_profile(dice: random.Random) -> profiles.Profile:
 
 
 def as_json(host: host_model.Host, path: pathlib.Path) -> str:
-    """Write a host into a file and tell its path."""
+    """Write a host to a file as JSON, and return the path."""
     path.write_text(json.dumps(snapshot.to_json(host)))
     return str(path)

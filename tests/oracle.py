@@ -10,13 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Whether a guest fits, by trying everything. Slow, plain, and independent.
+"""Decide whether a guest fits by trying everything.
 
-Host CPUs for the vCPUs are looked for among all subsets of free CPUs, host
-cells among all arrangements. Nothing of hpcvirt.fit is used: where the two
-differ, one of them is wrong.
+The oracle is slow, simple and independent of hpcvirt.fit: it tries all
+subsets of free CPUs for the vCPUs, and all arrangements of host cells. Where
+the engine and the oracle differ, one of them is wrong.
 
-PCI devices are taken as Nova's documentation and its PciDeviceStats have it,
+PCI devices are allocated as in Nova's documentation and its PciDeviceStats:
 one request after the other, from the first pools that serve it.
 """
 
@@ -65,7 +65,7 @@ def in_order(case):
 
 
 def fits(case, number, cell):
-    """Whether a guest cell can be had on a host cell."""
+    """Whether a guest cell fits on a host cell."""
     return (memory_fits(case, case.guest[number], cell) and
             shared_cpus_fit(case, case.guest[number], cell) and
             pins_exist(case, number, cell))
@@ -106,7 +106,7 @@ def pins_exist(case, number, cell):
         return True
     guest = case.guest[number]
     if not guest.pcpus + guest.vcpus:
-        # Nova takes a pinned cell without vCPUs for none at all.
+        # Nova handles a pinned cell without vCPUs as if there were none.
         return False
     emulator = int(case.isolated_emulator and number == 0)
     return _pins_exist(cell.siblings, cell.free,
@@ -118,8 +118,8 @@ def pins_exist(case, number, cell):
 def _pins_exist(siblings, free, legacy, threads, pcpus, emulator):
     if not siblings:
         return False
-    # Nova: emulator threads are isolated beside pinned vCPUs, an isolated
-    # guest cell has some, and siblings go to somebody who asks for one.
+    # Nova isolates emulator threads only next to pinned vCPUs, and it
+    # isolates only guest cells that have some.
     if not pcpus and (emulator or threads == 'isolate'):
         return False
     cores = [frozenset(core) for core in siblings]
@@ -152,7 +152,7 @@ def policy_holds(cores, free, legacy, threads, pins):
 
 
 def side_by_side(cores, free, pins, together):
-    """Threads sit together on cores with that many free, but for a rest."""
+    """All but the remainder are in groups, on cores with enough free."""
     wide = [core for core in cores if len(core & free) >= together]
     if not wide or not pins <= frozenset().union(*wide):
         return False
@@ -171,7 +171,7 @@ def networks_near(case, chosen):
 
 
 def devices_near(case, mapping, chosen):
-    """Play through what Nova does with the requests on these cells."""
+    """Follow what Nova does with the requests on these cells."""
     if not case.requests or case.pools is None:
         return True
     pools = [[pool, pool.count] for pool in case.pools]
@@ -211,7 +211,7 @@ def alike(request, pool):
 
 
 def wanted(request, pool):
-    """Special devices go only to those who ask for them."""
+    """Special devices are given only to requests that name them."""
     for kind in ('type-PF', 'vdpa'):
         if (pool.tags['dev_type'] == kind and
                 request.spec.get('dev_type') != kind):

@@ -71,7 +71,7 @@ class Code(enum.StrEnum):
     CLAIM_TOO_LONG = 'claim-too-long'
 
 
-_SENTENCES: Mapping[Code, str] = {
+_MESSAGES: Mapping[Code, str] = {
     Code.CELL_PCPUS: 'cell {cell} has {total} of the {needed} PCPUs needed',
     Code.FREE_PCPUS:
         'cell {cell} has {free} of the {needed} free PCPUs needed',
@@ -231,7 +231,7 @@ class Misfit:
     @property
     def message(self) -> str:
         """One sentence without a full stop."""
-        sentence = _SENTENCES[self.code].format_map(self.details)
+        sentence = _MESSAGES[self.code].format_map(self.details)
         if not self.causes:
             return sentence
         causes = [cause.message for cause in self.causes[:_MOST_CAUSES]]

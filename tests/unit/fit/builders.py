@@ -28,8 +28,8 @@ SHARED = shape.CPUPolicy.SHARED
 def host_cell(number=0, pcpus=8, taken=0, threads=1, **fields):
     """A cell of eight PCPUs and 16 GiB, half of it in pages of 2 MiB.
 
-    :param taken: the first of its PCPUs are pinned
-    :param fields: whatever of the CellSupply shall be otherwise
+    :param taken: number of its PCPUs that are pinned, the first ones
+    :param fields: fields of the CellSupply that differ
     """
     first = number * 64
     cpus = range(first, first + pcpus)
@@ -48,7 +48,7 @@ def pages(size_kib, total, used=0, reserved=0):
 
 
 def host(*taken, pools=(), **fields):
-    """A host whose cells have so many PCPUs pinned."""
+    """A host; the arguments are the pinned PCPUs of each cell."""
     return supplies.Supply(
         tuple(host_cell(number, taken=count)
               for number, count in enumerate(taken)), pools, **fields)
@@ -61,7 +61,7 @@ def guest_cell(pcpus=4, memory_mib=1024, page_kib=HUGE_KIB, **fields):
 
 
 def guest(*pcpus, **fields):
-    """A guest with so many dedicated CPUs in each cell."""
+    """A guest; the arguments are the dedicated CPUs of each cell."""
     return demands.Demand(tuple(guest_cell(count) for count in pcpus),
                           **fields)
 
@@ -72,6 +72,6 @@ def request(alias='gpu', count=1, affinity='required'):
 
 
 def gpus(*counts, alias='gpu'):
-    """So many free devices on each cell."""
+    """Pools; the arguments are the free devices of each cell."""
     return tuple(devices.pool(cell, count, alias)
                  for cell, count in enumerate(counts) if count)

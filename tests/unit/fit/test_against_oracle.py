@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The engine against an oracle that tries everything: no differences."""
+"""The engine against an oracle that tries all arrangements."""
 
 import random
 import unittest
@@ -26,7 +26,7 @@ CASES = 5000
 
 
 class OracleTest(unittest.TestCase):
-    """Each test rolls its own cases, so that they can run side by side."""
+    """Each test has its own random cases, so that tests run in parallel."""
 
     def roll(self, block):
         fitting = 0
@@ -36,7 +36,7 @@ class OracleTest(unittest.TestCase):
             for mapping in case.mappings:
                 with self.subTest(seed=seed, case=case, mapping=mapping):
                     fitting += self.compare(case, mapping)
-        # The dice must come to both.
+        # Both answers must occur.
         self.assertGreater(fitting, CASES // 5)
         self.assertLess(fitting, CASES)
 

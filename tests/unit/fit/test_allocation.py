@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What is left once a guest is there."""
+"""What is left of a host once a guest has been placed on it."""
 
 import unittest
 
@@ -20,26 +20,26 @@ from hpcvirt.model import shape
 from tests.unit.fit import builders
 
 
-class TakeTest(unittest.TestCase):
+class AllocateTest(unittest.TestCase):
 
-    def take(self, guest, supply):
+    def allocate(self, guest, supply):
         return allocation.allocate(guest, supply, claim.predict(guest, supply))
 
-    def test_cpus_memory_and_pages_are_gone(self):
-        left = self.take(builders.guest(4), builders.host(0, 4)).cells[0]
+    def test_cpus_memory_and_pages_are_used(self):
+        left = self.allocate(builders.guest(4), builders.host(0, 4)).cells[0]
         self.assertEqual({4, 5, 6, 7}, left.free)
         self.assertEqual(1024, left.memory_used_mib)
         self.assertEqual([(0, 2 << 20), (512, 3584)],
                          [(pool.used, pool.free) for pool in left.pages])
 
-    def test_other_cells_are_as_they_were(self):
+    def test_other_cells_are_unchanged(self):
         before = builders.host(0, 4)
         self.assertEqual(before.cells[1],
-                         self.take(builders.guest(4), before).cells[1])
+                         self.allocate(builders.guest(4), before).cells[1])
 
     def test_a_guest_without_page_size_takes_the_smallest_pages(self):
         guest = type(builders.guest())((builders.guest_cell(page_kib=None),))
-        left = self.take(guest, builders.host(0)).cells[0]
+        left = self.allocate(guest, builders.host(0)).cells[0]
         self.assertEqual([1 << 18, 0], [pool.used for pool in left.pages])
 
     def test_shared_vcpus_are_counted(self):
@@ -47,27 +47,27 @@ class TakeTest(unittest.TestCase):
             0, vcpus=2, policy=shape.CPUPolicy.SHARED),))
         supply = type(builders.host())((builders.host_cell(
             shared=frozenset({60, 61})),))
-        self.assertEqual(2, self.take(guest, supply).cells[0].cpu_usage)
+        self.assertEqual(2, self.allocate(guest, supply).cells[0].cpu_usage)
 
-    def test_devices_are_gone(self):
+    def test_devices_are_used(self):
         guest = builders.guest(4, requests=(builders.request(count=2),))
         supply = builders.host(0, 0, pools=builders.gpus(3, 1))
-        left = self.take(guest, supply)
+        left = self.allocate(guest, supply)
         self.assertEqual([(0, 1), (1, 1)],
                          [(pool.cell, pool.free) for pool in left.pools])
 
-    def test_an_emptied_pool_is_gone_as_with_nova(self):
+    def test_an_empty_pool_is_dropped_as_in_nova(self):
         guest = builders.guest(4, requests=(builders.request(count=2),))
         supply = builders.host(0, pools=builders.gpus(2))
-        self.assertEqual((), self.take(guest, supply).pools)
+        self.assertEqual((), self.allocate(guest, supply).pools)
 
-    def test_a_host_is_filled_step_by_step(self):
+    def test_a_host_fills_guest_by_guest(self):
         guest, supply = builders.guest(4), builders.host(0, 2)
-        placed = []
+        cells = []
         while True:
             where = claim.predict(guest, supply)
             if not hasattr(where, 'cells'):
                 break
-            placed += where.cells
+            cells += where.cells
             supply = allocation.allocate(guest, supply, where)
-        self.assertEqual([0, 1, 0], placed)
+        self.assertEqual([0, 1, 0], cells)

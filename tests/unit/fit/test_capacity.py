@@ -56,17 +56,17 @@ class FillTest(unittest.TestCase):
         found = capacity.fill(guest(2, 4, 2), supply((8, 99), (4, 99)))
         self.assertEqual((1, 4), (found.count, found.free_pcpus))
 
-    def test_guests_spread_so_that_most_come(self):
+    def test_guests_spread_so_that_the_most_fit(self):
         found = capacity.fill(guest(2, 4, 2),
                               supply((8, 99), (8, 99), (8, 99)))
         self.assertEqual(3, found.count)
 
-    def test_a_limit_is_met(self):
+    def test_filling_stops_at_the_limit(self):
         found = capacity.fill(guest(1, 1, 2), supply((8, 99)), limit=3)
         self.assertEqual((3, 5, None), (found.count, found.free_pcpus,
                                         found.misfit))
 
-    def test_filling_goes_on_from_what_is_left(self):
+    def test_filling_can_continue_from_what_is_left(self):
         first = capacity.fill(guest(1, 6, 2), supply((8, 99)))
         second = capacity.fill(guest(1, 1, 2), first.supply)
         self.assertEqual((1, 2), (first.count, second.count))

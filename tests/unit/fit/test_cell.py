@@ -37,19 +37,19 @@ class CellTestCase(unittest.TestCase):
 
 class DedicatedCPUsTest(CellTestCase):
 
-    def test_as_many_free_pcpus_as_needed_suffice(self):
+    def test_exactly_enough_free_pcpus_are_enough(self):
         self.assert_fits(builders.guest_cell(3), builders.host_cell(taken=5))
 
-    def test_one_free_pcpu_too_few_is_named_with_its_cell(self):
+    def test_a_refusal_names_the_cell_and_its_free_pcpus(self):
         self.assert_misfit('cell 1 has 3 of the 8 free PCPUs needed',
                            builders.guest_cell(8),
                            builders.host_cell(1, taken=5))
 
-    def test_a_cell_that_is_too_small_is_told_from_one_in_use(self):
+    def test_a_cell_that_is_too_small_is_not_refused_as_in_use(self):
         self.assert_misfit('cell 0 has 8 of the 9 PCPUs needed',
                            builders.guest_cell(9), builders.host_cell())
 
-    def test_isolated_emulator_threads_cost_one_pcpu(self):
+    def test_isolated_emulator_threads_need_one_more_pcpu(self):
         guest = builders.guest_cell(4, emulator_pcpus=1)
         self.assert_fits(guest, builders.host_cell(taken=3))
         self.assert_misfit('cell 0 has 4 of the 5 free PCPUs needed', guest,
@@ -64,7 +64,7 @@ class DedicatedCPUsTest(CellTestCase):
         self.assert_misfit('cell 0 has no cores', builders.guest_cell(1),
                            builders.host_cell(siblings=()))
 
-    def test_emulator_threads_are_isolated_beside_pinned_vcpus_only(self):
+    def test_emulator_threads_are_isolated_only_with_pinned_vcpus(self):
         guest = builders.guest_cell(0, policy=builders.MIXED, vcpus=2,
                                     emulator_pcpus=1)
         host = builders.host_cell(shared=frozenset({60, 61}))
@@ -84,24 +84,26 @@ class ThreadPolicyTest(CellTestCase):
         host = builders.host_cell(threads=2, free=frozenset({0, 2, 4, 6}))
         self.assert_fits(builders.guest_cell(4, threads=PREFER), host)
 
-    def test_require_wants_siblings(self):
+    def test_require_needs_free_siblings(self):
         host = builders.host_cell(threads=2, free=frozenset({0, 2, 4, 6, 7}))
         self.assert_fits(builders.guest_cell(2, threads=REQUIRE), host)
         self.assert_misfit(
-            'cell 0 has room on free SMT siblings for 2 of the 3 vCPUs', builders.guest_cell(3, threads=REQUIRE), host)
+            'cell 0 has room on free SMT siblings for 2 of the 3 vCPUs',
+            builders.guest_cell(3, threads=REQUIRE), host)
 
-    def test_require_leaves_the_last_of_an_odd_number_alone(self):
+    def test_require_may_leave_the_last_of_an_odd_number_alone(self):
         host = builders.host_cell(threads=2, free=frozenset({0, 1, 2, 3}))
         self.assert_fits(builders.guest_cell(3, threads=REQUIRE), host)
 
-    def test_require_takes_part_of_wider_cores(self):
+    def test_require_may_use_part_of_wider_cores(self):
         # Two cores of four threads with three and two free: four vCPUs can
         # go in pairs, five cannot.
         host = builders.host_cell(threads=4,
                                   free=frozenset({0, 1, 2, 4, 5}))
         self.assert_fits(builders.guest_cell(4, threads=REQUIRE), host)
         self.assert_misfit(
-            'cell 0 has room on free SMT siblings for 4 of the 5 vCPUs', builders.guest_cell(5, threads=REQUIRE), host)
+            'cell 0 has room on free SMT siblings for 4 of the 5 vCPUs',
+            builders.guest_cell(5, threads=REQUIRE), host)
 
     def test_require_needs_smt(self):
         self.assert_misfit(

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The search for cells with devices."""
+"""The search for host cells with devices."""
 
 import time
 import unittest
@@ -23,21 +23,21 @@ from hpcvirt.fit import reasons
 from tests.unit.fit import builders
 
 
-class ChoiceTest(unittest.TestCase):
+class SearchTest(unittest.TestCase):
 
     def spread(self, cells=16):
-        """One device on each cell, and others in falling number."""
+        """One device on each cell, and other devices in descending number."""
         return builders.gpus(*[1] * cells) + builders.gpus(
             *range(40, 40 - cells, -1), alias='disk')
 
-    def test_devices_of_several_cells_are_summed_up(self):
+    def test_devices_of_several_cells_add_up(self):
         guest = builders.guest(1, 1, 1, requests=(
             builders.request(count=3),))
         placed = engine.place(guest, builders.host(
             0, 0, 8, 0, pools=self.spread(4)))
         self.assertEqual((0, 1, 3), placed.cells)
 
-    def test_counting_refuses_what_no_cells_together_have(self):
+    def test_counting_refuses_more_devices_than_any_cells_have(self):
         guest = builders.guest(*[1] * 8, requests=(
             builders.request(count=9),))
         before = time.process_time()
@@ -47,20 +47,20 @@ class ChoiceTest(unittest.TestCase):
         # All sets of cells would take a second.
         self.assertLess(time.process_time() - before, 0.1)
 
-    def test_counting_sums_up_requests(self):
+    def test_counting_adds_up_requests(self):
         guest = builders.guest(1, 1, requests=(builders.request(),) * 3)
         misfit = engine.place(guest, builders.host(
             *[0] * 16, pools=self.spread()))
         self.assertEqual(reasons.Code.DEVICE_AFFINITY, misfit.code)
 
-    def test_unequal_cells_and_devices_together(self):
-        # The only device is on a cell for the small guest cell.
+    def test_unequal_guest_cells_find_the_cell_with_the_device(self):
+        # Only the small guest cell fits on the cell with the device.
         guest = builders.guest(2, 8, requests=(builders.request(),))
         supply = builders.host(4, 0, 0, pools=builders.gpus(1) +
                                builders.gpus(0, 2, alias='disk'))
         self.assertEqual((0, 1), engine.place(guest, supply).cells)
 
-    def test_the_search_gives_up_in_the_end(self):
+    def test_the_search_gives_up_after_the_limit(self):
         requests = tuple(builders.request(alias) for alias in 'abcd')
         pools = sum((builders.gpus(*[1] * 12, alias=alias)
                      for alias in 'abc'), ())

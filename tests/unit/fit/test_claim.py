@@ -10,14 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Nova's claim, foretold: one example of each of its defects."""
+"""Predictions of Nova's claim: one example of each of its defects."""
 
 import dataclasses
 import unittest
 
 from hpcvirt.fit import claim
 from hpcvirt.fit import claim_replay
-from hpcvirt.fit import devices
 from hpcvirt.fit import engine
 from hpcvirt.fit import placement
 from hpcvirt.fit import reasons
@@ -35,7 +34,7 @@ class ClaimTest(unittest.TestCase):
         return predicted
 
     def assert_defect(self, message, guest, supply):
-        """It would fit, but Nova's claim would go wrong."""
+        """The guest fits, but Nova's claim would not succeed."""
         self.assertIsInstance(engine.place(guest, supply),
                               placement.Placement)
         misfit = claim.predict(guest, supply)
@@ -51,7 +50,7 @@ class SoundClaimTest(ClaimTest):
             (3, 1), builders.guest(4, 4), builders.host(5, 3, 6, 0))
         self.assertEqual((2048, 2048), predicted.pages_kib)
 
-    def test_largest_cell_first_is_sound(self):
+    def test_unequal_cells_are_sound_with_the_largest_first(self):
         self.assert_placed((2, 0), builders.guest(8, 2),
                            builders.host(1, 4, 0))
 
@@ -61,7 +60,7 @@ class SoundClaimTest(ClaimTest):
             'the host has room on 1 of the 2 cells needed: '
             'cell 1 has 3 of the 8 free PCPUs needed', misfit.message)
 
-    def test_too_small_a_host_is_refused_for_its_size(self):
+    def test_a_host_with_too_few_cells_is_refused_for_its_size(self):
         for guest in (builders.guest(1, 1), builders.guest(1, 2)):
             self.assertEqual(reasons.Code.HOST_CELLS,
                              claim.check(guest, builders.host(0)).code)
@@ -69,19 +68,19 @@ class SoundClaimTest(ClaimTest):
     def test_a_guest_without_cells_goes_anywhere(self):
         self.assert_placed((), builders.guest(), builders.host(8))
 
-    def test_devices_on_the_first_cells(self):
+    def test_devices_may_be_on_the_first_cells(self):
         self.assert_placed(
             (1, 0), builders.guest(4, 4, requests=(builders.request(),)),
             builders.host(0, 0, 0, pools=builders.gpus(0, 1)))
 
-    def test_devices_that_are_not_on_the_first_cells(self):
-        # Other devices bring cell 0 to the front.
+    def test_devices_may_be_on_cells_tried_later(self):
+        # Because of other devices Nova tries cell 0 first.
         pools = builders.gpus(9, alias='nic') + builders.gpus(0, 0, 1)
         self.assert_placed(
             (0, 2), builders.guest(4, 4, requests=(builders.request(),)),
             builders.host(0, 0, 0, pools=pools))
 
-    def test_the_scope_is_judged_by_the_predicted_cells(self):
+    def test_the_scope_applies_to_the_predicted_cells(self):
         guest = builders.guest(4, 4, numa_scope=shape.NUMAScope.PACKAGE)
         self.assert_placed((2, 3), guest, builders.host(1, 1, 0, 0))
         self.assertEqual(
@@ -91,9 +90,9 @@ class SoundClaimTest(ClaimTest):
 
 class DefectTest(ClaimTest):
 
-    def test_a_unequal_cells_find_each_others_verdicts(self):
-        # Of a guest of 2 + 4 CPUs the small cell has been tried on cells 0
-        # and 2 under the numbers that the large one carries later.
+    def test_a_unequal_cells_get_results_of_other_cells(self):
+        # The guest cells have 2 and 4 CPUs. The small one has been tried on
+        # cells 0 and 2 under the numbers that the large one has later.
         supply = type(builders.host())(tuple(
             builders.host_cell(
                 number, taken=8 - free, memory_used_mib=16384 - free_mib,
@@ -107,12 +106,13 @@ class DefectTest(ClaimTest):
         self.assert_defect(
             'the guest fits on cells 2, 1, but the claim on the compute host '
             "would refuse it (Nova's defect A)", guest, supply)
-        # The advice: the largest cell first.
+        # With the largest guest cell first the guest is placed.
         self.assert_placed(
             (1, 2), type(guest)(tuple(reversed(guest.cells))), supply)
 
-    def test_b_equal_cells_with_devices_apart_get_foreign_pins(self):
-        # An empty host; other devices have cells 3 and 0 tried early.
+    def test_b_equal_cells_with_distant_devices_get_wrong_pins(self):
+        # The host is empty; because of other devices Nova tries cells 3 and
+        # 0 early.
         pools = (builders.gpus(0, 1, alias='nic') +
                  builders.gpus(0, 0, 1, alias='gpu') +
                  builders.gpus(2, 2, 1, 6, alias='disk'))
@@ -124,7 +124,7 @@ class DefectTest(ClaimTest):
             "(Nova's defect B)", guest,
             builders.host(0, 0, 0, 0, pools=pools))
 
-    def test_c_the_first_cell_tried_settles_the_page_size(self):
+    def test_c_the_first_cell_tried_fixes_the_page_size(self):
         # Cell 0 has room in giant pages but no CPUs; cell 1 the reverse.
         supply = type(builders.host())(tuple(
             builders.host_cell(number, taken=taken, memory_used_mib=used,
@@ -144,8 +144,8 @@ class DefectTest(ClaimTest):
             'the guest fits on cells 2, but the claim on the compute host '
             "would refuse it (Nova's defect C)", guest, busy)
 
-    def test_d_a_claim_without_end_is_not_waited_for(self):
-        # Four devices on the four cells that are tried last.
+    def test_d_a_claim_with_too_many_attempts_is_refused(self):
+        # Four devices are on the four cells that are tried last.
         pools = builders.gpus(*range(30, 18, -1), alias='disk')
         for number, alias in enumerate('abcd'):
             pools += builders.gpus(*[0] * (8 + number), 1, alias=alias)
@@ -156,7 +156,7 @@ class DefectTest(ClaimTest):
             f'{claim_replay.MOST_TRIES} arrangements of cells '
             "(Nova's defect D)", guest, builders.host(*[0] * 12, pools=pools))
 
-    def test_f_isolated_emulator_threads_land_beside_others(self):
+    def test_f_isolated_emulator_threads_get_a_core_in_use(self):
         # Legacy SMT host: a sibling of the first core is taken.
         supply = type(builders.host())((builders.host_cell(
             threads=2, taken=1, shared=frozenset(range(8))),))
@@ -170,7 +170,7 @@ class DefectTest(ClaimTest):
             threads=2, taken=2, shared=frozenset(range(8))),))
         self.assert_placed((0,), guest, tidy)
 
-    def test_g_a_cell_without_cores_makes_the_claim_fail(self):
+    def test_g_a_cell_without_cores_makes_the_claim_raise(self):
         cells = (builders.host_cell(0, pcpus=0, shared=frozenset({60}),
                                     siblings=()),
                  builders.host_cell(1, shared=frozenset({61})))
@@ -185,39 +185,3 @@ class DefectTest(ClaimTest):
             dataclasses.replace(supply, cells=(
                 cells[0], cells[1]._replace(memory_used_mib=1024,
                                             free=frozenset()))))
-
-
-class WalkTest(unittest.TestCase):
-
-    def test_what_cannot_end_otherwise_is_left_out(self):
-        # 16 * 15 * 14 * 13 arrangements in all; none of the small cells'
-        # failures is looked at twice.
-        guest = builders.guest(8, 8, 8, 1)
-        supply = builders.host(*[4] * 12, 0, 0, 0, 0)
-        self.assertIsInstance(claim.predict(guest, supply, packing=True),
-                              placement.Placement)
-
-    def test_a_late_refusal_leaves_pins_behind(self):
-        # A mixed guest cell is pinned on cell 0 before its shared vCPUs are
-        # refused there; all the same it is sound on cell 1.
-        mixed = builders.guest_cell(
-            2, policy=shape.CPUPolicy.MIXED, vcpus=1)
-        other = builders.guest_cell(
-            1, policy=shape.CPUPolicy.MIXED, vcpus=1)
-        cells = tuple(builders.host_cell(
-            number, shared=frozenset({60 + number}), cpu_usage=usage)
-            for number, usage in enumerate((1, 0, 0)))
-        predicted = claim.predict(
-            type(builders.guest())((mixed, other)),
-            type(builders.host())(cells))
-        self.assertEqual((1, 2), predicted.cells)
-
-    def test_providers_of_a_candidate_are_followed(self):
-        pools = (devices.Pool(0, 1, {'alias': 'gpu'}, 'x'),
-                 devices.Pool(1, 1, {'alias': 'gpu'}, 'y'))
-        guest = builders.guest(4, requests=(builders.request(),))
-        supply = builders.host(0, 0, pools=pools)
-        for provider, cell in (('x', 0), ('y', 1)):
-            predicted = claim.predict(guest, supply,
-                                      providers=((provider,),))
-            self.assertEqual((cell,), predicted.cells)

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A Shape as the engine sees it."""
+"""A Demand compiled from a Shape."""
 
 import unittest
 
@@ -31,7 +31,7 @@ class OfShapeTest(unittest.TestCase):
         self.assertTrue(compiled((4, 0, 512), (4, 0, 512)).uniform)
         self.assertFalse(compiled((4, 0, 512), (4, 0, 513)).uniform)
 
-    def test_isolated_emulator_threads_burden_the_first_cell(self):
+    def test_isolated_emulator_threads_belong_to_the_first_cell(self):
         guest = compiled((4, 0, 512), (4, 0, 512), emulator_threads=(
             shape.EmulatorThreads.ISOLATE))
         self.assertEqual([1, 0], [cell.emulator_pcpus
@@ -43,13 +43,13 @@ class OfShapeTest(unittest.TestCase):
                          emulator_threads=shape.EmulatorThreads.ISOLATE)
         self.assertEqual(0, guest.cells[0].emulator_pcpus)
 
-    def test_page_sizes_by_class_are_told_from_sizes(self):
+    def test_page_sizes_by_class_are_recognized(self):
         self.assertTrue(compiled(
             (4, 0, 512, shape.PageClass.LARGE)).pages_by_class)
         for size in (None, 4, 2048):
             self.assertFalse(compiled((4, 0, 512, size)).pages_by_class)
 
-    def test_a_guest_is_selective_if_cells_are_not_all_one_to_it(self):
+    def test_a_guest_with_conditions_on_its_cells_is_selective(self):
         self.assertFalse(compiled((4, 0, 512)).selective)
         for fields in ({'devices': (shape.DeviceRequest('gpu'),)},
                        {'numa_scope': shape.NUMAScope.PACKAGE},
@@ -59,7 +59,7 @@ class OfShapeTest(unittest.TestCase):
             4, physnets=frozenset({'a'})).selective)
         self.assertTrue(builders.guest(4, tunneled=True).selective)
 
-    def test_affinity_that_is_left_open_is_novas_default(self):
+    def test_the_default_affinity_is_that_of_nova(self):
         guest = compiled((4, 0, 512), devices=(shape.DeviceRequest('gpu'),))
         self.assertEqual(shape.PCIAffinity.LEGACY,
                          guest.requests[0].affinity)

@@ -51,11 +51,11 @@ class MatchingTest(AllocatorTest):
         self.assert_served([1, 0], [request(product_id='1528')], pools, {0})
         self.assert_refused([request(vendor_id='10de')], pools, {0})
 
-    def test_case_does_not_matter_in_the_pool(self):
+    def test_the_case_of_the_tags_of_a_pool_is_ignored(self):
         self.assert_served([0], [request(physical_network='hpc')],
                            [pool(0, 1, physical_network='HPC')], {0})
 
-    def test_an_absent_tag_can_be_asked_for(self):
+    def test_a_request_can_require_the_absence_of_a_tag(self):
         self.assert_served([0], [request(physical_network=None)],
                            [pool(0, 1)], {0})
 
@@ -63,22 +63,22 @@ class MatchingTest(AllocatorTest):
         either = devices.Request(({'product_id': 'a'}, {'product_id': 'b'}))
         self.assert_served([0], [either], [pool(0, 1, product_id='b')], {0})
 
-    def test_physical_functions_go_to_those_who_ask_for_one(self):
+    def test_physical_functions_are_given_only_on_request(self):
         pools = [pool(0, 1, dev_type='type-PF')]
         self.assert_refused([request()], pools, {0})
         self.assert_served([0], [request(dev_type='type-pf')], pools, {0})
 
-    def test_vdpa_devices_go_to_those_who_ask_for_one(self):
+    def test_vdpa_devices_are_given_only_on_request(self):
         pools = [pool(0, 1, dev_type='vdpa')]
         self.assert_refused([request()], pools, {0})
         self.assert_served([0], [request(dev_type='vdpa')], pools, {0})
 
-    def test_remotely_managed_devices_go_to_those_who_ask_for_one(self):
+    def test_remotely_managed_devices_are_given_only_on_request(self):
         pools = [pool(0, 1, remote_managed='True')]
         self.assert_refused([request()], pools, {0})
         self.assert_served([0], [request(remote_managed='true')], pools, {0})
 
-    def test_live_migratable_devices_go_to_those_who_ask_for_one(self):
+    def test_live_migratable_devices_are_given_only_on_request(self):
         pools = [pool(0, 1, live_migratable='true')]
         self.assert_served([0], [request(live_migratable='true')], pools,
                            {0})
@@ -88,13 +88,13 @@ class MatchingTest(AllocatorTest):
 
 class AffinityTest(AllocatorTest):
 
-    def test_required_means_a_cell_of_the_guest(self):
+    def test_required_needs_a_cell_of_the_guest(self):
         wanted = [request(affinity='required')]
         self.assert_served([0], wanted, [pool(1, 1)], {0, 1})
         self.assert_refused(wanted, [pool(1, 1)], {0})
         self.assert_refused(wanted, [pool(None, 1)], {0})
 
-    def test_socket_means_a_package_of_the_guest(self):
+    def test_socket_needs_a_package_of_the_guest(self):
         wanted = [request(affinity='socket')]
         self.assert_served([0], wanted, [pool(1, 1)], {0})
         self.assert_refused(wanted, [pool(2, 1)], {0})
@@ -106,12 +106,12 @@ class AffinityTest(AllocatorTest):
         self.assert_refused(wanted, [pool(1, 1)], {0}, packages=packages)
         self.assert_served([0], wanted, [pool(0, 1)], {0}, packages=packages)
 
-    def test_legacy_also_takes_devices_of_no_cell(self):
+    def test_legacy_also_takes_devices_of_unknown_cells(self):
         wanted = [request(affinity='legacy')]
         self.assert_served([0], wanted, [pool(None, 1)], {0})
         self.assert_refused(wanted, [pool(1, 1)], {0})
 
-    def test_preferred_takes_what_there_is(self):
+    def test_preferred_takes_devices_of_any_cell(self):
         wanted = [request(affinity='preferred')]
         self.assert_served([0], wanted, [pool(1, 1)], {0})
 
@@ -120,9 +120,9 @@ class AffinityTest(AllocatorTest):
         self.assert_served([1, 0, 0], wanted,
                            [pool(1, 2), pool(0, 1), pool(None, 1)], {0})
 
-    def test_enough_devices_nearby_keep_the_others_out(self):
-        # The only device on cell 0 is a physical function. Nova stays with
-        # it, then drops it: devices elsewhere do not help.
+    def test_enough_devices_nearby_exclude_the_others(self):
+        # The only device on cell 0 is a physical function. Nova keeps to
+        # cell 0, then filters it out: devices elsewhere do not help.
         self.assert_refused(
             [request(affinity='preferred')],
             [pool(0, 1, dev_type='type-PF'), pool(1, 4)], {0})
@@ -130,7 +130,7 @@ class AffinityTest(AllocatorTest):
 
 class SeveralRequestsTest(AllocatorTest):
 
-    def test_devices_are_taken_from_the_next_request(self):
+    def test_devices_of_one_request_are_not_left_for_the_next(self):
         self.assert_refused([request(2), request(2)], [pool(0, 3)], {0})
         self.assert_served([0], [request(2), request(1)], [pool(0, 3)], {0})
 
@@ -138,7 +138,7 @@ class SeveralRequestsTest(AllocatorTest):
         self.assert_served([0, 1, 2], [request(3)],
                            [pool(0, 2), pool(0, 2), pool(0, 2)], {0})
 
-    def test_a_request_takes_no_regard_for_the_next(self):
+    def test_a_request_does_not_spare_devices_for_the_next(self):
         # Both could be served if the first took the second pool.
         pools = [pool(0, 1, kind='a', speed='fast'), pool(0, 1, kind='a')]
         self.assert_refused([request(kind='a'), request(speed='fast')],
@@ -152,19 +152,19 @@ class PlacementTest(AllocatorTest):
             [2, 1], [request()], [pool(0, 2, 'x'), pool(0, 2, 'y')], {0},
             providers=[['y']])
 
-    def test_a_provider_allocated_twice_gives_two(self):
+    def test_a_provider_allocated_twice_gives_two_devices(self):
         pools = [pool(0, 2, 'x'), pool(0, 2, 'y')]
         self.assert_served([0, 2], [request(2)], pools, {0},
                            providers=[['x', 'x']])
         self.assert_served([1, 1], [request(2)], pools, {0},
                            providers=[['x', 'y']])
 
-    def test_a_provider_elsewhere_is_no_help(self):
+    def test_a_provider_on_another_cell_is_refused(self):
         self.assert_refused(
             [request()], [pool(0, 2, 'x'), pool(1, 2, 'y')], {0},
             providers=[['y']])
 
-    def test_pools_unknown_to_placement_are_left_alone(self):
+    def test_pools_unknown_to_placement_are_not_used(self):
         self.assert_refused([request()], [pool(0, 2)], {0},
                             providers=[['x']])
 
@@ -172,7 +172,7 @@ class PlacementTest(AllocatorTest):
         self.assert_refused([request()], [pool(0, 1, 'x'), pool(0, 1, 'x')],
                             {0}, providers=[['x']])
 
-    def test_requests_without_allocation_take_any(self):
+    def test_requests_without_allocation_use_any_provider(self):
         self.assert_served([0, 0], [request(), request()],
                            [pool(0, 1, 'x'), pool(0, 1, 'y')], {0},
                            providers=[['y'], []])
@@ -189,15 +189,16 @@ class DecidingCellsTest(unittest.TestCase):
     def test_cells_of_devices_that_match_decide(self):
         self.assertEqual({1}, self.allocator('required').deciding)
 
-    def test_for_socket_their_whole_package_decides(self):
+    def test_with_socket_affinity_their_whole_package_decides(self):
         self.assertEqual({0, 1}, self.allocator('socket').deciding)
 
-    def test_a_shortage_counts_what_could_be_used(self):
+    def test_a_shortage_counts_the_devices_that_could_be_used(self):
         allocator = devices.Allocator(
             [request(3)], [pool(0, 2), pool(1, 9, dev_type='type-PF')], {})
         wanted, free = allocator.shortage()
         self.assertEqual((3, 2), (wanted.count, free))
 
     def test_no_shortage_where_the_whole_host_suffices(self):
-        allocator = devices.Allocator([request(3)], [pool(0, 2), pool(1, 1)], {})
+        allocator = devices.Allocator([request(3)],
+                                      [pool(0, 2), pool(1, 1)], {})
         self.assertIsNone(allocator.shortage())

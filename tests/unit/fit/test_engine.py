@@ -53,8 +53,7 @@ class EqualCellsTest(PlaceTest):
         self.assert_placed((0, 1, 2), builders.guest(4, 4, 4),
                            builders.host(2, 3, 0))
 
-    def test_a_misfit_counts_the_cells_with_room_and_says_what_others_lack(
-            self):
+    def test_a_misfit_says_what_cells_without_room_lack(self):
         self.assert_misfit(
             reasons.Code.TOO_FEW_CELLS,
             'the host has room on 1 of the 2 cells needed: '
@@ -67,7 +66,7 @@ class EqualCellsTest(PlaceTest):
                            'the host has 1 of the 2 cells needed',
                            builders.guest(1, 1), builders.host(0))
 
-    def test_a_long_list_of_causes_is_cut(self):
+    def test_a_long_list_of_causes_is_shortened(self):
         misfit = engine.place(builders.guest(8), builders.host(*[1] * 10))
         self.assertIn('cell 7 has 7 of the 8 free', misfit.message)
         self.assertNotIn('cell 8', misfit.message)
@@ -79,12 +78,12 @@ class EqualCellsTest(PlaceTest):
 
 class UnequalCellsTest(PlaceTest):
 
-    def test_large_cells_find_the_cell_that_has_room(self):
+    def test_a_large_guest_cell_gets_the_cell_that_has_room(self):
         # Counting alone would put the small guest cell on cell 0.
         self.assert_placed((1, 0), builders.guest(2, 8),
                            builders.host(0, 4))
 
-    def test_guest_cells_in_competition_are_named(self):
+    def test_guest_cells_that_contend_are_named(self):
         self.assert_misfit(
             reasons.Code.CELLS_CONTENDED,
             'the host has room for guest cells 1, 2 on 1 of the 2 cells '
@@ -93,7 +92,7 @@ class UnequalCellsTest(PlaceTest):
             'cell 2 has 4 of the 8 free PCPUs needed',
             builders.guest(2, 8, 8), builders.host(0, 4, 4))
 
-    def test_the_emulator_threads_make_the_first_cell_larger(self):
+    def test_isolated_emulator_threads_make_guest_cell_0_larger(self):
         cells = [builders.guest_cell(4, emulator_pcpus=1),
                  builders.guest_cell(4)]
         guest = builders.guest()
@@ -104,12 +103,12 @@ class UnequalCellsTest(PlaceTest):
 
 class DeviceTest(PlaceTest):
 
-    def test_a_required_device_decides_on_the_cell(self):
+    def test_a_required_device_decides_the_cell(self):
         self.assert_placed(
             (1,), builders.guest(4, requests=(builders.request(),)),
             builders.host(0, 2, 0, pools=builders.gpus(0, 1, 0)))
 
-    def test_only_one_of_the_cells_need_have_it(self):
+    def test_one_cell_with_the_device_is_enough(self):
         self.assert_placed(
             (1, 0), builders.guest(4, 4, requests=(builders.request(),)),
             builders.host(0, 2, 1, pools=builders.gpus(0, 1, 0)))
@@ -137,7 +136,7 @@ class DeviceTest(PlaceTest):
             builders.guest(4, requests=(builders.request(count=4),)),
             builders.host(0, 0, pools=builders.gpus(2, 1)))
 
-    def test_devices_that_nova_does_not_track_are_not_looked_for(self):
+    def test_devices_that_nova_does_not_track_are_not_checked(self):
         self.assert_placed(
             (0,), builders.guest(4, requests=(builders.request(),)),
             builders.host(0, 0, pools=None))
@@ -170,12 +169,12 @@ class NetworkTest(PlaceTest):
             for number in range(len(physnets)))
         return type(builders.host())(cells)
 
-    def test_a_network_draws_the_guest_to_its_cell(self):
+    def test_a_guest_goes_to_the_cell_of_its_network(self):
         self.assert_placed(
             (2,), builders.guest(4, physnets=frozenset({'a'})),
             self.host('', 'b', 'a'))
 
-    def test_a_network_without_affinity_asks_nothing(self):
+    def test_a_network_without_affinity_sets_no_condition(self):
         self.assert_placed(
             (0,), builders.guest(4, physnets=frozenset({'c'})),
             self.host('', 'b', 'a'))
@@ -188,7 +187,7 @@ class NetworkTest(PlaceTest):
             builders.guest(7, physnets=frozenset({'a'})),
             self.host('', 'b', 'a'))
 
-    def test_two_networks_apart_are_too_many_for_one_cell(self):
+    def test_networks_on_two_cells_cannot_serve_one_guest_cell(self):
         self.assert_misfit(
             reasons.Code.NETWORK_AFFINITY,
             'no cells with room have affinity to physical network a and '
@@ -199,66 +198,17 @@ class NetworkTest(PlaceTest):
 
 class ScopeTest(PlaceTest):
 
-    def guest(self, *pcpus):
-        return builders.guest(*pcpus, numa_scope=shape.NUMAScope.PACKAGE)
-
-    def test_cells_of_one_package_pass(self):
-        self.assert_placed((0, 1), self.guest(4, 4),
-                           builders.host(0, 0, 1, 1))
-
-    def test_cells_of_two_packages_are_refused_where_nova_would_use_them(
-            self):
+    def test_a_placement_outside_of_the_scope_is_a_misfit(self):
         self.assert_misfit(
             reasons.Code.SCOPE_PACKAGE,
             'Nova would use cells 1, 2 of packages 0, 1, but '
             'hpcvirt:numa_scope asks for one package',
-            self.guest(4, 4), builders.host(1, 0, 0, 1))
-
-    def test_one_cell_is_in_one_package_whatever_it_is(self):
-        supply = type(builders.host())((builders.host_cell(package=None),))
-        self.assert_placed((0,), self.guest(4), supply)
-
-    def test_an_unknown_package_is_refused(self):
-        supply = type(builders.host())((
-            builders.host_cell(0), builders.host_cell(1, package=None)))
-        self.assert_misfit(
-            reasons.Code.PACKAGE_UNKNOWN,
-            'the package of cell 1 is unknown, but hpcvirt:numa_scope asks '
-            'for one package', self.guest(4, 4), supply)
-
-
-class ExclusiveCellsTest(PlaceTest):
-
-    def test_empty_cells_pass(self):
-        self.assert_placed((1,), builders.guest(4, exclusive_cells=True),
-                           builders.host(1, 0))
-
-    def test_a_pinned_cpu_is_in_the_way(self):
-        self.assert_misfit(
-            reasons.Code.CELL_OCCUPIED,
-            'Nova would use cell 1, which has 1 PCPU in use, but '
-            'hpcvirt:exclusive_cells asks for empty cells',
-            builders.guest(4, exclusive_cells=True), builders.host(2, 1))
-
-    def test_memory_and_shared_vcpus_are_in_the_way(self):
-        supply = type(builders.host())((builders.host_cell(
-            cpu_usage=2, memory_used_mib=512,
-            pages=(builders.pages(2048, 4096, used=512),)),))
-        self.assert_misfit(
-            reasons.Code.CELL_OCCUPIED,
-            'Nova would use cell 0, which has 2 shared vCPUs, 1024 MiB in '
-            'use, but hpcvirt:exclusive_cells asks for empty cells',
-            builders.guest(4, exclusive_cells=True), supply)
-
-    def test_pages_kept_for_the_host_are_not(self):
-        supply = type(builders.host())((builders.host_cell(
-            pages=(builders.pages(2048, 4096, reserved=512),)),))
-        self.assert_placed((0,), builders.guest(4, exclusive_cells=True),
-                           supply)
+            builders.guest(4, 4, numa_scope=shape.NUMAScope.PACKAGE),
+            builders.host(1, 0, 0, 1))
 
 
 class FitTest(unittest.TestCase):
-    """The entrance by the project's nouns."""
+    """The entry point for Shapes and Hosts."""
 
     HOST = host.Host('machine', cells=tuple(
         host.Cell(
@@ -291,21 +241,21 @@ class FitTest(unittest.TestCase):
             placement.Placement((0, 1), (2048, 2048)),
             engine.fit(self.shape(6), self.HOST, self.usage()))
 
-    def test_cpus_that_are_shared_or_pinned_are_not_to_be_had(self):
+    def test_shared_and_pinned_cpus_are_not_free(self):
         misfit = engine.fit(self.shape(5), self.HOST, self.usage(2))
         self.assertEqual('no cell has room: '
                          'cell 0 has 4 of the 5 free PCPUs needed; '
                          'cell 1 has 4 of the 5 free PCPUs needed',
                          misfit.message)
 
-    def test_reserved_pages_are_not_to_be_had(self):
-        big = shape.Shape((shape.GuestCell(2, 0, 4000, 2048),),
-                          shape.CPUPolicy.DEDICATED)
+    def test_reserved_pages_are_not_free(self):
+        large = shape.Shape((shape.GuestCell(2, 0, 4000, 2048),),
+                            shape.CPUPolicy.DEDICATED)
         self.assertEqual(
             'cell 0 has 1984 of the 2000 free pages of 2048 KiB needed',
-            engine.fit(big, self.HOST, self.usage()).causes[0].message)
+            engine.fit(large, self.HOST, self.usage()).causes[0].message)
 
-    def test_isolated_emulator_threads_burden_guest_cell_0(self):
+    def test_isolated_emulator_threads_need_a_pcpu_for_guest_cell_0(self):
         isolated = self.shape(6, emulator_threads=(
             shape.EmulatorThreads.ISOLATE))
         misfit = engine.fit(isolated, self.HOST, self.usage())
@@ -324,12 +274,12 @@ class FitTest(unittest.TestCase):
             reasons.Code.DEVICES,
             engine.fit(wanted, self.HOST, self.usage(), pools[:1]).code)
 
-    def test_the_strategy_for_cells_can_be_chosen(self):
-        lopsided = self.usage()
-        lopsided = usage.Usage((lopsided.cells[0], self.usage(2).cells[1]))
-        one = shape.Shape((shape.GuestCell(2, 0, 512, 2048),),
-                          shape.CPUPolicy.DEDICATED)
+    def test_packing_changes_the_cell_that_is_chosen(self):
+        uneven = usage.Usage((self.usage().cells[0],
+                              self.usage(2).cells[1]))
+        small = shape.Shape((shape.GuestCell(2, 0, 512, 2048),),
+                            shape.CPUPolicy.DEDICATED)
         self.assertEqual(
             [(0,), (1,)],
-            [engine.fit(one, self.HOST, lopsided, packing=packing).cells
+            [engine.fit(small, self.HOST, uneven, packing=packing).cells
              for packing in (False, True)])

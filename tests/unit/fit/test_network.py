@@ -26,9 +26,9 @@ class AffinityTest(unittest.TestCase):
         builders.host_cell(2, tunneled=True))
 
     def met(self, cells, **networks):
-        wanted = network.affinities(builders.guest(1, **networks),
+        affinities = network.affinities(builders.guest(1, **networks),
                                     self.CELLS)
-        return network.satisfied(wanted, cells)
+        return network.satisfied(affinities, cells)
 
     def test_one_of_the_cells_of_a_network_is_enough(self):
         networks = {'physnets': frozenset({'a'})}
@@ -36,18 +36,18 @@ class AffinityTest(unittest.TestCase):
         self.assertTrue(self.met({1, 2}, **networks))
         self.assertFalse(self.met({2}, **networks))
 
-    def test_each_network_must_be_near(self):
+    def test_each_network_needs_one_of_its_cells(self):
         networks = {'physnets': frozenset({'a', 'b'})}
         self.assertTrue(self.met({1}, **networks))
         self.assertFalse(self.met({0}, **networks))
 
-    def test_networks_without_affinity_are_near_everywhere(self):
+    def test_affinitieswithout_affinity_accept_any_cells(self):
         self.assertTrue(self.met({2}, physnets=frozenset({'c'})))
 
-    def test_tunnelled_networks_have_cells_of_their_own(self):
+    def test_tunnelled_affinitieshave_cells_of_their_own(self):
         self.assertTrue(self.met({2}, tunneled=True))
         self.assertFalse(self.met({0, 1}, tunneled=True))
 
-    def test_a_guest_without_networks_asks_nothing(self):
+    def test_a_guest_without_affinitiessets_no_condition(self):
         self.assertEqual((), network.affinities(builders.guest(1),
                                                 self.CELLS))

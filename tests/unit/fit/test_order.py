@@ -44,26 +44,26 @@ class ClaimOrderTest(unittest.TestCase):
         self.assertEqual([1, 2, 0], self.order(shared, supply))
         self.assertEqual([0, 2, 1], self.order(shared, supply, packing=True))
 
-    def test_cells_that_are_alike_stay_in_their_order(self):
+    def test_equal_cells_keep_their_order(self):
         for packing in (False, True):
             self.assertEqual(
                 [0, 1, 2], self.order(builders.guest(1),
                                       builders.host(3, 3, 3),
                                       packing=packing))
 
-    def test_cells_with_devices_come_first_for_those_who_ask_for_some(self):
+    def test_cells_with_devices_come_first_for_guests_with_devices(self):
         guest = builders.guest(1, requests=(builders.request(),))
         supply = builders.host(0, 1, 2, pools=builders.gpus(0, 1, 2))
         for packing in (False, True):
             self.assertEqual([2, 1, 0], self.order(guest, supply,
                                                    packing=packing))
 
-    def test_cells_with_devices_come_last_for_the_others(self):
+    def test_cells_with_devices_come_last_for_other_guests(self):
         supply = builders.host(2, 1, 0, pools=builders.gpus(0, 1, 2))
         for packing in (False, True):
             self.assertEqual([0, 1, 2], self.order(builders.guest(1), supply,
                                                    packing=packing))
 
-    def test_nothing_is_sorted_where_every_cell_is_needed(self):
+    def test_cells_are_not_sorted_if_all_are_needed(self):
         self.assertEqual([0, 1], self.order(builders.guest(1, 1),
                                             builders.host(5, 0)))

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The CPUs that Nova pins."""
+"""The CPUs to which Nova pins a guest."""
 
 import unittest
 
@@ -33,12 +33,12 @@ class ChooseTest(unittest.TestCase):
         self.assertEqual(((2, 3, 6, 7), set(), set()),
                          self.choose(builders.guest_cell(4), host))
 
-    def test_single_threads_are_taken_where_siblings_do_not_suffice(self):
+    def test_single_threads_are_used_if_siblings_are_too_few(self):
         host = builders.host_cell(threads=2, free=frozenset({1, 2, 3, 6, 7}))
         self.assertEqual(((1, 2, 3, 6, 7), set(), set()),
                          self.choose(builders.guest_cell(5), host))
 
-    def test_wide_cores_are_used_in_part_before_narrow_ones(self):
+    def test_part_of_a_wide_core_is_used_before_a_narrow_core(self):
         host = builders.host_cell(threads=4,
                                   free=frozenset({0, 1, 2, 4, 5}))
         self.assertEqual(

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The sentences."""
+"""The messages of the fit engine."""
 
 import string
 import unittest
@@ -18,19 +18,19 @@ import unittest
 from hpcvirt.fit import reasons
 
 
-class SentencesTest(unittest.TestCase):
+class MessagesTest(unittest.TestCase):
 
-    def test_every_code_has_a_sentence_and_a_name_for_counting(self):
+    def test_every_code_has_a_message_and_a_name_for_counting(self):
         for code in reasons.Code:
-            self.assertIn(code, reasons._SENTENCES)
+            self.assertIn(code, reasons._MESSAGES)
             self.assertIn(code, reasons._KINDS)
 
-    def test_sentences_are_one_line_without_a_full_stop(self):
-        for sentence in reasons._SENTENCES.values():
-            self.assertEqual(1, len(sentence.splitlines()))
-            self.assertFalse(sentence.endswith('.'))
+    def test_messages_are_one_line_without_a_full_stop(self):
+        for message in reasons._MESSAGES.values():
+            self.assertEqual(1, len(message.splitlines()))
+            self.assertFalse(message.endswith('.'))
 
-    def test_a_sentence_is_made_only_when_it_is_read(self):
+    def test_a_message_is_formatted_only_when_it_is_read(self):
         class Loud:
             def __format__(self, _spec):
                 raise AssertionError('formatted')
@@ -39,9 +39,9 @@ class SentencesTest(unittest.TestCase):
         with self.assertRaises(AssertionError):
             str(misfit)
 
-    def test_fields_of_a_sentence_are_plain_names(self):
-        for sentence in reasons._SENTENCES.values():
-            for _, field, _, _ in string.Formatter().parse(sentence):
+    def test_placeholders_of_a_message_are_plain_names(self):
+        for message in reasons._MESSAGES.values():
+            for _, field, _, _ in string.Formatter().parse(message):
                 self.assertTrue(field is None or field.isidentifier())
 
 
@@ -70,7 +70,7 @@ class CountingTest(unittest.TestCase):
             reasons.tally({reasons.Code.DEVICES: 2,
                            reasons.Code.FREE_PCPUS: 7}))
 
-    def test_kinds_of_one_name_are_counted_together(self):
+    def test_kinds_with_the_same_name_are_counted_together(self):
         self.assertEqual(
             'no SMT siblings (3)',
             reasons.tally({reasons.Code.NO_SIBLINGS: 2,

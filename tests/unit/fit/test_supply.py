@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A Host and its Usage as the engine sees them."""
+"""A Supply computed from a Host and its Usage."""
 
 import unittest
 
@@ -39,10 +39,10 @@ class OfHostTest(unittest.TestCase):
         cell, = supply.of_host(self.HOST, used).cells
         return cell
 
-    def test_cells_that_the_usage_leaves_out_are_not_given(self):
+    def test_cells_that_the_usage_leaves_out_are_not_available(self):
         self.assertEqual(8, self.only().id)
 
-    def test_cores_are_cut_to_the_cpus_that_are_given(self):
+    def test_cores_are_limited_to_the_cpus_for_guests(self):
         self.assertEqual(({9}, {10, 11}), self.only().siblings)
         self.assertEqual(({8, 9}, {10, 11}),
                          self.only(shared_cpus=frozenset({8})).siblings)
@@ -59,12 +59,12 @@ class OfHostTest(unittest.TestCase):
         self.assertEqual([(4, 1 << 18, 0, 1 << 18), (2048, 256, 6, 200)],
                          list(map(tuple, cell.pages)))
 
-    def test_ratios_are_handed_on(self):
-        all_of_it = supply.of_host(self.HOST, usage.Usage((), 4.0, 1.5))
-        self.assertEqual((4.0, 1.5), (all_of_it.cpu_ratio,
-                                      all_of_it.ram_ratio))
+    def test_ratios_are_those_of_the_usage(self):
+        whole = supply.of_host(self.HOST, usage.Usage((), 4.0, 1.5))
+        self.assertEqual((4.0, 1.5), (whole.cpu_ratio,
+                                      whole.ram_ratio))
 
-    def test_a_cell_is_empty_until_somebody_has_something_of_it(self):
+    def test_a_cell_is_empty_if_no_instance_uses_it(self):
         self.assertTrue(self.only().empty)
         for taken in ({'pinned_cpus': frozenset({9})}, {'cpu_usage': 1},
                       {'memory_used_mib': 1},

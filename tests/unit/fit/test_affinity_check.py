@@ -1,0 +1,115 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The conditions of devices and networks, against the oracle."""
+
+import itertools
+import random
+import unittest
+
+from hpcvirt.fit import affinity_check
+from hpcvirt.fit import devices
+from hpcvirt.fit import fit_matrix
+from hpcvirt.fit import reasons
+from tests import cases
+from tests import oracle
+from tests.unit.fit import builders
+
+
+class AgainstOracleTest(unittest.TestCase):
+    """All sets of host cells of random cases."""
+
+    def questions(self):
+        for seed in range(600):
+            case = cases.a_case(random.Random(f'affinity {seed}'))
+            ids = [cell.id for cell in case.host]
+            for mapping in case.mappings[:2]:
+                affinity = affinity_check.AffinityCheck(
+                    cases.demand(case), cases.supply(case),
+                    cases.providers(case, mapping))
+                truth = {
+                    cells: oracle.networks_near(case, set(cells)) and
+                    oracle.devices_near(case, mapping, set(cells))
+                    for size in range(len(ids) + 1)
+                    for cells in itertools.combinations(ids, size)}
+                with self.subTest(seed=seed, mapping=mapping):
+                    yield affinity, truth
+
+    def test_a_set_of_cells_meets_the_conditions_if_the_oracle_says_so(self):
+        met = refused = 0
+        for affinity, truth in self.questions():
+            for cells, expected in truth.items():
+                self.assertEqual(expected, affinity.met(cells), cells)
+                met += expected
+                refused += not expected
+        self.assertGreater(min(met, refused), 500)
+
+    def test_only_the_deciding_cells_change_the_answer(self):
+        for affinity, truth in self.questions():
+            for cells, expected in truth.items():
+                deciding = tuple(cell for cell in cells
+                                 if cell in affinity.deciding)
+                self.assertEqual(truth[deciding], expected, cells)
+
+    def test_what_counting_rules_out_no_set_of_cells_meets(self):
+        ruled_out = 0
+        for affinity, truth in self.questions():
+            usable = max(truth, key=len)
+            for most in range(1, len(usable) + 1):
+                if affinity.ruled_out(usable, most):
+                    ruled_out += 1
+                    self.assertFalse(any(
+                        met for cells, met in truth.items()
+                        if len(cells) <= most))
+        self.assertGreater(ruled_out, 50)
+
+
+class AllocatorTest(unittest.TestCase):
+
+    def test_there_is_none_without_requests_or_without_accounting(self):
+        guest = builders.guest(4, requests=(builders.request(),))
+        self.assertIsNone(affinity_check.device_allocator(
+            builders.guest(4), builders.host(0, pools=builders.gpus(1))))
+        self.assertIsNone(affinity_check.device_allocator(
+            guest, builders.host(0, pools=None)))
+        self.assertIsInstance(affinity_check.device_allocator(
+            guest, builders.host(0)), devices.Allocator)
+
+
+class MisfitTest(unittest.TestCase):
+
+    def misfit(self, guest, supply):
+        matrix = fit_matrix.FitMatrix(guest, supply, supply.cells)
+        return affinity_check.AffinityCheck(guest, supply).misfit(matrix)
+
+    def test_too_few_devices_on_the_host_are_the_first_reason(self):
+        guest = builders.guest(4, requests=(builders.request(count=3),),
+                               physnets=frozenset({'a'}))
+        misfit = self.misfit(guest, builders.host(8, 8, pools=builders.gpus(
+            1, 1)))
+        self.assertEqual(
+            (reasons.Code.DEVICES, {'request': 'gpu', 'free': 2, 'needed': 3}),
+            (misfit.code, misfit.details))
+
+    def test_a_network_without_usable_cells_comes_before_devices(self):
+        supply = type(builders.host())((
+            builders.host_cell(0),
+            builders.host_cell(1, taken=8, physnets=frozenset({'a'}))),
+            builders.gpus(0, 1))
+        guest = builders.guest(4, requests=(builders.request(),),
+                               physnets=frozenset({'a'}))
+        misfit = self.misfit(guest, supply)
+        self.assertEqual(reasons.Code.NETWORK_AFFINITY, misfit.code)
+        self.assertEqual({'networks': 'physical network a', 'cells': '1'},
+                         misfit.details)
+        self.assertEqual([1], [cause.details['cell']
+                               for cause in misfit.causes])
