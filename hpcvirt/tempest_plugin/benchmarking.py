@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from oslo_log import log
 
 from hpcvirt import exception
-from hpcvirt.bench.analysis import judging
+from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition
 from hpcvirt.bench.execute import confinement
@@ -211,7 +211,7 @@ def run(plan: tuple[runner.Planned, ...], url: str | None,
         entry = runner.execute(plan, store, {
             'hpcvirt': importlib.metadata.version('hpcvirt'),
             'tempest': importlib.metadata.version('tempest')}, Logged())
-        return entry, judging.judge(store.result(entry))
+        return entry, verdict.judge_result(store.result(entry))
     finally:
         store.close()
 

@@ -19,7 +19,7 @@ directory of outputs.
 import json
 import sys
 
-from hpcvirt.bench.analysis import judging
+from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store as stores
 
@@ -27,7 +27,7 @@ from hpcvirt.bench.results import store as stores
 def main(url, data):
     """Print one object for each run."""
     store = stores.Store(url, data)
-    print(json.dumps([_run(judging.judge(store.result(entry.id)), run)
+    print(json.dumps([_run(verdict.judge_result(store.result(entry.id)), run)
                       for entry in store.entries()
                       for run in store.result(entry.id).runs]))
     store.close()

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Which bound holds for a metric: the definition's, or the user's own."""
+"""Find the bound of a metric: the definition's, or the user's own."""
 
 import math
 import re
@@ -18,36 +18,54 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 
 from hpcvirt import exception
-from hpcvirt.bench.catalogue import definition
+from hpcvirt.bench.catalogue import catalogue
+from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import record
 
 #: ``latency_us[128]``
 SIZED = re.compile(r'(?P<name>[^\[\]]+)\[(?P<size>[0-9]{1,15})\]')
 
 
-def of_definition(made: definition.Definition, metrics: Iterable[str],
+def of_run(run: record.Run) -> dict[str, judgement.Bound]:
+    """Find the default bounds of all metrics that a run measured.
+
+    Which figures a benchmark prints is known only after it has run.
+
+    :raises InvalidInput: if there is no definition of its benchmark
+    """
+    metrics = dict.fromkeys(name for sample in run.samples
+                            for name in sample.outcome.metrics)
+    context = {'shape': run.shape}
+    for sample in run.samples:
+        if sample.arm is record.Arm.GUEST and 'pages' in sample.environment:
+            context['pages'] = sample.environment['pages']
+    return of_definition(catalogue.get(run.benchmark), metrics, context)
+
+
+def of_definition(definition: definitions.Definition, metrics: Iterable[str],
                   context: Mapping[str, str]) -> dict[str, judgement.Bound]:
-    """The default bound of each metric that has one.
+    """Find the default bound of each metric that has one.
 
     :param metrics: names as the parser gives them, with message sizes
-    :param context: what is known of the run: ``pages``, ``shape``, ``nodes``
+    :param context: facts about the run: ``pages``, ``shape``, ``nodes``
     """
-    directions = {figure.name: figure.direction for figure in made.metrics}
-    found = {}
+    directions = {figure.name: figure.direction
+                  for figure in definition.metrics}
+    bounds = {}
     for metric in metrics:
         name, size = split(metric)
-        rule = next((rule for rule in made.bounds
-                     if rule.metric == name and _holds(rule, size, context)),
-                    None)
-        if rule is not None:
-            found[metric] = judgement.Bound(
-                _ratio(rule, directions[name]), rule.margin, rule.source)
-    return found
+        for rule in definition.bounds:
+            if rule.metric == name and _applies(rule, size, context):
+                bounds[metric] = judgement.Bound(
+                    _ratio(rule, directions[name]), rule.margin, rule.source)
+                break
+    return bounds
 
 
 def split(metric: str) -> tuple[str, int | None]:
-    """The name of a metric and its message size, None if it has none."""
+    """Split a metric into its name and message size, None if it has none."""
     match = SIZED.fullmatch(metric)
     if match is None:
         return metric, None
@@ -55,22 +73,22 @@ def split(metric: str) -> tuple[str, int | None]:
 
 
 def parse(text: str) -> tuple[str, judgement.Bound]:
-    """Read ``METRIC=RATIO`` as a user writes it.
+    """Read ``METRIC=RATIO``, as a user writes it.
 
-    :raises InvalidInput: if it is not that
+    :raises InvalidInput: for anything else
     """
     metric, equals, ratio = text.rpartition('=')
     if not equals or not metric.strip():
-        raise exception.InvalidInput(text, 'not METRIC=RATIO')
+        raise exception.InvalidInput(text, 'is not METRIC=RATIO')
     return metric.strip(), judgement.Bound(_number(ratio, text),
                                            source='given by the user')
 
 
 def of_overhead(text: str, direction: outcome.Direction) -> judgement.Bound:
-    """Read an overhead in per cent: a slowdown of every metric alike.
+    """Read an overhead in per cent, which slows down every metric alike.
 
     :param text: ``5`` or ``5%``: the guest may take 1.05 times as long
-    :raises InvalidInput: if it is not a number from 0 on
+    :raises InvalidInput: if it is not a number of at least 0
     """
     slowdown = 1 + _number(text.strip().removesuffix('%'), text, 0) / 100
     up = direction is outcome.Direction.UP
@@ -78,7 +96,7 @@ def of_overhead(text: str, direction: outcome.Direction) -> judgement.Bound:
                            source='given by the user')
 
 
-def _ratio(rule: definition.BoundRule,
+def _ratio(rule: definitions.BoundRule,
            direction: outcome.Direction) -> float:
     slowdown = rule.slowdown_at_most
     if slowdown is not None:
@@ -87,8 +105,8 @@ def _ratio(rule: definition.BoundRule,
     return next(limit for limit in limits if limit is not None)
 
 
-def _holds(rule: definition.BoundRule, size: int | None,
-           context: Mapping[str, str]) -> bool:
+def _applies(rule: definitions.BoundRule, size: int | None,
+             context: Mapping[str, str]) -> bool:
     if size is None and (rule.below_bytes or rule.from_bytes):
         return False
     if rule.below_bytes is not None and (size or 0) >= rule.below_bytes:
@@ -102,7 +120,8 @@ def _number(text: str, where: str, least: float = 1e-6) -> float:
     try:
         number = float(text)
     except ValueError as exc:
-        raise exception.InvalidInput(where, f'{text!r} is no number') from exc
+        raise exception.InvalidInput(
+            where, f'{text!r} is not a number') from exc
     if not math.isfinite(number) or not least <= number <= 1e6:
         raise exception.InvalidInput(where, f'{text!r} is out of range')
     return number

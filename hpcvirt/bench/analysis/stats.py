@@ -10,24 +10,29 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a few noisy pairs say about the loss in a guest.
+"""Estimate the loss in a guest from a few noisy pairs.
 
-A *loss* is the logarithm of a ratio, turned so that a positive number is a
-guest that does worse: ln(native / guest) for a rate, ln(guest / native) for
-a time. On this scale a slowdown has the same size whichever way the metric
-counts, and ratios average as they should. Losses are compared with a limit,
-the loss that is still acceptable.
+A *loss* is the logarithm of a ratio, with the sign chosen so that a positive
+number means a slower guest: ln(native / guest) for a rate, ln(guest / native)
+for a time. On this scale a slowdown has the same size for rates and times,
+and ratios average correctly. Losses are compared with a limit, the largest
+acceptable loss.
 
-Georges, Buytaert and Eeckhout, OOPSLA 2007, on intervals instead of single
-runs; Kalibera and Jones, ISMM 2013, on repetitions and ratios.
+Student's t distribution comes from scipy, which is imported for the first
+verdict only: it takes as long to load as everything else, and reading an
+output does not need it.
+
+Intervals instead of single runs: [Georges-2007]. Repetitions and ratios:
+[Kalibera-Jones-2013].
 """
 
 import dataclasses
+import functools
 import math
 import statistics
 from collections.abc import Sequence
 
-from hpcvirt.bench.analysis import student
+from hpcvirt import exception
 from hpcvirt.bench.model import outcome
 
 #: Confidence of each end of an interval alone: one-sided 95 %, which makes
@@ -35,14 +40,14 @@ from hpcvirt.bench.model import outcome
 #: 5 % each.
 LEVEL = 0.95
 
-#: Losses closer than this are equal: far below what any clock resolves,
-#: above what adding up floating point numbers loses.
+#: Losses closer than this are equal: it is far below the resolution of any
+#: clock, and above the rounding errors of floating-point sums.
 EQUAL = 1e-12
 
-#: The outlier rule, fixed here and nowhere else: see :func:`disturbed`. With
-#: 5 deviations calm noise of 10 pairs would lose a pair in 2 % of all runs,
-#: which makes a false FAIL 5.6 % likely instead of 5.1 % (60,000 simulated
-#: runs); with 10 it makes no difference.
+#: The outlier rule: see :func:`disturbed`. With 5 deviations, 2 % of all runs
+#: of 10 undisturbed pairs would lose a pair, which raises the chance of a
+#: false FAIL from 5.1 % to 5.6 % (60,000 simulated runs); with 10 it makes no
+#: difference.
 OUTLIER_DEVIATIONS = 10.0
 OUTLIER_LEAST_PAIRS = 10
 OUTLIER_LARGEST_PART = 0.1
@@ -53,7 +58,7 @@ _NORMAL = 1.4826
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean loss and how well it is known.
+    """A mean loss and its uncertainty.
 
     :ivar error: standard error of the mean; 0 if nothing varied
     :ivar freedom: degrees of freedom
@@ -66,23 +71,23 @@ class Estimate:
 
 def loss(native: float, guest: float,
          direction: outcome.Direction) -> float:
-    """The loss of one pair; both values are above 0."""
+    """Calculate the loss of one pair; both values are above 0."""
     ratio = math.log(guest) - math.log(native)
     return -ratio if direction is outcome.Direction.UP else ratio
 
 
 def loss_of_ratio(ratio: float, direction: outcome.Direction) -> float:
-    """The loss that a ratio guest / native stands for."""
+    """Convert a ratio guest / native to a loss."""
     return loss(1.0, ratio, direction)
 
 
 def ratio_of_loss(value: float, direction: outcome.Direction) -> float:
-    """The ratio guest / native that a loss stands for."""
+    """Convert a loss to a ratio guest / native."""
     return math.exp(-value if direction is outcome.Direction.UP else value)
 
 
 def paired(losses: Sequence[float]) -> Estimate:
-    """Estimate from losses of pairs, two at least."""
+    """Estimate the mean loss of at least two pairs."""
     count = len(losses)
     spread = statistics.stdev(losses)
     if spread <= EQUAL:
@@ -93,50 +98,55 @@ def paired(losses: Sequence[float]) -> Estimate:
 
 def unpaired(native: Sequence[float], guest: Sequence[float],
              direction: outcome.Direction) -> Estimate:
-    """Estimate from two independent sets of values, two at least in each.
+    """Estimate the mean loss from at least two values in each arm.
 
-    Welch's interval: the arms may vary by different amounts.
+    Uses Welch's interval: the arms may vary by different amounts.
     """
     arms = [[loss_of_ratio(value, direction) for value in arm]
             for arm in (native, guest)]
     mean = statistics.fmean(arms[1]) - statistics.fmean(arms[0])
     shares = [statistics.variance(arm) / len(arm) for arm in arms]
-    together = sum(shares)
-    if math.sqrt(together) <= EQUAL:
+    total = sum(shares)
+    if math.sqrt(total) <= EQUAL:
         return Estimate(mean, 0.0, len(native) + len(guest) - 2)
-    freedom = together ** 2 / sum(
+    freedom = total ** 2 / sum(
         share ** 2 / (len(arm) - 1)
         for share, arm in zip(shares, arms, strict=True))
-    return Estimate(mean, math.sqrt(together), freedom)
+    return Estimate(mean, math.sqrt(total), freedom)
 
 
 def ends(estimate: Estimate, level: float = LEVEL) -> tuple[float, float]:
-    """Both ends of the interval of the loss; each holds with ``level``."""
+    """Return both ends of the interval of the loss.
+
+    :param level: confidence of each end alone
+    :raises Unreachable: if scipy is not installed
+    """
     if estimate.error == 0:
         return estimate.mean, estimate.mean
-    reach = student.quantile(level, estimate.freedom) * estimate.error
+    reach = _quantile(level, estimate.freedom) * estimate.error
     return estimate.mean - reach, estimate.mean + reach
 
 
 def p_beyond(estimate: Estimate, limit: float) -> float:
-    """How well the data agree with a loss beyond the limit.
+    """Return the p-value of a loss beyond the limit.
 
-    The p-value of the one-sided test whose rejection is a PASS: at most 0.05
-    exactly if the worse end of the interval is within the limit. The other
-    test, whose rejection is a FAIL, has the complement.
+    Its one-sided test is rejected for a PASS: the p-value is at most 0.05 if
+    and only if the worse end of the interval is within the limit. The other
+    test, which is rejected for a FAIL, has the complement.
+
+    :raises Unreachable: if scipy is not installed
     """
     if estimate.error == 0:
         return 0.0 if estimate.mean <= limit + EQUAL else 1.0
-    return student.below((estimate.mean - limit) / estimate.error,
-                         estimate.freedom)
+    return float(_special().stdtr(
+        estimate.freedom, (estimate.mean - limit) / estimate.error))
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Holm's adjustment: compare each result with the level as it is.
+    """Adjust p-values by Holm's method [Holm-1979].
 
-    With it the chance of even one false rejection among all is at most the
-    level, whatever the dependence between the tests (Holm, Scandinavian
-    Journal of Statistics 6, 1979).
+    If each adjusted value is compared with the level, the chance of any false
+    rejection is at most the level, however the tests depend on each other.
     """
     count = len(p_values)
     adjusted = [0.0] * count
@@ -149,24 +159,47 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def disturbed(losses: Sequence[float]) -> tuple[int, ...]:
-    """Indices of pairs whose native run was disturbed: the outlier rule.
+    """Find the pairs whose native run was disturbed: the outlier rule.
 
-    A pair is set aside if its loss lies more than 10 standard deviations
-    (estimated from the median absolute deviation) on the guest's better side
-    of the median, there are 10 pairs at least, and at most a tenth of them
-    would go. If more would go, noise is what the machine is like, and all
-    stay. A pair in which the guest did badly always stays: a small fraction
-    of runs that is ten times slower is what one has to find
-    [CERN-HEPiX-2015].
+    A pair is excluded if its loss lies more than 10 standard deviations
+    (estimated from the median absolute deviation) below the median, there are
+    at least 10 pairs, and at most a tenth of them would be excluded. If more
+    would be, noise is normal on this machine, and all pairs stay. A pair in
+    which the guest was slow always stays: a small fraction of runs that is
+    ten times slower is exactly what has to be found [CERN-HEPiX-2015].
+
+    :returns: indices
     """
     count = len(losses)
     if count < OUTLIER_LEAST_PAIRS:
         return ()
     middle = statistics.median(losses)
-    spread = _NORMAL * statistics.median(
-        abs(value - middle) for value in losses)
+    spread = robust_deviation(losses)
     if spread <= EQUAL:
         return ()
     far = tuple(index for index, value in enumerate(losses)
                 if middle - value > OUTLIER_DEVIATIONS * spread)
     return far if len(far) <= OUTLIER_LARGEST_PART * count else ()
+
+
+def robust_deviation(values: Sequence[float]) -> float:
+    """Estimate the standard deviation from the median absolute deviation."""
+    middle = statistics.median(values)
+    return _NORMAL * statistics.median(
+        abs(value - middle) for value in values)
+
+
+@functools.lru_cache(maxsize=4096)
+def _quantile(part: float, freedom: float) -> float:
+    """Return the value that t stays below with probability ``part``."""
+    return float(_special().stdtrit(freedom, part))
+
+
+@functools.cache
+def _special():  # type: ignore[no-untyped-def]
+    try:
+        import scipy.special  # noqa: PLC0415 - see the module's docstring
+    except ImportError as exc:
+        raise exception.Unreachable(
+            'verdicts need scipy: install hpcvirt[bench]') from exc
+    return scipy.special

@@ -10,39 +10,39 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""How a host does over time, and beside its fellows: continuous benchmarking.
+"""Compare a host with its own past and with the other hosts.
 
-Weeks of tests before a change went into production missed what a small part
-of the jobs met afterwards, tenfold slower on hosts that looked well
-[CERN-HEPiX-2015]. So figures are looked at again and again, host by
-host; what stands out is named here by rules that are fixed beforehand.
+This is continuous benchmarking: weeks of tests before a change went into
+production did not show that a small part of the jobs would be ten times
+slower afterwards, on hosts that looked healthy [CERN-HEPiX-2015]. So figures
+are collected host by host and over time, and fixed rules name those that
+stand out.
 """
 
 import dataclasses
-import math
 import statistics
 from collections.abc import Iterable
 from collections.abc import Sequence
 
+from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 
-#: A change below this is never called a drift: figures of a well kept host
-#: repeat within 1 to 3 per cent, and the score of a whole host within 4.5
-#: (357 +/- 16 HS06 in [CERN-HEPiX-2015]).
+#: A smaller change is never reported: the figures of a healthy host repeat
+#: within 1 to 3 per cent, and the score of a whole host within 4.5 (357 +/-
+#: 16 HS06 in [CERN-HEPiX-2015]).
 LEAST_CHANGE = 0.05
-#: Beyond so many robust standard deviations of the earlier figures.
+#: A change must exceed this many robust standard deviations of the figures
+#: that it is compared with.
 DEVIATIONS = 3.0
-#: From the median absolute deviation to a standard deviation (normal law).
-MAD_TO_SIGMA = 1.4826
-#: Fewer earlier figures, or fewer hosts, say nothing.
+#: With fewer earlier figures, or fewer hosts, nothing is reported.
 LEAST_EARLIER = 3
 LEAST_HOSTS = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Key:
-    """What is comparable over time: the same question on the same host."""
+class FigureKey:
+    """Identifies figures that can be compared over time on one host."""
 
     host: str
     label: str
@@ -52,17 +52,18 @@ class Key:
 
 
 @dataclasses.dataclass(frozen=True)
-class Series:
+class TimeSeries:
     """A figure of one host over time.
 
     :ivar times: ISO 8601, ascending
-    :ivar values: geometric mean of the samples of a run
-    :ivar drift: the last value against the median of the earlier ones, as a
-        loss (0.1 is 10 % worse); None if nothing stands out
-    :ivar behind: the median against that of the other hosts, likewise
+    :ivar values: geometric means of the samples of each run
+    :ivar drift: change of the last value from the median of the earlier
+        ones, as a loss (0.1 is 10 % worse); None if it does not stand out
+    :ivar behind: loss of the median against that of the other hosts; None if
+        it does not stand out
     """
 
-    key: Key
+    key: FigureKey
     unit: str
     direction: outcome.Direction
     times: tuple[str, ...]
@@ -71,30 +72,31 @@ class Series:
     behind: float | None = None
 
 
-def series(results: Iterable[record.Result]) -> tuple[Series, ...]:
-    """Sort everything that was measured by host and figure.
+def time_series(results: Iterable[record.Result]) -> tuple[TimeSeries, ...]:
+    """Group all figures by host.
 
-    :returns: in the order of label, metric, arm, host; samples that failed
-        their own check and warm-ups are left out
+    :returns: in the order of label, metric, arm, host; without warm-ups and
+        samples that failed their own check
     """
-    points: dict[Key, dict[str, list[float]]] = {}
-    known: dict[Key, outcome.Metric] = {}
+    points: dict[FigureKey, dict[str, list[float]]] = {}
+    metrics: dict[FigureKey, outcome.Metric] = {}
     for result in results:
         for run in result.runs:
             for sample in run.samples:
                 if sample.warm_up or not sample.outcome.valid:
                     continue
                 for name, metric in sample.outcome.metrics.items():
-                    key = Key(run.host, run.label, name, sample.arm,
-                              tuple(sorted(run.parameters.items())))
-                    known[key] = metric
+                    key = FigureKey(run.host, run.label, name, sample.arm,
+                                    tuple(sorted(run.parameters.items())))
+                    metrics[key] = metric
                     points.setdefault(key, {}).setdefault(
                         run.started_at, []).append(metric.value)
-    made = [_series(key, known[key], points[key]) for key in points]
-    made = [dataclasses.replace(one, behind=_behind(one, made))
-            for one in made]
-    return tuple(sorted(made, key=lambda one: (
-        one.key.label, one.key.metric, one.key.arm, one.key.host)))
+    series = [_of_host(key, metrics[key], points[key]) for key in points]
+    return tuple(
+        dataclasses.replace(one_host, behind=_behind(one_host, series))
+        for one_host in sorted(series, key=lambda one_host: (
+            one_host.key.label, one_host.key.metric, one_host.key.arm,
+            one_host.key.host)))
 
 
 def loss(value: float, reference: float,
@@ -105,14 +107,12 @@ def loss(value: float, reference: float,
     return worse - 1
 
 
-def _series(key: Key, metric: outcome.Metric,
-            points: dict[str, list[float]]) -> Series:
+def _of_host(key: FigureKey, metric: outcome.Metric,
+             points: dict[str, list[float]]) -> TimeSeries:
     times = tuple(sorted(points))
-    values = tuple(
-        math.exp(statistics.fmean(map(math.log, points[time])))
-        for time in times)
-    return Series(key, metric.unit, metric.direction, times, values,
-                  drift=_drift(values, metric.direction))
+    values = tuple(statistics.geometric_mean(points[time]) for time in times)
+    return TimeSeries(key, metric.unit, metric.direction, times, values,
+                      drift=_drift(values, metric.direction))
 
 
 def _drift(values: Sequence[float],
@@ -124,15 +124,16 @@ def _drift(values: Sequence[float],
     return change if _stands_out(change, last, earlier) else None
 
 
-def _behind(one: Series, every: Iterable[Series]) -> float | None:
-    others = [statistics.median(other.values) for other in every
-              if dataclasses.replace(other.key, host='')
-              == dataclasses.replace(one.key, host='')
-              and other.key.host != one.key.host]
+def _behind(one_host: TimeSeries,
+            series: Iterable[TimeSeries]) -> float | None:
+    key = one_host.key
+    others = [statistics.median(other.values) for other in series
+              if other.key != key
+              and dataclasses.replace(other.key, host=key.host) == key]
     if len(others) < LEAST_HOSTS - 1:
         return None
-    value = statistics.median(one.values)
-    change = loss(value, statistics.median(others), one.direction)
+    value = statistics.median(one_host.values)
+    change = loss(value, statistics.median(others), one_host.direction)
     if change <= 0 or not _stands_out(change, value, others):
         return None
     return change
@@ -140,8 +141,6 @@ def _behind(one: Series, every: Iterable[Series]) -> float | None:
 
 def _stands_out(change: float, value: float,
                 others: Sequence[float]) -> bool:
-    middle = statistics.median(others)
-    spread = MAD_TO_SIGMA * statistics.median(
-        abs(other - middle) for other in others)
     return (abs(change) >= LEAST_CHANGE
-            and abs(value - middle) > DEVIATIONS * spread)
+            and abs(value - statistics.median(others))
+            > DEVIATIONS * stats.robust_deviation(others))

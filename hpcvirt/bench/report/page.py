@@ -22,7 +22,7 @@ from typing import Any
 import jinja2
 import markupsafe
 
-from hpcvirt.bench.analysis import judging
+from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import trends
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
@@ -74,7 +74,7 @@ def _result(one: Shown) -> dict[str, Any]:
         end for made in judgements if made.interval and made.limit
         for end in (made.interval.low, made.interval.high)])
     known = {(run.label, metric): bound for run in result.runs
-             for metric, bound in judging.published(run).items()}
+             for metric, bound in bounds.of_run(run).items()}
     groups: dict[str, list[dict[str, Any]]] = {}
     for made in judgements:
         groups.setdefault(made.label, []).append(
@@ -143,7 +143,7 @@ def _hosts(results: Sequence[record.Result]) -> list[dict[str, Any]]:
     bounded = {(run.label, metric) for result in results
                for run in result.runs for metric in run.bounds}
     cards = []
-    for one in trends.series(results):
+    for one in trends.time_series(results):
         key = one.key
         alarms = []
         if one.drift is not None:

@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 from hpcvirt import exception
-from hpcvirt.bench.analysis import judging
+from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.report import text
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import terminal
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
             if wanted not in entries:
                 raise exception.InvalidInput(
                     wanted, 'the store has no such result')
-        shown = [page.Shown(judging.judge(store.result(entry.id)),
+        shown = [page.Shown(verdict.judge_result(store.result(entry.id)),
                             entry.started_at, entry.finished_at is not None)
                  for entry in entries.values()
                  if not args.results or entry.id in args.results]

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.bench.analysis import bounds
-from hpcvirt.bench.analysis import judging
+from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.execute import mpi_hosts
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import text
@@ -141,12 +141,12 @@ def run(args: argparse.Namespace) -> int:
             raise exception.InvalidInput(
                 f'--set {name}', 'no benchmark that was named has it')
     result = _measure(args, tuple(plan), pairs)
-    judged = judging.judge(result)
+    judged = verdict.judge_result(result)
     if args.format == 'json':
         sys.stdout.write(json_format.dumps(judged))
     else:
         sys.stdout.write(text.table(judged, terminal.width() or 100))
-    return judging.status(judged)
+    return verdict.exit_status(judged)
 
 
 def _measure(args: argparse.Namespace, plan: 'tuple[runner.Planned, ...]',

@@ -28,43 +28,43 @@ def run(host, day, value, direction=UP, name='triad_mb_s'):
         samples=(record.Sample(record.Arm.NATIVE, 0, 0, done),)),))
 
 
-class HistoryTest(unittest.TestCase):
+class TimeSeriesTest(unittest.TestCase):
 
     def test_a_sudden_loss_stands_out(self):
         values = (100, 101, 99, 100, 80)
-        found, = trends.series(run('n1', day, value) for day, value
-                               in enumerate(values, 1))
+        found, = trends.time_series(
+            run('n1', day, value) for day, value in enumerate(values, 1))
         self.assertAlmostEqual(0.25, found.drift)
 
     def test_noise_does_not(self):
         values = (100, 101, 99, 100, 97)
-        found, = trends.series(run('n1', day, value) for day, value
-                               in enumerate(values, 1))
+        found, = trends.time_series(
+            run('n1', day, value) for day, value in enumerate(values, 1))
         self.assertIsNone(found.drift)
 
     def test_a_noisy_past_excuses_a_loss(self):
         values = (100, 80, 120, 90, 85)
-        found, = trends.series(run('n1', day, value) for day, value
-                               in enumerate(values, 1))
+        found, = trends.time_series(
+            run('n1', day, value) for day, value in enumerate(values, 1))
         self.assertIsNone(found.drift)
 
-    def test_a_slow_host_is_behind_its_fellows_and_they_are_not(self):
-        found = trends.series(
+    def test_a_slow_host_is_behind_the_others_and_they_are_not(self):
+        found = trends.time_series(
             run(host, 1, value) for host, value
             in (('n1', 100), ('n2', 101), ('n3', 99), ('n4', 70)))
-        behind = {one.key.host: one.behind for one in found}
+        behind = {series.key.host: series.behind for series in found}
         self.assertAlmostEqual(100 / 70 - 1, behind.pop('n4'))
         self.assertEqual({None}, set(behind.values()))
 
     def test_for_a_time_more_is_worse(self):
         values = (10, 10, 10, 12)
-        found, = trends.series(
+        found, = trends.time_series(
             run('n1', day, value, outcome.Direction.DOWN, 'wall_s')
             for day, value in enumerate(values, 1))
         self.assertAlmostEqual(0.2, found.drift)
 
     def test_two_runs_say_nothing(self):
-        found, = trends.series((run('n1', 1, 100), run('n1', 2, 10)))
+        found, = trends.time_series((run('n1', 1, 100), run('n1', 2, 10)))
         self.assertIsNone(found.drift)
         self.assertEqual((100.0, 10.0), tuple(
             round(value, 6) for value in found.values))
@@ -74,4 +74,4 @@ class HistoryTest(unittest.TestCase):
         sample = record.Sample(record.Arm.NATIVE, 0, 0, bad)
         result = record.Result((record.Run('r', 'stream', 'openmp',
                                            (sample,), host='n1'),))
-        self.assertEqual((), trends.series([result]))
+        self.assertEqual((), trends.time_series([result]))
