@@ -17,12 +17,12 @@ they are None, and the native arm has to be told its CPUs.
 """
 
 import dataclasses
-import time
 from typing import Any
 
 from novaclient import exceptions as nova_exceptions
 
 from hpcvirt import exception
+from hpcvirt import waiting
 from hpcvirt.cloud import session
 from hpcvirt.specs import codec
 
@@ -76,10 +76,11 @@ def find(nova: Any, name: str) -> Server:
 
 
 @dataclasses.dataclass(frozen=True)
-class Relauncher:
-    """Starts one instance anew: a new process of the hypervisor.
+class Rebooter:
+    """Reboots one instance, as a new process of the hypervisor.
 
-    :ivar nova: a client of its own: several are relaunched at once
+    :ivar nova: a client that no other thread uses: several instances are
+        rebooted at once
     """
 
     nova: Any
@@ -87,24 +88,29 @@ class Relauncher:
     patience_s: float = REBOOT_S
     pause_s: float = PAUSE_S
 
-    def relaunch(self) -> None:
-        """Hard-reboot it and wait until Nova calls it active again.
+    def reboot(self) -> None:
+        """Hard-reboot the instance and wait until it is active again.
 
-        :raises Unreachable: if Nova refuses, or does not get it done
+        :raises Unreachable: if Nova refuses, or does not finish in time
         """
         with session.one_line_errors():
             self.nova.servers.reboot(self.server_id, 'HARD')
-            deadline = time.monotonic() + self.patience_s
-            while True:
-                found = self.nova.servers.get(self.server_id)
-                task = getattr(found, 'OS-EXT-STS:task_state', None)
-                if found.status == 'ACTIVE' and task is None:
-                    return
-                if found.status == 'ERROR' or time.monotonic() > deadline:
-                    raise exception.Unreachable(
-                        f'server {found.name}: is {found.status} after a '
-                        f'hard reboot, task {task}')
-                time.sleep(self.pause_s)
+            server = waiting.until(
+                lambda: self.nova.servers.get(self.server_id),
+                lambda server: server.status == 'ERROR' or _is_ready(server),
+                self.patience_s, self.pause_s)
+        if not _is_ready(server):
+            raise exception.Unreachable(
+                f'server {server.name}: is {server.status} after a hard '
+                f'reboot, task {_task(server)}')
+
+
+def _is_ready(server: Any) -> bool:
+    return server.status == 'ACTIVE' and _task(server) is None
+
+
+def _task(server: Any) -> Any:
+    return getattr(server, 'OS-EXT-STS:task_state', None)
 
 
 def _lookup(nova: Any, name: str) -> Any:

@@ -12,36 +12,35 @@
 
 """Measure guests with the benchmarks that the options name.
 
-Tempest supplies the places, :mod:`hpcvirt.bench` all the rest. It needs the
-libraries of ``hpcvirt[bench]``; nothing else in this room does.
+Tempest supplies the places, and :mod:`hpcvirt.bench` does the rest. This is
+the only module of the plugin that needs the libraries of ``hpcvirt[bench]``.
 """
 
 import dataclasses
 import importlib.metadata
 import shlex
 from collections.abc import Iterable
-from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 from oslo_log import log
 
 from hpcvirt import exception
 from hpcvirt.bench.analysis import verdict
-from hpcvirt.bench.catalogue import catalogue
-from hpcvirt.bench.catalogue import definition
-from hpcvirt.bench.execute import confinement
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import local
-from hpcvirt.bench.execute import machine_probe
 from hpcvirt.bench.execute import mpi_hosts
 from hpcvirt.bench.execute import ssh
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import text
+from hpcvirt.bench.results import location
 from hpcvirt.bench.results import store as stores
-from hpcvirt.bench.run import run_spec
+from hpcvirt.bench.run import arms
+from hpcvirt.bench.run import plan as plans
+from hpcvirt.bench.run import request
 from hpcvirt.bench.run import runner
-from hpcvirt.bench.run import sampler
 from hpcvirt.bench.run import schedule
+from hpcvirt.bench.run import target
 from hpcvirt.tempest_plugin import contract
 from hpcvirt.tempest_plugin import outcome
 
@@ -50,80 +49,47 @@ LOG = log.getLogger(__name__)
 NATIVE = '[hpcvirt]native'
 SETTINGS = '[hpcvirt]benchmark_settings'
 
-#: Runs of an MPI benchmark over guests. Nothing is compared: two show whether
-#: the figures are the network's or chance.
+#: Samples of an MPI benchmark over several guests. Nothing is compared; a
+#: second sample shows whether the figures are those of the network or chance.
 MPI_SAMPLES = 2
-#: A rank that waits lets others have the CPU: on a guest of one CPU they
-#: would not end otherwise.
+#: Makes a waiting rank yield its CPU: on a guest of one CPU the ranks would
+#: never end otherwise.
 YIELD = ('--mca', 'mpi_yield_when_idle', '1')
 
 
-@dataclasses.dataclass(frozen=True)
-class Asked:
-    """A benchmark as the options want it.
-
-    :ivar variant: None for the first of the definition
-    :ivar settings: sizes, ranks, threads, paths
-    """
-
-    made: definition.Definition
-    variant: str | None
-    settings: Mapping[str, str]
-
-
-@dataclasses.dataclass(frozen=True)
-class Guest:
-    """A guest that is measured.
-
-    :ivar host: its compute host
-    :ivar nodes: what the API says of its cells and pins
-    """
-
-    place: executor.Executor
-    label: str
-    server_id: str
-    flavor: str
-    host: str
-    nodes: tuple[contract.Node, ...]
-
-    @property
-    def host_cpus(self) -> frozenset[int]:
-        return contract.host_cpus(self.nodes)
-
-    @property
-    def seat(self) -> sampler.Seat:
-        pages = {node.page_kib or 0 for node in self.nodes} or {0}
-        return sampler.Seat(
-            self.place, confinement.directory(), self.label,
-            facts=confinement.instance_facts(self.server_id, self.flavor,
-                                             min(pages), self.host_cpus))
-
-
-def asked(names: Iterable[str], settings: Iterable[str],
-          limit_s: int | None) -> tuple[Asked, ...]:
+def requests(names: Iterable[str], settings: Iterable[str],
+             limit_s: int | None) -> tuple[request.Request, ...]:
     """Read the options that name benchmarks.
 
     :param names: ``NAME`` or ``NAME/VARIANT``
-    :param settings: ``NAME:KEY=VALUE``; those of other benchmarks are left
-        alone
-    :param limit_s: seconds for one run, None for the definition's
-    :raises InvalidInput: for an unknown benchmark, or no setting
+    :param settings: ``NAME:KEY=VALUE``; those of other benchmarks are ignored
+    :param limit_s: seconds for one run, None for the definition's own limit
+    :raises InvalidInput: for an unknown benchmark, or what is no setting
     """
-    given: dict[str, dict[str, str]] = {}
-    for setting in settings:
-        name, colon, pair = setting.partition(':')
-        key, equals, value = pair.partition('=')
-        if not (colon and equals and key and value):
-            raise exception.InvalidInput(f'{SETTINGS} {setting}',
-                                         'not NAME:KEY=VALUE')
-        given.setdefault(catalogue.get(name).name, {})[key] = value
-    found = []
-    for name in names:
-        made, variant = catalogue.find(name)
-        if limit_s is not None:
-            made = dataclasses.replace(made, time_limit_s=limit_s)
-        found.append(Asked(made, variant, given.get(made.name, {})))
-    return tuple(found)
+    found = request.find(names, request.read_settings(
+        settings, SETTINGS, of_benchmarks=True))
+    if limit_s is None:
+        return found
+    return tuple(
+        dataclasses.replace(wanted, definition=dataclasses.replace(
+            wanted.definition, time_limit_s=limit_s)) for wanted in found)
+
+
+def guest(place: executor.Executor, server: dict[str, Any], flavor: str,
+          host: str, nodes: Sequence[contract.Node],
+          address: str = '') -> target.Target:
+    """Describe a guest.
+
+    :param server: as the Compute API shows it
+    :param host: its compute host
+    :param nodes: its NUMA cells and pins, as the API shows them
+    :param address: by which other guests reach it
+    """
+    cpus = contract.host_cpus(nodes)
+    page_kib = min((node.page_kib or 0 for node in nodes), default=0)
+    facts = target.instance_facts(server['id'], flavor, page_kib, cpus)
+    return target.Target(place, server['name'], address, host, flavor, cpus,
+                         facts)
 
 
 def native(text: str, host: str,
@@ -131,9 +97,10 @@ def native(text: str, host: str,
     """Find the machine for native runs.
 
     :param text: the option
-    :param host: the guest's compute host
+    :param host: the compute host of the guest
     :param planned: all hosts that guests may start on
-    :raises InvalidInput: if it is no place, or not the guest's host for sure
+    :raises InvalidInput: if it is no place, or may be another host than that
+        of the guest
     """
     if '{host}' not in text and len(set(planned)) > 1:
         raise exception.InvalidInput(
@@ -144,83 +111,62 @@ def native(text: str, host: str,
     return ssh.SSHExecutor.from_url(text.replace('{host}', host))
 
 
-def compared(guest: Guest, native_place: executor.Executor,
-             benchmarks: Sequence[Asked],
-             pairs: int) -> tuple[runner.Planned, ...]:
+def compare(guest: target.Target, native_place: executor.Executor,
+            wanted: Sequence[request.Request],
+            pair_count: int) -> plans.Plan:
     """Plan to compare a guest with its own host CPUs.
 
-    :raises InvalidInput: for a setting that a benchmark has not
+    :raises InvalidInput: for a setting that a benchmark does not have
     :raises Unreachable: if a place does not answer
     """
-    seat = sampler.Seat(
-        native_place, confinement.directory(), guest.label,
-        confinement.confinement(native_place, guest.host_cpus), guest.host_cpus)
-    size = machine_probe.observe(guest.place)
-    plan = []
-    for one in benchmarks:
-        task = run_spec.make(one.made, one.variant, size, one.settings)
-        plan.append(runner.Planned(
-            {record.Arm.NATIVE: (sampler.Part(task, seat),),
-             record.Arm.GUEST: (sampler.Part(task, guest.seat),)},
-            pairs=pairs, warm_ups=1, purpose=record.Purpose.COMPARE,
-            host=guest.host, shape=guest.flavor))
-    return tuple(plan)
+    pairs = arms.pair([guest], [target.Target(native_place, guest.label)])
+    return plans.make(wanted, pairs, record.Purpose.COMPARE, pair_count)
 
 
-def spanning(guests: Sequence[Guest], addresses: Sequence[str],
-             benchmark: Asked) -> tuple[runner.Planned, ...]:
-    """Plan one MPI run over several guests, a rank in each.
+def span(guests: Sequence[target.Target],
+         wanted: request.Request) -> plans.Plan:
+    """Plan an MPI benchmark over several guests, with one rank in each.
 
-    :param addresses: by which the first guest reaches the others
-    :raises InvalidInput: for a benchmark that knows of no other machine
+    :raises InvalidInput: for a benchmark that runs on one machine only
     :raises Unreachable: if a guest does not answer
     """
-    made = benchmark.made
-    variant = made.variant(benchmark.variant)
-    if not variant.spans:
+    if not wanted.spans:
         raise exception.InvalidInput(
-            made.name, 'runs on one machine; [hpcvirt]mpi_benchmark has to '
-            'span several')
-    first, *others = guests
-    names = [mpi_hosts.own_name(first.place), *addresses]
-    hosts = mpi_hosts.hosts(names, [1] * len(names), variant.environment)
-    size = mpi_hosts.whole([machine_probe.observe(guest.place) for guest in guests])
-    task = run_spec.make(made, benchmark.variant, size, {
-        'ranks': str(len(guests)), **benchmark.settings}, (*hosts, *YIELD))
-    part = sampler.Part(task, first.seat,
-                        tuple(guest.seat for guest in others))
-    places = dict.fromkeys(guest.host for guest in guests)
-    return (runner.Planned(
-        {record.Arm.GUEST: (part,)}, pairs=MPI_SAMPLES, warm_ups=0,
-        purpose=record.Purpose.UNPAIRED, host=', '.join(places),
-        shape=f'{len(guests)} guests of {first.flavor}'),)
+            wanted.definition.name, 'runs on one machine; '
+            '[hpcvirt]mpi_benchmark has to span several')
+    over_guests = dataclasses.replace(
+        wanted, mpi_options=YIELD,
+        settings={'ranks': str(len(guests)), **wanted.settings})
+    return plans.make([over_guests], arms.pair(guests),
+                      record.Purpose.UNPAIRED, MPI_SAMPLES, warm_ups=0,
+                      shape=f'{len(guests)} guests of {guests[0].flavor}')
 
 
-def run(plan: tuple[runner.Planned, ...], url: str | None,
+def run(plan: plans.Plan, url: str | None,
         data: str) -> tuple[str, record.Result]:
     """Measure, keep everything, judge.
 
     :param url: the database of results, None for a file in ``data``
     :param data: the directory of raw outputs
     :returns: the id in the store, and the judged result
-    :raises Unreachable: if a place is gone for good; what was finished is
-        kept
+    :raises Unreachable: if a place does not answer any more; finished
+        samples are kept
     """
-    store = stores.Store(confinement.store_url(url, data), data)
+    store = stores.Store(location.database_url(url, data), data)
     try:
         entry = runner.execute(plan, store, {
             'hpcvirt': importlib.metadata.version('hpcvirt'),
-            'tempest': importlib.metadata.version('tempest')}, Logged())
+            'tempest': importlib.metadata.version('tempest')}, LogProgress())
         return entry, verdict.judge_result(store.result(entry))
     finally:
         store.close()
 
 
-def told(flavor: str, entry: str, data: str, result: record.Result) -> str:
-    """Say what came out: verdict, table, what is wrong, where it is kept."""
+def summary(flavor: str, entry: str, data: str, result: record.Result) -> str:
+    """Render a result: verdict, table, faults, where it is kept."""
     word = result.verdict.word if result.verdict else 'no verdict'
     if all(run.purpose is record.Purpose.UNPAIRED for run in result.runs):
-        # Bounds are on ratios, of which there are none.
+        # Bounds are on ratios, and there are none.
         word = 'unpaired'
         result = dataclasses.replace(result, verdict=None)
     return '\n'.join([
@@ -228,8 +174,8 @@ def told(flavor: str, entry: str, data: str, result: record.Result) -> str:
         *outcome.faults(result), f'result {entry}, outputs in {data}', ''])
 
 
-class Beyond:
-    """A guest that is reached from another one, through their network."""
+class RelayedExecutor:
+    """A guest that is reached from another guest, through their network."""
 
     def __init__(self, first: executor.Executor, address: str) -> None:
         self._first = first
@@ -241,35 +187,36 @@ class Beyond:
 
     def run(self, argv: Sequence[str], stdin: bytes = b'',
             timeout_s: float = executor.SHORT_S) -> executor.Completed:
-        done = self._first.run([*mpi_hosts.SSH, self._address, shlex.join(argv)],
-                               stdin, timeout_s)
+        done = self._first.run(
+            [*mpi_hosts.SSH, self._address, shlex.join(argv)], stdin,
+            timeout_s)
         if done.status == 255:
-            said = done.stderr.decode('utf-8', 'replace').strip()
-            raise exception.Unreachable(f'{self.name}: {said}')
+            stderr = done.stderr.decode('utf-8', 'replace').strip()
+            raise exception.ConnectionLost(f'{self.name}: {stderr}')
         return done
 
     def close(self) -> None:
-        """Hold nothing: the connection is the first guest's."""
+        """Do nothing: the connection is that of the first guest."""
 
 
-class Logged:
-    """Tells Tempest's log how a plan goes."""
+class LogProgress:
+    """Writes the progress of a plan to Tempest's log."""
 
-    def entry(self, entry: stores.Entry, continued: bool) -> None:
+    def opened(self, entry: stores.Entry, continued: bool) -> None:
         LOG.info('%s result %s', 'continuing' if continued else 'new',
                  entry.id)
 
-    def sample(self, run: record.Run, slot: schedule.Slot,
-               total: int) -> None:
+    def sample_started(self, run: record.Run, slot: schedule.Slot,
+                       total: int) -> None:
         LOG.info('%s: run %d of %d, %s', run.label, slot.position + 1, total,
                  slot.arm)
 
     def tick(self, elapsed_s: float) -> None:
-        """Say nothing: a log has no line to write over."""
+        """Do nothing: a log has no line to update."""
 
-    def done(self, sample: record.Sample) -> None:
+    def sample_finished(self, sample: record.Sample) -> None:
         LOG.info('%s, %s s', sample.outcome.reason or 'valid',
                  sample.elapsed_s)
 
-    def left(self, what: str) -> None:
-        LOG.warning('left behind, its place does not answer: %s', what)
+    def left_behind(self, what: str) -> None:
+        LOG.warning('not removed, since its place does not answer: %s', what)

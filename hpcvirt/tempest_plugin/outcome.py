@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a verdict makes of a test."""
+"""Turn a verdict into the outcome of a test."""
 
 import enum
 import unittest
@@ -20,48 +20,48 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 
 
-class Fate(enum.IntEnum):
-    """What becomes of a test; of several the largest."""
+class Outcome(enum.IntEnum):
+    """The outcome of a test; that of several results is the largest."""
 
     PASS = 0
     SKIP = 1
     FAIL = 2
 
 
-def of(result: record.Result, inconclusive: str) -> Fate:
-    """Turn a verdict into the fate of a test.
+def of(result: record.Result, inconclusive: str) -> Outcome:
+    """Turn the verdict on a result into the outcome of a test.
 
     A figure without a bound is reported and decides nothing; a result in
-    which nothing has a bound is INCONCLUSIVE.
+    which no figure has a bound is INCONCLUSIVE.
 
-    :param inconclusive: ``fail`` or ``skip``
+    :param inconclusive: what INCONCLUSIVE becomes: ``fail`` or ``skip``
     """
     word = result.verdict.word if result.verdict else None
     if word is judgement.Word.PASS:
-        return Fate.PASS
+        return Outcome.PASS
     if word is judgement.Word.INCONCLUSIVE and inconclusive == 'skip':
-        return Fate.SKIP
-    return Fate.FAIL
+        return Outcome.SKIP
+    return Outcome.FAIL
 
 
-def worst(fates: Iterable[Fate]) -> Fate:
-    """Of several results that belong to one test."""
-    return max(fates, default=Fate.FAIL)
+def worst(outcomes: Iterable[Outcome]) -> Outcome:
+    """The outcome of a test that has several results."""
+    return max(outcomes, default=Outcome.FAIL)
 
 
-def conclude(test: unittest.TestCase, found: Fate, text: str) -> None:
-    """End a test as its fate is.
+def conclude(test: unittest.TestCase, outcome: Outcome, text: str) -> None:
+    """Fail or skip a test, or let it pass.
 
     :param text: what was measured, for the message
     """
-    if found is Fate.FAIL:
+    if outcome is Outcome.FAIL:
         test.fail(f'\n{text}')
-    if found is Fate.SKIP:
+    if outcome is Outcome.SKIP:
         test.skipTest(text)
 
 
 def faults(result: record.Result) -> list[str]:
-    """Say of every sample that does not count why, one sentence each."""
+    """List the samples that do not count, each with the reason."""
     return [f'{run.label}, {sample.arm} '
             f'{"warm-up" if sample.warm_up else "pair"} {sample.pair + 1}: '
             f'{sample.outcome.reason}'

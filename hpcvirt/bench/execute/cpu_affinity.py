@@ -10,14 +10,14 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Ranks of MPI on the CPUs that they are given, and on no others.
+"""Bind the ranks of MPI to the CPUs of a guest, and to no others.
 
-Open MPI binds its ranks to the cores of the machine from the first on,
-whatever CPUs ``mpirun`` itself was tied to: seen with 4.1.4, where ``taskset
--c 1 mpirun --bind-to core`` runs on CPU 0. So where a run is confined Open MPI
-binds nothing, and each rank ties itself to a core before it becomes the
-program: in turn over the NUMA cells, as ``--map-by numa --bind-to core`` does
-in a guest that has just these CPUs.
+Open MPI binds its ranks to the cores of the machine, starting from the first,
+whatever the CPU affinity of ``mpirun`` is: with 4.1.4, ``taskset -c 1 mpirun
+--bind-to core`` runs on CPU 0. In a confined run Open MPI therefore binds
+nothing, and each rank binds itself to a core before it executes the program:
+round robin over the NUMA cells, as ``--map-by numa --bind-to core`` does in a
+guest that has only these CPUs.
 """
 
 from collections.abc import Mapping
@@ -27,11 +27,11 @@ from hpcvirt.model import cpuset
 PROGRAM = 'bind'
 CPUS = 'cpus'
 
-ASKED = ('--bind-to', 'core')
-INSTEAD = ('--bind-to', 'none', 'sh', f'./{PROGRAM}')
+BIND_BY_MPIRUN = ('--bind-to', 'core')
+BIND_BY_RANK = ('--bind-to', 'none', 'sh', f'./{PROGRAM}')
 
-#: Lists the allowed CPUs as "cell siblings cpu", makes cores of them, deals
-#: the cores of all cells in turn, and takes the one of this rank.
+#: Lists the allowed CPUs as "cell siblings cpu", joins them into cores, sorts
+#: the cores round robin over the cells, and takes the core of this rank.
 SCRIPT = f"""\
 own=$(
   tr , '\\n' < {CPUS} | awk -F- '
@@ -47,8 +47,8 @@ own=$(
   done | awk '
     {{ core = $1 " " $2 }}
     core in cpus {{ cpus[core] = cpus[core] "," $3; next }}
-    {{ print_at[core] = turn[$1]++ " " $1; cpus[core] = $3 }}
-    END {{ for (core in cpus) print print_at[core], cpus[core] }}' |
+    {{ order[core] = turn[$1]++ " " $1; cpus[core] = $3 }}
+    END {{ for (core in cpus) print order[core], cpus[core] }}' |
   sort -k 1,1n -k 2,2n |
   awk -v rank="$OMPI_COMM_WORLD_LOCAL_RANK" '
     {{ core[NR - 1] = $3 }} END {{ print core[rank % NR] }}'
@@ -58,23 +58,24 @@ exec numactl --physcpubind="$own" --localalloc "$@"
 """
 
 
-def bound(command: tuple[str, ...]) -> tuple[str, ...]:
-    """A command of mpirun whose ranks tie themselves.
+def bound_by_rank(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Make the ranks of an mpirun command bind themselves.
 
-    It needs :func:`files` in its directory; a command that binds nothing
-    stays as it is.
+    The command needs :func:`files` in its directory. A command that binds
+    nothing is returned as it is.
     """
+    length = len(BIND_BY_MPIRUN)
     for number in range(len(command)):
-        if command[number:number + len(ASKED)] == ASKED:
-            return (*command[:number], *INSTEAD,
-                    *command[number + len(ASKED):])
+        if command[number:number + length] == BIND_BY_MPIRUN:
+            return (*command[:number], *BIND_BY_RANK,
+                    *command[number + length:])
     return command
 
 
 def files(cpus: frozenset[int]) -> Mapping[str, bytes]:
-    """What lies beside such a command at a place.
+    """The files that such a command needs in its directory.
 
-    :param cpus: of that place
+    :param cpus: of the place where the directory is
     """
     return {PROGRAM: SCRIPT.encode(),
             CPUS: f'{cpuset.render(cpus)}\n'.encode()}

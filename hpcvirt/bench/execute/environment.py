@@ -10,36 +10,36 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a figure depends on besides the program: captured with every sample.
+"""Capture with every sample what its figures depend on besides the program.
 
-One shell script prints ``name=value`` lines; it needs nothing but a POSIX
-shell and /proc and /sys, and leaves out what the place does not have. What is
-compared between the arms, and what a reader of a slow figure looks at first,
-is in here: CPU model and microcode, kernel and its command line, hypervisor,
-pages, KSM, governor, NUMA layout, load and stolen time.
+One shell script prints ``name=value`` lines. It needs a POSIX shell, /proc
+and /sys only, and leaves out what the place does not have. It captures what
+is compared between the arms and what explains a slow figure: CPU model and
+microcode, kernel and its command line, hypervisor, pages, KSM, governor, NUMA
+layout, load and stolen time.
 """
 
 from collections.abc import Mapping
 
 from hpcvirt.bench.execute import executor
 
-#: Longest value that is kept; CPU flags are about 1,500 characters.
+#: The longest value that is kept; CPU flags are about 1,500 characters.
 LONGEST = 4000
 
-#: Read by the shell itself wherever possible: to start a program takes long in
+#: The shell itself reads wherever possible: starting a program takes long in
 #: an emulated guest.
 FACTS = """
-say() { [ -z "$2" ] || printf '%s=%s\\n' "$1" "$2"; }
+fact() { [ -z "$2" ] || printf '%s=%s\\n' "$1" "$2"; }
 file() {
   [ -r "$2" ] || return
-  value=; IFS= read -r value 2>/dev/null < "$2"; say "$1" "$value"
+  value=; IFS= read -r value 2>/dev/null < "$2"; fact "$1" "$value"
 }
 flags=
 while IFS= read -r line; do
   case $line in
-  'model name'*) say cpu.model "${line#*: }" ;;
-  microcode*) say cpu.microcode "${line#*: }" ;;
-  flags*|Features*) flags=${line#*: }; say cpu.flags "$flags" ;;
+  'model name'*) fact cpu.model "${line#*: }" ;;
+  microcode*) fact cpu.microcode "${line#*: }" ;;
+  flags*|Features*) flags=${line#*: }; fact cpu.flags "$flags" ;;
   '') break ;;
   esac
 done < /proc/cpuinfo
@@ -56,8 +56,8 @@ file kernel.numa_balancing /proc/sys/kernel/numa_balancing
 file boot_id /proc/sys/kernel/random/boot_id
 file host /proc/sys/kernel/hostname
 case " $flags " in
-*' hypervisor '*) say virtual yes ;;
-*) say virtual no ;;
+*' hypervisor '*) fact virtual yes ;;
+*) fact virtual no ;;
 esac
 file virtual.vendor /sys/class/dmi/id/sys_vendor
 file virtual.product /sys/class/dmi/id/product_name
@@ -65,25 +65,25 @@ file pages.thp /sys/kernel/mm/transparent_hugepage/enabled
 file pages.thp_defrag /sys/kernel/mm/transparent_hugepage/defrag
 file pages.ksm /sys/kernel/mm/ksm/run
 read -r name value unit < /proc/meminfo
-[ "$name" = MemTotal: ] && say memory.total_kib "$value"
+[ "$name" = MemTotal: ] && fact memory.total_kib "$value"
 for pool in /sys/kernel/mm/hugepages/hugepages-*; do
   file "pages.${pool##*-}" "$pool/nr_hugepages"
 done
 for node in /sys/devices/system/node/node[0-9]*; do
   file "numa.${node##*/}" "$node/cpulist"
 done
-say libc "$(getconf GNU_LIBC_VERSION 2>/dev/null)"
+fact libc "$(getconf GNU_LIBC_VERSION 2>/dev/null)"
 for program in gcc gfortran mpirun; do
   command -v $program > /dev/null 2>&1 &&
     $program --version 2>/dev/null |
-    { IFS= read -r value; say $program "$value"; }
+    { IFS= read -r value; fact $program "$value"; }
 done
 :
 """
 
-#: What changes while a sample runs; taken before and after it.
+#: What changes while a sample runs; captured before and after it.
 LOAD = """
-read one five rest < /proc/loadavg && echo "load=$one"
+read load rest < /proc/loadavg && echo "load=$load"
 read name ticks < /proc/stat && echo "ticks=$ticks"
 sed -n 's/^SwapFree: *\\([0-9]*\\).*/swap_free_kib=\\1/p' /proc/meminfo
 read seconds rest < /proc/uptime && echo "uptime_s=$seconds"
@@ -100,7 +100,7 @@ def facts(place: executor.Executor) -> dict[str, str]:
 
 
 def load(place: executor.Executor) -> dict[str, str]:
-    """Capture the load of the moment.
+    """Capture the present load.
 
     :raises Unreachable: if the place does not answer
     """
@@ -108,38 +108,38 @@ def load(place: executor.Executor) -> dict[str, str]:
 
 
 def parse(printed: bytes) -> dict[str, str]:
-    """Read what the scripts print; lines of another form are left out."""
-    found: dict[str, str] = {}
+    """Read what the scripts print; lines of another form are ignored."""
+    values: dict[str, str] = {}
     for line in printed.decode('utf-8', 'replace').splitlines():
         name, equals, value = line.partition('=')
         if equals and name and not name.startswith(' '):
-            found[name] = ' '.join(value.split())[:LONGEST]
-    return found
+            values[name] = ' '.join(value.split())[:LONGEST]
+    return values
 
 
 def around(before: Mapping[str, str],
            after: Mapping[str, str]) -> dict[str, str]:
-    """Say what the load was before and after a sample, and between.
+    """Describe the load before, during and after a sample.
 
     :param before: from :func:`load`
-    :param after: likewise
+    :param after: from :func:`load`
     :returns: ``load.before``, ``load.after``, ``uptime_s.before``, and the
         shares of CPU time in percent that were stolen (``steal_percent``) or
         spent waiting for I/O (``iowait_percent``)
     """
-    told = {f'{name}.before': value for name, value in before.items()
-            if name != 'ticks'}
-    told.update({f'{name}.after': value for name, value in after.items()
-                 if name != 'ticks'})
+    change = {f'{name}.before': value for name, value in before.items()
+              if name != 'ticks'}
+    change.update({f'{name}.after': value for name, value in after.items()
+                   if name != 'ticks'})
     spent = [late - early for early, late in
              zip(_ticks(before), _ticks(after), strict=False)]
     # Guest time is counted in user time as well: the first eight columns
     # of /proc/stat are disjoint (proc(5)).
     total = sum(spent[:8])
     if total > 0 and len(spent) >= 8:
-        told['iowait_percent'] = f'{100 * spent[4] / total:.2f}'
-        told['steal_percent'] = f'{100 * spent[7] / total:.2f}'
-    return told
+        change['iowait_percent'] = f'{100 * spent[4] / total:.2f}'
+        change['steal_percent'] = f'{100 * spent[7] / total:.2f}'
+    return change
 
 
 def _ticks(load_now: Mapping[str, str]) -> list[int]:

@@ -10,12 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Where a benchmark runs: one verb that every place can do.
+"""Where a benchmark runs: the one operation that every place offers.
 
-Whatever can run an argument list and hand it bytes can carry a benchmark:
+A benchmark can run wherever an argument list can be run and be given bytes:
 this machine (:mod:`hpcvirt.bench.execute.local`), a machine behind ssh
-(:mod:`hpcvirt.bench.execute.ssh`), a Tempest remote client. All the rest,
-detached jobs above all, is built on that verb
+(:mod:`hpcvirt.bench.execute.ssh`), a guest that is reached through another
+guest. Everything else, detached jobs above all, is built on that operation
 (:mod:`hpcvirt.bench.execute.job`).
 """
 
@@ -23,7 +23,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Protocol
 
-#: No short command of hpcvirt takes longer on a machine that is well.
+#: No short command of hpcvirt takes longer on a healthy machine.
 SHORT_S = 60.0
 
 
@@ -44,15 +44,17 @@ class Executor(Protocol):
 
     @property
     def name(self) -> str:
-        """How the place is called in reports: ``local``, ``ssh://n17``."""
+        """The name of the place in reports: ``local``, ``ssh://n17``."""
 
     def run(self, argv: Sequence[str], stdin: bytes = b'',
             timeout_s: float = SHORT_S) -> Completed:
         """Run a program to its end.
 
-        :raises Unreachable: if the place does not answer, or the program
-            does not end in time
+        :raises ConnectionLost: if the place does not answer
+        :raises TimedOut: if the program does not end in time
+        :raises NotInstalled: if there is no such program, where no shell
+            answers with status 127 instead
         """
 
     def close(self) -> None:
-        """Give back what the executor holds (a connection)."""
+        """Release what the executor holds, such as a connection."""

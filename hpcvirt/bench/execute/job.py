@@ -10,19 +10,22 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A long program that runs on its own and is asked how it goes.
+"""A long program that runs detached and is polled.
 
 A job lives in a directory of the place where it runs, so it survives the
-connection and the one who started it. Its name is fixed by the caller before
-it starts: who comes back later finds it by the same name, running or done.
+connection and the process that started it. The caller chooses the directory
+before the job starts, and finds the job there again, running or ended.
 
-Files in the directory: ``command`` (what is run), ``stdout``, ``stderr``,
-``pid``, and ``status``, which appears in one step when the program has ended
-and holds its exit status and its seconds. The place needs a POSIX shell and
-``setsid`` and ``date`` of GNU or busybox.
+Files in the directory: ``command`` (the shell commands), ``stdout``,
+``stderr``, ``pid``, and ``status``, which appears in one step when the
+program has ended and holds its exit status and the times of its begin and
+end. The place needs a POSIX shell and ``setsid`` and ``date`` of GNU or
+busybox.
 """
 
 import dataclasses
+import enum
+import getpass
 import posixpath
 import shlex
 from collections.abc import Mapping
@@ -31,31 +34,34 @@ from collections.abc import Sequence
 from hpcvirt import exception
 from hpcvirt.bench.execute import executor
 
-#: Makes the job unless it is launched already. $1 directory. The command
-#: comes on standard input; a connection that broke may have left half of it,
-#: so what is not launched is laid anew.
-START = """
+#: Writes the command, which comes on standard input, to the directory $1
+#: unless the job was started already. A broken connection may have left half
+#: of a command, so that of a job which was not started is written again.
+PREPARE = """
 set -eu
 umask 077
 mkdir -p "$1"
 cd "$1"
-[ ! -d launched ] || exit 17
+[ ! -d started ] || exit 17
 cat > command
 """
 
-#: Runs the command that START left. setsid makes a session and a process
-#: group of its own, which outlives the connection and which the watchdog can
-#: end as a whole; the leader itself survives the TERM to tell the tale.
-#: "status" is renamed into place so that nobody reads half of it. A launch
-#: whose answer was lost on the way may be asked for again: once is enough.
-LAUNCH = """
+#: Runs the command that PREPARE wrote. setsid makes a session and a process
+#: group, which outlives the connection and which the watchdog can end as a
+#: whole; the leader of the group survives the TERM to write the status.
+#: "status" is renamed into place so that no reader sees half of it. If the
+#: answer to a start is lost, the start is repeated, and has no effect then.
+START = """
 set -eu
 cd "$1"
-mkdir launched 2>/dev/null || exit 0
+mkdir started 2>/dev/null || exit 0
 setsid sh -c '
 echo $$ > pid
 trap : TERM
-tell() { echo "$1 $begin $(date +%s.%N)" > status.new; mv status.new status; }
+finish() {
+  echo "$1 $begin $(date +%s.%N)" > status.new
+  mv status.new status
+}
 begin=$(date +%s.%N)
 sh ./command &
 child=$!
@@ -69,19 +75,19 @@ while :; do
 done
 if [ -e overdue ]; then
   sleep 2
-  tell 124
+  finish 124
   kill -KILL 0
 fi
 [ "$1" = 0 ] || kill "$watchdog" 2>/dev/null || :
-tell "$status"
+finish "$status"
 ' job "$2" > stdout 2> stderr < /dev/null &
 """
 
 #: Prints "done STATUS BEGIN END", "running", "starting", "lost" or "absent".
-#: The job goes on between two looks: whether it has begun is looked for once,
-#: and the status again when the leader is gone. A killed leader may stay as a
-#: zombie.
-ASK = """
+#: The job may change between two commands of this script: it checks once
+#: whether the job has begun, and checks the status again if the leader has
+#: ended. A killed leader may stay as a zombie.
+POLL = """
 cd "$1" 2>/dev/null || { echo absent; exit 0; }
 alive() {
   kill -0 "$(cat pid)" 2>/dev/null || return 1
@@ -95,12 +101,12 @@ else echo lost
 fi
 """
 
-#: A job that was launched a moment ago is waited for: who is not known cannot
-#: be ended.
+#: Waits for the process id of a job that was started a moment ago: without
+#: it the job cannot be ended.
 STOP = """
 cd "$1" 2>/dev/null || exit 0
 tries=50
-while [ -d launched ] && [ ! -s pid ] && [ "$tries" -gt 0 ]; do
+while [ -d started ] && [ ! -s pid ] && [ "$tries" -gt 0 ]; do
   sleep 0.1
   tries=$((tries - 1))
 done
@@ -109,7 +115,7 @@ if [ -s pid ] && [ ! -f status ]; then
 fi
 """
 
-#: What was killed may still be making a file.
+#: A process that was just killed may still create a file.
 REMOVE = STOP + """
 cd /
 for pause in 0.1 0.3 1 3; do
@@ -120,15 +126,27 @@ rm -rf "$1"
 """
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Ended:
-    """A job that is over.
+class State(enum.StrEnum):
+    """A job that has no exit status.
 
-    :ivar status: exit status; 124 if its time was up; None if it was lost:
-        killed together with its shell, or by a restart of the machine
+    ``LOST``: it was killed together with its shell, or its machine restarted.
     """
 
-    status: int | None
+    ABSENT = 'absent'
+    STARTING = 'starting'
+    RUNNING = 'running'
+    LOST = 'lost'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ended:
+    """A job that has ended.
+
+    :ivar status: exit status; 124 if its time was up
+    :ivar elapsed_s: None if the place has no clock that shows it
+    """
+
+    status: int
     elapsed_s: float | None
 
 
@@ -142,61 +160,45 @@ class Job:
         self._place = place
         self.directory = directory
 
-    def start(self, argv: Sequence[str], limit_s: int,
-              inputs: Mapping[str, bytes],
-              environment: Mapping[str, str],
-              prepare: Sequence[Sequence[str]] = ()) -> bool:
-        """Start the job, or leave it be if it is there already.
+    def prepare(self, argv: Sequence[str], inputs: Mapping[str, bytes],
+                environment: Mapping[str, str],
+                commands_before: Sequence[Sequence[str]] = ()) -> None:
+        """Write the command and its input files, unless the job was started.
 
-        :param limit_s: seconds after which the program is ended, 0 for none
         :param inputs: files that the program finds in its directory, each
             made executable
-        :param prepare: argument lists to be run before; if one fails its
-            status is the job's
-        :returns: False if the job is there already
+        :param commands_before: argument lists to run first; if one fails,
+            its status is the job's
         :raises Unreachable: if the place does not answer
         """
-        laid = self.lay(argv, inputs, environment, prepare)
-        if laid:
-            self.launch(limit_s)
-        return laid
-
-    def lay(self, argv: Sequence[str], inputs: Mapping[str, bytes],
-            environment: Mapping[str, str],
-            prepare: Sequence[Sequence[str]] = ()) -> bool:
-        """Put everything in place that :meth:`launch` starts."""
         words = [f'{name}={value}' for name, value in environment.items()]
-        lines = [shlex.join(line) + ' || exit' for line in prepare]
+        lines = [shlex.join(line) + ' || exit' for line in commands_before]
         lines.append(shlex.join(['env', *words, *argv] if words else argv))
         text = '\n'.join(lines) + '\n'
-        made = self._shell(START, text.encode(), fail=(17,))
-        if made.status == 17:
-            return False
+        if self._shell(PREPARE, text.encode(), accept=(17,)).status == 17:
+            return
         for name, content in inputs.items():
             self._put(name, content)
-        return True
 
-    def launch(self, limit_s: int) -> None:
-        """Start what was laid: one message, so that several start at once."""
-        self._shell(LAUNCH, b'', str(limit_s))
+    def start(self, limit_s: int) -> None:
+        """Start the job that was prepared, once.
 
-    def ask(self) -> Ended | str:
-        """Ask how it goes.
+        It is one short message, so that several jobs start at once.
 
-        :returns: the end, or ``running``, ``starting``, ``absent``
+        :param limit_s: seconds after which the program is ended, 0 for none
         """
-        words = self._shell(ASK, b'').stdout.decode('ascii', 'replace')
-        state, *rest = words.split() or ['absent']
-        if state == 'lost':
-            return Ended(None, None)
-        if state != 'done':
-            return state
-        try:
-            status, begin, end = rest
-            return Ended(int(status), max(0.0, float(end) - float(begin)))
-        except ValueError:
-            return Ended(int(rest[0]) if rest and rest[0].isdigit() else None,
-                         None)
+        self._shell(START, b'', str(limit_s))
+
+    def poll(self) -> Ended | State:
+        """Ask for the state of the job."""
+        printed = self._shell(POLL, b'').stdout.decode('ascii', 'replace')
+        word, *rest = printed.split() or ['absent']
+        if word == 'done':
+            return _ended(rest)
+        if word in list(State):
+            return State(word)
+        raise exception.Unreachable(
+            f'{self._place.name}: cannot read the state of {self.directory}')
 
     def read(self, name: str) -> bytes | None:
         """Read a file of the job; None if there is none."""
@@ -205,7 +207,7 @@ class Job:
         return done.stdout if done.status == 0 else None
 
     def stop(self) -> None:
-        """End the job if it runs; it counts as lost then."""
+        """End the job if it runs; its state is lost then."""
         self._shell(STOP, b'')
 
     def remove(self) -> None:
@@ -221,17 +223,33 @@ class Job:
             content, 300)
         self._check(done)
 
-    def _shell(self, script: str, stdin: bytes, *more: str,
-               fail: tuple[int, ...] = ()) -> executor.Completed:
+    def _shell(self, script: str, stdin: bytes, *arguments: str,
+               accept: tuple[int, ...] = ()) -> executor.Completed:
         done = self._place.run(
-            ['sh', '-c', script, 'job', self.directory, *more], stdin)
-        if done.status not in fail:
+            ['sh', '-c', script, 'job', self.directory, *arguments], stdin)
+        if done.status not in accept:
             self._check(done)
         return done
 
     def _check(self, done: executor.Completed) -> None:
         if done.status:
-            said = done.stderr.decode('utf-8', 'replace').strip()
+            stderr = done.stderr.decode('utf-8', 'replace').strip()
             raise exception.Unreachable(
                 f'{self._place.name}: cannot use {self.directory}: '
-                f'{said or done.status}')
+                f'{stderr or done.status}')
+
+
+def _ended(words: Sequence[str]) -> Ended | State:
+    """Read the file ``status``, which a full disk may have cut short."""
+    try:
+        status, begin, end = words
+        return Ended(int(status), max(0.0, float(end) - float(begin)))
+    except ValueError:
+        if words and words[0].isdigit():
+            return Ended(int(words[0]), None)
+        return State.LOST
+
+
+def parent_directory() -> str:
+    """Where the directories of jobs are, at every place: on a disk."""
+    return f'/var/tmp/hpcvirt-{getpass.getuser()}'  # noqa: S108

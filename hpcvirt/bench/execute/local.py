@@ -30,13 +30,16 @@ class LocalExecutor:
             done = subprocess.run(list(argv), input=stdin, check=False,
                                   capture_output=True, timeout=timeout_s)
         except subprocess.TimeoutExpired as exc:
-            raise exception.Unreachable(
+            raise exception.TimedOut(
                 f'local: {argv[0]} did not end within {timeout_s:g} s'
             ) from exc
+        except FileNotFoundError as exc:
+            raise exception.NotInstalled(
+                f'local: {argv[0]}: {exc.strerror}') from exc
         except OSError as exc:
             raise exception.Unreachable(
                 f'local: {argv[0]}: {exc.strerror}') from exc
         return executor.Completed(done.returncode, done.stdout, done.stderr)
 
     def close(self) -> None:
-        """Hold nothing, give nothing back."""
+        """Do nothing: there is no connection."""

@@ -10,15 +10,15 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""How large the place is that a benchmark is sized for."""
+"""Probe the size of the machine that a benchmark is sized for."""
 
 from hpcvirt import exception
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.execute import executor
 
-#: Prints CPUs that a process may use, KiB of memory, cells with CPUs, and
-#: KiB of all last-level caches behind these CPUs, one "name value" a line.
-ASK = """
+#: Prints the CPUs that a process may use, the memory in KiB, the NUMA cells
+#: with CPUs, and the caches of the CPUs, one "name value" a line.
+PROBE = """
 echo cpus "$(nproc)"
 sed -n 's/^MemTotal: *\\([0-9]*\\).*/memory_kib \\1/p' /proc/meminfo
 cells=0
@@ -35,17 +35,17 @@ done | sort -u
 """
 
 
-def observe(place: executor.Executor) -> sizing.Machine:
-    """Ask a place for its CPUs, memory, cells and last-level caches.
+def probe(place: executor.Executor) -> sizing.Machine:
+    """Count the CPUs, memory, cells and last-level caches of a machine.
 
-    :raises Unreachable: if it does not answer, or not in these terms
+    :raises Unreachable: if it does not answer, or its answer lacks them
     """
-    printed = place.run(['sh', '-c', ASK]).stdout.decode('ascii', 'replace')
+    printed = place.run(['sh', '-c', PROBE]).stdout.decode('ascii', 'replace')
     try:
         return parse(printed)
     except (ValueError, KeyError) as exc:
         raise exception.Unreachable(
-            f'{place.name}: cannot tell its CPUs and memory') from exc
+            f'{place.name}: cannot count its CPUs and memory') from exc
 
 
 def parse(printed: str) -> sizing.Machine:

@@ -10,12 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""One run over several machines: MPI from the first of them.
+"""Run MPI over several machines, started from the first of them.
 
-Open MPI starts its daemons by ssh. It takes a list of hosts with the ranks
-that each may get; the first is itself. The work directory and what lies in it
-has to be the same everywhere, and so has the environment that is passed on by
-``-x``.
+Open MPI starts its daemons by ssh. It takes a list of hosts with the number
+of ranks for each; the first host is the machine itself. The working directory
+and the files in it have to be the same on all hosts, and so has the
+environment, which ``-x`` passes on.
 """
 
 from collections.abc import Iterable
@@ -25,13 +25,12 @@ from hpcvirt import exception
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.execute import executor
 
-#: As Open MPI calls ssh, but nothing is asked: without a terminal it would
-#: wait for an answer for ever.
+#: As Open MPI calls ssh, but without questions: nobody would answer them.
 SSH = ('ssh', '-x', '-o', 'BatchMode=yes', '-o', 'ConnectTimeout=20')
 
 
 def whole(machines: Sequence[sizing.Machine]) -> sizing.Machine:
-    """What several machines are together."""
+    """Add up several machines."""
     caches = [machine.llc_kib for machine in machines
               if machine.llc_kib is not None]
     return sizing.Machine(
@@ -42,31 +41,31 @@ def whole(machines: Sequence[sizing.Machine]) -> sizing.Machine:
 
 
 def slots(ranks: int, cpus: Sequence[int]) -> tuple[int, ...]:
-    """Share ranks out among machines, each as full as the others.
+    """Distribute ranks over machines in proportion to their CPUs.
 
-    :param cpus: of each machine
-    :returns: ranks of each, ``ranks`` in all
+    :param cpus: number of CPUs of each machine
+    :returns: number of ranks of each machine, ``ranks`` in all
     :raises InvalidInput: if a machine would get none
     """
-    taken = [0] * len(cpus)
+    counts = [0] * len(cpus)
     for _ in range(ranks):
-        # The emptiest; of equal ones the first.
+        # The machine with the most room; of equal ones the first.
         number = min(range(len(cpus)),
-                     key=lambda number: taken[number] / cpus[number])
-        taken[number] += 1
-    if 0 in taken:
+                     key=lambda number: counts[number] / cpus[number])
+        counts[number] += 1
+    if 0 in counts:
         raise exception.InvalidInput(
             f'{ranks} ranks', f'cannot span {len(cpus)} places')
-    return tuple(taken)
+    return tuple(counts)
 
 
 def hosts(names: Sequence[str], ranks: Sequence[int],
           exported: Iterable[str]) -> tuple[str, ...]:
-    """What ``{hosts}`` stands for; nothing for a single machine.
+    """Render ``{hosts}``; nothing for a single machine.
 
-    :param names: by which the first machine reaches the others
-    :param ranks: of each
-    :param exported: environment variables that the others get as well
+    :param names: of the machines, as the first machine reaches them
+    :param ranks: of each machine
+    :param exported: environment variables that the other machines get too
     """
     if len(names) < 2:
         return ()
@@ -77,22 +76,22 @@ def hosts(names: Sequence[str], ranks: Sequence[int],
 
 
 def reach(first: executor.Executor, names: Sequence[str]) -> None:
-    """See that a machine gets to others by ssh without being asked.
+    """Check that a machine reaches others by ssh without a question.
 
-    :param names: of the others
-    :raises Unreachable: naming the first that it does not get to
+    :param names: of the other machines
+    :raises Unreachable: naming the first machine that is not reached
     """
     for name in names:
         done = first.run([*SSH, name, 'true'])
         if done.status:
-            said = done.stderr.decode('utf-8', 'replace').strip()
-            last = said.splitlines()[-1:] or [f'status {done.status}']
+            stderr = done.stderr.decode('utf-8', 'replace').strip()
+            last = stderr.splitlines()[-1:] or [f'status {done.status}']
             raise exception.Unreachable(
-                f'{first.name} does not get to {name} by ssh without a '
+                f'{first.name} does not reach {name} by ssh without a '
                 f'question, as mpirun has to: {last[0]}')
 
 
 def own_name(place: executor.Executor) -> str:
-    """How a machine calls itself: mpirun knows that it is here."""
+    """The name that a machine has for itself, which mpirun recognizes."""
     done = place.run(['uname', '-n'])
     return done.stdout.decode('utf-8', 'replace').strip()

@@ -10,68 +10,67 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A guest that was just started: the first run in it is not like the others.
+"""Reboot a guest, so that the next run is the first since it started.
 
-It lost 9 % where later ones lost 40 % [LBNL-Partitioning]: where its
-memory lies on the host is settled as it is touched. Who can start a guest anew
-(:mod:`hpcvirt.cloud.servers` for an instance) does one thing; that it has
-really come up anew is seen here.
+The first run in a guest lost 9 % where later runs lost 40 %
+[LBNL-Partitioning]: where the guest's memory lies on the host is settled when
+the guest first touches it. Something else reboots the guest
+(:mod:`hpcvirt.cloud.servers` for an instance); this module checks that the
+guest has really come up anew.
 """
 
-import time
 from typing import Protocol
 
 from hpcvirt import exception
+from hpcvirt import waiting
 from hpcvirt.bench.execute import executor
 
-#: A guest under software emulation takes minutes.
+#: A guest under software emulation takes minutes to boot.
 BOOT_S = 900.0
 PAUSE_S = 2.0
-#: How long a guest that is coming up may keep a question waiting.
+#: How long a command may take while the guest comes up.
 ANSWER_S = 15.0
-#: Another one after each boot of a Linux kernel.
+#: A Linux kernel makes a new one at each boot.
 BOOT_ID = '/proc/sys/kernel/random/boot_id'
 
 
-class Relaunch(Protocol):
-    """Who can start a guest anew."""
+class Rebooter(Protocol):
+    """Something that can reboot one guest."""
 
-    def relaunch(self) -> None:
-        """Have the guest started anew, as a new process of the hypervisor.
+    def reboot(self) -> None:
+        """Have the guest started again as a new process of the hypervisor.
 
         :raises Unreachable: if that cannot be done
         """
 
 
-def relaunch(place: executor.Executor, guest: Relaunch,
-             patience_s: float = BOOT_S, pause_s: float = PAUSE_S) -> None:
-    """Start a guest anew and wait until it answers.
+def reboot(place: executor.Executor, rebooter: Rebooter,
+           patience_s: float = BOOT_S, pause_s: float = PAUSE_S) -> None:
+    """Reboot a guest and wait until it answers.
 
     :raises Unreachable: if it does not come back in time
     """
     before = _boot_id(place, executor.SHORT_S)
-    # What was put there must not be lost with its page cache.
+    # Files that were copied to the guest must not be lost with its page
+    # cache.
     place.run(['sync'], timeout_s=300)
-    guest.relaunch()
-    deadline = time.monotonic() + patience_s
-    while True:
-        # The connection ends in a guest that is no more.
+    rebooter.reboot()
+
+    def check() -> None:
+        # The connection leads to a guest that has ended.
         place.close()
-        try:
-            if _boot_id(place, ANSWER_S) != before:
-                return
-            said = 'it runs on as before'
-        except exception.Unreachable as exc:
-            said = str(exc)
-        if time.monotonic() > deadline:
-            raise exception.Unreachable(
-                f'{place.name}: was not relaunched within {patience_s:g} s: '
-                f'{said}')
-        time.sleep(pause_s)
+        if _boot_id(place, ANSWER_S) == before:
+            raise exception.Unreachable('it is still running as before')
+    try:
+        waiting.retry(check, exception.Unreachable, patience_s, pause_s)
+    except exception.Unreachable as exc:
+        raise exception.Unreachable(
+            f'{place.name}: did not reboot within {patience_s:g} s: {exc}'
+        ) from exc
 
 
 def _boot_id(place: executor.Executor, timeout_s: float) -> bytes:
     done = place.run(['cat', BOOT_ID], timeout_s=timeout_s)
     if done.status:
-        raise exception.Unreachable(f'{place.name}: tells no {BOOT_ID}')
+        raise exception.Unreachable(f'{place.name}: cannot read {BOOT_ID}')
     return done.stdout.strip()

@@ -10,21 +10,25 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A place that is asked again while it does not answer."""
+"""A place whose commands are repeated while it does not answer."""
 
-import time
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt import waiting
 from hpcvirt.bench.execute import executor
 
-#: For so long: a guest that is rebooted, a network that is repaired.
+#: Long enough for a guest to reboot, or for a network to be repaired.
 PATIENCE_S = 300.0
 PAUSE_S = 3.0
 
 
-class Patient:
-    """Passes on to a place, and again if it does not answer."""
+class RetryingExecutor:
+    """Runs commands at another place, again if the connection is lost.
+
+    A command that does not end in time is repeated as well. A program that
+    is missing is not: it will be missing the next time too.
+    """
 
     def __init__(self, place: executor.Executor,
                  patience_s: float = PATIENCE_S) -> None:
@@ -37,14 +41,10 @@ class Patient:
 
     def run(self, argv: Sequence[str], stdin: bytes = b'',
             timeout_s: float = executor.SHORT_S) -> executor.Completed:
-        deadline = time.monotonic() + self._patience_s
-        while True:
-            try:
-                return self._place.run(argv, stdin, timeout_s)
-            except exception.Unreachable:
-                if time.monotonic() > deadline:
-                    raise
-            time.sleep(PAUSE_S)
+        return waiting.retry(
+            lambda: self._place.run(argv, stdin, timeout_s),
+            (exception.ConnectionLost, exception.TimedOut),
+            self._patience_s, PAUSE_S)
 
     def close(self) -> None:
         self._place.close()

@@ -12,9 +12,9 @@
 
 """Run on a machine behind ssh.
 
-A connection that breaks is made again: guests are relaunched and networks
-fail while a benchmark runs for hours. Nothing is run twice by that: only a
-command that could not be handed over is tried again.
+A connection that breaks is made again: guests are rebooted and networks fail
+while a benchmark runs for hours. No command runs twice for that reason: only
+a command that was never handed over is tried again.
 """
 
 import logging
@@ -32,19 +32,20 @@ from hpcvirt import exception
 from hpcvirt.bench.execute import executor
 
 CONNECT_S = 20.0
-#: How often the server is asked for a sign of life.
+#: Pause between two messages that check whether the server is alive.
 KEEPALIVE_S = 15
 CHUNK = 65536
-#: The status of a program may arrive before the last of what it printed; but
-#: who leaves a process behind that holds the output is not waited for.
+#: The status of a program may arrive before the end of its output. A process
+#: that the program leaves behind may hold the output open for ever, so the
+#: end of the output is awaited for this long only.
 LINGER_S = 2.0
 
 
 class SSHExecutor:
     """A machine behind ssh.
 
-    A host key that is not known is accepted for this run (guests are new by
-    nature); one that differs from the known one is refused.
+    An unknown host key is accepted for this run, since guests are new. A key
+    that differs from the known one is refused.
 
     :param host: name or address
     :param user: the login, the current user's if None
@@ -62,7 +63,7 @@ class SSHExecutor:
 
     @classmethod
     def from_url(cls, url: str) -> Self:
-        """Make one of ``ssh://[user@]host[:port][?key=FILE]``.
+        """Read ``ssh://[user@]host[:port][?key=FILE]``.
 
         :raises InvalidInput: for anything else
         """
@@ -71,14 +72,15 @@ class SSHExecutor:
         try:
             port = parts.port or 22
         except ValueError as exc:
-            raise exception.InvalidInput(url, 'the port is no port') from exc
+            raise exception.InvalidInput(url, 'has no valid port') from exc
         if (parts.scheme != 'ssh' or not parts.hostname or parts.password
                 or parts.path not in ('', '/') or set(query) - {'key'}):
             raise exception.InvalidInput(
                 url, 'not of the form ssh://[user@]host[:port][?key=FILE]')
         key_file = query.get('key', [None])[-1]
         if key_file is not None and not os.path.isfile(key_file):
-            raise exception.InvalidInput(url, f'no key file {key_file}')
+            raise exception.InvalidInput(
+                url, f'there is no key file {key_file}')
         return cls(parts.hostname, parts.username, port, key_file)
 
     @property
@@ -97,12 +99,12 @@ class SSHExecutor:
             channel.exec_command(shlex.join(argv))
             return self._talk(channel, stdin, deadline)
         except TimeoutError as exc:
-            raise exception.Unreachable(
+            raise exception.TimedOut(
                 f'{self.name}: {argv[0]} did not end within {timeout_s:g} s'
             ) from exc
         except (paramiko.SSHException, OSError, EOFError) as exc:
             self.close()
-            raise exception.Unreachable(f'{self.name}: {exc}') from exc
+            raise exception.ConnectionLost(f'{self.name}: {exc}') from exc
         finally:
             channel.close()
 
@@ -118,7 +120,7 @@ class SSHExecutor:
         ended: float | None = None
         while True:
             moved = False
-            # Looked at first: what comes before it is read then.
+            # Checked first, so that all that came before the end is read.
             complete = channel.eof_received or channel.closed
             if rest and channel.send_ready():
                 rest = rest[channel.send(rest[:CHUNK].tobytes()):]
@@ -145,8 +147,8 @@ class SSHExecutor:
                 time.sleep(0.02)
         status = channel.recv_exit_status()
         if status < 0:
-            # The channel was closed before the program had ended: its
-            # machine went down.
+            # The channel was closed before the program ended: the machine
+            # went down.
             raise EOFError('the connection was lost')
         return executor.Completed(status, bytes(stdout), bytes(stderr))
 
@@ -161,7 +163,7 @@ class SSHExecutor:
             except (paramiko.SSHException, OSError, EOFError) as exc:
                 self.close()
                 if last:
-                    raise exception.Unreachable(
+                    raise exception.ConnectionLost(
                         f'{self.name}: {exc}') from exc
         raise AssertionError('unreachable')
 
@@ -184,7 +186,8 @@ class SSHExecutor:
             ) from exc
         except (paramiko.SSHException, OSError, EOFError) as exc:
             client.close()
-            raise exception.Unreachable(f'{self.name}: {_why(exc)}') from exc
+            raise exception.ConnectionLost(
+                f'{self.name}: {_why(exc)}') from exc
         transport = client.get_transport()
         if transport is not None:
             transport.set_keepalive(KEEPALIVE_S)
@@ -194,5 +197,5 @@ class SSHExecutor:
 
 def _why(exc: Exception) -> str:
     if isinstance(exc, socket.gaierror):
-        return 'the name is not known'
+        return 'the name cannot be resolved'
     return str(exc) or type(exc).__name__

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The same binaries in both arms: another compiler is another benchmark."""
+"""Give both arms the same binaries: another compiler is another benchmark."""
 
 import hashlib
 import posixpath
@@ -22,28 +22,28 @@ from hpcvirt import exception
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.run import run_spec
 
-#: "make: *** [Makefile:36: cg] Error 2", which names nothing.
+#: "make: *** [Makefile:36: cg] Error 2", which does not name the cause.
 _MAKE = re.compile(r'make(\[\d+\])?: ')
 BUILD_LIMIT_S = 1800.0
 COPY_LIMIT_S = 600.0
 
 
-def build(task: run_spec.Task, place: executor.Executor,
+def build(spec: run_spec.RunSpec, place: executor.Executor,
           directory: str) -> dict[str, bytes]:
     """Build the products at one place.
 
-    :param directory: a scratch directory there, made if missing
+    :param directory: a scratch directory there, created if missing
     :returns: product to its bytes; empty if there is nothing to build
-    :raises Unreachable: if a command fails, with what it said last
+    :raises Unreachable: if a command fails, with the end of its output
     """
-    if not task.builds:
+    if not spec.builds:
         return {}
     _run(place, ['mkdir', '-p', directory])
-    for words in task.builds:
+    for words in spec.builds:
         _run(place, ['sh', '-c', 'cd "$1" && shift && exec "$@"', 'build',
                      directory, *words], timeout_s=BUILD_LIMIT_S)
     products = {}
-    for product in task.products:
+    for product in spec.products:
         path = posixpath.join(directory, product)
         products[product] = _run(place, ['cat', path],
                                  timeout_s=COPY_LIMIT_S).stdout
@@ -53,29 +53,29 @@ def build(task: run_spec.Task, place: executor.Executor,
 
 def distribute(products: Mapping[str, bytes],
                places: Sequence[executor.Executor]) -> dict[str, bytes]:
-    """Put products with absolute names where each arm looks for them.
+    """Install the products that have absolute names at each place.
 
-    :returns: the others, which every job finds in its own directory
+    :returns: the other products, to be put into the directory of each job
     :raises InvalidInput: if a place has another file by that name
     """
-    beside: dict[str, bytes] = {}
+    others: dict[str, bytes] = {}
     for product, content in products.items():
         if not posixpath.isabs(product):
-            beside[posixpath.basename(product)] = content
+            others[posixpath.basename(product)] = content
             continue
         for place in places:
             _install(place, product, content)
-    return beside
+    return others
 
 
 def _install(place: executor.Executor, path: str, content: bytes) -> None:
-    there = place.run(['sha256sum', path])
+    present = place.run(['sha256sum', path])
     digest = hashlib.sha256(content).hexdigest()
-    if there.status == 0:
-        if there.stdout.split()[0].decode('ascii', 'replace') != digest:
+    if present.status == 0:
+        if present.stdout.split()[0].decode('ascii', 'replace') != digest:
             raise exception.InvalidInput(
                 f'{place.name}:{path}', 'differs from the binary of the '
-                'other arm; remove it, and it is copied')
+                'other arm; remove it, and the binary is copied there')
         return
     script = ('mkdir -p "$(dirname "$1")" && cat > "$1.new" && '
               'chmod 755 "$1.new" && mv "$1.new" "$1"')
@@ -86,15 +86,15 @@ def _run(place: executor.Executor, argv: Sequence[str], stdin: bytes = b'',
          timeout_s: float = executor.SHORT_S) -> executor.Completed:
     done = place.run(argv, stdin, timeout_s)
     if done.status:
-        said = (done.stderr or done.stdout).decode('utf-8', 'replace')
+        output = (done.stderr or done.stdout).decode('utf-8', 'replace')
         raise exception.Unreachable(
             f'{place.name}: building failed: '
-            f'{_cause(said) or f"status {done.status}"}')
+            f'{_cause(output) or f"status {done.status}"}')
     return done
 
 
-def _cause(said: str) -> str:
-    """What a compiler says last, if make only says that it failed."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    told = [line for line in lines if not _MAKE.match(line)]
-    return exception.one_line(' / '.join((told or lines)[-2:]))
+def _cause(output: str) -> str:
+    """The last lines, without those in which make only says that it failed."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    causes = [line for line in lines if not _MAKE.match(line)]
+    return exception.one_line(' / '.join((causes or lines)[-2:]))

@@ -17,28 +17,31 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
-from hpcvirt.bench.catalogue import definition
+from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.catalogue import sizing
+from hpcvirt.bench.execute import cpu_affinity
+from hpcvirt.bench.run import target as targets
 
-#: Open MPI refuses to start as root otherwise; guests are often root's.
+#: Without it Open MPI refuses to start as root, as many guests do.
 AS_ROOT = {'OMPI_ALLOW_RUN_AS_ROOT': '1',
            'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': '1'}
 
 
 @dataclasses.dataclass(frozen=True)
-class Task:
+class RunSpec:
     """What is run, with every placeholder filled.
 
+    :ivar values: placeholder to value: sizes, ranks, threads
     :ivar prepare: argument lists that are run before and not measured
-    :ivar inputs: files that the program finds beside it
+    :ivar inputs: input files, which the program finds in its directory
     :ivar output: ``stdout``, ``stderr`` or the file that is parsed
-    :ivar expect: what the parser is told to expect
-    :ivar builds: argument lists that make ``products``
+    :ivar expect: what the parser is to expect
+    :ivar builds: argument lists that build ``products``
     :ivar products: files that must be the same in both arms
     """
 
-    made: definition.Definition
-    variant: definition.Variant
+    definition: definitions.Definition
+    variant: definitions.Variant
     values: Mapping[str, str]
     command: tuple[str, ...]
     environment: Mapping[str, str]
@@ -54,48 +57,87 @@ class Task:
         return {**self.values, **self.expect}
 
 
-def make(made: definition.Definition, variant_name: str | None,
+@dataclasses.dataclass(frozen=True)
+class JobSpec:
+    """One job of a sample; most samples are a single job.
+
+    :ivar target: where the job is started
+    :ivar others: where the job itself starts processes, by MPI; they get its
+        files
+    """
+
+    run: RunSpec
+    target: targets.Target
+    others: tuple[targets.Target, ...] = ()
+
+    @property
+    def targets(self) -> tuple[targets.Target, ...]:
+        return (self.target, *self.others)
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        command = self.run.command
+        if self.binds_ranks:
+            command = cpu_affinity.bound_by_rank(command)
+        return (*self.target.prefix, *command)
+
+    @property
+    def binds_ranks(self) -> bool:
+        """Each rank binds itself, since mpirun would ignore the prefix."""
+        return self.run.variant.spans and all(
+            target.cpus for target in self.targets)
+
+    @property
+    def limit_s(self) -> int:
+        return self.run.definition.time_limit_s
+
+    @property
+    def label(self) -> str:
+        return self.target.label
+
+
+def make(definition: definitions.Definition, variant_name: str | None,
          machine: sizing.Machine, settings: Mapping[str, str],
-         hosts: Sequence[str] = ()) -> Task:
+         hosts: Sequence[str] = ()) -> RunSpec:
     """Fill a definition for a machine.
 
     :param settings: sizes, ranks, threads and paths that the user gave
-    :param hosts: what ``{hosts}`` stands for
+    :param hosts: the value of ``{hosts}``
     :raises InvalidInput: for an unknown setting, a path that is missing, or
         a machine too small
     """
-    variant = made.variant(variant_name)
-    paths = {path.name: settings[path.name] for path in made.paths
+    variant = definition.variant(variant_name)
+    paths = {path.name: settings[path.name] for path in definition.paths
              if path.name in settings}
     sizes = {name: value for name, value in settings.items()
              if name not in paths}
-    values = definition.sized(made, variant, machine, sizes)
+    values = definitions.sized(definition, variant, machine, sizes)
     filled = {**values, **paths}
-    for path in made.paths:
+    for path in definition.paths:
         if path.name not in filled and _uses(variant, path.name):
             raise exception.InvalidInput(
-                made.name, f'{path.name} is not set ({path.help}); give '
-                f'--set {path.name}=PATH')
+                definition.name, f'{path.name} is not set ({path.help}); '
+                f'give --set {path.name}=PATH')
     build = variant.build
-    return Task(
-        made=made, variant=variant, values=values,
-        command=definition.arguments(variant.command, filled, hosts),
+    return RunSpec(
+        definition=definition, variant=variant, values=values,
+        command=definitions.arguments(variant.command, filled, hosts),
         environment={**AS_ROOT, **{
-            name: definition.fill(text, filled)
+            name: definitions.fill(text, filled)
             for name, text in variant.environment.items()}},
-        prepare=tuple(definition.arguments(words, filled)
+        prepare=tuple(definitions.arguments(words, filled)
                       for words in variant.prepare),
-        inputs={name: definition.fill(text, filled).encode()
-                for name, text in made.files.items()},
+        inputs={name: definitions.fill(text, filled).encode()
+                for name, text in definition.files.items()},
         output=variant.output,
-        expect=definition.expectations(made, values),
-        builds=tuple(definition.arguments(words, filled)
+        expect=definitions.expectations(definition, values),
+        builds=tuple(definitions.arguments(words, filled)
                      for words in build.commands) if build else (),
-        products=tuple(definition.fill(text, filled)
+        products=tuple(definitions.fill(text, filled)
                        for text in build.products) if build else ())
 
 
-def _uses(variant: definition.Variant, name: str) -> bool:
+def _uses(variant: definitions.Variant, name: str) -> bool:
     words = [*variant.command, *variant.environment.values()]
     words.extend(word for line in variant.prepare for word in line)
     if variant.build is not None:

@@ -10,14 +10,15 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Take one sample: start the jobs, wait for them, read what they left.
+"""Take one sample: start its jobs, wait for them, read their outputs.
 
-A sample is one job, or one in each of several places that start at once and
-are together what is measured (:mod:`hpcvirt.bench.results.aggregation`).
+A sample is one job, or one job at each of several places. These start at the
+same moment and are measured together
+(:mod:`hpcvirt.bench.results.aggregation`).
 """
 
-import dataclasses
 import datetime
+import enum
 import posixpath
 import time
 from collections.abc import Callable
@@ -28,7 +29,6 @@ from concurrent import futures
 from hpcvirt import exception
 from hpcvirt.bench.execute import cpu_affinity
 from hpcvirt.bench.execute import environment
-from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import job as jobs
 from hpcvirt.bench.execute import reboot
 from hpcvirt.bench.execute import retrying
@@ -38,282 +38,246 @@ from hpcvirt.bench.parsers import parser
 from hpcvirt.bench.results import aggregation
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import schedule
+from hpcvirt.bench.run import target as targets
 
-#: A place that does not answer is asked again for so long where only files
-#: are to be removed.
+#: How long a place that does not answer is retried if only files are to be
+#: removed there.
 CLEAN_S = 20.0
-#: Between two questions whether a job has ended: short at first, since small
-#: benchmarks end soon, then seldom, not to disturb the long ones.
+#: Pauses between two polls: short at first, since small benchmarks end soon,
+#: then longer, so as not to disturb the long ones.
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 10.0
-#: A job that has not begun after this will not: its launch was lost.
+#: A job that has not begun after this time was lost while it started.
 STARTING_S = 30.0
-#: A job that is lost (its machine went down) is started again so often.
+#: How many times a job is started if it is lost (its machine went down).
 ATTEMPTS = 3
-
-LOST = jobs.Ended(None, None)
-#: Equal to it, and told apart where it is said which job it was.
-STOPPED = jobs.Ended(None, None)
 
 Tick = Callable[[float], None]
 Keep = Callable[[str, bytes], record.RawOutput]
 
 
-@dataclasses.dataclass(frozen=True)
-class Seat:
-    """A place of an arm, and how commands are started there.
+class Unfinished(enum.Enum):
+    """Why a job has not ended by itself.
 
-    :ivar directory: where its jobs live
-    :ivar label: the guest's name, another for each seat of an arm
-    :ivar prefix: what the command is started through: the native arm is
-        tied to the guest's own host CPUs
-    :ivar cpus: these CPUs, for the ranks of MPI; empty if it is not tied
-    :ivar facts: added to the environment of each sample
-    :ivar factor: the time limit is multiplied by this
-    :ivar guest: what starts the place anew, None for what is no instance
+    ``STOPPED``: by the sampler, since another job of the sample was lost.
     """
 
-    place: executor.Executor
-    directory: str
-    label: str = ''
-    prefix: tuple[str, ...] = ()
-    cpus: frozenset[int] = frozenset()
-    facts: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    factor: int = 1
-    guest: reboot.Relaunch | None = None
+    LOST = enum.auto()
+    STOPPED = enum.auto()
 
 
-@dataclasses.dataclass(frozen=True)
-class Part:
-    """One job of a sample; most samples are a single one.
-
-    :ivar seat: where it is started
-    :ivar others: where it starts processes itself: they get its files
-    """
-
-    task: run_spec.Task
-    seat: Seat
-    others: tuple[Seat, ...] = ()
-
-    @property
-    def seats(self) -> tuple[Seat, ...]:
-        return (self.seat, *self.others)
-
-    @property
-    def command(self) -> tuple[str, ...]:
-        command = self.task.command
-        return (*self.seat.prefix,
-                *(cpu_affinity.bound(command) if self.bound else command))
-
-    @property
-    def bound(self) -> bool:
-        """Ranks tie themselves, since mpirun would pass over the prefix."""
-        return self.task.variant.spans and all(
-            seat.cpus for seat in self.seats)
-
-    @property
-    def limit_s(self) -> int:
-        return self.task.made.time_limit_s * self.seat.factor
-
-    @property
-    def label(self) -> str:
-        return self.seat.label
+End = jobs.Ended | Unfinished
 
 
-def take(parts: Sequence[Part], run_id: str, slot: schedule.Slot,
-         beside: Sequence[Mapping[str, bytes]], keep: Keep,
-         tick: Tick = lambda _elapsed: None,
-         launch: record.Launch | None = None) -> record.Sample:
-    """Take the sample of a slot, or go on with the jobs that were started.
+def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
+           slot: schedule.Slot, products: Sequence[Mapping[str, bytes]],
+           keep: Keep, tick: Tick = lambda _elapsed: None,
+           launch: record.Launch | None = None) -> record.Sample:
+    """Take the sample of a slot, or wait for jobs that were started before.
 
-    :param parts: of the arm
-    :param beside: per part the binaries that lie beside its program
+    :param specs: the jobs of the arm
+    :param products: for each job, the binaries to put into its directory
     :param keep: keeps a raw output
-    :param tick: called now and then with the seconds since the start
-    :param launch: state of the guest; it is relaunched before a cold sample
-    :raises Unreachable: if a place does not come back in time
+    :param tick: called from time to time with the seconds since the start
+    :param launch: state of the guest; a guest is rebooted before a cold
+        sample
+    :raises Unreachable: if a place does not answer again in time
     """
-    seats = [dataclasses.replace(seat, place=retrying.Patient(seat.place))
-             for part in parts for seat in part.seats]
-    told: dict[str, str] = {}
+    machines = [target for spec in specs for target in spec.targets]
+    places = [retrying.RetryingExecutor(target.place) for target in machines]
+    start_facts: dict[str, str] = {}
     started_at = _now()
     for attempt in range(ATTEMPTS):
         name = posixpath.join(run_id, f'{slot.position:04d}.{attempt}')
-        running = _jobs(parts, name)
-        states = [job.ask() for job in running]
-        fresh = LOST not in states and (
-            'absent' in states or 'starting' in states)
-        if fresh and launch is record.Launch.COLD:
-            _relaunch(parts)
-        before = [environment.load(seat.place) for seat in seats]
-        known = [environment.facts(seat.place) for seat in seats]
-        if fresh:
-            for job in running:
-                # Who started it was killed before it ran, or before all
-                # ran: nothing is lost.
-                job.remove()
-            told = _start(parts, running, beside)
-        ended = _wait(running, tick)
-        if None not in {one.status for one in ended}:
+        running = _jobs(specs, name)
+        must_start = _must_start([job.poll() for job in running])
+        if must_start and launch is record.Launch.COLD:
+            _reboot(machines)
+        before = [environment.load(place) for place in places]
+        facts = [environment.facts(place) for place in places]
+        if must_start:
+            start_facts = _start(specs, running, products)
+        ends = _wait(running, tick)
+        if not any(isinstance(end, Unfinished) for end in ends):
             break
-    labels = [seat.label for seat in seats]
-    after = [environment.load(seat.place) for seat in seats]
-    told.update(aggregation.merge(labels, [
-        {**fixed, **environment.around(early, late), **seat.facts,
-         'place': seat.place.name}
-        for fixed, early, late, seat
-        in zip(known, before, after, seats, strict=True)]))
-    raw = [_collect(job, part.task)
-           for part, job in zip(parts, running, strict=True)]
-    made = [_judge(*one) for one in zip(parts, raw, ended, strict=True)]
+    after = [environment.load(place) for place in places]
+    surroundings = aggregation.merge([target.label for target in machines], [
+        {**fixed, **environment.around(early, late), **target.facts,
+         'place': target.place.name}
+        for fixed, early, late, target
+        in zip(facts, before, after, machines, strict=True)])
+    raw = [_collect(job, spec.run.output)
+           for job, spec in zip(running, specs, strict=True)]
+    outcomes = [_judge(*job)
+                for job in zip(specs, raw, ends, strict=True)]
     return record.Sample(
         arm=slot.arm, pair=slot.pair, position=slot.position,
-        outcome=aggregation.combine([part.label for part in parts], made),
+        outcome=aggregation.combine([spec.label for spec in specs], outcomes),
         warm_up=slot.warm_up, launch=launch, started_at=started_at,
-        elapsed_s=_longest(ended), exit_status=_status(ended),
-        command=parts[0].command, environment=told,
+        elapsed_s=_longest(ends), exit_status=_status(ends),
+        command=specs[0].command,
+        environment={**start_facts, **surroundings},
         outputs=tuple(
-            keep(name if len(parts) == 1 else f'{part.label}.{name}', content)
-            for part, found in zip(parts, raw, strict=True)
-            for name, content in found.items()))
+            keep(name if len(specs) == 1 else f'{spec.label}.{name}', content)
+            for spec, contents in zip(specs, raw, strict=True)
+            for name, content in contents.items()))
 
 
-def clean(part: Part, run_id: str) -> tuple[str, ...]:
-    """Remove what the jobs of a run left at the places of a part.
+def clean(spec: run_spec.JobSpec, run_id: str) -> tuple[str, ...]:
+    """Remove the directories that the jobs of a run left.
 
-    :returns: what is left, since its place does not answer any more
+    :returns: what could not be removed, since its place does not answer
     """
     left = []
-    for seat in part.seats:
-        directory = posixpath.join(seat.directory, run_id)
+    for target in spec.targets:
+        directory = posixpath.join(target.directory, run_id)
+        place = retrying.RetryingExecutor(target.place, CLEAN_S)
         try:
-            retrying.Patient(seat.place, CLEAN_S).run(['rm', '-rf', directory])
+            place.run(['rm', '-rf', directory])
         except exception.Unreachable:
-            left.append(f'{directory} on {seat.place.name}')
+            left.append(f'{directory} on {place.name}')
     return tuple(left)
 
 
-def _jobs(parts: Sequence[Part], name: str) -> list[jobs.Job]:
-    """One directory for each, even if two share a place."""
-    ends = [''] if len(parts) == 1 else [f'.{n}' for n in range(len(parts))]
-    return [jobs.Job(retrying.Patient(part.seat.place),
-                     posixpath.join(part.seat.directory, name + end))
-            for part, end in zip(parts, ends, strict=True)]
+def _jobs(specs: Sequence[run_spec.JobSpec], name: str) -> list[jobs.Job]:
+    """Give each job a directory, even if two jobs share a place."""
+    ends = [''] if len(specs) == 1 else [f'.{n}' for n in range(len(specs))]
+    return [jobs.Job(retrying.RetryingExecutor(spec.target.place),
+                     posixpath.join(spec.target.directory, name + end))
+            for spec, end in zip(specs, ends, strict=True)]
 
 
-def _relaunch(parts: Sequence[Part]) -> None:
-    seats = [seat for part in parts for seat in part.seats]
-    with futures.ThreadPoolExecutor(len(seats)) as pool:
-        for _ in pool.map(_relaunch_one, seats):
-            pass
+def _must_start(states: Sequence[jobs.Ended | jobs.State]) -> bool:
+    """Tell whether the jobs must be started, or were started before.
 
-
-def _relaunch_one(seat: Seat) -> None:
-    if seat.guest is None:
-        raise exception.InvalidInput(
-            seat.place.name, 'cannot be relaunched: it is no instance of a '
-            'cloud')
-    reboot.relaunch(seat.place, seat.guest)
-
-
-def _start(parts: Sequence[Part], running: Sequence[jobs.Job],
-           beside: Sequence[Mapping[str, bytes]]) -> dict[str, str]:
-    """Lay all jobs, then launch them at the same moment.
-
-    :returns: how near that was
+    A job that is starting belongs to a process that was killed before it had
+    started all jobs.
     """
-    for part, job, more in zip(parts, running, beside, strict=True):
-        task = part.task
-        there = [jobs.Job(retrying.Patient(seat.place), job.directory)
-                 for seat in part.others]
-        for one in there:
-            one.remove()
-        for one, seat in zip((*there, job), (*part.others, part.seat),
-                             strict=True):
-            ties = cpu_affinity.files(seat.cpus) if part.bound else {}
-            one.lay(part.command, {**task.inputs, **more, **ties},
-                    task.environment, task.prepare)
-    begin = time.monotonic()
-    with futures.ThreadPoolExecutor(len(parts)) as pool:
-        for _ in pool.map(jobs.Job.launch, running,
-                          [part.limit_s for part in parts]):
+    return jobs.State.LOST not in states and (
+        jobs.State.ABSENT in states or jobs.State.STARTING in states)
+
+
+def _reboot(machines: Sequence[targets.Target]) -> None:
+    with futures.ThreadPoolExecutor(len(machines)) as pool:
+        for _ in pool.map(_reboot_one, machines):
             pass
-    if len(parts) == 1:
+
+
+def _reboot_one(target: targets.Target) -> None:
+    if target.rebooter is None:
+        raise exception.InvalidInput(
+            target.place.name, 'cannot be rebooted: it is no instance of a '
+            'cloud')
+    reboot.reboot(target.place, target.rebooter)
+
+
+def _start(specs: Sequence[run_spec.JobSpec], running: Sequence[jobs.Job],
+           products: Sequence[Mapping[str, bytes]]) -> dict[str, str]:
+    """Prepare all jobs, then start them at the same moment.
+
+    :returns: how near to each other they started
+    """
+    for job in running:
+        job.remove()
+    for spec, job, binaries in zip(specs, running, products, strict=True):
+        # MPI needs the same directory in the other places, too.
+        copies = [jobs.Job(retrying.RetryingExecutor(target.place),
+                           job.directory) for target in spec.others]
+        for copy in copies:
+            copy.remove()
+        for copy, target in zip((*copies, job), (*spec.others, spec.target),
+                                strict=True):
+            affinity = (cpu_affinity.files(target.cpus) if spec.binds_ranks
+                        else {})
+            copy.prepare(spec.command,
+                         {**spec.run.inputs, **binaries, **affinity},
+                         spec.run.environment, spec.run.prepare)
+    begin = time.monotonic()
+    with futures.ThreadPoolExecutor(len(specs)) as pool:
+        for _ in pool.map(jobs.Job.start, running,
+                          [spec.limit_s for spec in specs]):
+            pass
+    if len(specs) == 1:
         return {}
     return {'launched_within_s': f'{time.monotonic() - begin:.3f}'}
 
 
-def _wait(running: Sequence[jobs.Job], tick: Tick) -> list[jobs.Ended]:
-    """Wait for all; if one is lost the others are stopped, and lost too."""
+def _wait(running: Sequence[jobs.Job], tick: Tick) -> list[End]:
+    """Wait for all jobs; if one is lost, stop the others."""
     begin = time.monotonic()
     pause_s = FIRST_PAUSE_S
-    ended: dict[int, jobs.Ended] = {}
-    while True:
+    ends: dict[int, End] = {}
+    while len(ends) < len(running):
         spent_s = time.monotonic() - begin
         for number, job in enumerate(running):
-            if number not in ended:
-                answer = job.ask()
-                if isinstance(answer, jobs.Ended):
-                    ended[number] = answer
-                elif answer == 'absent' or (answer == 'starting'
-                                            and spent_s > STARTING_S):
-                    ended[number] = LOST
-        if LOST in ended.values():
+            if number not in ends:
+                end = _end(job.poll(), spent_s)
+                if end is not None:
+                    ends[number] = end
+        if Unfinished.LOST in ends.values():
             for job in running:
                 job.stop()
-            return [ended.get(number, STOPPED)
+            return [ends.get(number, Unfinished.STOPPED)
                     for number in range(len(running))]
-        if len(ended) == len(running):
-            return [ended[number] for number in range(len(running))]
-        tick(spent_s)
-        time.sleep(pause_s)
-        pause_s = min(pause_s * 1.3, LONGEST_PAUSE_S)
+        if len(ends) < len(running):
+            tick(spent_s)
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 1.3, LONGEST_PAUSE_S)
+    return [ends[number] for number in range(len(running))]
 
 
-def _longest(ended: Sequence[jobs.Ended]) -> float | None:
-    known = [one.elapsed_s for one in ended if one.elapsed_s is not None]
-    return max(known) if len(known) == len(ended) else None
+def _end(state: jobs.Ended | jobs.State, spent_s: float) -> End | None:
+    if isinstance(state, jobs.Ended):
+        return state
+    is_lost = state in (jobs.State.LOST, jobs.State.ABSENT) or (
+        state is jobs.State.STARTING and spent_s > STARTING_S)
+    return Unfinished.LOST if is_lost else None
 
 
-def _status(ended: Sequence[jobs.Ended]) -> int | None:
-    """The first that is not 0; None if one was lost."""
-    known = [one.status for one in ended if one.status is not None]
-    if len(known) < len(ended):
+def _longest(ends: Sequence[End]) -> float | None:
+    seconds = [end.elapsed_s for end in ends if isinstance(end, jobs.Ended)
+               and end.elapsed_s is not None]
+    return max(seconds) if len(seconds) == len(ends) else None
+
+
+def _status(ends: Sequence[End]) -> int | None:
+    """The first status that is not 0; None if a job was lost."""
+    statuses = [end.status for end in ends if isinstance(end, jobs.Ended)]
+    if len(statuses) < len(ends):
         return None
-    return next((status for status in known if status), 0)
+    return next((status for status in statuses if status), 0)
 
 
-def _collect(job: jobs.Job, task: run_spec.Task) -> dict[str, bytes]:
-    names = dict.fromkeys(('stdout', 'stderr', task.output))
+def _collect(job: jobs.Job, output: str) -> dict[str, bytes]:
+    names = dict.fromkeys(('stdout', 'stderr', output))
     contents = ((name, job.read(name)) for name in names)
     return {name: content for name, content in contents
             if content is not None}
 
 
-def _judge(part: Part, raw: Mapping[str, bytes],
-           ended: jobs.Ended) -> outcome.Outcome:
-    task = part.task
-    if ended is STOPPED:
-        return _invalid('was stopped, since another one was lost')
-    if ended.status is None:
-        return _invalid(f'the run was lost {ATTEMPTS} times: killed, or its '
-                        'machine went down')
-    if ended.status == 124:
-        return _invalid(f'did not end within {part.limit_s} s')
-    if ended.status in (126, 127):
-        said = raw.get('stderr', b'').decode('utf-8', 'replace').strip()
+def _judge(spec: run_spec.JobSpec, raw: Mapping[str, bytes],
+           end: End) -> outcome.Outcome:
+    if end is Unfinished.STOPPED:
+        return _invalid('was stopped, since another job was lost')
+    if not isinstance(end, jobs.Ended):
+        return _invalid(f'the job was lost {ATTEMPTS} times: it was killed, '
+                        'or its machine went down')
+    if end.status == 124:
+        return _invalid(f'did not end within {spec.limit_s} s')
+    if end.status in (126, 127):
+        stderr = raw.get('stderr', b'').decode('utf-8', 'replace').strip()
         return _invalid('could not be started: '
-                        + (said.splitlines() or [str(ended.status)])[-1])
-    if task.output not in raw:
-        return _invalid(f'left no {task.output} (exit status '
-                        f'{ended.status})')
-    # The definition says what a good run of this program ends with; where
-    # that is not 0, the parser is told to expect it.
-    expect = dict(task.expect)
-    if task.made.exit_status:
-        expect.setdefault('rc', str(task.made.exit_status))
-    return parser.parse(task.made.parser, raw[task.output], expect,
-                        ended.status, task.made.name)
+                        + (stderr.splitlines() or [str(end.status)])[-1])
+    run = spec.run
+    if run.output not in raw:
+        return _invalid(f'left no {run.output} (exit status {end.status})')
+    # The definition names the status that a good run of this program ends
+    # with; where that is not 0, the parser has to expect it.
+    expect = dict(run.expect)
+    if run.definition.exit_status:
+        expect.setdefault('rc', str(run.definition.exit_status))
+    return parser.parse(run.definition.parser, raw[run.output], expect,
+                        end.status, run.definition.name)
 
 
 def _invalid(reason: str) -> outcome.Outcome:

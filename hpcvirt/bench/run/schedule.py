@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""In which order the samples of a run are taken.
+"""The order in which the samples of a run are taken.
 
-Warm-ups first, one in each arm at a time; then the pairs, interleaved as
-A B, B A, A B, ...: what drifts slowly on the host (temperature, page cache,
-neighbours) weighs on both arms alike, and neither always goes first.
+Warm-ups come first, in each arm in turn, then the pairs, interleaved as A B,
+B A, A B: a slow drift of the host (temperature, page cache, neighbours)
+affects both arms alike, and neither arm always goes first.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ class Slot:
     """One sample to be taken.
 
     :ivar position: place in the order of execution, from 0
-    :ivar pair: number of the pair; warm-ups count apart; both from 0
+    :ivar pair: number of the pair, or of the warm-up; both from 0
     """
 
     position: int
@@ -41,29 +41,29 @@ class Slot:
 def slots(pairs: int, warm_ups: int,
           purpose: record.Purpose = record.Purpose.COMPARE,
           launch: record.Launch | None = None) -> tuple[Slot, ...]:
-    """Lay out a run.
+    """Order the samples of a run.
 
     :param pairs: pairs that count, at least 1
-    :param warm_ups: samples per arm that are dropped
-    :param purpose: an unpaired run has samples of the guest alone
-    :param launch: a guest that is relaunched before each sample is not
-        warmed up
+    :param warm_ups: samples per arm that do not count
+    :param purpose: an unpaired run has samples of the guest only
+    :param launch: a guest that is rebooted before each sample is not warmed
+        up
     """
-    alone = purpose is record.Purpose.UNPAIRED
-    cold = launch is record.Launch.COLD
+    is_unpaired = purpose is record.Purpose.UNPAIRED
+    is_cold = launch is record.Launch.COLD
     order: list[Slot] = []
     for number in range(warm_ups + pairs):
         warm_up = number < warm_ups
         pair = number if warm_up else number - warm_ups
         arms = ORDER if pair % 2 == 0 else ORDER[::-1]
-        for arm in (record.Arm.GUEST,) if alone else arms:
-            if not (cold and warm_up and arm is record.Arm.GUEST):
+        for arm in (record.Arm.GUEST,) if is_unpaired else arms:
+            if not (is_cold and warm_up and arm is record.Arm.GUEST):
                 order.append(Slot(len(order), arm, pair, warm_up))
     return tuple(order)
 
 
 def missing(run: record.Run) -> tuple[Slot, ...]:
-    """Say which samples a run still lacks, in their order."""
+    """List the samples that a run still lacks, in their order."""
     taken = {sample.position for sample in run.samples}
     return tuple(
         slot for slot in slots(run.planned_pairs, run.planned_warm_ups,

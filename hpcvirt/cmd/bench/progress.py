@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Show on standard error how a benchmark run goes."""
+"""Show the progress of a benchmark run on standard error."""
 
 import sys
 import time
@@ -31,9 +31,9 @@ if typing.TYPE_CHECKING:
 
 
 class Terminal:
-    """One line that is written over while a sample runs, one per sample.
+    """One line for each sample, and one that is updated while it runs.
 
-    Where standard error is no terminal there are only the latter.
+    The latter is left out if standard error is not a terminal.
     """
 
     def __init__(self) -> None:
@@ -43,12 +43,12 @@ class Terminal:
         self._primary: frozenset[str] = frozenset()
         self._begin = 0.0
 
-    def entry(self, entry: 'store.Entry', continued: bool) -> None:
+    def opened(self, entry: 'store.Entry', continued: bool) -> None:
         word = 'continuing' if continued else 'result'
-        self._say(f'{word} {entry.id}')
+        self._print(f'{word} {entry.id}')
 
-    def sample(self, run: record.Run, slot: schedule.Slot,
-               total: int) -> None:
+    def sample_started(self, run: record.Run, slot: schedule.Slot,
+                       total: int) -> None:
         what = 'warm-up' if slot.warm_up else f'pair {slot.pair + 1}'
         self._line = (f'{run.label}  {slot.position + 1}/{total}  {what}  '
                       f'{slot.arm}')
@@ -66,29 +66,29 @@ class Terminal:
         if self._live is not None:
             self._live.update(texts.Text(f'{self._line}  {elapsed_s:.0f} s'))
 
-    def done(self, sample: record.Sample) -> None:
+    def sample_finished(self, sample: record.Sample) -> None:
         self.stop()
         seconds = time.monotonic() - self._begin
         outcome = sample.outcome
-        said = f'INVALID: {outcome.reason}'
+        summary = f'INVALID: {outcome.reason}'
         if outcome.valid:
-            # What the benchmark is known by, and no more than fits.
+            # The primary figures, and no more than fit into a line.
             names = [name for name in outcome.metrics
                      if bounds.split(name)[0] in self._primary][:2]
-            said = ', '.join(
+            summary = ', '.join(
                 f'{name} {outcome.metrics[name].value:.6g} '
                 f'{outcome.metrics[name].unit}' for name in names)
-        self._say(f'{self._line}  {seconds:.1f} s  {said}')
+        self._print(f'{self._line}  {seconds:.1f} s  {summary}')
 
-    def left(self, what: str) -> None:
-        self._say(f'left behind, its place does not answer: {what}')
+    def left_behind(self, what: str) -> None:
+        self._print(f'not removed, since its place does not answer: {what}')
 
     def stop(self) -> None:
         if self._live is not None:
             self._live.stop()
             self._live = None
 
-    def _say(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         if self._console.is_terminal:
             self._console.print(texts.Text(line))
         else:

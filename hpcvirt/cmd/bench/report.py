@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``hpcvirt bench report``: what the store holds, for people."""
+"""``hpcvirt bench report``: show the results of the store."""
 
 import argparse
 import os
@@ -23,12 +23,12 @@ from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.report import text
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import terminal
-from hpcvirt.cmd.bench import targets
+from hpcvirt.cmd.bench import store_arguments
 
 _ABOUT = """\
-Show what was measured: ratio with interval and verdict for each figure, the
-published figure beside it, and every host over time, so that slow hosts and
-drifts stand out.
+Show what was measured: ratio with interval and verdict for each figure, next
+to the published figure, and each host over time, so that slow hosts and drifts
+stand out.
 """
 
 
@@ -39,9 +39,9 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
     parser.add_argument('results', nargs='*', metavar='RESULT',
                         help='ids of results (default: all)')
     parser.add_argument('--html', metavar='FILE',
-                        help='write one self-contained page; a file that is '
-                        'there is kept unless a report wrote it')
-    targets.add_store(parser)
+                        help='write one self-contained page; an existing '
+                        'file is replaced only if it is a report')
+    store_arguments.add(parser)
     parser.set_defaults(run=run)
 
 
@@ -49,20 +49,19 @@ def run(args: argparse.Namespace) -> int:
     """Read, judge, show."""
     with extras.bench():
         from hpcvirt.bench.report import page
-        from hpcvirt.bench.results import store as stores
-    store = stores.Store(targets.store_url(args), args.data)
+    store = store_arguments.open_store(args)
     try:
         entries = {entry.id: entry for entry in store.entries()}
-        for wanted in args.results:
-            if wanted not in entries:
+        for name in args.results:
+            if name not in entries:
                 raise exception.InvalidInput(
-                    wanted, 'the store has no such result')
-        shown = [page.Shown(verdict.judge_result(store.result(entry.id)),
-                            entry.started_at, entry.finished_at is not None)
-                 for entry in entries.values()
-                 if not args.results or entry.id in args.results]
-        names = [entry.id for entry in entries.values()
-                 if not args.results or entry.id in args.results]
+                    name, 'the store has no such result')
+        names = [name for name in entries
+                 if not args.results or name in args.results]
+        shown = [page.Shown(verdict.judge_result(store.result(name)),
+                            entries[name].started_at,
+                            entries[name].finished_at is not None)
+                 for name in names]
     finally:
         store.close()
     if args.html:
@@ -71,23 +70,24 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if not shown:
         print('No results yet.')
-    for name, one in zip(names, shown, strict=True):
-        state = '' if one.finished else ', unfinished'
-        print(f'{name}  {one.started_at}{state}')
-        sys.stdout.write(text.table(one.result, terminal.width() or 100))
+    for name, entry in zip(names, shown, strict=True):
+        state = '' if entry.finished else ', unfinished'
+        print(f'{name}  {entry.started_at}{state}')
+        sys.stdout.write(text.table(entry.result,
+                                    terminal.width() or 100))
         print()
     return 0
 
 
 def _write(path: str, content: str) -> None:
-    """Put a report in place in one step, and over nothing but a report."""
+    """Write a report in one step; replace nothing but a report."""
     target = pathlib.Path(path)
     mark = '<title>Guest against native</title>'
     try:
         if target.exists() and mark not in target.read_text(
                 encoding='utf-8', errors='replace')[:4096]:
             raise exception.InvalidInput(
-                path, 'is there and is no report; it is left as it was')
+                path, 'exists and is no report; it is left as it is')
         handle, scratch = tempfile.mkstemp(
             dir=target.parent, prefix=f'.{target.name}.')
         with os.fdopen(handle, 'w', encoding='utf-8') as stream:

@@ -16,39 +16,43 @@ import argparse
 import importlib.metadata
 import platform
 import sys
-import typing
 from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import verdict
-from hpcvirt.bench.execute import mpi_hosts
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import text
 from hpcvirt.bench.results import json_format
+from hpcvirt.bench.run import arms
+from hpcvirt.bench.run import plan as plans
+from hpcvirt.bench.run import request as requests
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import terminal
-from hpcvirt.cmd.bench import arms
 from hpcvirt.cmd.bench import progress
-from hpcvirt.cmd.bench import run_options
+from hpcvirt.cmd.bench import store_arguments
+from hpcvirt.cmd.bench import study_case
 from hpcvirt.cmd.bench import targets
-
-if typing.TYPE_CHECKING:
-    from hpcvirt.bench.run import runner
+from hpcvirt.model import cpuset
 
 _ABOUT = """\
-Run benchmarks in a guest and natively, in interleaved pairs, and say whether
-the guest is within its bounds. Finished samples are kept at once; the same
-command continues what was interrupted.
+Run benchmarks in a guest and natively, in interleaved pairs, and judge whether
+the guest is within its bounds. Each sample is kept as soon as it is finished;
+if the run is interrupted, the same command continues it.
 """
 
 _EPILOG = f"""\
 A place is {targets.FORMS}.
-With the same place twice the machine is compared with itself: what it cannot
-tell apart then, it cannot judge. Without --native the result is unpaired and
-no verdict is given. Status 0: PASS (or unpaired and valid), 1: FAIL,
-INCONCLUSIVE or INVALID, 2: it could not be measured.
+If both places are the same, the machine is compared with itself: a difference
+that is seen then is noise, and no smaller difference can be judged. Without
+--native the result is unpaired and there is no verdict. Status 0: PASS (or
+unpaired and valid), 1: FAIL, INCONCLUSIVE or INVALID, 2: the measurement
+failed.
 """
+
+_NATIVE = '--native'
+_NATIVE_CPUS = '--native-cpus'
+_SET = '--set'
 
 
 def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
@@ -61,28 +65,28 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
                         help='instead of names: the benchmarks, sizes and '
                         'launch of a case, see "hpcvirt bench studies"')
     parser.add_argument('--instead', metavar='NAME',
-                        help='with --study: a free benchmark that stands in '
-                        'where the study allows it')
+                        help='with --study: a free benchmark to run instead '
+                        'of one of the case, where the study allows it')
     parser.add_argument('--where', required=True, action='append',
                         metavar='PLACE', help='the guest; several are '
                         'measured together')
-    parser.add_argument('--native', action='append', metavar='PLACE',
+    parser.add_argument(_NATIVE, action='append', metavar='PLACE',
                         help='the host itself, on the same CPUs; once, or '
                         'once for each guest')
     parser.add_argument(
-        '--native-cpus', action='append', metavar='LIST',
-        help="tie native runs to these CPUs, the guest's own; known by "
-        'itself for a server if the caller is an operator; once, or once '
-        'for each guest')
+        _NATIVE_CPUS, action='append', metavar='LIST',
+        help='confine native runs to these CPUs, those of the guest; if the '
+        'guest is a server and the caller may see its CPUs, the default is '
+        'these; once, or once for each guest')
     parser.add_argument('--launch', choices=('warm', 'cold', 'both'),
                         help='state of the guest: after a warm-up (the '
                         'default, unless the case of a study says '
                         'otherwise), hard-rebooted through Nova before each '
                         'of its samples, or a run of each')
-    parser.add_argument('--pairs', type=_pairs, default=10, metavar='N',
+    parser.add_argument('--pairs', type=_pair_count, default=10, metavar='N',
                         help='pairs that count, fixed in advance '
                         '(default: %(default)s; fewer than 5 never pass)')
-    parser.add_argument('--set', action='append', default=[],
+    parser.add_argument(_SET, action='append', default=[],
                         metavar='KEY=VALUE', dest='settings',
                         help='a size, ranks, threads, or a path that the '
                         'benchmark needs; see "hpcvirt bench describe"')
@@ -94,7 +98,7 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
                         'bounds and names the row in reports')
     parser.add_argument('--os-cloud', metavar='NAME',
                         help='an entry of clouds.yaml, for server:')
-    targets.add_store(parser)
+    store_arguments.add(parser)
     parser.add_argument('--format', choices=('table', 'json'),
                         default='table', help='lines for people (the '
                         'default) or a document for programs')
@@ -102,46 +106,22 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure and judge."""
-    with extras.bench():
-        from hpcvirt.bench.run import runner
-    own = dict(bounds.parse(word) for word in args.bounds)
-    settings = _settings(args.settings)
-    made = run_options.read(args)
-    pairs = arms.find(args)
-    host = arms.host(pairs)
-    shape = args.shape or arms.shape(pairs)
-    if args.study and not args.shape:
-        shape = arms.instances(pairs) or shape
-    whole = mpi_hosts.whole([pair.size for pair in pairs])
-    purpose = record.Purpose.UNPAIRED
-    if args.native:
-        purpose = (record.Purpose.AA if args.native == args.where
-                   else record.Purpose.COMPARE)
-    known: set[str] = set()
-    plan: list[runner.Planned] = []
-    for asked in made:
-        benchmark = asked.benchmark
-        names = {'ranks', 'threads', *benchmark.size,
-                 *(path.name for path in benchmark.paths)}
-        known |= names
-        parts = arms.parts(pairs, benchmark, asked.variant, {
-            **asked.fixed(whole),
-            **{name: value for name, value in settings.items()
-               if name in names}})
-        launches = arms.launches(args.launch or asked.launch or 'warm',
-                                 pairs, purpose)
-        plan.extend(runner.Planned(
-            parts, pairs=args.pairs, warm_ups=1, purpose=purpose, host=host,
-            shape=shape, bounds=own, launch=launch, study=asked.study_id,
-            case=asked.case.id if asked.case else None)
-            for launch in launches)
-    for name in settings:
-        if name not in known:
-            raise exception.InvalidInput(
-                f'--set {name}', 'no benchmark that was named has it')
-    result = _measure(args, tuple(plan), pairs)
-    judged = verdict.judge_result(result)
+    """Measure, judge, print."""
+    own_bounds = dict(bounds.parse(word) for word in args.bounds)
+    settings = requests.read_settings(args.settings, _SET)
+    case = study_case.read(args)
+    wanted = () if case else requests.find(args.benchmarks, settings,
+                                           record.Launch.WARM)
+    requests.check_used(
+        case.definitions if case else [one.definition for one in wanted],
+        settings, _SET)
+    pairs = _pairs(args)
+    if case:
+        wanted = case.requests(arms.whole(pairs), settings)
+    plan = plans.make(wanted, pairs, _purpose(args), args.pairs,
+                      shape=args.shape, launch=args.launch or '',
+                      bounds=own_bounds)
+    judged = verdict.judge_result(_measure(args, plan, pairs))
     if args.format == 'json':
         sys.stdout.write(json_format.dumps(judged))
     else:
@@ -149,34 +129,54 @@ def run(args: argparse.Namespace) -> int:
     return verdict.exit_status(judged)
 
 
-def _measure(args: argparse.Namespace, plan: 'tuple[runner.Planned, ...]',
+def _purpose(args: argparse.Namespace) -> record.Purpose:
+    if not args.native:
+        return record.Purpose.UNPAIRED
+    return (record.Purpose.AA if args.native == args.where
+            else record.Purpose.COMPARE)
+
+
+def _pairs(args: argparse.Namespace) -> tuple[arms.Pair, ...]:
+    count = len(args.where)
+    natives = _spread(_NATIVE, args.native or [], count)
+    lists = _spread(_NATIVE_CPUS, args.native_cpus or [], count)
+    if lists and not natives:
+        raise exception.InvalidInput(_NATIVE_CPUS, f'needs {_NATIVE}')
+    cpus = [cpuset.parse(words, _NATIVE_CPUS) for words in lists]
+    return arms.pair([targets.find(word, args.os_cloud)
+                      for word in args.where],
+                     [targets.find(word, args.os_cloud) for word in natives],
+                     cpus)
+
+
+def _spread(option: str, values: Sequence[str], count: int) -> list[str]:
+    """One value for each guest: a single value is for all of them."""
+    if len(values) == 1:
+        return list(values) * count
+    if values and len(values) != count:
+        raise exception.InvalidInput(
+            option, f'given {len(values)} times; give it once, or once for '
+            f'each --where ({count})')
+    return list(values)
+
+
+def _measure(args: argparse.Namespace, plan: plans.Plan,
              pairs: Sequence[arms.Pair]) -> record.Result:
     with extras.bench():
-        from hpcvirt.bench.results import store as stores
         from hpcvirt.bench.run import runner
-    store = stores.Store(targets.store_url(args), args.data)
-    watcher = progress.Terminal()
+    store = store_arguments.open_store(args)
+    shown = progress.Terminal()
     try:
-        entry = runner.execute(plan, store, _software(), watcher)
-        return store.result(entry)
+        return store.result(runner.execute(plan, store, _software(), shown))
     except exception.Unreachable as exc:
         raise exception.Unreachable(
-            f'{exc}; finished samples are kept, the same command '
-            'continues') from exc
+            f'{exc}; finished samples are kept, and the same command '
+            'continues the run') from exc
     finally:
-        watcher.stop()
-        arms.close(pairs)
+        shown.stop()
+        for pair in pairs:
+            pair.close()
         store.close()
-
-
-def _settings(pairs: Sequence[str]) -> dict[str, str]:
-    settings = {}
-    for word in pairs:
-        key, equals, value = word.partition('=')
-        if not equals or not key or not value:
-            raise exception.InvalidInput(f'--set {word}', 'not KEY=VALUE')
-        settings[key] = value
-    return settings
 
 
 def _software() -> dict[str, str]:
@@ -184,7 +184,7 @@ def _software() -> dict[str, str]:
             'python': platform.python_version()}
 
 
-def _pairs(text: str) -> int:
+def _pair_count(text: str) -> int:
     number = int(text)
     if not 1 <= number <= 1000:
         raise ValueError

@@ -23,8 +23,8 @@ from collections.abc import Iterator
 from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt import text_table
-from hpcvirt.bench.execute import confinement
 from hpcvirt.bench.model import record
+from hpcvirt.bench.results import location
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import claim_check
 from hpcvirt.bench.studies import comparison
@@ -175,8 +175,8 @@ def _runs(args: argparse.Namespace) -> list[record.Run]:
             args.data, 'has no bench.sqlite: "hpcvirt bench run" makes one')
     with extras.bench():
         from hpcvirt.bench.results import store as stores
-    data = args.data or confinement.default_data()
-    store = stores.Store(confinement.store_url(args.store, data), data)
+    data = args.data or location.default_directory()
+    store = stores.Store(location.database_url(args.store, data), data)
     try:
         return [run for entry in store.entries()
                 for run in store.result(entry.id).runs]

@@ -121,15 +121,14 @@ class FindTest(ServersCase):
             self.find()
 
 
-class RelaunchTest(ServersCase):
+class RebootTest(ServersCase):
 
-    def relaunch(self, server_id, patience_s=30.0):
-        servers.Relauncher(self.nova, server_id, patience_s,
-                           0.01).relaunch()
+    def reboot(self, server_id, patience_s=30.0):
+        servers.Rebooter(self.nova, server_id, patience_s, 0.01).reboot()
 
     def test_it_is_a_hard_reboot_that_is_waited_for(self):
         made = self.add()
-        self.relaunch(made['id'])
+        self.reboot(made['id'])
         self.assertEqual([(made['id'], 'HARD')], self.api.reboots)
         self.assertEqual('ACTIVE', made['status'])
         self.assertIsNone(made['OS-EXT-STS:task_state'])
@@ -138,15 +137,15 @@ class RelaunchTest(ServersCase):
         self.api.reboot_ends_as = 'ERROR'
         with self.assertRaisesRegex(exception.Unreachable,
                                     'server hpc-1: is ERROR'):
-            self.relaunch(self.add()['id'])
+            self.reboot(self.add()['id'])
 
     def test_one_that_never_ends_is_told(self):
         self.api.reboot_ends_as = 'HARD_REBOOT'
         with self.assertRaisesRegex(exception.Unreachable,
                                     'is HARD_REBOOT'):
-            self.relaunch(self.add()['id'], patience_s=0.2)
+            self.reboot(self.add()['id'], patience_s=0.2)
 
     def test_a_refusal_is_told(self):
         self.api.failures['POST', 'action'] = 403
         with self.assertRaisesRegex(exception.Unreachable, 'not today'):
-            self.relaunch(self.add()['id'])
+            self.reboot(self.add()['id'])

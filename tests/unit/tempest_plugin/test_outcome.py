@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""From a verdict to what becomes of a test."""
+"""From a verdict to the outcome of a test."""
 
 import unittest
 
@@ -30,64 +30,67 @@ def judged(*measured):
     return record.Result(measured, verdict.judge(measured))
 
 
-class FateTest(unittest.TestCase):
+class OutcomeTest(unittest.TestCase):
 
-    def fates(self, *measured):
+    def outcomes(self, *measured):
         result = judged(*measured)
         return outcome.of(result, 'fail'), outcome.of(result, 'skip')
 
     def test_pass_passes(self):
-        self.assertEqual((outcome.Fate.PASS, outcome.Fate.PASS),
-                         self.fates(runs.run(NATIVE, ALIKE)))
+        self.assertEqual((outcome.Outcome.PASS, outcome.Outcome.PASS),
+                         self.outcomes(runs.run(NATIVE, ALIKE)))
 
     def test_fail_fails_whatever_the_option_says(self):
-        self.assertEqual((outcome.Fate.FAIL, outcome.Fate.FAIL),
-                         self.fates(runs.run(NATIVE, SLOW)))
+        self.assertEqual((outcome.Outcome.FAIL, outcome.Outcome.FAIL),
+                         self.outcomes(runs.run(NATIVE, SLOW)))
 
-    def test_inconclusive_does_what_the_option_says(self):
+    def test_inconclusive_follows_the_option(self):
         for guest in (NOISY, ALIKE[:4]):
             with self.subTest(guest=guest):
                 self.assertEqual(
-                    (outcome.Fate.FAIL, outcome.Fate.SKIP),
-                    self.fates(runs.run(NATIVE, guest)))
+                    (outcome.Outcome.FAIL, outcome.Outcome.SKIP),
+                    self.outcomes(runs.run(NATIVE, guest)))
 
     def test_one_corrupted_output_fails_whatever_the_option_says(self):
         guest = [*ALIKE[:4], runs.bad('HPL: residual 1e3 failed')]
         measured = runs.run(NATIVE, guest)
-        self.assertEqual((outcome.Fate.FAIL, outcome.Fate.FAIL),
-                         self.fates(measured))
+        self.assertEqual((outcome.Outcome.FAIL, outcome.Outcome.FAIL),
+                         self.outcomes(measured))
         self.assertEqual(
             ['npb-cg mpi, guest pair 5: HPL: residual 1e3 failed'],
             outcome.faults(judged(measured)))
 
     def test_figures_without_a_bound_prove_nothing(self):
-        self.assertEqual((outcome.Fate.FAIL, outcome.Fate.SKIP),
-                         self.fates(runs.run(NATIVE, ALIKE, bounds={})))
+        self.assertEqual((outcome.Outcome.FAIL, outcome.Outcome.SKIP),
+                         self.outcomes(runs.run(NATIVE, ALIKE, bounds={})))
 
     def test_one_slow_benchmark_of_two_fails(self):
         self.assertEqual(
-            (outcome.Fate.FAIL, outcome.Fate.FAIL),
-            self.fates(runs.run(NATIVE, ALIKE),
+            (outcome.Outcome.FAIL, outcome.Outcome.FAIL),
+            self.outcomes(runs.run(NATIVE, ALIKE),
                        runs.run(NATIVE, SLOW, id='s', benchmark='npb-ep')))
 
-    def test_what_was_never_judged_fails(self):
-        self.assertEqual(outcome.Fate.FAIL, outcome.of(record.Result(()), 'skip'))
+    def test_a_result_without_a_verdict_fails(self):
+        self.assertEqual(outcome.Outcome.FAIL,
+                         outcome.of(record.Result(()), 'skip'))
 
     def test_the_worst_flavor_decides(self):
-        good, open_, bad = (outcome.Fate.PASS, outcome.Fate.SKIP, outcome.Fate.FAIL)
-        for found, expected in (((good, open_, bad), bad),
-                                ((good, open_), open_), ((good, good), good),
-                                ((), bad)):
-            with self.subTest(found=found):
-                self.assertEqual(expected, outcome.worst(found))
+        good, skipped, bad = (outcome.Outcome.PASS, outcome.Outcome.SKIP,
+                              outcome.Outcome.FAIL)
+        for outcomes, expected in (((good, skipped, bad), bad),
+                                   ((good, skipped), skipped),
+                                   ((good, good), good), ((), bad)):
+            with self.subTest(outcomes=outcomes):
+                self.assertEqual(expected, outcome.worst(outcomes))
 
-    def test_a_test_ends_as_its_fate_is_with_the_table(self):
-        for found, kind in ((outcome.Fate.FAIL, self.failureException),
-                            (outcome.Fate.SKIP, unittest.SkipTest)):
-            with self.assertRaises(kind) as caught:
-                outcome.conclude(self, found, 'the table')
+    def test_a_test_that_does_not_pass_shows_the_table(self):
+        for of_test, error in (
+                (outcome.Outcome.FAIL, self.failureException),
+                (outcome.Outcome.SKIP, unittest.SkipTest)):
+            with self.assertRaises(error) as caught:
+                outcome.conclude(self, of_test, 'the table')
             self.assertIn('the table', str(caught.exception))
-        outcome.conclude(self, outcome.Fate.PASS, 'the table')
+        outcome.conclude(self, outcome.Outcome.PASS, 'the table')
 
     def test_valid_samples_have_no_fault(self):
         good = bench_outcome.Outcome(True, None)

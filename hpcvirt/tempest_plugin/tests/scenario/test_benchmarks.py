@@ -10,10 +10,9 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What guests of the generated flavors achieve, beside their host."""
+"""Compare guests of the generated flavors with their host."""
 
 import os
-import time
 from typing import Any
 
 import fixtures
@@ -21,9 +20,10 @@ from tempest.lib import decorators
 from testtools import content
 
 from hpcvirt import exception
-from hpcvirt.bench.execute import confinement
+from hpcvirt import waiting
+from hpcvirt.bench.results import location
+from hpcvirt.bench.run import target
 from hpcvirt.tempest_plugin import base
-from hpcvirt.tempest_plugin import contract
 from hpcvirt.tempest_plugin import guest_base
 from hpcvirt.tempest_plugin import outcome
 from hpcvirt.tempest_plugin import plan
@@ -39,9 +39,9 @@ else:
 
 CONF = base.CONF
 
-#: Where the first guest keeps what opens the others.
+#: Where the first guest keeps the private key for the others.
 KEY = '.ssh/hpcvirt'
-#: Guests are new by nature: nobody knows their host keys.
+#: The host keys of new guests are unknown.
 SSH_CONFIG = ('StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n'
               f'LogLevel ERROR\nIdentityFile ~/{KEY}\n')
 
@@ -62,33 +62,32 @@ class BenchmarkTestCase(guest_base.GuestTestCase):
         with open(os.open(self.key_file, os.O_CREAT | os.O_WRONLY, 0o600),
                   'w') as stream:
             stream.write(self.private_key)
-        self.data = CONF.hpcvirt.results_dir or confinement.default_data()
+        self.data = CONF.hpcvirt.results_dir or location.default_directory()
 
     def start(self, flavor: plan.Flavor) -> dict[str, Any]:
-        """Boot a guest that has the benchmarks."""
+        """Boot a guest that has the benchmarks installed."""
         return self.boot_guest(flavor, CONF.hpcvirt.benchmark_image_ref or '')
 
     def ready(self, server: dict[str, Any]) -> 'ssh.SSHExecutor':
-        """Wait until a guest answers; give the way to it."""
+        """Wait until a guest answers, and connect to it."""
         self.reach(server)
         self.execute(server, 'true')
-        found = ssh.SSHExecutor(
+        place = ssh.SSHExecutor(
             self.address, CONF.validation.image_ssh_user,
             key_file=self.key_file)
-        self.addCleanup(found.close)
-        return found
+        self.addCleanup(place.close)
+        return place
 
     def guest(self, server: dict[str, Any], flavor: plan.Flavor,
-              where: Any) -> 'benchmarking.Guest':
-        """Collect what is known of a guest."""
-        return benchmarking.Guest(
-            where, server['name'], server['id'], flavor['name'],
-            self.host_of(server),
-            self.assert_matches_flavor(flavor, server['id']))
+              place: Any, address: str = '') -> target.Target:
+        """Describe a guest whose cells and pins are as its flavor asks."""
+        return benchmarking.guest(
+            place, server, flavor['name'], self.host_of(server),
+            self.assert_matches_flavor(flavor, server['id']), address)
 
 
 class CompareTest(BenchmarkTestCase):
-    """Each flavor against native."""
+    """Compare a guest of each flavor with native."""
 
     @classmethod
     def skip_checks(cls) -> None:
@@ -98,42 +97,42 @@ class CompareTest(BenchmarkTestCase):
     @decorators.attr(type='slow')
     @decorators.idempotent_id('5c5d1f0a-8c1c-4b0e-9a53-3d4f0f4cf0a7')
     def test_guests_are_within_their_bounds(self) -> None:
-        """Verdicts on a guest of each flavor, each on its own host CPUs."""
-        asked = benchmarking.asked(CONF.hpcvirt.benchmarks,
-                                   CONF.hpcvirt.benchmark_settings,
-                                   CONF.hpcvirt.benchmark_time_limit)
-        fates, texts = [], []
+        """A guest of each flavor keeps its bounds, on its own host CPUs."""
+        requests = benchmarking.requests(CONF.hpcvirt.benchmarks,
+                                         CONF.hpcvirt.benchmark_settings,
+                                         CONF.hpcvirt.benchmark_time_limit)
+        outcomes, texts = [], []
         for flavor in self.plan_flavors:
-            found, text = self._verdict(flavor, asked)
-            # What was found is shown even if a later flavor cannot be
-            # measured, or all is well.
+            measured, text = self._measure(flavor, requests)
+            # The figures are shown even if a later flavor cannot be
+            # measured, or if the test passes.
             self.addDetail(f'verdict on {flavor["name"]}',
                            content.text_content(text))
-            fates.append(found)
+            outcomes.append(measured)
             texts.append(text)
-        outcome.conclude(self, outcome.worst(fates), '\n'.join(texts))
+        outcome.conclude(self, outcome.worst(outcomes), '\n'.join(texts))
 
-    def _verdict(self, flavor: plan.Flavor,
-                 asked: Any) -> tuple[outcome.Fate, str]:
+    def _measure(self, flavor: plan.Flavor,
+                 requests: Any) -> tuple[outcome.Outcome, str]:
         server = self.start(flavor)
         guest = self.guest(server, flavor, self.ready(server))
         native = benchmarking.native(
             CONF.hpcvirt.native, guest.host,
-            [host for one in self.plan_flavors
-             for host, number in one['per_host'].items() if number])
+            [host for planned in self.plan_flavors
+             for host, number in planned['per_host'].items() if number])
         self.addCleanup(native.close)
         entry, result = benchmarking.run(
-            benchmarking.compared(guest, native, asked,
-                                  CONF.hpcvirt.benchmark_pairs),
+            benchmarking.compare(guest, native, requests,
+                                 CONF.hpcvirt.benchmark_pairs),
             CONF.hpcvirt.results_store, self.data)
-        # The next flavor may need all that the host has.
+        # A guest of the next flavor may need the whole host.
         self.delete(server['id'])
         return (outcome.of(result, CONF.hpcvirt.inconclusive),
-                benchmarking.told(flavor['name'], entry, self.data, result))
+                benchmarking.summary(flavor['name'], entry, self.data, result))
 
 
 class TenantNetworkTest(BenchmarkTestCase):
-    """Two guests that compute together."""
+    """Run MPI over two guests."""
 
     @classmethod
     def skip_checks(cls) -> None:
@@ -143,27 +142,28 @@ class TenantNetworkTest(BenchmarkTestCase):
     @decorators.attr(type='slow')
     @decorators.idempotent_id('e0a9ee6c-53d5-4a0e-a3f2-6f8d1d1d7f5e')
     def test_mpi_spans_two_guests(self) -> None:
-        """Latency and bandwidth between ranks in two guests."""
+        """A benchmark measures the network between ranks in two guests."""
         flavor = self._flavor()
-        (benchmark,) = benchmarking.asked([CONF.hpcvirt.mpi_benchmark],
-                                          CONF.hpcvirt.benchmark_settings,
-                                          CONF.hpcvirt.benchmark_time_limit)
+        (request,) = benchmarking.requests(
+            [CONF.hpcvirt.mpi_benchmark], CONF.hpcvirt.benchmark_settings,
+            CONF.hpcvirt.benchmark_time_limit)
         self._open_group()
         servers = [self.start(flavor), self.start(flavor)]
         address = self.fixed_address(servers[1])
         first = self.ready(servers[0])
-        self._hand_over_key(first)
+        self._copy_key(first)
         self._wait_for(servers[1], first, address)
         guests = [self.guest(servers[0], flavor, first),
                   self.guest(servers[1], flavor,
-                             benchmarking.Beyond(first, address))]
-        both = [contract.host_cpus(guest.nodes) for guest in guests]
+                             benchmarking.RelayedExecutor(first, address),
+                             address)]
         if guests[0].host == guests[1].host:
-            self.assertFalse(both[0] & both[1], 'the guests share CPUs')
+            pins = [guest.host_cpus or frozenset() for guest in guests]
+            self.assertFalse(pins[0] & pins[1], 'the guests share CPUs')
         entry, result = benchmarking.run(
-            benchmarking.spanning(guests, [address], benchmark),
+            benchmarking.span(guests, request),
             CONF.hpcvirt.results_store, self.data)
-        text = benchmarking.told(flavor['name'], entry, self.data, result)
+        text = benchmarking.summary(flavor['name'], entry, self.data, result)
         self.addDetail('figures', content.text_content(text))
         self.assertEqual([], outcome.faults(result), text)
         for run in result.runs:
@@ -179,15 +179,15 @@ class TenantNetworkTest(BenchmarkTestCase):
         return min(fitting, key=lambda flavor: flavor['vcpus'])
 
     def _open_group(self) -> None:
-        """Let the guests talk to each other: MPI chooses its ports."""
+        """Open all ports between the guests: MPI chooses its ports."""
         group = self.access.get('security_group')
         if group:
             self.group_rules.create_security_group_rule(
                 security_group_id=group['id'], direction='ingress',
                 remote_group_id=group['id'])
 
-    def _hand_over_key(self, first: 'ssh.SSHExecutor') -> None:
-        """Give the first guest what opens the second: this test's key."""
+    def _copy_key(self, first: 'ssh.SSHExecutor') -> None:
+        """Give the first guest the private key for the second."""
         for name, text in ((KEY, self.private_key),
                            ('.ssh/config', SSH_CONFIG)):
             done = first.run(
@@ -197,12 +197,10 @@ class TenantNetworkTest(BenchmarkTestCase):
 
     def _wait_for(self, server: dict[str, Any], first: 'ssh.SSHExecutor',
                   address: str) -> None:
-        """Wait until the first guest gets to the second."""
-        deadline = time.monotonic() + CONF.validation.ssh_timeout
-        while True:
-            try:
-                return mpi_hosts.reach(first, [address])
-            except exception.Unreachable as exc:
-                if time.monotonic() > deadline:
-                    self.fail(f'{exc}; {self.console(server)}')
-            time.sleep(2)
+        """Wait until the first guest reaches the second."""
+        try:
+            waiting.retry(lambda: mpi_hosts.reach(first, [address]),
+                          exception.Unreachable, CONF.validation.ssh_timeout,
+                          pause_s=2)
+        except exception.Unreachable as exc:
+            self.fail(f'{exc}; {self.console(server)}')

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Tying native runs to CPUs, with whatever the place has."""
+"""Confining native runs to CPUs with the programs that a place has."""
 
 import os
 import pathlib
@@ -45,11 +45,11 @@ class ConfinementTest(unittest.TestCase):
             self._have('taskset')
         (cpu,) = self.cpu
         self.assertEqual(('taskset', '-c', str(cpu)),
-                         confinement.confinement(local.LocalExecutor(), self.cpu))
+                         confinement.prefix(local.LocalExecutor(), self.cpu))
 
-    def test_neither_is_an_error_that_names_the_program(self):
+    def test_without_either_program_the_error_names_it(self):
         with self.assertRaisesRegex(exception.Unreachable, 'taskset'):
-            confinement.confinement(local.LocalExecutor(), self.cpu)
+            confinement.prefix(local.LocalExecutor(), self.cpu)
 
-    def test_unknown_cpus_tie_to_nothing(self):
-        self.assertEqual((), confinement.confinement(local.LocalExecutor(), None))
+    def test_unknown_cpus_confine_nothing(self):
+        self.assertEqual((), confinement.prefix(local.LocalExecutor(), None))

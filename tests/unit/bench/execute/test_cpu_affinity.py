@@ -29,11 +29,11 @@ class BoundTest(unittest.TestCase):
     def test_ranks_tie_themselves_instead_of_mpirun(self):
         self.assertEqual(
             ('mpirun', '-np', '4', '--map-by', 'numa', '--bind-to', 'none',
-             'sh', './bind', 'hpcc'), cpu_affinity.bound(MPIRUN))
+             'sh', './bind', 'hpcc'), cpu_affinity.bound_by_rank(MPIRUN))
 
     def test_what_binds_nothing_stays(self):
         command = ('mpirun', '-np', '4', '--bind-to', 'none', 'hpcc')
-        self.assertEqual(command, cpu_affinity.bound(command))
+        self.assertEqual(command, cpu_affinity.bound_by_rank(command))
 
 
 class ScriptTest(unittest.TestCase):
@@ -44,7 +44,8 @@ class ScriptTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.scratch)
 
     def rank(self, rank, cpus, *argv, path=None, system='/sys'):
-        for name, content in cpu_affinity.files(cpuset.parse(cpus, '')).items():
+        files = cpu_affinity.files(cpuset.parse(cpus, ''))
+        for name, content in files.items():
             (self.scratch / name).write_bytes(
                 content.replace(b'/sys/', system.encode() + b'/'))
         done = subprocess.run(

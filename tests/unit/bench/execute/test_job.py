@@ -37,17 +37,18 @@ class JobTest(unittest.TestCase):
     def wait(self, seconds=20.0):
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            answer = self.job.ask()
-            if isinstance(answer, job.Ended):
+            answer = self.job.poll()
+            if isinstance(answer, job.Ended) or answer is job.State.LOST:
                 return answer
             time.sleep(0.05)
         return self.fail(f'still {answer}')
 
     def start(self, *argv, limit_s=0, inputs=None, environment=None):
-        return self.job.start(argv, limit_s, inputs or {}, environment or {})
+        self.job.prepare(argv, inputs or {}, environment or {})
+        self.job.start(limit_s)
 
     def test_before_the_start_it_is_absent(self):
-        self.assertEqual('absent', self.job.ask())
+        self.assertIs(job.State.ABSENT, self.job.poll())
 
     def test_it_ends_with_the_status_of_its_program(self):
         self.start('sh', '-c', 'sleep 0.2; exit 3')
@@ -62,19 +63,19 @@ class JobTest(unittest.TestCase):
         self.wait()
         self.assertEqual(b"\x00\xff\na 'b'\n", self.job.read('stdout'))
 
-    def test_a_second_start_finds_the_first(self):
-        self.assertTrue(self.start('sleep', '0.5'))
-        self.assertFalse(self.start('sh', '-c', 'exit 9'))
+    def test_a_second_start_has_no_effect(self):
+        self.start('sleep', '0.5')
+        self.start('sh', '-c', 'exit 9')
         self.assertEqual(0, self.wait().status)
 
-    def test_what_was_laid_by_half_is_laid_anew(self):
+    def test_a_command_that_was_half_written_is_written_again(self):
         os.makedirs(self.job.directory)
         with open(os.path.join(self.job.directory, 'command'), 'wb') as half:
             half.write(b'sh -c ')
-        self.assertTrue(self.start('sh', '-c', 'exit 3'))
+        self.start('sh', '-c', 'exit 3')
         self.assertEqual(3, self.wait().status)
 
-    def test_another_one_can_come_back_for_it(self):
+    def test_another_process_finds_the_job_by_its_directory(self):
         self.start('sh', '-c', 'echo found')
         self.job = job.Job(local.LocalExecutor(), self.job.directory)
         self.assertEqual(0, self.wait().status)
@@ -86,10 +87,10 @@ class JobTest(unittest.TestCase):
 
     def test_a_killed_job_is_lost(self):
         self.start('sleep', '60')
-        while self.job.ask() != 'running':
+        while self.job.poll() is not job.State.RUNNING:
             time.sleep(0.05)
         os.killpg(int(self.job.read('pid')), signal.SIGKILL)
-        self.assertIsNone(self.wait().status)
+        self.assertIs(job.State.LOST, self.wait())
 
     def test_a_removed_job_runs_no_more(self):
         self.start('sh', '-c', 'echo $$ > child; sleep 60')
@@ -97,7 +98,7 @@ class JobTest(unittest.TestCase):
             time.sleep(0.05)
         child = int(self.job.read('child'))
         self.job.remove()
-        self.assertEqual('absent', self.job.ask())
+        self.assertIs(job.State.ABSENT, self.job.poll())
         self.assertRaises(ChildProcessError, os.waitpid, child, os.WNOHANG)
         deadline = time.monotonic() + 5
         while _runs(child) and time.monotonic() < deadline:
@@ -105,8 +106,8 @@ class JobTest(unittest.TestCase):
         self.assertFalse(_runs(child))
 
     def test_a_job_removed_while_it_starts_runs_no_more(self):
-        self.job.lay(['true'], {}, {})
-        os.mkdir(os.path.join(self.job.directory, 'launched'))
+        self.job.prepare(['true'], {}, {})
+        os.mkdir(os.path.join(self.job.directory, 'started'))
         with subprocess.Popen(
                 ['sh', '-c', 'sleep 0.5; echo $$ > pid; exec sleep 60'],
                 cwd=self.job.directory, start_new_session=True) as leader:
@@ -123,42 +124,42 @@ class JobTest(unittest.TestCase):
                           inputs={'../x': b''})
 
 
-class AskedInTheMiddleTest(unittest.TestCase):
-    """What happens between any two commands of the question."""
+class PollTest(unittest.TestCase):
+    """What happens between any two commands of a poll."""
 
     def setUp(self):
         self.scratch = pathlib.Path(self.enterContext(
             tempfile.TemporaryDirectory()))
 
-    def asked(self, event, step):
-        """The answer if the event comes before that command, and if it did."""
+    def poll(self, event, step):
+        """The answer if an event comes before a command, and if it did."""
         (self.scratch / 'events').write_text('')
         trap = (f"commands=0; trap 'commands=$((commands+1)); "
                 f"[ $commands != {step} ] || {{ {event}; echo > events; }}' "
                 'DEBUG; set -T')
         done = subprocess.run(
-            ['bash', '-c', f'cd "$1"; {trap}\n{job.ASK}', 'job',
+            ['bash', '-c', f'cd "$1"; {trap}\n{job.POLL}', 'job',
              str(self.scratch)], capture_output=True, check=True)
         happened = (self.scratch / 'events').read_text() != ''
         return done.stdout.decode().strip(), happened
 
-    def test_a_job_that_begins_is_not_lost(self):
+    def test_a_job_that_begins_meanwhile_is_not_lost(self):
         pid = self.scratch / 'pid'
         for step in itertools.count(1):
             pid.unlink(missing_ok=True)
-            answer, happened = self.asked(
+            answer, happened = self.poll(
                 f'echo {os.getpid()} > pid', step)
             self.assertIn(answer, ('starting', 'running'), f'step {step}')
             if not happened:
                 break
         self.assertGreater(step, 3)
 
-    def test_a_job_that_ends_is_not_lost(self):
+    def test_a_job_that_ends_meanwhile_is_not_lost(self):
         for step in itertools.count(1):
             leader = subprocess.Popen(['sleep', '60'])
             (self.scratch / 'pid').write_text(f'{leader.pid}\n')
             (self.scratch / 'status').unlink(missing_ok=True)
-            answer, happened = self.asked(
+            answer, happened = self.poll(
                 f'echo 0 1 2 > status; kill {leader.pid}', step)
             leader.kill()
             leader.wait()

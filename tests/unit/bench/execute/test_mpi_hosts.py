@@ -80,11 +80,11 @@ class TestWhole(testtools.TestCase):
 
 
 class TestReach(testtools.TestCase):
-    def test_what_the_real_ssh_says_is_told(self):
+    def test_the_message_of_ssh_is_in_the_error(self):
         exc = self.assertRaises(
             exception.Unreachable, mpi_hosts.reach, local.LocalExecutor(),
             ['no-such-host.invalid'])
-        self.assertIn('local does not get to no-such-host.invalid', str(exc))
+        self.assertIn('local does not reach no-such-host.invalid', str(exc))
 
     def test_each_is_tried(self):
         made = tempfile.TemporaryDirectory()

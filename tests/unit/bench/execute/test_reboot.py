@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Guests that are started anew before a sample."""
+"""Guests that are rebooted before a sample."""
 
 import dataclasses
 import os
@@ -30,15 +30,16 @@ from hpcvirt.bench.model import record
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import sampler
 from hpcvirt.bench.run import schedule
+from hpcvirt.bench.run import target
 from hpcvirt.cmd.bench import targets
 from tests.unit.bench import run_case
 
 
 class Guest:
-    """A place that another kernel answers for after each relaunch.
+    """A place whose kernel is another after each reboot.
 
-    :ivar silent: questions that are not answered while it comes up
-    :ivar said: what was done to it, in order
+    :ivar silent: commands that are not answered while it boots
+    :ivar done: what was done to it, in order
     """
 
     name = 'guest'
@@ -49,21 +50,21 @@ class Guest:
         self._coming_up = 0
         self._silent = silent
         self._deaf = deaf
-        self.said = []
+        self.done = []
 
     def run(self, argv, stdin=b'', timeout_s=executor.SHORT_S):
         if self._coming_up:
             self._coming_up -= 1
-            raise exception.Unreachable('guest: no route')
+            raise exception.ConnectionLost('guest: no route')
         if argv[-1] == reboot.BOOT_ID:
             return executor.Completed(0, b'boot %d\n' % self._boots, b'')
         if argv[0] == 'sync':
-            self.said.append('sync')
+            self.done.append('sync')
             return executor.Completed(0, b'', b'')
         return self._inner.run(argv, stdin, timeout_s)
 
-    def relaunch(self):
-        self.said.append('relaunch')
+    def reboot(self):
+        self.done.append('reboot')
         if not self._deaf:
             self._boots += 1
             self._coming_up = self._silent
@@ -72,46 +73,51 @@ class Guest:
         pass
 
 
-class RelaunchTest(unittest.TestCase):
+class RebootTest(unittest.TestCase):
 
     def test_it_waits_for_another_kernel(self):
         guest = Guest(silent=3)
-        reboot.relaunch(guest, guest, pause_s=0)
-        self.assertEqual(['sync', 'relaunch'], guest.said)
+        reboot.reboot(guest, guest, pause_s=0)
+        self.assertEqual(['sync', 'reboot'], guest.done)
         self.assertEqual(0, guest.run(['true']).status)
 
-    def test_one_that_runs_on_is_told_from_one_that_is_gone(self):
-        for guest, said in ((Guest(deaf=True), 'it runs on as before'),
-                            (Guest(silent=10 ** 6), 'no route')):
+    def test_a_guest_that_does_not_reboot_differs_from_one_that_is_lost(self):
+        for guest, cause in (
+                (Guest(deaf=True), 'it is still running as before'),
+                (Guest(silent=10 ** 6), 'no route')):
             with self.assertRaisesRegex(exception.Unreachable,
-                                        f'was not relaunched.*{said}'):
-                reboot.relaunch(guest, guest, 0.05, 0.01)
+                                        f'did not reboot.*{cause}'):
+                reboot.reboot(guest, guest, 0.05, 0.01)
 
 
-class TakeTest(unittest.TestCase):
+class SampleTest(unittest.TestCase):
 
     def setUp(self):
         self.scratch = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.scratch)
 
-    def part(self, place, others=(), files=None, **seat):
+    def job(self, place, others=(), files=None, **known):
         script = self.scratch / 'script'
         script.write_text('#!/bin/sh\necho "HS06: 300"\n')
         script.chmod(0o755)
-        made = run_spec.make(catalogue.get('hs06'), None,
+        spec = run_spec.make(catalogue.get('hs06'), None,
                              sizing.Machine(2, 1024), {'script': str(script)})
         if files:
-            made = dataclasses.replace(made, inputs=files)
-        return sampler.Part(made, sampler.Seat(place, self.directory('here'),
-                                               'a', **seat), others)
+            spec = dataclasses.replace(spec, inputs=files)
+        return run_spec.JobSpec(spec, self.target(place, 'a', **known),
+                                others)
+
+    def target(self, place, label, **known):
+        return target.Target(place, label, directory=self.directory('here'),
+                             **known)
 
     def directory(self, name):
         return str(self.scratch / name)
 
-    def take(self, *parts, launch=None, position=0):
+    def sample(self, *jobs, launch=None, position=0):
         slot = schedule.Slot(position, record.Arm.GUEST, 0, warm_up=False)
-        return sampler.take(
-            parts, 'run', slot, [{} for _ in parts],
+        return sampler.sample(
+            jobs, 'run', slot, [{} for _ in jobs],
             lambda name, content: record.RawOutput(name, name, '',
                                                    len(content)),
             launch=launch)
@@ -119,52 +125,52 @@ class TakeTest(unittest.TestCase):
     def test_a_cold_sample_is_the_first_of_a_new_guest(self):
         guest = Guest()
         for position in range(2):
-            sample = self.take(self.part(guest, guest=guest),
-                               launch=record.Launch.COLD, position=position)
+            sample = self.sample(self.job(guest, rebooter=guest),
+                                 launch=record.Launch.COLD, position=position)
             self.assertIs(record.Launch.COLD, sample.launch)
             self.assertTrue(sample.outcome.valid, sample.outcome.reason)
-        self.assertEqual(['sync', 'relaunch'] * 2, guest.said)
+        self.assertEqual(['sync', 'reboot'] * 2, guest.done)
 
     def test_a_warm_one_is_left_alone(self):
         guest = Guest()
-        sample = self.take(self.part(guest, guest=guest),
-                           launch=record.Launch.WARM)
+        sample = self.sample(self.job(guest, rebooter=guest),
+                             launch=record.Launch.WARM)
         self.assertIs(record.Launch.WARM, sample.launch)
-        self.assertEqual([], guest.said)
+        self.assertEqual([], guest.done)
 
-    def test_a_guest_whose_job_runs_is_not_relaunched_again(self):
+    def test_a_guest_whose_job_runs_is_not_rebooted_again(self):
         guest = Guest()
-        part = self.part(guest, guest=guest)
-        self.take(part, launch=record.Launch.COLD)
-        self.take(part, launch=record.Launch.COLD)
-        self.assertEqual(['sync', 'relaunch'], guest.said)
+        job = self.job(guest, rebooter=guest)
+        self.sample(job, launch=record.Launch.COLD)
+        self.sample(job, launch=record.Launch.COLD)
+        self.assertEqual(['sync', 'reboot'], guest.done)
 
-    def test_all_guests_of_a_sample_are_relaunched(self):
+    def test_all_guests_of_a_sample_are_rebooted(self):
         first, second = Guest(), Guest()
-        other = sampler.Seat(second, self.directory('x'), 'b', guest=second)
-        self.take(self.part(first, (other,), guest=first),
-                  launch=record.Launch.COLD)
-        self.assertEqual([['sync', 'relaunch']] * 2,
-                         [first.said, second.said])
+        other = self.target(second, 'b', rebooter=second)
+        self.sample(self.job(first, (other,), rebooter=first),
+                    launch=record.Launch.COLD)
+        self.assertEqual([['sync', 'reboot']] * 2,
+                         [first.done, second.done])
 
-    def test_what_is_no_instance_says_so(self):
+    def test_a_machine_that_is_no_instance_cannot_be_rebooted(self):
         with self.assertRaisesRegex(exception.InvalidInput,
-                                    'local: cannot be relaunched'):
-            self.take(self.part(local.LocalExecutor()),
-                      launch=record.Launch.COLD)
+                                    'local: cannot be rebooted'):
+            self.sample(self.job(local.LocalExecutor()),
+                        launch=record.Launch.COLD)
 
     def test_files_of_a_job_that_spans_lie_in_every_place(self):
         there = Elsewhere(self.directory('here'), self.directory('there'))
-        part = self.part(
+        job = self.job(
             local.LocalExecutor(),
-            (sampler.Seat(there, self.directory('here'), 'b'),),
+            (self.target(there, 'b'),),
             {'data': b'\x00'})
-        sample = self.take(part)
+        sample = self.sample(job)
         for name in ('here', 'there'):
             path = self.scratch / name / 'run' / '0000.0' / 'data'
             self.assertEqual(b'\x00', path.read_bytes())
         self.assertEqual('elsewhere', sample.environment['place@b'])
-        sampler.clean(part, 'run')
+        sampler.clean(job, 'run')
         self.assertEqual([], os.listdir(self.scratch / 'here'))
         self.assertEqual([], os.listdir(self.scratch / 'there'))
 
@@ -196,8 +202,8 @@ class LaunchCommandTest(run_case.RunCase):
 
         def instead(text, cloud):
             if text == 'server:hpc-1':
-                return targets.Where(self.guest, 'hpc-1', 'hpc-1', 'n17',
-                                     'hpc.2c', guest=self.guest)
+                return target.Target(self.guest, 'hpc-1', 'hpc-1', 'n17',
+                                     'hpc.2c', rebooter=self.guest)
             return find(text, cloud)
         self.enterContext(unittest.mock.patch.object(
             targets, 'find', instead))
@@ -217,7 +223,7 @@ class LaunchCommandTest(run_case.RunCase):
         self.assertEqual([('native', True, None), native, guest, guest,
                           native], self.launches(run))
         self.assertEqual('cold', run['launch'])
-        self.assertEqual(['sync', 'relaunch'] * 2, self.guest.said)
+        self.assertEqual(['sync', 'reboot'] * 2, self.guest.done)
 
     def test_warm_is_what_happens_otherwise(self):
         run = self.result(*self.words(), status=1)['runs'][0]
@@ -226,7 +232,7 @@ class LaunchCommandTest(run_case.RunCase):
              ('native', False, None), ('guest', False, 'warm'),
              ('guest', False, 'warm'), ('native', False, None)],
             self.launches(run))
-        self.assertEqual([], self.guest.said)
+        self.assertEqual([], self.guest.done)
 
     def test_both_are_two_runs_that_are_judged_together(self):
         result = self.result(*self.words('--launch', 'both'), status=1)
@@ -252,10 +258,10 @@ class LaunchCommandTest(run_case.RunCase):
         self.assertIn('npb-ep serial hpc.2c cold', text)
         self.assertIn('relaunched before each', text)
 
-    def test_what_cannot_be_relaunched_is_refused(self):
+    def test_a_guest_that_cannot_be_rebooted_is_refused(self):
         for words, said in (
                 (self.words('--launch', 'cold', where=self.server.url),
-                 'it is no server: of a cloud'),
+                 'it is not given as server:'),
                 (self.words('--launch', 'both', native='server:hpc-1'),
                  'the native place is the guest itself')):
             with self.subTest(said=said):

@@ -33,16 +33,16 @@ class TestBuild(testtools.TestCase):
     def build(self, makefile):
         with tempfile.TemporaryDirectory() as scratch:
             (pathlib.Path(scratch) / 'Makefile').write_text(makefile)
-            made = run_spec.make(catalogue.get('npb-ep'), 'serial',
+            spec = run_spec.make(catalogue.get('npb-ep'), 'serial',
                                  sizing.Machine(1, 512),
                                  {'npb_ser': scratch, 'class': 'S'})
             return str(self.assertRaises(
-                exception.Unreachable, binaries.build, made,
+                exception.Unreachable, binaries.build, spec,
                 local.LocalExecutor(), f'{scratch}/build'))
 
-    def test_what_the_compiler_said_is_said(self):
+    def test_the_error_of_the_compiler_is_quoted(self):
         self.assertTrue(self.build(MAKEFILE).endswith(
             'building failed: ep.f:57:17: Error: Rank mismatch'))
 
-    def test_what_make_said_is_said_if_nobody_else_spoke(self):
+    def test_the_error_of_make_is_quoted_if_there_is_no_other(self):
         self.assertIn('No rule to make target', self.build(''))

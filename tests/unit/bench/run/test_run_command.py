@@ -90,7 +90,7 @@ class RunCommandTest(run_case.RunCase):
             status, out, err = self.run_(*self.words())
         self.assertEqual(1, status, err)
         self.assertEqual('FAIL', json.loads(out)['verdict']['word'])
-        self.assertIn('left behind', err)
+        self.assertIn('not removed', err)
 
     def test_a_killed_run_goes_on_where_it_stopped(self):
         words = self.words(seconds=0.3)
@@ -160,7 +160,7 @@ class ReportCommandTest(unittest.TestCase):
         page.write_text('three years of work')
         status, _, err = self.report('--html', str(page))
         self.assertEqual(2, status)
-        self.assertIn('no report', err)
+        self.assertIn('is no report', err)
         self.assertEqual('three years of work', page.read_text())
 
     def test_an_unknown_result_is_named(self):

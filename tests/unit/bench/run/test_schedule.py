@@ -41,7 +41,7 @@ class ScheduleTest(unittest.TestCase):
             self.assertEqual(list(range(len(slots))),
                              [slot.position for slot in slots])
 
-    def test_a_guest_that_is_relaunched_is_not_warmed_up(self):
+    def test_a_guest_that_is_rebooted_is_not_warmed_up(self):
         cold = schedule.slots(2, 1, launch=record.Launch.COLD)
         self.assertEqual('nnggn', letters(cold))
         self.assertEqual([True, False, False, False, False],

@@ -274,7 +274,7 @@ class SpanTest(run_case.RunCase):
         status, out, err = self.run_(*self.words())
         self.assertEqual((2, ''), (status, out))
         self.assertEqual(1, len(err.splitlines()), err)
-        self.assertIn(f'{self.server.port} does not get to 127.0.0.1', err)
+        self.assertIn(f'{self.server.port} does not reach 127.0.0.1', err)
         self.assertIn('Host key verification failed.', err)
         self.assertFalse(self.trace.exists())
 

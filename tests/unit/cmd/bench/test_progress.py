@@ -26,7 +26,7 @@ DATA = pathlib.Path(__file__).parents[3] / 'data' / 'bench'
 
 
 class TestTerminal(testtools.TestCase):
-    def told(self, benchmark, variant, program, output):
+    def line(self, benchmark, variant, program, output):
         raw = (DATA / output).read_bytes()
         run = record.Run(id='0-0', benchmark=benchmark, variant=variant,
                          samples=())
@@ -36,15 +36,15 @@ class TestTerminal(testtools.TestCase):
                                outcome=parser.parse(program, raw, {}))
         err = io.StringIO()
         with contextlib.redirect_stderr(err):
-            watch = progress.Terminal()
-            watch.sample(run, slot, 12)
-            watch.done(sample)
+            terminal = progress.Terminal()
+            terminal.sample_started(run, slot, 12)
+            terminal.sample_finished(sample)
         return err.getvalue()
 
-    def test_a_sample_is_told_by_what_the_benchmark_is_known_by(self):
-        line = self.told('stream', 'openmp', 'stream',
+    def test_a_sample_is_shown_with_the_primary_figures(self):
+        line = self.line('stream', 'openmp', 'stream',
                          'native_np1/stream_2M.out')
         self.assertIn('stream openmp  3/12  pair 1  native', line)
         self.assertTrue(line.endswith('triad_mb_s 25330.5 MB/s\n'))
-        self.assertIn('HPL_Tflops', self.told('hpcc', 'mpi', 'hpcc',
+        self.assertIn('HPL_Tflops', self.line('hpcc', 'mpi', 'hpcc',
                                               'native_np1/hpccoutf.txt'))

@@ -1,0 +1,35 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Where results are kept, if the user does not say otherwise."""
+
+import os
+
+#: The database, in the directory of raw outputs.
+DATABASE = 'bench.sqlite'
+
+
+def default_directory() -> str:
+    """The directory of raw outputs, by the XDG base directory rules."""
+    home = os.environ.get('XDG_DATA_HOME') or os.path.expanduser(
+        '~/.local/share')
+    return os.path.join(home, 'hpcvirt')
+
+
+def database_url(url: str | None, directory: str) -> str:
+    """The database of results: the given one, or a file in the directory.
+
+    :param url: as SQLAlchemy names it
+    :param directory: the directory of raw outputs
+    """
+    return url or 'sqlite:///' + os.path.join(os.path.abspath(directory),
+                                              DATABASE)

@@ -1,0 +1,169 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Which guest is compared with which native target, and what each starts.
+
+With several guests, a benchmark that knows of other machines (``{hosts}`` in
+its command: MPI) is run once over all of them. Any other benchmark is started
+in each guest at the same moment, sized for that guest, and as many times
+natively, each copy confined to the host CPUs of its guest, so that both arms
+do the same work.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt.bench.catalogue import sizing
+from hpcvirt.bench.execute import confinement
+from hpcvirt.bench.execute import machine_probe
+from hpcvirt.bench.execute import mpi_hosts
+from hpcvirt.bench.model import record
+from hpcvirt.bench.results import aggregation
+from hpcvirt.bench.run import request as requests
+from hpcvirt.bench.run import run_spec
+from hpcvirt.bench.run import target as targets
+
+Jobs = Mapping[record.Arm, tuple[run_spec.JobSpec, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """A guest and the native target that it is compared with.
+
+    :ivar guest: its label is unique among the guests
+    :ivar size: of the guest
+    :ivar native: the same machine for all guests of a host, each time with a
+        connection of its own; None if nothing is compared
+    :ivar cpus: host CPUs that the native copy is confined to, None if unknown
+    """
+
+    guest: targets.Target
+    size: sizing.Machine
+    native: targets.Target | None = None
+    cpus: frozenset[int] | None = None
+
+    @property
+    def host(self) -> str:
+        """The compute host of both."""
+        return self.guest.host or mpi_hosts.own_name(
+            (self.native or self.guest).place)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.guest.place.close()
+        if self.native is not None:
+            self.native.place.close()
+
+
+def pair(guests: Sequence[targets.Target],
+         natives: Sequence[targets.Target] = (),
+         cpus: Sequence[frozenset[int]] = ()) -> tuple[Pair, ...]:
+    """Pair guests with native targets, and measure the size of the guests.
+
+    :param natives: one for each guest, or none
+    :param cpus: one set for each guest; none for those that the guests are
+        pinned to
+    :raises Unreachable: if a guest does not answer
+    """
+    labels = aggregation.unique([guest.label for guest in guests])
+    return tuple(
+        Pair(dataclasses.replace(guest, label=label),
+             machine_probe.probe(guest.place),
+             natives[number] if natives else None,
+             cpus[number] if cpus else guest.host_cpus)
+        for number, (guest, label)
+        in enumerate(zip(guests, labels, strict=True)))
+
+
+def whole(pairs: Sequence[Pair]) -> sizing.Machine:
+    """All guests together."""
+    return mpi_hosts.whole([pair.size for pair in pairs])
+
+
+def instances(pairs: Sequence[Pair]) -> str:
+    """Instances x cores of equal guests, empty if they differ."""
+    cpus = {pair.size.cpus for pair in pairs}
+    return f'{len(pairs)}x{cpus.pop()}' if len(cpus) == 1 else ''
+
+
+def jobs(pairs: Sequence[Pair], request: requests.Request) -> Jobs:
+    """Specify the jobs that a benchmark starts in each arm, at once.
+
+    :raises InvalidInput: for an unknown setting, or a guest too small
+    :raises Unreachable: if the targets of an MPI run do not reach each other
+    """
+    if request.spans:
+        return _spanning(pairs, request)
+    specs = [run_spec.make(request.definition, request.variant, pair.size,
+                           request.settings) for pair in pairs]
+    found = {record.Arm.GUEST: tuple(
+        run_spec.JobSpec(spec, pair.guest)
+        for spec, pair in zip(specs, pairs, strict=True))}
+    natives = tuple(
+        run_spec.JobSpec(spec, _confined(pair.native, [pair]))
+        for spec, pair in zip(specs, pairs, strict=True)
+        if pair.native is not None)
+    if natives:
+        found[record.Arm.NATIVE] = natives
+    return found
+
+
+def _spanning(pairs: Sequence[Pair], request: requests.Request) -> Jobs:
+    size = whole(pairs)
+    # The number of ranks follows from the size of all guests together.
+    values = run_spec.make(request.definition, request.variant, size,
+                           request.settings).values
+    ranks = dict(zip(
+        [pair.guest.label for pair in pairs],
+        mpi_hosts.slots(int(values['ranks']),
+                        [pair.size.cpus for pair in pairs]), strict=True))
+
+    def job(machines: Sequence[targets.Target],
+            groups: Sequence[Sequence[Pair]]) -> run_spec.JobSpec:
+        first = machines[0].place
+        names = [mpi_hosts.own_name(first), *(
+            machine.address or mpi_hosts.own_name(machine.place)
+            for machine in machines[1:])]
+        mpi_hosts.reach(first, names[1:])
+        hosts = mpi_hosts.hosts(
+            names, [sum(ranks[pair.guest.label] for pair in group)
+                    for group in groups],
+            request.definition.variant(request.variant).environment)
+        spec = run_spec.make(request.definition, request.variant, size,
+                             request.settings, (*hosts, *request.mpi_options))
+        return run_spec.JobSpec(spec, machines[0], tuple(machines[1:]))
+
+    found = {record.Arm.GUEST: (
+        job([pair.guest for pair in pairs], [[pair] for pair in pairs]),)}
+    natives: dict[str, tuple[targets.Target, list[Pair]]] = {}
+    for pair in pairs:
+        if pair.native is not None:
+            natives.setdefault(pair.native.place.name,
+                               (pair.native, []))[1].append(pair)
+    if natives:
+        groups = [group for _, group in natives.values()]
+        found[record.Arm.NATIVE] = (
+            job([_confined(native, group)
+                 for native, group in natives.values()], groups),)
+    return found
+
+
+def _confined(native: targets.Target,
+              pairs: Sequence[Pair]) -> targets.Target:
+    """Confine native jobs to the CPUs of their guests, if all are known."""
+    known = [pair.cpus for pair in pairs if pair.cpus is not None]
+    cpus = frozenset().union(*known) if len(known) == len(pairs) else None
+    return targets.Target(
+        native.place, pairs[0].guest.label, native.address,
+        prefix=confinement.prefix(native.place, cpus),
+        cpus=cpus or frozenset())

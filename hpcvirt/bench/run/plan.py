@@ -1,0 +1,182 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A plan: what is to be measured, where, how many times.
+
+``hpcvirt bench run`` and the Tempest plugin make it from requests
+(:mod:`hpcvirt.bench.run.request`) and pairs of a guest and a native target
+(:mod:`hpcvirt.bench.run.arms`); :mod:`hpcvirt.bench.run.runner` executes it.
+"""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+from hpcvirt import exception
+from hpcvirt import serialization
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import record
+from hpcvirt.bench.run import arms
+from hpcvirt.bench.run import request as requests
+from hpcvirt.bench.run import run_spec
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedRun:
+    """One run of a plan.
+
+    :ivar jobs: what each arm starts for a sample, at once; an unpaired run
+        needs those of the guest only
+    :ivar hosts: the compute hosts that the guests are on
+    :ivar bounds: the user's; those of the definition hold for other metrics
+    :ivar launch: state that the guest has to be in
+    """
+
+    jobs: arms.Jobs
+    pairs: int
+    warm_ups: int
+    purpose: record.Purpose
+    hosts: tuple[str, ...] = ()
+    shape: str = ''
+    bounds: Mapping[str, judgement.Bound] = dataclasses.field(
+        default_factory=dict)
+    launch: record.Launch | None = None
+    study: str | None = None
+    case: str | None = None
+
+    @property
+    def guest_jobs(self) -> tuple[run_spec.JobSpec, ...]:
+        return self.jobs[record.Arm.GUEST]
+
+    @property
+    def all_jobs(self) -> tuple[run_spec.JobSpec, ...]:
+        """Those of both arms, native first."""
+        return (*self.jobs.get(record.Arm.NATIVE, ()), *self.guest_jobs)
+
+    @property
+    def spec(self) -> run_spec.RunSpec:
+        """What is run, in the first guest if there are several."""
+        return self.guest_jobs[0].run
+
+    @property
+    def host(self) -> str:
+        """The compute hosts, as they are kept with the run."""
+        return ', '.join(self.hosts)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The runs of one invocation, in their order."""
+
+    runs: tuple[PlannedRun, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """The identity of the plan: two equal plans have the same digest.
+
+        A plan that was interrupted is continued under its fingerprint.
+        """
+        text = json.dumps([_identity(run) for run in self.runs],
+                          sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def make(wanted: Iterable[requests.Request], pairs: Sequence[arms.Pair],
+         purpose: record.Purpose, pair_count: int, *, warm_ups: int = 1,
+         shape: str = '', launch: str = '',
+         bounds: Mapping[str, judgement.Bound] | None = None) -> Plan:
+    """Plan the runs of benchmarks.
+
+    :param pair_count: samples of each arm that count, besides ``warm_ups``
+    :param shape: instances x cores; by default that of the guests, or the
+        flavor of a single guest
+    :param launch: ``warm``, ``cold`` or ``both``; by default that of the
+        request
+    :raises InvalidInput: for an unknown setting, a guest too small, or a
+        guest that cannot be rebooted and would have to be
+    :raises Unreachable: if a target does not answer
+    """
+    hosts = tuple(dict.fromkeys(pair.host for pair in pairs))
+    return Plan(tuple(
+        PlannedRun(
+            arms.jobs(pairs, request), pairs=pair_count, warm_ups=warm_ups,
+            purpose=purpose, hosts=hosts,
+            shape=shape or _shape(request, pairs), bounds=bounds or {},
+            launch=state, study=request.study, case=request.case)
+        for request in wanted
+        for state in launches(launch or request.launch or '', pairs,
+                              purpose)))
+
+
+def launches(word: str, pairs: Sequence[arms.Pair], purpose: record.Purpose,
+             ) -> tuple[record.Launch | None, ...]:
+    """The states of the guest that each benchmark is run in.
+
+    :param word: ``warm``, ``cold`` or ``both``; empty for any state
+    :returns: None for any state, and for a machine that is compared with
+        itself: it is no guest
+    :raises InvalidInput: if a guest would have to be rebooted and cannot be
+    """
+    is_aa = purpose is record.Purpose.AA
+    if not word:
+        return (None,)
+    if word == 'warm':
+        return (None,) if is_aa else (record.Launch.WARM,)
+    if is_aa:
+        raise exception.InvalidInput(
+            f'--launch {word}', 'the native place is the guest itself, and '
+            'there is no reboot before native runs')
+    for pair in pairs:
+        if pair.guest.rebooter is None:
+            raise exception.InvalidInput(
+                f'--launch {word}', f'{pair.guest.place.name} cannot be '
+                'rebooted: it is not given as server:')
+    if word == 'cold':
+        return (record.Launch.COLD,)
+    return record.Launch.WARM, record.Launch.COLD
+
+
+def _shape(request: requests.Request, pairs: Sequence[arms.Pair]) -> str:
+    flavor = pairs[0].guest.flavor if len(pairs) == 1 else ''
+    instances = arms.instances(pairs)
+    if request.study is not None:
+        return instances or flavor
+    return flavor if len(pairs) == 1 else instances
+
+
+def _identity(run: PlannedRun) -> dict[str, Any]:
+    return {
+        'benchmark': run.spec.definition.name,
+        'parts': {arm: [_job_identity(job) for job in jobs]
+                  for arm, jobs in run.jobs.items()},
+        'pairs': run.pairs,
+        'warm_ups': run.warm_ups,
+        'purpose': run.purpose,
+        'host': run.host,
+        'shape': run.shape,
+        'launch': run.launch,
+        'bounds': serialization.to_plain(run.bounds),
+        'case': [run.study, run.case],
+    }
+
+
+def _job_identity(job: run_spec.JobSpec) -> dict[str, Any]:
+    return {
+        'command': job.command,
+        'parameters': job.run.parameters,
+        'products': job.run.builds,
+        'places': [target.place.name for target in job.targets],
+    }

@@ -1,0 +1,65 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A target: a machine that jobs are started on, and what is known of it."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import job
+from hpcvirt.bench.execute import reboot
+from hpcvirt.model import cpuset
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """A machine that jobs are started on.
+
+    :ivar label: its name; unique among the targets of an arm
+    :ivar address: by which other targets reach it, empty if unknown
+    :ivar host: the compute host, empty if unknown
+    :ivar flavor: the name of the flavor, empty if it is no instance
+    :ivar host_cpus: CPUs of the host that the instance is pinned to, None if
+        unknown
+    :ivar facts: added to the environment of each sample
+    :ivar rebooter: reboots it, None if it is no instance
+    :ivar prefix: words before each command, which confine it to ``cpus``
+    :ivar cpus: CPUs that commands are confined to; empty for no confinement
+    :ivar directory: where the directories of its jobs are
+    """
+
+    place: executor.Executor
+    label: str
+    address: str = ''
+    host: str = ''
+    flavor: str = ''
+    host_cpus: frozenset[int] | None = None
+    facts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    rebooter: reboot.Rebooter | None = None
+    prefix: tuple[str, ...] = ()
+    cpus: frozenset[int] = frozenset()
+    directory: str = dataclasses.field(default_factory=job.parent_directory)
+
+
+def instance_facts(server_id: str, flavor: str, page_kib: int,
+                   host_cpus: frozenset[int] | None) -> dict[str, str]:
+    """The facts of an instance that are kept with every sample.
+
+    :param page_kib: size of the pages behind its memory, 0 if unknown
+    :param host_cpus: that it is pinned to, None or empty if it is not
+    """
+    facts = {'server.id': server_id, 'server.flavor': flavor,
+             'pages': 'large' if page_kib >= 2048 else 'small'}
+    if host_cpus:
+        facts['server.host_cpus'] = cpuset.render(host_cpus)
+    return facts

@@ -1,0 +1,44 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The arguments that say where results are kept."""
+
+import argparse
+import typing
+
+from hpcvirt.bench.results import location
+from hpcvirt.cmd import extras
+
+if typing.TYPE_CHECKING:
+    from hpcvirt.bench.results import store
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add --store and --data."""
+    parser.add_argument(
+        '--store', metavar='URL',
+        help='database of results, as SQLAlchemy names it (default: '
+        f'sqlite:///DATA/{location.DATABASE})')
+    parser.add_argument(
+        '--data', metavar='DIR', default=location.default_directory(),
+        help='directory of raw outputs (default: %(default)s)')
+
+
+def open_store(args: argparse.Namespace) -> 'store.Store':
+    """Open the store that the arguments name.
+
+    :raises NotInstalled: if a library of the bench extra is missing
+    """
+    with extras.bench():
+        from hpcvirt.bench.results import store
+    return store.Store(location.database_url(args.store, args.data),
+                       args.data)

@@ -1,0 +1,85 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``hpcvirt bench run --study``: the benchmarks of a case."""
+
+import argparse
+import dataclasses
+from collections.abc import Sequence
+
+from hpcvirt import exception
+from hpcvirt.bench.catalogue import catalogue
+from hpcvirt.bench.catalogue import definition as definitions
+from hpcvirt.bench.catalogue import sizing
+from hpcvirt.bench.model import record
+from hpcvirt.bench.run import request as requests
+from hpcvirt.bench.studies import catalogue as study_catalogue
+from hpcvirt.bench.studies import scaling
+from hpcvirt.bench.studies import study as studies
+
+
+@dataclasses.dataclass(frozen=True)
+class StudyCase:
+    """A case of a study, with the benchmarks that are run for it."""
+
+    study: studies.Study
+    case: studies.Case
+    uses: tuple[studies.Use, ...]
+
+    @property
+    def definitions(self) -> list[definitions.Definition]:
+        return [catalogue.get(use.benchmark) for use in self.uses]
+
+    def requests(self, guests: sizing.Machine,
+                 settings: Sequence[requests.Setting],
+                 ) -> tuple[requests.Request, ...]:
+        """Request the benchmarks with the sizes and ranks of the case.
+
+        :param guests: all guests together
+        :param settings: the user's, which override those of the case
+        """
+        return tuple(
+            requests.Request(
+                definition, use.variant,
+                {**scaling.parameters(self.case, use, guests),
+                 **requests.settings_of(definition, settings)},
+                record.Launch(self.case.launch or record.Launch.WARM),
+                self.study.id, self.case.id)
+            for definition, use in zip(self.definitions, self.uses,
+                                       strict=True))
+
+
+def read(args: argparse.Namespace) -> StudyCase | None:
+    """Find the case that --study names; None if benchmarks are named.
+
+    :raises InvalidInput: for both or neither, for an unknown case, and if
+        the number of guests is not that of the case
+    """
+    if args.study is None:
+        if args.instead:
+            raise exception.InvalidInput('--instead', 'needs --study')
+        if not args.benchmarks:
+            raise exception.InvalidInput(
+                'NAME', 'is missing: name benchmarks, or give --study')
+        return None
+    if args.benchmarks:
+        raise exception.InvalidInput(
+            '--study', 'names the benchmarks itself; leave out '
+            f'{", ".join(args.benchmarks)}')
+    name, slash, case_name = args.study.partition('/')
+    if not slash:
+        raise exception.InvalidInput(
+            f'--study {args.study}', 'is not ID/CASE')
+    study = study_catalogue.get(name)
+    case = study.case(case_name)
+    scaling.check_count(case, len(args.where))
+    return StudyCase(study, case, scaling.uses(case, args.instead))
