@@ -19,7 +19,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from tools.cloud import cloud as one_cloud
+from tools.cloud import cloud as clouds
 from tools.cloud import errors
 from tools.cloud import progress
 from tools.cloud import services
@@ -29,13 +29,14 @@ from tools.cloud import settings
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command.
 
-    :returns: 0 done or up, 1 the cloud is not up, 2 it cannot be done
+    :returns: 0 on success, 1 if a service is down (``status``), 2 on an
+        error
     """
     args = _parser().parse_args(argv)
     # A CI job that is cancelled gets SIGTERM: clean up as for Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        cloud = one_cloud.Cloud(settings.load())
+        cloud = clouds.Cloud(settings.load())
         status: int = args.run(cloud, args)
         return status
     except errors.CloudError as exc:
@@ -50,16 +51,18 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog='python3 -m tools.cloud',
         description='A complete OpenStack on one machine, with five '
-        'pretended NUMA hosts and one real libvirt compute. Choices are made '
-        'by the variables HPCVIRT_CLOUD_*; see docs/source/cloud.rst.')
+        'simulated NUMA hosts and one real libvirt host. The environment '
+        'variables HPCVIRT_CLOUD_* configure it; see '
+        'tools/cloud/README.rst.')
     verbs = parser.add_subparsers(metavar='VERB', required=True)
     up = verbs.add_parser('up', help='bring the cloud up')
     up.add_argument('--keep', action='store_true',
-                    help='leave what was started when something fails')
+                    help='keep what was started if something fails')
     up.set_defaults(run=_up)
-    verbs.add_parser('status', help='list the services').set_defaults(
-        run=_status)
-    down = verbs.add_parser('down', help='stop everything, leave nothing')
+    verbs.add_parser(
+        'status', help='list the services and their memory').set_defaults(
+            run=_status)
+    down = verbs.add_parser('down', help='stop the cloud and clean up')
     down.add_argument('--purge', action='store_true',
                       help='delete the caches and logs as well')
     down.set_defaults(run=_down)
@@ -68,25 +71,25 @@ def _parser() -> argparse.ArgumentParser:
             run=_env)
     for verb, line in (('start', 'start one service'),
                        ('stop', 'stop one service'),
-                       ('kill', 'end one service without asking'),
+                       ('kill', 'kill one service'),
                        ('restart', 'stop and start one service')):
-        one = verbs.add_parser(verb, help=line)
-        one.add_argument('service')
-        one.set_defaults(run=_one, verb=verb)
+        parser_ = verbs.add_parser(verb, help=line)
+        parser_.add_argument('service', metavar='SERVICE')
+        parser_.set_defaults(run=_control, verb=verb)
     return parser
 
 
-def _up(cloud: one_cloud.Cloud, args: argparse.Namespace) -> int:
+def _up(cloud: clouds.Cloud, args: argparse.Namespace) -> int:
     with cloud.locked():
         cloud.up(keep=args.keep)
     return 0
 
 
-def _down(cloud: one_cloud.Cloud, args: argparse.Namespace) -> int:
+def _down(cloud: clouds.Cloud, args: argparse.Namespace) -> int:
     if os.geteuid() != 0:
-        raise errors.CloudError('only root can take the cloud down')
+        raise errors.CloudError('only root can stop the cloud')
     if not cloud.settings.state.exists():
-        progress.say('the cloud was down already')
+        progress.say('the cloud is already down')
         return 0
     with cloud.locked():
         cloud.down()
@@ -95,7 +98,7 @@ def _down(cloud: one_cloud.Cloud, args: argparse.Namespace) -> int:
     return 0
 
 
-def _status(cloud: one_cloud.Cloud, args: argparse.Namespace) -> int:
+def _status(cloud: clouds.Cloud, args: argparse.Namespace) -> int:
     del args
     total = 0
     for name in [*services.all_names(), services.SPARE]:
@@ -111,10 +114,10 @@ def _status(cloud: one_cloud.Cloud, args: argparse.Namespace) -> int:
     return 1 if cloud.dead() else 0
 
 
-def _env(cloud: one_cloud.Cloud, args: argparse.Namespace) -> int:
+def _env(cloud: clouds.Cloud, args: argparse.Namespace) -> int:
     del args
     if not cloud.settings.run.exists():
-        raise errors.CloudError('the cloud is not up')
+        raise errors.CloudError('the cloud is down')
     for name, value in cloud.settings.credentials().items():
         print(f'export {name}={shlex.quote(value)}')
     print(f'export PATH={shlex.quote(str(cloud.settings.venv / "bin"))}'
@@ -122,7 +125,7 @@ def _env(cloud: one_cloud.Cloud, args: argparse.Namespace) -> int:
     return 0
 
 
-def _one(cloud: one_cloud.Cloud, args: argparse.Namespace) -> int:
+def _control(cloud: clouds.Cloud, args: argparse.Namespace) -> int:
     with cloud.locked():
         if args.verb == 'kill':
             cloud.stop(args.service, patience_s=0)

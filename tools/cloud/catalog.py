@@ -10,10 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Write users, services and endpoints into Keystone.
+"""Create the users, services and endpoints of the cloud in Keystone.
 
-Run by the cloud's Python environment; one process instead of thirty client
-commands. Arguments: the services' password, then name, type and URL of each.
+The cloud's Python environment runs it, as one process instead of thirty client
+commands. The arguments are the password of the service users, then the name,
+type and URL of each service.
 """
 
 import sys
@@ -22,7 +23,7 @@ import openstack
 
 
 def main(password: str, *words: str) -> None:
-    """Make what is missing."""
+    """Create what does not exist."""
     identity = openstack.connect().identity
     admin = identity.find_role('admin')
     service_role = (identity.find_role('service')

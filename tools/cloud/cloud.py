@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Bring the cloud up, look at it, take it down."""
+"""Start and stop the cloud and its services."""
 
 import contextlib
 import fcntl
@@ -29,24 +29,25 @@ from tools.cloud import hugepages
 from tools.cloud import image
 from tools.cloud import node
 from tools.cloud import packages
+from tools.cloud import probes
 from tools.cloud import processes
 from tools.cloud import progress
 from tools.cloud import rabbit
 from tools.cloud import services
 from tools.cloud import settings as cloud_settings
-from tools.cloud import waiting
 from tools.cloud.config import compute
 from tools.cloud.config import control
 from tools.cloud.config import network
 
 HERE = pathlib.Path(__file__).resolve().parent
-#: Nothing that a service could still write outlives the cloud.
+#: Seconds that a service gets to end before it is killed. It has nothing to
+#: save, since its data end with the cloud.
 PATIENCE_S = 4.0
 ONLINE = pathlib.Path('/sys/devices/system/cpu/online')
 
 
 class Cloud:
-    """One cloud on this machine."""
+    """A cloud on this machine."""
 
     def __init__(self, settings: cloud_settings.Settings) -> None:
         self.settings = settings
@@ -54,34 +55,34 @@ class Cloud:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep a second ``up`` or ``down`` out."""
+        """Keep other commands from changing the cloud meanwhile."""
         self.settings.state.mkdir(parents=True, exist_ok=True)
         with open(self.settings.state / 'lock', 'w') as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise errors.CloudError(
-                    'another command is at work on this cloud; its lock is '
+                    'another command is changing this cloud and holds '
                     f'{self.settings.state / "lock"}') from None
             yield
 
     def dead(self) -> list[str]:
-        """List the services that should run and do not."""
+        """List the services that should run but do not."""
         return [name for name in services.all_names()
                 if not self.running.alive(name)]
 
     def up(self, keep: bool = False) -> None:
-        """Bring everything up.
+        """Start everything.
 
-        :param keep: leave what was started when something fails
+        :param keep: keep what was started if something fails
         """
         packages.ensure(self.settings)
         dead = self.dead()
         if not dead and (self.settings.run / 'complete').exists():
-            progress.say('the cloud is up already')
+            progress.say('the cloud is already up')
             return
         if len(dead) < len(services.all_names()) or self.leftovers():
-            progress.say('clearing what a former run left')
+            progress.say('cleaning up after a run that was interrupted')
             self.down(quiet=True)
         self.settings.prepare()
         try:
@@ -89,12 +90,12 @@ class Cloud:
         except BaseException:
             if not keep:
                 progress.say('failed; stopping what was started '
-                             f'(logs stay in {self.settings.log})')
+                             f'(logs are kept in {self.settings.log})')
                 self.down(quiet=True)
             raise
 
     def down(self, quiet: bool = False) -> None:
-        """Stop what was started and take every trace away, logs excepted."""
+        """Stop what was started and remove all traces but logs and caches."""
         names = set(self.running.names())
         infrastructure = [name for name in services.INFRASTRUCTURE
                           if name in names]
@@ -111,44 +112,44 @@ class Cloud:
         shutil.rmtree(self.settings.run, ignore_errors=True)
         if not quiet:
             progress.say('the cloud is down' if names
-                         else 'the cloud was down already')
+                         else 'the cloud is already down')
 
     def purge(self) -> None:
-        """Delete the state directory: caches and logs too."""
+        """Delete the state directory with its caches and logs."""
         shutil.rmtree(self.settings.state, ignore_errors=True)
 
     def leftovers(self) -> bool:
-        """Tell whether a former run ended without ``down``."""
+        """Tell whether an earlier run ended without ``down``."""
         return (self.settings.run.exists()
                 or (self.settings.state / 'hugepages-before').exists())
 
     def restart(self, name: str) -> None:
         """Stop and start one service."""
-        self._known(name)
+        self._check_name(name)
         self.running.stop([name])
         self.start(name)
 
     def start(self, name: str) -> None:
         """Start one service of the control plane or of a compute."""
-        self._known(name)
+        self._check_name(name)
         services.start(self.settings, self.running, name)
         if name in services.APIS:
             services.wait(self.settings, self.running, name)
 
     def stop(self, name: str, patience_s: float = 15.0) -> None:
-        """Stop one service, at once if ``patience_s`` is 0."""
-        self._known(name)
+        """Stop one service; kill it if ``patience_s`` is 0."""
+        self._check_name(name)
         if patience_s:
             self.running.stop([name], patience_s)
         else:
             self.running.kill(name)
 
-    def _known(self, name: str) -> None:
-        known = [*services.control_names(), *services.compute_names(),
+    def _check_name(self, name: str) -> None:
+        names = [*services.control_names(), *services.compute_names(),
                  services.SPARE]
-        if name not in known:
+        if name not in names:
             raise errors.CloudError(
-                f'no service {name!r}; there are ' + ', '.join(known))
+                f'no service {name!r}; there are ' + ', '.join(names))
 
     def _up(self) -> None:
         settings = self.settings
@@ -165,15 +166,15 @@ class Cloud:
             compute.write(settings)
             fleet.write(settings)
             compute.write_libvirt(settings, ONLINE.read_text().strip())
-        with progress.step('database and messages are up'):
+        with progress.step('MariaDB and RabbitMQ are up'):
             rabbit.start(settings, self.running)
             database.start(settings, self.running)
             rabbit.wait(settings, self.running)
-        with _beside(lambda: node.start(settings, self.running)):
-            known = database.fill(settings)
-        progress.say('hypervisor node is up')
-        self._start_control(known)
-        with progress.step('computes are up'):
+        with _in_thread(lambda: node.start(settings, self.running)):
+            has_catalog = database.fill(settings)
+        progress.say('libvirt and Open vSwitch are up')
+        self._start_control(has_catalog)
+        with progress.step('compute services are up'):
             for name in services.compute_names():
                 services.start(settings, self.running, name)
             self._seed()
@@ -182,14 +183,14 @@ class Cloud:
         progress.say(f'the cloud is up: {settings.url("keystone")}/v3, '
                      f'logs in {settings.log}')
 
-    def _start_control(self, known: bool) -> None:
+    def _start_control(self, has_catalog: bool) -> None:
         settings = self.settings
         with progress.step('APIs, conductor and scheduler are up'):
-            # The others ask Keystone for a token when they start, and end
-            # if there is none to have.
+            # The others request a token when they start, and end if Keystone
+            # does not answer.
             services.start(settings, self.running, 'keystone')
             services.wait(settings, self.running, 'keystone')
-            if not known:
+            if not has_catalog:
                 self._catalog()
                 database.keep(settings)
             for name in services.control_names():
@@ -224,25 +225,26 @@ class Cloud:
                 raise
             name = missing.read_text().split()[0]
             raise errors.ServiceError(
-                name, 'runs but does not report its host',
+                name, 'runs, but its host is not up',
                 self.running.tail(name)) from exc
 
     def python(self, name: str, words: list[str],
-               seconds: float = 900) -> None:
-        """Run a script in the cloud's environment as its administrator."""
+               limit_s: float = 900) -> None:
+        """Run a script in the cloud's environment with admin credentials."""
         commands.run(self.settings, name,
                      [self.settings.program('python'), *words],
-                     self.settings.credentials(), seconds,
+                     self.settings.credentials(), limit_s,
                      watch=self._check_started)
 
     def _check_ports(self) -> None:
         taken = [f'{name} {self.settings.port(name)}'
                  for name in cloud_settings.PORTS
-                 if waiting.port_open(self.settings.port(name))]
+                 if probes.port_open(self.settings.port(name))]
         if taken:
             raise errors.CloudError(
-                'somebody else listens on ports of ours (choose others by '
-                'HPCVIRT_CLOUD_PORT_BASE): ' + ', '.join(taken))
+                'other programs listen on ports of the cloud: '
+                f'{", ".join(taken)}; set HPCVIRT_CLOUD_PORT_BASE to choose '
+                'others')
 
     def _check_alive(self) -> None:
         for name in self.dead():
@@ -257,8 +259,8 @@ class Cloud:
 
 
 @contextlib.contextmanager
-def _beside(job) -> Iterator[None]:  # type: ignore[no-untyped-def]
-    """Run a job in a thread beside the block; both must end well."""
+def _in_thread(job) -> Iterator[None]:  # type: ignore[no-untyped-def]
+    """Run a job in a thread while the block runs; both must succeed."""
     failures: list[BaseException] = []
 
     def work() -> None:

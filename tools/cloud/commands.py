@@ -10,43 +10,42 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Run a program to its end, with its output in a log of its own."""
+"""Run programs to their end, with their output in the cloud's logs."""
 
 import os
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from hpcvirt import waiting
 from tools.cloud import errors
 from tools.cloud import settings as cloud_settings
 
 
 def run(settings: cloud_settings.Settings, name: str, argv: Sequence[str],
         environment: Mapping[str, str] | None = None,
-        seconds: float = 900, text: str | None = None,
+        limit_s: float = 900, text: str | None = None,
         watch: Callable[[], None] | None = None) -> None:
     """Run a program; its output is appended to ``log/NAME.log``.
 
     :param text: standard input
-    :param watch: called while it runs; what it raises ends the program
-    :raises ServiceError: it failed or took too long
+    :param watch: called about twice a second; its exception ends the program
+    :raises ServiceError: if the program fails or takes too long
     """
-    # Packages are installed before anything else of the cloud is made.
+    # Packages are installed before the other directories exist.
     settings.log.mkdir(parents=True, exist_ok=True)
     path = settings.log / f'{name}.log'
-    deadline = time.monotonic() + seconds
-    with open(path, 'ab') as log, tempfile.TemporaryFile() as given:
+    with open(path, 'ab') as log, tempfile.TemporaryFile() as stdin:
         start = log.tell()
-        given.write((text or '').encode())
-        given.seek(0)
+        stdin.write((text or '').encode())
+        stdin.seek(0)
         process = subprocess.Popen(
             list(argv), env={**os.environ, **(environment or {})},
-            stdin=given, stdout=log, stderr=subprocess.STDOUT)
+            stdin=stdin, stdout=log, stderr=subprocess.STDOUT)
         try:
-            failure = _wait(process, deadline, watch)
+            failure = _wait(process, limit_s, watch)
         finally:
             if process.poll() is None:
                 process.kill()
@@ -59,28 +58,34 @@ def run(settings: cloud_settings.Settings, name: str, argv: Sequence[str],
     raise errors.ServiceError(name, failure, '\n'.join(tail))
 
 
-def _wait(process: subprocess.Popen[bytes], deadline: float,
+def _wait(process: subprocess.Popen[bytes], limit_s: float,
           watch: Callable[[], None] | None) -> str:
-    """Wait for the end; give what went wrong, an empty text if nothing."""
-    while True:
+    """Wait for the end of a program.
+
+    :returns: what went wrong, an empty text if nothing did
+    """
+    def look() -> int | None:
         try:
-            status = process.wait(0.5)
+            return process.wait(0.5)
         except subprocess.TimeoutExpired:
             if watch is not None:
                 watch()
-            if time.monotonic() > deadline:
-                return 'did not end in time'
-        else:
-            return f'failed with status {status}' if status else ''
+            return None
+
+    status = waiting.until(look, lambda status: status is not None,
+                           limit_s, 0)
+    if status is None:
+        return f'did not end within {limit_s:.0f} s'
+    return f'failed with status {status}' if status else ''
 
 
-def output(argv: Sequence[str], seconds: float = 120) -> str:
-    """Run a program and give what it prints.
+def output(argv: Sequence[str], limit_s: float = 120) -> str:
+    """Run a program and return what it prints.
 
-    :raises CloudError: it failed
+    :raises CloudError: if it fails
     """
     done = subprocess.run(list(argv), stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=seconds,
+                          capture_output=True, text=True, timeout=limit_s,
                           check=False)
     if done.returncode != 0:
         raise errors.CloudError(

@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""MariaDB and what stands in it before the first service starts.
+"""Start MariaDB and create the databases.
 
-Making the schemas costs half a minute; the result is kept as a dump, with
-Keystone's keys, and a later start reads it in a second. The dump belongs to
-the versions, ports and password that it was made with.
+Creating the schemas takes half a minute. The result is kept as a dump, with
+Keystone's keys, which a later start restores in a second. A dump is used only
+with the versions, ports and password with which it was created.
 """
 
 import concurrent.futures
@@ -24,18 +24,18 @@ import shutil
 
 from tools.cloud import commands
 from tools.cloud import environment
+from tools.cloud import probes
 from tools.cloud import processes
 from tools.cloud import progress
 from tools.cloud import settings as cloud_settings
-from tools.cloud import waiting
 
-#: To be raised when what is written into the databases changes.
+#: Increase it when the content of the databases changes.
 LAYOUT = 1
 
 
 def start(settings: cloud_settings.Settings,
           running: processes.Processes) -> None:
-    """Start the server on an empty directory of its own."""
+    """Start the server with an empty data directory."""
     data = settings.run / 'mariadb'
     if not (data / 'mysql').exists():
         shutil.rmtree(data, ignore_errors=True)
@@ -44,7 +44,7 @@ def start(settings: cloud_settings.Settings,
             'mariadb-install-db', '--no-defaults', '--user=root',
             f'--datadir={data}', '--skip-test-db',
             '--auth-root-authentication-method=normal'])
-    # The data are not worth a disk's wait: they end with the cloud.
+    # The data end with the cloud: do not wait for the disk.
     running.start('mariadb', [
         'mariadbd', '--no-defaults', '--user=root', f'--datadir={data}',
         f'--socket={_socket(settings)}',
@@ -55,13 +55,13 @@ def start(settings: cloud_settings.Settings,
         '--innodb-buffer-pool-size=64M', '--performance-schema=OFF',
         '--skip-log-bin', '--skip-name-resolve',
         f'--pid-file={settings.run / "mariadb.pid"}'])
-    waiting.for_service(running, 'mariadb', lambda: waiting.succeeds(
+    probes.wait_for_service(running, 'mariadb', lambda: probes.succeeds(
         [*_client(settings), '-e', 'select 1']))
 
 
 def recreate(settings: cloud_settings.Settings, name: str) -> None:
-    """Make an empty database for somebody else."""
-    # "create or replace" stumbles over foreign keys.
+    """Create an empty database in place of an existing one."""
+    # "create or replace" fails if there are foreign keys.
     for statement in (f'drop database if exists {name}',
                       f'create database {name} character set utf8mb4'):
         commands.run(settings, 'mariadb-client',
@@ -69,9 +69,9 @@ def recreate(settings: cloud_settings.Settings, name: str) -> None:
 
 
 def fill(settings: cloud_settings.Settings) -> bool:
-    """Make the databases and their schemas.
+    """Create the databases and their schemas.
 
-    :returns: True if they came out of a dump, service catalog included
+    :returns: True if they come from a dump, which has the service catalog
     """
     dump = _dump(settings)
     password = settings.password
@@ -86,13 +86,13 @@ def fill(settings: cloud_settings.Settings) -> bool:
     commands.run(settings, 'mariadb-client', _client(settings),
                  text='\n'.join(statements))
     if (dump / 'complete').exists():
-        with progress.step('read the schemas from the dump'):
+        with progress.step('restored the schemas'):
             commands.run(settings, 'mariadb-client', [
                 *_client(settings), '-e', f'source {dump / "all.sql"}'])
             shutil.copytree(dump / 'keystone', settings.etc / 'keystone',
                             dirs_exist_ok=True)
         return True
-    with (progress.step('made the schemas'),
+    with (progress.step('created the schemas'),
           concurrent.futures.ThreadPoolExecutor() as pool):
         jobs = [pool.submit(job, settings) for job in (
             _keystone, _placement, _glance, _neutron, _nova)]

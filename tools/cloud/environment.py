@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The Python environment: OpenStack's services, clients and hpcvirt.
+"""Create the Python environment of OpenStack's services and hpcvirt.
 
-Made once and kept; a change of the requirements makes it anew, a change of
-hpcvirt installs hpcvirt again. hpcvirt is installed as an operator would
-install it: from a built package, not in place.
+It is kept between starts. If the requirements change it is created again; if
+hpcvirt changes, only hpcvirt is installed again. hpcvirt is installed as an
+operator installs it: from a built package, not in place.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ CONSTRAINTS = HERE / 'constraints.txt'
 
 
 def ensure(settings: cloud_settings.Settings) -> None:
-    """Make the environment if it is missing or out of date."""
+    """Create the environment if it is missing or out of date."""
     libvirt = commands.output(['pkg-config', '--modversion', 'libvirt'])
     interpreter = _interpreter()
     stamp = settings.venv / 'hpcvirt-cloud-stamp'
@@ -40,20 +40,20 @@ def ensure(settings: cloud_settings.Settings) -> None:
                       cloud_settings.REPOSITORY / 'requirements.txt'],
                      libvirt + str(interpreter))
     if not stamp.exists() or stamp.read_text() != wanted:
-        with progress.step('made the Python environment'):
-            _make(settings, interpreter, libvirt.strip())
+        with progress.step('created the Python environment'):
+            _create(settings, interpreter, libvirt.strip())
         stamp.write_text(wanted)
     _install_hpcvirt(settings)
     _provide_sudo(settings)
 
 
 def _interpreter() -> pathlib.Path:
-    """Name the interpreter that outlives the environment we run in."""
+    """Return the base interpreter, which outlives a virtual environment."""
     base = getattr(sys, '_base_executable', None) or sys.executable
     return pathlib.Path(base).resolve()
 
 
-def _make(settings: cloud_settings.Settings, interpreter: pathlib.Path,
+def _create(settings: cloud_settings.Settings, interpreter: pathlib.Path,
           libvirt: str) -> None:
     shutil.rmtree(settings.venv, ignore_errors=True)
     commands.run(settings, 'pip', [
@@ -62,19 +62,18 @@ def _make(settings: cloud_settings.Settings, interpreter: pathlib.Path,
            '--disable-pip-version-check', 'install', '--progress-bar', 'off']
     commands.run(settings, 'pip', [*pip, '-c', str(CONSTRAINTS), 'pip',
                                    'setuptools', 'wheel', 'pbr'])
-    # libvirt-python speaks the protocol of the libvirt it was written for,
-    # and must not be newer than Debian's.
+    # libvirt-python must not be newer than Debian's libvirt.
     commands.run(settings, 'pip', [
         *pip, '-c', str(CONSTRAINTS), '-r', str(REQUIREMENTS),
         '-r', str(cloud_settings.REPOSITORY / 'requirements.txt'),
-        f'libvirt-python=={libvirt}'], seconds=1800)
+        f'libvirt-python=={libvirt}'], limit_s=1800)
 
 
 def _install_hpcvirt(settings: cloud_settings.Settings) -> None:
     root = cloud_settings.REPOSITORY
     files = [root / 'setup.cfg', root / 'setup.py', root / 'pyproject.toml']
-    for room in ('hpcvirt', 'etc'):
-        files += [path for path in sorted((root / room).rglob('*'))
+    for directory in ('hpcvirt', 'etc'):
+        files += [path for path in sorted((root / directory).rglob('*'))
                   if path.is_file() and '__pycache__' not in path.parts]
     stamp = settings.venv / 'hpcvirt-stamp'
     wanted = _digest(files, str(root))
@@ -93,7 +92,7 @@ def _install_hpcvirt(settings: cloud_settings.Settings) -> None:
 
 
 def _provide_sudo(settings: cloud_settings.Settings) -> None:
-    """Serve Nova's helpers, which call sudo, on a machine without it."""
+    """Provide sudo, which Nova's helpers need, if the machine has none."""
     path = settings.venv / 'bin' / 'sudo'
     if shutil.which('sudo') is None and not path.exists():
         path.write_text('#!/bin/sh\n'

@@ -10,18 +10,18 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The one error of the one-machine cloud."""
+"""The errors of the one-machine cloud."""
 
 
 class CloudError(Exception):
-    """The cloud cannot do what was asked; the message says why."""
+    """A command failed; the message says why."""
 
 
 class ServiceError(CloudError):
-    """A service died or did not answer in time.
+    """A service or program failed.
 
     :param name: the service
-    :param what: what happened to it
+    :param what: what happened to the service
     :param tail: the last lines of its log
     """
 

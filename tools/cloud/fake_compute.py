@@ -12,13 +12,13 @@
 
 # Nova calls a driver's methods with all their arguments.
 # ruff: noqa: ARG002, RUF012
-"""nova-compute with a driver that reports a machine out of a file.
+"""Run nova-compute with a driver that reports a machine from a file.
 
-Run by the cloud's Python environment in the place of ``nova-compute``. The
-file named by ``HPCVIRT_FAKE_HOST`` is written by :mod:`tools.cloud.fleet`.
-What the scheduler, Placement and the claim see is what the libvirt driver
-would report for that machine: cells with their dedicated and shared CPUs,
-siblings, pages, packages, and virtual functions. Guests are pretended.
+The cloud's Python environment runs it in place of ``nova-compute``.
+``HPCVIRT_FAKE_HOST`` names the file, which :mod:`tools.cloud.fleet` writes.
+The scheduler, Placement and the claim see what the libvirt driver would report
+for that machine: cells with their dedicated and shared CPUs, siblings, pages,
+packages, and virtual functions. Guests are simulated.
 """
 
 import json
@@ -27,7 +27,7 @@ import sys
 import threading
 import types
 
-# Before the rest of Nova: it chooses between eventlet and threads.
+# Import it first: it chooses between eventlet and native threads.
 from nova.cmd import compute
 
 import nova.conf  # isort: skip
@@ -45,7 +45,7 @@ with open(os.environ['HPCVIRT_FAKE_HOST']) as _file:
 
 
 def node_uuid():
-    """Give the node the identity that tools.cloud.config.compute wrote."""
+    """Read the identity that tools.cloud.config.compute wrote."""
     with open(os.path.join(CONF.state_path, 'compute_id')) as file:
         return file.read().strip()
 
@@ -55,11 +55,11 @@ def numa_topology():
     reserved = hardware.numa_get_reserved_huge_pages() or {}
     cells = []
     for cell in MACHINE['cells']:
-        kept = reserved.get(cell['id'], {})
+        reserved_here = reserved.get(cell['id'], {})
         pages = [
             objects.NUMAPagesTopology(
                 size_kb=int(size), total=total, used=0,
-                reserved=kept.get(int(size), 0))
+                reserved=reserved_here.get(int(size), 0))
             for size, total in sorted(cell['pages'].items(),
                                       key=lambda item: int(item[0]))]
         cells.append(objects.NUMACell(
@@ -75,7 +75,7 @@ def numa_topology():
 
 
 class TopologyDriver(fake.FakeDriver):
-    """A host whose guests are pretended and whose topology is real."""
+    """A host with simulated guests and the topology of a real machine."""
 
     capabilities = dict(fake.FakeDriver.capabilities, supports_pcpus=True)
     vcpus = sum(len(cell['dedicated']) + len(cell['shared'])
@@ -85,7 +85,7 @@ class TopologyDriver(fake.FakeDriver):
 
     def init_host(self, host):
         super().init_host(host)
-        # Guests outlive nova-compute, as those of libvirt do.
+        # Guests survive a restart of nova-compute, as with libvirt.
         self._record = os.path.join(CONF.instances_path, 'guests.json')
         os.makedirs(CONF.instances_path, exist_ok=True)
         if os.path.exists(self._record):
@@ -94,9 +94,9 @@ class TopologyDriver(fake.FakeDriver):
                     self.instances[guest] = fake.FakeInstance(
                         name, power_state.RUNNING, guest)
 
-    def _remember(self):
-        guests = {item.name: item.uuid
-                  for item in list(self.instances.values())}
+    def _save(self):
+        guests = {guest.name: guest.uuid
+                  for guest in list(self.instances.values())}
         draft = f'{self._record}.{threading.get_ident()}'
         with open(draft, 'w') as file:
             json.dump(guests, file)
@@ -104,11 +104,11 @@ class TopologyDriver(fake.FakeDriver):
 
     def spawn(self, context, instance, *args, **kwargs):
         super().spawn(context, instance, *args, **kwargs)
-        self._remember()
+        self._save()
 
     def destroy(self, context, instance, *args, **kwargs):
         self.instances.pop(instance.uuid, None)
-        self._remember()
+        self._save()
 
     def cleanup(self, context, instance, *args, **kwargs):
         self.destroy(context, instance)
@@ -146,8 +146,8 @@ class TopologyDriver(fake.FakeDriver):
             traits.append('HW_CPU_HYPERTHREADING')
         provider_tree.add_traits(nodename, *traits)
 
-    # Live migration of a guest with NUMA: let the claim be made on the
-    # destination, as libvirt does.
+    # Live migration of a guest with a NUMA topology: have Nova make a claim on
+    # the destination, as the libvirt driver does.
     def check_can_live_migrate_destination(self, *args, **kwargs):
         data = super().check_can_live_migrate_destination(*args, **kwargs)
         data.dst_supports_numa_live_migration = True
@@ -170,13 +170,13 @@ class TopologyDriver(fake.FakeDriver):
 
     def pre_live_migration(self, context, instance, block_device_info,
                            network_info, disk_info, migrate_data):
-        # The guest is here from now on.
+        # From now on the guest runs on this host.
         self.spawn(context, instance, instance.image_meta, [], None, {})
         return migrate_data
 
 
 if __name__ == '__main__':
-    # Nova loads drivers out of the package nova.virt only.
+    # Nova loads drivers from the package nova.virt only.
     module = types.ModuleType('nova.virt.hpcvirt_fake')
     module.TopologyDriver = TopologyDriver
     sys.modules[module.__name__] = module

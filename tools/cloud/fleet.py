@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The machines that the fake computes pretend to be.
+"""The machines that the fake compute services simulate.
 
-Each takes a topology that the project ships; the host settings (dedicated
-CPUs, pages, reserves) are what hpcvirt's generator says this host needs.
+Each has a topology that the project ships. Its settings (dedicated CPUs,
+pages, reserves) are those that ``hpcvirt flavor plan`` proposes for it.
 """
 
 import json
@@ -22,14 +22,15 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
 
+from hpcvirt.model import cpuset
 from tools.cloud import commands
 from tools.cloud import settings as cloud_settings
 from tools.cloud.config import compute
 
 TOPOLOGIES = cloud_settings.REPOSITORY / 'etc' / 'hpcvirt' / 'topologies'
 
-#: Host -> its topology file. Two hosts are alike, so that instances can
-#: move; the others differ in cells, packages, SMT and page sizes.
+#: Topology file of each host. Two hosts are alike, so that instances can move;
+#: the others differ in cells, packages, SMT and page sizes.
 FLEET = {
     'intel1': 'intel-2s-16c-smt.json',
     'intel2': 'intel-2s-16c-smt.json',
@@ -41,7 +42,7 @@ FLEET = {
 #: Cuts out of a topology what guests may have.
 PART = cloud_settings.REPOSITORY / 'tools' / 'guest_part.py'
 
-#: Virtual functions that each SR-IOV port of a fake host has.
+#: Virtual functions of each SR-IOV port of a simulated host.
 VFS_PER_PORT = 8
 
 
@@ -54,22 +55,22 @@ def write_topologies(settings: cloud_settings.Settings) -> None:
 
 
 def topology(settings: cloud_settings.Settings, host: str) -> pathlib.Path:
-    """Name the topology file of a host."""
+    """Return the path of a host's topology file."""
     return settings.etc / 'topologies' / f'{host}.json'
 
 
 def machine(settings: cloud_settings.Settings, host: str) -> pathlib.Path:
-    """Name the file that a fake compute reads."""
+    """Return the path of the file that a fake compute service reads."""
     return settings.etc / 'machines' / f'{host}.json'
 
 
 def plan_file(settings: cloud_settings.Settings) -> pathlib.Path:
-    """Name the file with the generator's plan for the fleet."""
+    """Return the path of the plan for the fleet."""
     return settings.etc / 'plan.json'
 
 
 def plan(settings: cloud_settings.Settings) -> dict[str, Any]:
-    """Let the generator plan flavors and host settings for the fleet."""
+    """Plan flavors and host settings for the fleet."""
     text = commands.output([
         settings.program('hpcvirt'), 'flavor', 'plan', '--format', 'json',
         *(str(topology(settings, host)) for host in FLEET)])
@@ -79,14 +80,14 @@ def plan(settings: cloud_settings.Settings) -> dict[str, Any]:
 
 
 def guest_plan_file(settings: cloud_settings.Settings) -> pathlib.Path:
-    """Name the file with the generator's plan for the libvirt compute."""
+    """Return the path of the plan for the libvirt host."""
     return settings.etc / 'guest-plan.json'
 
 
 def plan_guests(settings: cloud_settings.Settings) -> None:
-    """Plan flavors for the part of this machine that guests may have.
+    """Plan flavors for the part of this machine that guests may use.
 
-    Of each cell's memory only the cloud's huge pages are the guests'.
+    Of the memory of each cell, guests may use only the cloud's huge pages.
     """
     hpcvirt = settings.program('hpcvirt')
     document = json.loads(commands.output([
@@ -109,23 +110,29 @@ def plan_guests(settings: cloud_settings.Settings) -> None:
 
 
 def write(settings: cloud_settings.Settings) -> None:
-    """Write nova.conf and the machine file of each fake compute."""
+    """Write nova.conf and the machine file of each simulated host."""
     write_topologies(settings)
     configs = plan(settings)['host_config']
     plan_guests(settings)
     for host in FLEET:
         document = json.loads(topology(settings, host).read_text())
-        _write(machine(settings, host), _machine(document, configs[host]))
+        _write(machine(settings, host),
+               simulated_machine(document, configs[host]))
         compute.write_fake(settings, host, configs[host])
 
 
-def _machine(document: Mapping[str, Any],
-             config: Mapping[str, Any]) -> dict[str, Any]:
-    dedicated = cpu_list(config['cpu_dedicated_set'])
-    shared = cpu_list(config.get('cpu_shared_set') or '')
+def simulated_machine(document: Mapping[str, Any],
+                      config: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a machine to its fake compute service.
+
+    :param document: the topology of the machine
+    :param config: the settings that the plan proposes for it
+    """
+    dedicated = cpuset.parse(config['cpu_dedicated_set'])
+    shared = cpuset.parse(config.get('cpu_shared_set') or '')
     cells = []
     for cell in document['cells']:
-        # Nova knows only cells with CPUs; the libvirt driver skips others.
+        # The libvirt driver too reports only cells with CPUs.
         if not cell['cpus']:
             continue
         cells.append({
@@ -160,15 +167,6 @@ def _functions(devices: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             'label': f'label_{compute.VF_VENDOR}_{compute.VF_PRODUCT}',
         } for number in range(min(VFS_PER_PORT, device['total_vfs']))]
     return functions
-
-
-def cpu_list(text: str) -> set[int]:
-    """Read ``0-3,8`` (the generator writes no exclusions)."""
-    cpus: set[int] = set()
-    for term in filter(None, text.split(',')):
-        low, _, high = term.partition('-')
-        cpus.update(range(int(low), int(high or low) + 1))
-    return cpus
 
 
 def _write(path: pathlib.Path, document: Mapping[str, Any]) -> None:

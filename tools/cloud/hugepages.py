@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Take huge pages from the kernel, and give back exactly those."""
+"""Reserve huge pages for guests, and release exactly these."""
 
 import pathlib
-import time
 
+from hpcvirt import waiting
 from tools.cloud import errors
 from tools.cloud import settings as cloud_settings
 
@@ -22,36 +22,41 @@ KNOB = pathlib.Path('/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages')
 
 
 def reserve(settings: cloud_settings.Settings) -> None:
-    """Add the cloud's pages to what the machine has.
+    """Add the cloud's pages to those that the machine has reserved.
 
-    The former number is written down first, so that a killed cloud can
-    still give its pages back.
+    The former number is recorded first, so that the pages of a killed cloud
+    can still be released.
 
-    :raises CloudError: the kernel does not have that many
+    :raises CloudError: if the kernel cannot reserve that many
     """
     if not KNOB.exists():
-        raise errors.CloudError('this kernel has no 2 MiB pages')
+        raise errors.CloudError('this kernel does not support pages of 2 MiB')
     record = _record(settings)
     if not record.exists():
         record.write_text(KNOB.read_text())
     wanted = int(record.read_text()) + settings.pages
-    for _ in range(10):
-        KNOB.write_text(f'{wanted}\n')
-        if int(KNOB.read_text()) >= wanted:
-            return
-        # Memory is in pieces: give up caches, let the kernel join pieces.
+    reserved = waiting.until(lambda: _request(wanted),
+                             lambda reserved: reserved >= wanted, 10, 1)
+    if reserved < wanted:
+        restore(settings)
+        raise errors.CloudError(
+            f'the kernel reserved {reserved} of {wanted} pages of 2 MiB; free '
+            'some memory, or set HPCVIRT_CLOUD_PAGES to a smaller number')
+
+
+def _request(wanted: int) -> int:
+    """Ask the kernel for pages and return how many it has reserved."""
+    KNOB.write_text(f'{wanted}\n')
+    reserved = int(KNOB.read_text())
+    if reserved < wanted:
+        # The free memory is fragmented: drop caches and compact it.
         pathlib.Path('/proc/sys/vm/drop_caches').write_text('3\n')
         pathlib.Path('/proc/sys/vm/compact_memory').write_text('1\n')
-        time.sleep(1)
-    got = int(KNOB.read_text())
-    restore(settings)
-    raise errors.CloudError(
-        f'the kernel gives {got} pages of 2 MiB of the {wanted} needed; free '
-        'some memory, or choose fewer by HPCVIRT_CLOUD_PAGES')
+    return reserved
 
 
 def restore(settings: cloud_settings.Settings) -> None:
-    """Set the former number again."""
+    """Set the number of pages that the machine had reserved before."""
     record = _record(settings)
     if record.exists():
         KNOB.write_text(record.read_text())

@@ -10,12 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A guest that boots in seconds under emulation: kernel, BusyBox, SSH.
+"""Build a guest image that boots in seconds under emulation.
 
-Built out of Debian packages alone: the kernel for clouds, unpacked and not
-installed; busybox-static and dropbear of this machine. The root file system
-is the initial RAM disk; the disk is empty. Nova puts the keys and the
-address on a config drive.
+It is built from Debian packages only: the kernel for clouds, which is unpacked
+but not installed, and busybox-static and dropbear of this machine. The root
+file system is the initial RAM disk; the disk is empty. The guest reads its
+address and keys from Nova's config drive.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ from tools.cloud import settings as cloud_settings
 INIT = pathlib.Path(__file__).resolve().parent / 'guest-init.sh'
 METAPACKAGE = 'linux-image-cloud-amd64'
 
-#: Drivers of what QEMU may show: disks, network, the config drive.
+#: Drivers of the disks, the network and the config drive under QEMU.
 MODULES = ('virtio_pci', 'virtio_blk', 'virtio_net', 'virtio_scsi',
            'virtio_rng', 'isofs', 'sr_mod', 'ata_piix', 'ahci', 'sd_mod',
            'vfat', 'nls_ascii', 'nls_cp437')
@@ -44,7 +44,7 @@ DIRECTORIES = ('bin', 'sbin', 'usr/bin', 'usr/sbin', 'etc/dropbear', 'proc',
 
 
 def ensure(settings: cloud_settings.Settings) -> None:
-    """Make the image unless this one exists."""
+    """Build the image if it is missing or out of date."""
     stamp = settings.guest / 'stamp'
     wanted = hashlib.sha256(
         INIT.read_bytes()
@@ -77,7 +77,7 @@ def ensure(settings: cloud_settings.Settings) -> None:
 
 
 def ensure_key(settings: cloud_settings.Settings) -> None:
-    """Make the key that opens the guests."""
+    """Create the key pair for the guests."""
     if not settings.key.exists():
         commands.run(settings, 'guest-image', [
             'ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-C', 'cloud',
@@ -133,10 +133,10 @@ def _modules(settings: cloud_settings.Settings, tree: pathlib.Path,
              kernel: str, root: pathlib.Path) -> None:
     order: list[str] = []
     for module in MODULES:
-        done = subprocess.run(
+        result = subprocess.run(
             ['modprobe', '-d', str(tree), '-S', kernel, '--show-depends',
              module], capture_output=True, text=True, check=False)
-        for line in done.stdout.splitlines():
+        for line in result.stdout.splitlines():
             words = line.split()
             if words[0] == 'insmod' and words[1] not in order:
                 order.append(words[1])
@@ -149,7 +149,7 @@ def _modules(settings: cloud_settings.Settings, tree: pathlib.Path,
 
 def _unpack(settings: cloud_settings.Settings, module: pathlib.Path,
             directory: pathlib.Path) -> None:
-    # BusyBox loads plain modules only; Debian 13 compresses them.
+    # BusyBox cannot load compressed modules, which Debian 13 has.
     target = directory / module.name
     shutil.copy(module, target)
     if module.suffix == '.xz':

@@ -16,13 +16,13 @@ import pathlib
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-#: A sequence is an option that is given several times.
+#: A sequence is an option with several lines.
 Value = str | int | bool | Sequence[str]
 Sections = Mapping[str, Mapping[str, Value]]
 
 
 def merge(*parts: Sections) -> dict[str, dict[str, Value]]:
-    """Lay sections over each other; the later one wins."""
+    """Merge sections; the value of the last part wins."""
     merged: dict[str, dict[str, Value]] = {}
     for part in parts:
         for section, options in part.items():
@@ -31,7 +31,7 @@ def merge(*parts: Sections) -> dict[str, dict[str, Value]]:
 
 
 def write(path: pathlib.Path, sections: Sections) -> None:
-    """Write a file that only root can read: it holds passwords."""
+    """Write a file that only root can read, since it has passwords."""
     lines = []
     for section, options in sections.items():
         lines.append(f'[{section}]')

@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The hypervisor: a mount namespace with libvirt and Open vSwitch in it.
+"""Start and stop the hypervisor: libvirt and Open vSwitch.
 
-Both are private instances with sockets, configuration and databases below
-the run directory. The datapath is Open vSwitch's own in user space, which
-needs no kernel module; its bridges are tap devices that end with it.
+Both run in a mount namespace, with sockets, configuration and databases below
+the run directory. Open vSwitch uses its datapath in user space, which needs no
+kernel module and whose bridges are tap devices that end with it.
 """
 
 import contextlib
@@ -27,56 +27,56 @@ import signal
 import subprocess
 
 from tools.cloud import commands
+from tools.cloud import probes
 from tools.cloud import processes
 from tools.cloud import settings as cloud_settings
-from tools.cloud import waiting
 from tools.cloud.config import network
 
 SCHEMA = '/usr/share/openvswitch/vswitch.ovsschema'
-#: The interface that Open vSwitch makes for a datapath in user space.
+#: The interface that Open vSwitch creates for a datapath in user space.
 DATAPATH = 'ovs-netdev'
 HERE = pathlib.Path(__file__).resolve().parent
 
 
 def enter(running: processes.Processes) -> list[str]:
-    """The words that run a program on the node."""
+    """Return the start of a command line that runs a program on the node."""
     return ['nsenter', '-t', str(running.pid('node')), '-m']
 
 
 def start(settings: cloud_settings.Settings,
           running: processes.Processes) -> None:
-    """Start the node, Open vSwitch and libvirt, and wait for them."""
+    """Start the namespace, Open vSwitch and libvirt, and wait for them."""
     _directories(settings)
     note_interfaces(settings)
     ready = settings.run / 'node-ready'
     ready.unlink(missing_ok=True)
     running.start('node', ['unshare', '-m', 'sh', str(HERE / 'node-init.sh'),
                            str(settings.run)])
-    waiting.for_service(running, 'node', ready.exists, 30)
+    probes.wait_for_service(running, 'node', ready.exists, 30)
     _start_switch(settings, running)
     _start_libvirt(settings, running)
 
 
 def clear(settings: cloud_settings.Settings,
           running: processes.Processes) -> None:
-    """End the guests and take the bridges away; works on a dead node too."""
+    """Kill the guests and delete their interfaces, even without libvirt."""
     if running.alive('libvirtd'):
         with contextlib.suppress(subprocess.TimeoutExpired):
             _destroy_domains(settings)
     _kill_emulators(settings)
     for name in _interfaces(settings):
-        waiting.succeeds(['ip', 'link', 'delete', name])
+        probes.succeeds(['ip', 'link', 'delete', name])
 
 
 def note_interfaces(settings: cloud_settings.Settings) -> None:
-    """Write down which network interfaces are not ours."""
+    """Record the network interfaces that existed before the cloud."""
     record = settings.run / 'interfaces-before'
     if not record.exists():
         record.write_text('\n'.join(os.listdir('/sys/class/net')))
 
 
 def clear_bridges(settings: cloud_settings.Settings) -> None:
-    """Delete what is left of the bridges once the switch has ended."""
+    """Delete the bridges that remain after Open vSwitch has ended."""
     record = settings.run / 'interfaces-before'
     if not record.exists():
         return
@@ -84,7 +84,7 @@ def clear_bridges(settings: cloud_settings.Settings) -> None:
                  DATAPATH):
         if (name not in record.read_text().split()
                 and pathlib.Path('/sys/class/net', name).exists()):
-            waiting.succeeds(['ip', 'link', 'delete', name])
+            probes.succeeds(['ip', 'link', 'delete', name])
 
 
 def _directories(settings: cloud_settings.Settings) -> None:
@@ -95,7 +95,7 @@ def _directories(settings: cloud_settings.Settings) -> None:
         (settings.run / name).mkdir(parents=True, exist_ok=True)
     for source, target in (('/etc/libvirt', 'etc'),
                            ('/var/lib/libvirt', 'lib')):
-        # The machine's own guests and networks are none of our business.
+        # Leave out the guests and networks of the machine itself.
         shutil.copytree(source, libvirt / target, symlinks=True,
                         dirs_exist_ok=True,
                         ignore=shutil.ignore_patterns(
@@ -124,12 +124,12 @@ def _start_switch(settings: cloud_settings.Settings,
         '--remote=punix:/run/openvswitch/db.sock',
         f'--remote=ptcp:{settings.port("ovsdb")}:{cloud_settings.IP}',
         '--pidfile=/run/openvswitch/ovsdb-server.pid'])
-    waiting.for_service(running, 'ovsdb',
+    probes.wait_for_service(running, 'ovsdb',
                         (directory / 'run' / 'db.sock').exists, 30)
     control = [*inside, 'ovs-vsctl', '--timeout=30']
     commands.run(settings, 'ovs', [*control, '--no-wait', 'init'])
-    # Guests hand over packets whose checksums are not complete; without
-    # this the switch drops their TCP, and only ping works.
+    # Guests send packets with incomplete checksums. Without this option the
+    # switch drops their TCP packets, and only ping works.
     commands.run(settings, 'ovs', [
         *control, '--no-wait', 'set', 'Open_vSwitch', '.',
         'other_config:userspace-tso-enable=true'])
@@ -156,23 +156,23 @@ def _start_libvirt(settings: cloud_settings.Settings,
     inside = enter(running)
     running.start('virtlogd', [*inside, 'virtlogd'])
     running.start('libvirtd', [*inside, 'libvirtd'])
-    waiting.for_service(running, 'libvirtd', lambda: waiting.succeeds(
+    probes.wait_for_service(running, 'libvirtd', lambda: probes.succeeds(
         ['virsh', '-c', settings.libvirt_uri, 'version']), 60)
 
 
 def _destroy_domains(settings: cloud_settings.Settings) -> None:
     virsh = ['virsh', '-c', settings.libvirt_uri]
-    done = subprocess.run([*virsh, 'list', '--name'], capture_output=True,
-                          text=True, timeout=30, check=False)
-    for name in done.stdout.split():
-        waiting.succeeds([*virsh, 'destroy', name])
+    result = subprocess.run([*virsh, 'list', '--name'], capture_output=True,
+                            text=True, timeout=30, check=False)
+    for name in result.stdout.split():
+        probes.succeeds([*virsh, 'destroy', name])
 
 
 def _kill_emulators(settings: cloud_settings.Settings) -> None:
-    """End the QEMU processes that libvirt started here.
+    """Kill the QEMU processes that libvirt started.
 
-    libvirt gives them an environment and a session of their own, so they
-    are known by their command line, which names our directories.
+    They have neither the environment nor the session of libvirt, but their
+    command lines name directories of the cloud.
     """
     needle = f'{settings.run / "nova"}/'.encode()
     for pid in processes.pids():
@@ -183,15 +183,15 @@ def _kill_emulators(settings: cloud_settings.Settings) -> None:
 
 
 def _interfaces(settings: cloud_settings.Settings) -> list[str]:
-    """List the guests' tap devices, as the switch's database knows them."""
+    """List the tap devices of guests in the switch's database."""
     database = settings.run / 'ovs' / 'etc' / 'conf.db'
     if not database.exists():
         return []
     query = ['Open_vSwitch', {'op': 'select', 'table': 'Interface',
                               'where': [], 'columns': ['name']}]
-    done = subprocess.run(
+    result = subprocess.run(
         ['ovsdb-tool', 'query', str(database), json.dumps(query)],
         capture_output=True, text=True, check=False)
-    names = re.findall(r'"(tap[0-9a-f]{8}-[0-9a-f]{2})"', done.stdout)
+    names = re.findall(r'"(tap[0-9a-f]{8}-[0-9a-f]{2})"', result.stdout)
     return [name for name in names
             if pathlib.Path('/sys/class/net', name).exists()]

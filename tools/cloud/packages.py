@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The Debian packages that the cloud needs, and nothing they would start.
+"""Install the Debian packages that the cloud needs.
 
-Names are those of Debian 12 and 13. While packages are installed a
-``policy-rc.d`` keeps their services from starting; a machine that has one of
-its own keeps it.
+The names are those of Debian 12 and 13. During the installation a
+``policy-rc.d`` keeps the services of the packages from starting; an existing
+``policy-rc.d`` is left as it is.
 """
 
 import os
@@ -30,7 +30,7 @@ from tools.cloud import progress
 from tools.cloud import settings as cloud_settings
 
 PACKAGES = (
-    # what the APIs stand on
+    # what the APIs need
     'mariadb-server', 'rabbitmq-server', 'memcached',
     # the hypervisor
     'libvirt-daemon-system', 'libvirt-daemon', 'libvirt-daemon-driver-qemu',
@@ -45,7 +45,7 @@ PACKAGES = (
     'openssh-client',
 )
 
-#: For a virtual environment made with Debian's own Python.
+#: What a virtual environment needs with Debian's Python.
 PYTHON_PACKAGES = ('python3-venv', 'python3-dev')
 
 POLICY = pathlib.Path('/usr/sbin/policy-rc.d')
@@ -53,13 +53,13 @@ RELEASES = ('12', '13')
 
 
 def ensure(settings: cloud_settings.Settings) -> None:
-    """Install what the cloud lacks.
+    """Install the packages of the cloud that are missing.
 
-    :raises CloudError: not root, not Debian 12 or 13, or apt-get failed
+    :raises CloudError: if not run as root on Debian 12 or 13
     """
     if os.geteuid() != 0:
         raise errors.CloudError(
-            'the cloud needs root: it sets huge pages, mounts and bridges')
+            'the cloud needs root to set up huge pages, mounts and bridges')
     wanted = PACKAGES
     if pathlib.Path(sys.executable).resolve().is_relative_to('/usr/bin'):
         wanted += PYTHON_PACKAGES
@@ -68,9 +68,11 @@ def ensure(settings: cloud_settings.Settings) -> None:
 
 def install(settings: cloud_settings.Settings,
             wanted: Iterable[str]) -> None:
-    """Install what is missing; does not touch the network if nothing is.
+    """Install the packages that are missing.
 
-    :raises CloudError: not Debian 12 or 13, or apt-get failed
+    It does not use the network if all are installed.
+
+    :raises CloudError: if not on Debian 12 or 13, or apt-get fails
     """
     missing = [name for name in wanted if not _installed(name)]
     if not missing:
@@ -90,7 +92,7 @@ def fetch(settings: cloud_settings.Settings, name: str,
         commands.run(settings, 'apt', ['apt-get', 'update'])
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    # The sandbox user of apt cannot write there, and says so; harmless.
+    # The sandbox user of apt cannot write to the directory.
     script = 'cd "$1" && apt-get -o APT::Sandbox::User=root download "$2"'
     commands.run(settings, 'apt', [
         'sh', '-c', script, 'sh', str(directory), name])
@@ -98,7 +100,7 @@ def fetch(settings: cloud_settings.Settings, name: str,
 
 
 def dependency(name: str, prefix: str) -> str:
-    """Name the package with this prefix that a metapackage stands for."""
+    """Return the dependency of a metapackage that has this prefix."""
     for line in commands.output(['apt-cache', 'depends', name]).splitlines():
         words = line.split()
         if len(words) == 2 and words[1].startswith(prefix):
@@ -107,7 +109,7 @@ def dependency(name: str, prefix: str) -> str:
 
 
 def update(settings: cloud_settings.Settings) -> None:
-    """Read the package lists."""
+    """Update the package lists."""
     commands.run(settings, 'apt', ['apt-get', 'update'])
 
 
@@ -133,13 +135,13 @@ def _check_release() -> None:
     if (values.get('ID') != 'debian'
             or values.get('VERSION_ID') not in RELEASES):
         raise errors.CloudError(
-            'packages are missing and can be installed on Debian 12 and 13 '
-            'only; this is ' + values.get('PRETTY_NAME', 'unknown'))
+            'packages are missing, and can be installed only on Debian 12 '
+            'and 13; this is ' + values.get('PRETTY_NAME', 'unknown'))
 
 
 def _install(settings: cloud_settings.Settings, names: list[str]) -> None:
-    ours = not POLICY.exists()
-    if ours:
+    needs_policy = not POLICY.exists()
+    if needs_policy:
         POLICY.write_text('#!/bin/sh\nexit 101\n')
         POLICY.chmod(0o755)
     environment = {'DEBIAN_FRONTEND': 'noninteractive'}
@@ -147,7 +149,7 @@ def _install(settings: cloud_settings.Settings, names: list[str]) -> None:
         commands.run(settings, 'apt', ['apt-get', 'update'])
         commands.run(settings, 'apt', [
             'apt-get', '-o', 'DPkg::Lock::Timeout=300', 'install', '-y',
-            '--no-install-recommends', *names], environment, seconds=1800)
+            '--no-install-recommends', *names], environment, limit_s=1800)
     finally:
-        if ours:
+        if needs_policy:
             POLICY.unlink(missing_ok=True)

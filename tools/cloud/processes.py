@@ -10,12 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Start programs, find them again by pid file, stop exactly those.
+"""Start programs, find them again by their pid files, stop exactly those.
 
-A program gets a session of its own, so that its children are found even
-after it died, and ``HPCVIRT_CLOUD_RUN`` in its environment, so that those
-which leave the session are found too. A pid file holds the start time as
-well: a number that the kernel has given to somebody else is not ours.
+Each program runs in a session of its own, so that its children are found even
+after it has ended, with ``HPCVIRT_CLOUD_RUN`` in its environment, so that
+children that leave the session are found too. A pid file also holds the start
+time of the program, so that another program to which the kernel has given the
+same pid is left alone.
 """
 
 import contextlib
@@ -24,11 +25,11 @@ import os
 import pathlib
 import signal
 import subprocess
-import time
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from hpcvirt import waiting
 from tools.cloud import settings as cloud_settings
 
 MARK = 'HPCVIRT_CLOUD_RUN'
@@ -36,7 +37,7 @@ MARK = 'HPCVIRT_CLOUD_RUN'
 
 @dataclasses.dataclass(frozen=True)
 class Stat:
-    """What /proc/PID/stat says.
+    """Fields of /proc/PID/stat.
 
     :ivar started: clock ticks from boot to the start of the process
     """
@@ -48,12 +49,12 @@ class Stat:
 
 
 def stat(pid: int) -> Stat | None:
-    """Look at a process; None if there is none or it is a zombie."""
+    """Read the status of a process; None if it has ended or is a zombie."""
     try:
         text = pathlib.Path(f'/proc/{pid}/stat').read_text()
     except OSError:
         return None
-    # The name stands in parentheses and may hold anything, spaces too.
+    # The name in parentheses may contain any character.
     fields = text.rpartition(')')[2].split()
     if fields[0] in 'ZX':
         return None
@@ -102,7 +103,7 @@ class Processes:
         return sorted(path.name for path in self._directory.iterdir())
 
     def pid(self, name: str) -> int | None:
-        """Give the process id of a program, None if it does not run."""
+        """Return the process id of a program, None if it does not run."""
         recorded = self._recorded(name)
         if recorded is None:
             return None
@@ -124,35 +125,34 @@ class Processes:
         return total >> 20
 
     def stop(self, names: Iterable[str], patience_s: float = 15.0) -> None:
-        """Ask programs to end, insist after a while."""
+        """Terminate programs; kill those that do not end in time."""
         chosen = list(names)
         for name in chosen:
             pid = self.pid(name)
             if pid is not None:
                 _signal(pid, signal.SIGTERM)
-        deadline = time.monotonic() + patience_s
+        waiting.until(lambda: any(map(self._members, chosen)),
+                      lambda running: not running, patience_s, 0.1)
         for name in chosen:
-            while self._members(name) and time.monotonic() < deadline:
-                time.sleep(0.1)
             self.kill(name)
 
     def kill(self, name: str) -> None:
-        """End a program and its children at once, as a power cut does."""
-        for _ in range(50):
+        """Kill a program and its children at once."""
+        def kill_members() -> list[int]:
             members = self._members(name)
-            if not members:
-                break
             for pid in members:
                 _signal(pid, signal.SIGKILL)
-            time.sleep(0.1)
+            return members
+
+        waiting.until(kill_members, lambda members: not members, 5, 0.1)
         self._file(name).unlink(missing_ok=True)
 
     def sweep(self) -> int:
-        """End what carries our mark but is in no session of ours.
+        """Kill processes of this cloud that have left their sessions.
 
-        :returns: number of processes ended
+        :returns: the number of processes killed
         """
-        ended = 0
+        killed = 0
         mark = self._mark.encode()
         for pid in pids():
             if pid == os.getpid():
@@ -163,15 +163,15 @@ class Processes:
                 continue
             if mark in data.split(b'\0') and stat(pid) is not None:
                 _signal(pid, signal.SIGKILL)
-                ended += 1
-        return ended
+                killed += 1
+        return killed
 
     def log_file(self, name: str) -> pathlib.Path:
-        """The file that holds a program's output."""
+        """Return the file with a program's output."""
         return self._log / f'{name}.log'
 
     def tail(self, name: str, lines: int = 15) -> str:
-        """The last lines of a program's log that are worth reading."""
+        """Return the last lines of a program's log, without debug messages."""
         try:
             with open(self.log_file(name), 'rb') as log:
                 log.seek(0, os.SEEK_END)
@@ -179,9 +179,9 @@ class Processes:
                 text = log.read().decode(errors='replace')
         except OSError:
             return '(no log)'
-        found = [line[:300] for line in text.splitlines()
-                 if line.strip() and ' DEBUG ' not in line]
-        return '\n'.join(found[-lines:]) or '(empty log)'
+        messages = [line[:300] for line in text.splitlines()
+                    if line.strip() and ' DEBUG ' not in line]
+        return '\n'.join(messages[-lines:]) or '(empty log)'
 
     def _file(self, name: str) -> pathlib.Path:
         return self._directory / name
@@ -201,9 +201,9 @@ class Processes:
         if leader is not None and leader.started != recorded[1]:
             return []
         found = (stat(pid) for pid in pids())
-        return [item.pid for item in found if item is not None
-                and item.session == recorded[0]
-                and item.started >= recorded[1]]
+        return [process.pid for process in found if process is not None
+                and process.session == recorded[0]
+                and process.started >= recorded[1]]
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What the person in front of the screen reads while the cloud works."""
+"""Messages about the progress of a command."""
 
 import contextlib
 import sys
@@ -26,13 +26,13 @@ def say(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Print one message on standard error."""
+    """Print a message on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def step(text: str) -> Iterator[None]:
-    """Name a step when it is done, and how long it took."""
+    """Print the name of a step and its duration when it is done."""
     began = time.monotonic()
     yield
     say(f'{text} ({time.monotonic() - began:.1f} s)')

@@ -10,20 +10,20 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""RabbitMQ as a node of its own, and memcached."""
+"""Start RabbitMQ and memcached."""
 
+from tools.cloud import probes
 from tools.cloud import processes
 from tools.cloud import settings as cloud_settings
-from tools.cloud import waiting
 
-#: Debian's /usr/sbin/rabbitmq-server insists on the user rabbitmq and its
-#: directories; this is the program behind it.
+#: /usr/sbin/rabbitmq-server of Debian needs the user rabbitmq and its
+#: directories; this is the program that it runs.
 PROGRAM = '/usr/lib/rabbitmq/bin/rabbitmq-server'
 
 
 def start(settings: cloud_settings.Settings,
           running: processes.Processes) -> None:
-    """Start both; they are waited for by :func:`wait`."""
+    """Start both without waiting for them."""
     directory = settings.run / 'rabbit'
     (directory / 'log').mkdir(parents=True, exist_ok=True)
     (directory / 'rabbitmq.conf').write_text('\n'.join([
@@ -59,13 +59,13 @@ def start(settings: cloud_settings.Settings,
 
 def wait(settings: cloud_settings.Settings,
          running: processes.Processes) -> None:
-    """Wait until both take connections."""
+    """Wait until both accept connections."""
     for name in ('memcached', 'rabbit'):
         port = settings.port(name)
-        waiting.for_service(running, name,
-                            lambda port=port: waiting.port_open(port))
+        probes.wait_for_service(running, name,
+                            lambda port=port: probes.port_open(port))
 
 
 def stop(settings: cloud_settings.Settings) -> None:
-    """End Erlang's name server, which RabbitMQ leaves behind."""
-    waiting.succeeds(['epmd', '-port', str(settings.port('epmd')), '-kill'])
+    """Stop Erlang's name server, which RabbitMQ leaves running."""
+    probes.succeeds(['epmd', '-port', str(settings.port('epmd')), '-kill'])

@@ -10,35 +10,38 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Give the fresh cloud a network, images and a key, and wait for the hosts.
+"""Create the network, the images and the key pair, and wait for the hosts.
 
-Run by the cloud's Python environment. Argument: a JSON object with the keys
-subnet, network, guest (directory), public_key (file), hosts (list of names),
-missing (file that names the hosts that did not show up).
+The cloud's Python environment runs it. The argument is a JSON object with the
+keys subnet, network (the physical network), guest (a directory), public_key (a
+file), hosts (a list of names) and missing (a file for the names of the hosts
+that are not up in time).
 """
 
 import json
 import pathlib
 import sys
-import time
 
 import openstack
 
-#: Seconds until every compute must have shown up.
+from hpcvirt import waiting
+
+#: Seconds until every compute service must be up.
 PATIENCE_S = 180
 
 
 def main(text: str) -> None:
-    """Make what is missing."""
-    wanted = json.loads(text)
+    """Create what does not exist."""
+    options = json.loads(text)
     cloud = openstack.connect()
-    _network(cloud, wanted['subnet'], wanted['network'])
-    _images(cloud, pathlib.Path(wanted['guest']))
+    _network(cloud, options['subnet'], options['network'])
+    _images(cloud, pathlib.Path(options['guest']))
     if not cloud.compute.find_keypair('cloud'):
         cloud.compute.create_keypair(
             name='cloud',
-            public_key=pathlib.Path(wanted['public_key']).read_text())
-    _hosts(cloud, set(wanted['hosts']), pathlib.Path(wanted['missing']))
+            public_key=pathlib.Path(options['public_key']).read_text())
+    _wait_for_hosts(cloud, set(options['hosts']),
+                    pathlib.Path(options['missing']))
 
 
 def _network(cloud, subnet, physical_network):
@@ -67,35 +70,32 @@ def _images(cloud, guest):
 
     kernel = upload('guest-kernel', 'vmlinuz', 'aki', 'aki')
     ramdisk = upload('guest-ramdisk', 'initrd.gz', 'ari', 'ari')
-    # The hypervisor's type keeps the real guest off the fake hosts, and
-    # the pretended guest off the real one.
+    # The hypervisor type keeps the real guest off the simulated hosts, and
+    # the simulated guest off the real host.
     upload('guest', 'disk.qcow2', 'qcow2', 'bare', kernel_id=kernel.id,
            ramdisk_id=ramdisk.id, hw_machine_type='pc',
            hw_vif_model='virtio', img_hv_type='qemu',
            os_command_line='console=ttyS0 quiet rdinit=/init')
-    upload('pretended', 'empty.raw', 'raw', 'bare', img_hv_type='fake')
+    upload('simulated', 'empty.raw', 'raw', 'bare', img_hv_type='fake')
 
 
-def _hosts(cloud, wanted, report):
-    deadline = time.monotonic() + PATIENCE_S
-    missing = wanted
-    while missing:
-        if time.monotonic() > deadline:
-            report.write_text('\n'.join(sorted(missing)))
-            sys.exit('computes that did not show up: '
-                     + ', '.join(sorted(missing)))
-        # From 2.88 on Nova would ask each compute for its uptime, and wait a
-        # minute for one that has not started yet.
-        answer = cloud.compute.get('/os-hypervisors/detail',
-                                   microversion='2.53')
-        up = set()
-        if answer.status_code == 200:
-            up = {item['service']['host']
-                  for item in answer.json()['hypervisors']
-                  if item['state'] == 'up'}
-        missing = wanted - up
-        if missing:
-            time.sleep(1)
+def _wait_for_hosts(cloud, hosts, report):
+    missing = waiting.until(lambda: hosts - _hosts_up(cloud),
+                            lambda missing: not missing, PATIENCE_S, 1)
+    if missing:
+        report.write_text('\n'.join(sorted(missing)))
+        sys.exit('hosts that are not up: ' + ', '.join(sorted(missing)))
+
+
+def _hosts_up(cloud):
+    # From 2.88 on Nova would ask each compute for its uptime, and wait a
+    # minute for one that has not started yet.
+    answer = cloud.compute.get('/os-hypervisors/detail',
+                               microversion='2.53')
+    if answer.status_code != 200:
+        return set()
+    return {item['service']['host'] for item in answer.json()['hypervisors']
+            if item['state'] == 'up'}
 
 
 if __name__ == '__main__':

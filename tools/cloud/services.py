@@ -10,18 +10,18 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The services, what starts each and how each shows that it is up."""
+"""The services of the cloud, how to start them and wait for them."""
 
 from tools.cloud import fleet
 from tools.cloud import node
+from tools.cloud import probes
 from tools.cloud import processes
 from tools.cloud import settings as cloud_settings
-from tools.cloud import waiting
 from tools.cloud.config import compute
 
 HERE = cloud_settings.REPOSITORY / 'tools' / 'cloud'
 
-#: API -> (WSGI module, threads)
+#: WSGI module and number of threads of each API.
 APIS = {
     'keystone': ('keystone.wsgi.api', 4),
     'placement': ('placement.wsgi.api', 4),
@@ -31,28 +31,28 @@ APIS = {
 }
 INFRASTRUCTURE = ('memcached', 'mariadb', 'rabbit', 'node', 'ovsdb',
                   'vswitchd', 'virtlogd', 'libvirtd')
-#: Started on demand, to try two schedulers at once.
+#: Started on demand, to run two schedulers at once.
 SPARE = 'nova-scheduler-2'
 
 
 def control_names() -> list[str]:
-    """The services of the control plane, in the order they start."""
+    """List the services of the control plane in the order of their start."""
     return [*APIS, 'neutron-rpc', 'nova-conductor', 'nova-scheduler']
 
 
 def compute_names() -> list[str]:
-    """The services of the computes."""
+    """List the services of the compute hosts."""
     return ['ovs-agent', compute.LIBVIRT_HOST, *fleet.FLEET]
 
 
 def all_names() -> list[str]:
-    """Every service that a complete cloud runs."""
+    """List all services of a running cloud."""
     return [*INFRASTRUCTURE, *control_names(), *compute_names()]
 
 
 def start(settings: cloud_settings.Settings,
           running: processes.Processes, name: str) -> None:
-    """Start a service of the control plane or of a compute."""
+    """Start a service of the control plane or of a compute host."""
     if name in APIS:
         _start_api(settings, running, name)
         return
@@ -64,7 +64,7 @@ def wait(settings: cloud_settings.Settings,
          running: processes.Processes, name: str) -> None:
     """Wait until an API answers."""
     port = settings.port(name)
-    waiting.for_service(running, name, lambda: waiting.http_answers(port),
+    probes.wait_for_service(running, name, lambda: probes.http_answers(port),
                         240)
 
 

@@ -10,24 +10,24 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Where the cloud lives: directories, ports, passwords, sizes.
+"""Settings of the cloud: directories, ports, passwords and sizes.
 
-Everything that can be chosen comes from the environment, so that tox, a CI
-job and a person choose in the same way:
+Environment variables configure it, so that tox, a CI job and a person do it in
+the same way:
 
 ``HPCVIRT_CLOUD_DIR``
     the state directory, /var/tmp/hpcvirt-cloud by default
 ``HPCVIRT_CLOUD_PORT_BASE``
-    the first of the 40 ports it listens on, all on 127.0.0.1; 25000
+    the first of the 40 ports on 127.0.0.1 that it may use, 25000 by default
 ``HPCVIRT_CLOUD_SUBNET``
-    the first three numbers of the guests' /24 network; 10.199.99
+    the first three numbers of the guests' /24 network, 10.199.99 by default
 ``HPCVIRT_CLOUD_PAGES``
-    2 MiB pages for guests of the libvirt compute; 320
+    the number of 2 MiB pages for guests of the libvirt host, 320 by default
 ``HPCVIRT_CLOUD_VIRT_TYPE``
-    qemu, which runs everywhere, or kvm
+    ``qemu`` (the default), which runs everywhere, or ``kvm``
 ``HPCVIRT_CLOUD_FILTER``
-    ``hpcvirt``, or ``upstream`` for a cloud with Nova's own filter and
-    weighers, to compare with
+    ``hpcvirt`` (the default), or ``upstream`` for a cloud with the filter and
+    weighers of Nova, to compare with
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ from tools.cloud import errors
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 IP = '127.0.0.1'
 
-#: Big enough for the programs, and a reboot does not empty it.
+#: It has enough space for the programs, and a reboot does not empty it.
 DEFAULT_STATE = '/var/tmp/hpcvirt-cloud'  # noqa: S108
 
 #: Port of each listener, counted from the base.
@@ -63,18 +63,18 @@ PORTS = {
 DATABASES = ('keystone', 'placement', 'glance', 'neutron', 'nova_api',
              'nova_cell0', 'nova_cell1')
 
-#: A Unix socket's path has room for 107 bytes; the longest of ours is
-#: ``<state>/run/libvirt/run/virtlogd-admin-sock`` and QEMU's monitors,
+#: The path of a Unix socket has at most 107 bytes; the longest ones here are
+#: ``<state>/run/libvirt/run/virtlogd-admin-sock`` and
 #: ``<state>/run/libvirt/lib/qemu/domain-NN-instance-XXXXXXXX/monitor.sock``.
 MAX_STATE_PATH = 40
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What is chosen once per cloud.
+    """The settings of one cloud.
 
     :ivar state: the state directory
-    :ivar pages: number of 2 MiB pages for the libvirt compute
+    :ivar pages: number of 2 MiB pages for guests of the libvirt host
     """
 
     state: pathlib.Path
@@ -86,12 +86,12 @@ class Settings:
 
     @property
     def cache(self) -> pathlib.Path:
-        """What a later start uses again: programs, images, schemas."""
+        """The directory of what a later start reuses."""
         return self.state / 'cache'
 
     @property
     def run(self) -> pathlib.Path:
-        """What belongs to one life of the cloud."""
+        """The directory of what ends with the running cloud."""
         return self.state / 'run'
 
     @property
@@ -124,19 +124,19 @@ class Settings:
         return (self.cache / 'password').read_text().strip()
 
     def program(self, name: str) -> str:
-        """Path of a program of the Python environment."""
+        """Return the path of a program of the Python environment."""
         return str(self.venv / 'bin' / name)
 
     def port(self, name: str) -> int:
-        """Port of a listener."""
+        """Return the port of a listener."""
         return self.port_base + PORTS[name]
 
     def url(self, name: str) -> str:
-        """URL of an API."""
+        """Return the URL of an API."""
         return f'http://{IP}:{self.port(name)}'
 
     def database_url(self, name: str) -> str:
-        """SQLAlchemy's name of a database."""
+        """Return the SQLAlchemy URL of a database."""
         return (f'mysql+pymysql://cloud:{self.password}@{IP}:'
                 f'{self.port("mariadb")}/{name}?charset=utf8mb4')
 
@@ -145,7 +145,7 @@ class Settings:
         return f'rabbit://cloud:{self.password}@{IP}:{self.port("rabbit")}/'
 
     def credentials(self) -> dict[str, str]:
-        """The administrator's credentials, as environment variables."""
+        """Return the administrator's credentials as environment variables."""
         return {
             'OS_AUTH_TYPE': 'password',
             'OS_AUTH_URL': f'{self.url("keystone")}/v3',
@@ -160,7 +160,7 @@ class Settings:
         }
 
     def prepare(self) -> None:
-        """Make the directories and the password."""
+        """Create the directories and the password."""
         for directory in (self.cache, self.run, self.log, self.etc):
             directory.mkdir(parents=True, exist_ok=True)
         path = self.cache / 'password'
@@ -170,33 +170,35 @@ class Settings:
 
 
 def load() -> Settings:
-    """Read the environment."""
+    """Read the settings from the environment."""
     state = pathlib.Path(
         os.environ.get('HPCVIRT_CLOUD_DIR') or DEFAULT_STATE)
     if not state.is_absolute() or len(str(state)) > MAX_STATE_PATH:
         raise errors.CloudError(
             f'HPCVIRT_CLOUD_DIR must be an absolute path of at most '
-            f'{MAX_STATE_PATH} characters, for the sockets below it: {state}')
+            f'{MAX_STATE_PATH} characters, not {state}: longer paths of Unix '
+            'sockets would not work')
     virt_type = os.environ.get('HPCVIRT_CLOUD_VIRT_TYPE') or 'qemu'
     if virt_type not in ('qemu', 'kvm'):
         raise errors.CloudError(
-            f'HPCVIRT_CLOUD_VIRT_TYPE is qemu or kvm, not {virt_type!r}')
-    chosen = os.environ.get('HPCVIRT_CLOUD_FILTER') or 'hpcvirt'
-    if chosen not in ('hpcvirt', 'upstream'):
+            f'HPCVIRT_CLOUD_VIRT_TYPE must be qemu or kvm, not {virt_type!r}')
+    filter_ = os.environ.get('HPCVIRT_CLOUD_FILTER') or 'hpcvirt'
+    if filter_ not in ('hpcvirt', 'upstream'):
         raise errors.CloudError(
-            f'HPCVIRT_CLOUD_FILTER is hpcvirt or upstream, not {chosen!r}')
+            'HPCVIRT_CLOUD_FILTER must be hpcvirt or upstream, not '
+            f'{filter_!r}')
     return Settings(
         state=state,
         port_base=_number('HPCVIRT_CLOUD_PORT_BASE', 25000, 1024, 65000),
         subnet=os.environ.get('HPCVIRT_CLOUD_SUBNET') or '10.199.99',
         pages=_number('HPCVIRT_CLOUD_PAGES', 320, 64, 1 << 20),
         virt_type=virt_type,
-        filter=chosen)
+        filter=filter_)
 
 
 def _number(name: str, default: int, low: int, high: int) -> int:
     text = os.environ.get(name) or str(default)
     if not text.isdigit() or not low <= int(text) <= high:
         raise errors.CloudError(
-            f'{name} is a number from {low} to {high}, not {text!r}')
+            f'{name} must be a number from {low} to {high}, not {text!r}')
     return int(text)

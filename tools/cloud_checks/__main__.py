@@ -23,7 +23,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from tools.cloud import cloud as one_cloud
+from tools.cloud import cloud as clouds
 from tools.cloud import errors
 from tools.cloud import progress
 from tools.cloud import settings as cloud_settings
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # A CI job that is cancelled gets SIGTERM: clean up as for Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        cloud = one_cloud.Cloud(cloud_settings.load())
+        cloud = clouds.Cloud(cloud_settings.load())
         _run(cloud, args.part or [name for name in PARTS
                                   if name not in ASKED_FOR], keep=args.keep)
     except errors.CloudError as exc:
@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(cloud: one_cloud.Cloud, parts: list[str], keep: bool) -> None:
+def _run(cloud: clouds.Cloud, parts: list[str], keep: bool) -> None:
     with cloud.locked():
         was_up = not cloud.dead()
         cloud.up()

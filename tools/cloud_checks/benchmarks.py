@@ -23,7 +23,7 @@ import pathlib
 import shutil
 from typing import Any
 
-from tools.cloud import cloud as one_cloud
+from tools.cloud import cloud as clouds
 from tools.cloud import commands
 from tools.cloud import errors
 from tools.cloud import fleet
@@ -54,7 +54,7 @@ COMPARE = 'CompareTest.test_guests_are_within_their_bounds'
 SPAN = 'TenantNetworkTest.test_mpi_spans_two_guests'
 
 
-def check(cloud: one_cloud.Cloud) -> None:
+def check(cloud: clouds.Cloud) -> None:
     """Run the tests that measure.
 
     :raises CloudError: a verdict is not true, or there is none
@@ -145,7 +145,7 @@ def _only(tests: dict[str, str], name: str, complaint: str) -> str:
     raise errors.CloudError(complaint)
 
 
-def _image(cloud: one_cloud.Cloud) -> str:
+def _image(cloud: clouds.Cloud) -> str:
     """Build and upload the image, if it is not there yet.
 
     :returns: its id
@@ -154,7 +154,7 @@ def _image(cloud: one_cloud.Cloud) -> str:
     directory = cloud_settings.REPOSITORY / '.guest'
     with progress.step('the benchmark image is built'):
         commands.run(settings, 'bench-image', [str(BUILD), str(directory)],
-                     {'PYTHON': settings.program('python')}, seconds=1500)
+                     {'PYTHON': settings.program('python')}, limit_s=1500)
     with progress.step('it is in Glance'):
         cloud.python('bench-image', [
             str(HERE / 'upload_image.py'), IMAGE, str(directory)], 300)

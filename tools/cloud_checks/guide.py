@@ -32,7 +32,7 @@ import tempfile
 from collections.abc import Iterator
 from collections.abc import Sequence
 
-from tools.cloud import cloud as one_cloud
+from tools.cloud import cloud as clouds
 from tools.cloud import environment
 from tools.cloud import errors
 from tools.cloud import progress
@@ -61,7 +61,7 @@ class Step:
         return any(REFUSED in line for line in self.shown)
 
 
-def check(cloud: one_cloud.Cloud) -> None:
+def check(cloud: clouds.Cloud) -> None:
     """Follow the pages.
 
     :raises CloudError: a command failed, or printed something else

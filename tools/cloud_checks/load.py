@@ -25,7 +25,7 @@ import subprocess
 import time
 from typing import Any
 
-from tools.cloud import cloud as one_cloud
+from tools.cloud import cloud as clouds
 from tools.cloud import errors
 from tools.cloud import fleet
 from tools.cloud import progress
@@ -52,13 +52,13 @@ EVENTS = (
 SETTLE_S = 400
 
 
-def check(cloud: one_cloud.Cloud) -> None:
+def check(cloud: clouds.Cloud) -> None:
     """Run the load.
 
     :raises CloudError: a promise is broken
     """
     flavors = ensure_flavors(cloud, PROFILE, 1, 4)
-    image = tempest_run.images(cloud.settings)['pretended']
+    image = tempest_run.images(cloud.settings)['simulated']
     began = time.monotonic()
     clients = [client(cloud, 'create', f'{PREFIX}{number}', image,
                        str(SERVERS // CLIENTS), *flavors)
@@ -106,7 +106,7 @@ def _judge(found: dict[str, Any]) -> None:
         raise errors.CloudError('broken promises: ' + '; '.join(overlaps))
 
 
-def ensure_flavors(cloud: one_cloud.Cloud, profile: str,
+def ensure_flavors(cloud: clouds.Cloud, profile: str,
                    least: int, most: int) -> list[str]:
     """Create flavors for the fleet.
 
@@ -126,7 +126,7 @@ def ensure_flavors(cloud: one_cloud.Cloud, profile: str,
             if least <= flavor['vcpus'] <= most]
 
 
-def agreed(cloud: one_cloud.Cloud, *prefixes: str,
+def agreed(cloud: clouds.Cloud, *prefixes: str,
            seconds: float = 120) -> dict[str, Any]:
     """Look until Nova and Placement agree.
 
@@ -146,7 +146,7 @@ def agreed(cloud: one_cloud.Cloud, *prefixes: str,
         time.sleep(5)
 
 
-def observe(cloud: one_cloud.Cloud, *prefixes: str) -> dict[str, Any]:
+def observe(cloud: clouds.Cloud, *prefixes: str) -> dict[str, Any]:
     """Compare servers, hosts and Placement."""
     answer: dict[str, Any] = json.loads(_run(cloud, [
         cloud.settings.program('python'), str(HERE / 'observer.py'),
@@ -154,7 +154,7 @@ def observe(cloud: one_cloud.Cloud, *prefixes: str) -> dict[str, Any]:
     return answer
 
 
-def clear(cloud: one_cloud.Cloud, prefix: str) -> None:
+def clear(cloud: clouds.Cloud, prefix: str) -> None:
     """Delete the servers; nothing may stay allocated."""
     finish(client(cloud, 'delete', prefix, '400'), 'deletion', 460)
     found = agreed(cloud, prefix)
@@ -178,7 +178,7 @@ def finish(process: 'subprocess.Popen[str]', what: str,
         raise errors.CloudError(f'{what} failed: {text[-1500:]}')
 
 
-def client(cloud: one_cloud.Cloud,
+def client(cloud: clouds.Cloud,
            *words: str) -> 'subprocess.Popen[str]':
     """Start a client of the API beside us."""
     return subprocess.Popen(
@@ -187,7 +187,7 @@ def client(cloud: one_cloud.Cloud,
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
-def _disturb(cloud: one_cloud.Cloud, began: float) -> None:
+def _disturb(cloud: clouds.Cloud, began: float) -> None:
     for moment, verb, name in EVENTS:
         time.sleep(max(0.0, began + moment - time.monotonic()))
         progress.say(f'load: {verb} {name}')
@@ -199,13 +199,13 @@ def _disturb(cloud: one_cloud.Cloud, began: float) -> None:
             cloud.restart(name)
 
 
-def _restore(cloud: one_cloud.Cloud) -> None:
+def _restore(cloud: clouds.Cloud) -> None:
     for _, _, name in EVENTS:
         if not cloud.running.alive(name):
             cloud.start(name)
 
 
-def _run(cloud: one_cloud.Cloud, words: list[str]) -> str:
+def _run(cloud: clouds.Cloud, words: list[str]) -> str:
     done = subprocess.run(
         words, capture_output=True, text=True, check=False, timeout=600,
         env={**os.environ, **cloud.settings.credentials()})

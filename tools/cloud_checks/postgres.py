@@ -15,12 +15,12 @@
 import pathlib
 import shutil
 
-from tools.cloud import cloud as one_cloud
+from tools.cloud import cloud as clouds
 from tools.cloud import commands
 from tools.cloud import errors
 from tools.cloud import packages
+from tools.cloud import probes
 from tools.cloud import settings as cloud_settings
-from tools.cloud import waiting
 
 NAME = 'postgres'
 PACKAGES = ('postgresql', 'util-linux')
@@ -30,7 +30,7 @@ AS_USER = ('setpriv', '--reuid=postgres', '--regid=postgres',
            '--init-groups')
 
 
-def start(cloud: one_cloud.Cloud) -> None:
+def start(cloud: clouds.Cloud) -> None:
     """Start a server on an empty directory."""
     settings = cloud.settings
     packages.install(settings, PACKAGES)
@@ -51,12 +51,12 @@ def start(cloud: one_cloud.Cloud) -> None:
         *AS_USER, _program('postgres'), '-D', str(data / 'data'),
         '-h', cloud_settings.IP, '-p', str(settings.port(NAME)),
         '-k', str(data), '-F'])
-    waiting.for_service(cloud.running, NAME, lambda: waiting.succeeds([
+    probes.wait_for_service(cloud.running, NAME, lambda: probes.succeeds([
         _program('pg_isready'), '-q', '-h', cloud_settings.IP, '-p',
         str(settings.port(NAME))]))
 
 
-def recreate(cloud: one_cloud.Cloud, name: str) -> None:
+def recreate(cloud: clouds.Cloud, name: str) -> None:
     """Make an empty database."""
     for statement in (f'drop database if exists {name}',
                       f'create database {name}'):
@@ -66,7 +66,7 @@ def recreate(cloud: one_cloud.Cloud, name: str) -> None:
             '-c', statement], {'PGPASSWORD': cloud.settings.password})
 
 
-def stop(cloud: one_cloud.Cloud) -> None:
+def stop(cloud: clouds.Cloud) -> None:
     """Stop the server and delete what it kept."""
     cloud.running.stop([NAME], 10)
     shutil.rmtree(cloud.settings.run / NAME, ignore_errors=True)

@@ -17,7 +17,7 @@ the last free CPUs of a host for two instances. Placement and the claim let
 one of them have it; the other starts elsewhere, or is in error with a reason.
 """
 
-from tools.cloud import cloud as one_cloud
+from tools.cloud import cloud as clouds
 from tools.cloud import errors
 from tools.cloud import progress
 from tools.cloud import services
@@ -30,14 +30,14 @@ CLIENTS = 4
 BOTH = ('nova-scheduler', services.SPARE)
 
 
-def check(cloud: one_cloud.Cloud) -> None:
+def check(cloud: clouds.Cloud) -> None:
     """Run the race.
 
     :raises CloudError: a promise is broken
     """
     # Large guests, of which the fleet holds a few: most requests collide.
     flavors = load.ensure_flavors(cloud, 'name_prefix: race\n', 32, 100)
-    image = tempest_run.images(cloud.settings)['pretended']
+    image = tempest_run.images(cloud.settings)['simulated']
     before = {name: _selections(cloud, name) for name in BOTH}
     cloud.start(services.SPARE)
     try:
@@ -66,7 +66,7 @@ def check(cloud: one_cloud.Cloud) -> None:
     load.clear(cloud, PREFIX)
 
 
-def _selections(cloud: one_cloud.Cloud, name: str) -> int:
+def _selections(cloud: clouds.Cloud, name: str) -> int:
     path = cloud.running.log_file(name)
     text = path.read_text(errors='replace') if path.exists() else ''
     return text.count('Starting to schedule for instances')

@@ -23,7 +23,7 @@ import pathlib
 import subprocess
 from collections.abc import Callable
 
-from tools.cloud import cloud as one_cloud
+from tools.cloud import cloud as clouds
 from tools.cloud import database
 from tools.cloud import errors
 from tools.cloud import progress
@@ -48,7 +48,7 @@ class Server:
     recreate: Callable[[], None]
 
 
-def check(cloud: one_cloud.Cloud) -> None:
+def check(cloud: clouds.Cloud) -> None:
     """Try the store on both servers.
 
     :raises CloudError: it lost, mixed up or hid something
@@ -69,7 +69,7 @@ def check(cloud: one_cloud.Cloud) -> None:
         postgres.stop(cloud)
 
 
-def _check(cloud: one_cloud.Cloud, server: Server) -> None:
+def _check(cloud: clouds.Cloud, server: Server) -> None:
     server.recreate()
     _wait([_client(cloud, server.url, 'exercise')])
     # The tables are not there yet: whoever comes first makes them.
@@ -82,7 +82,7 @@ def _check(cloud: one_cloud.Cloud, server: Server) -> None:
     server.recreate()
 
 
-def _client(cloud: one_cloud.Cloud, url: str,
+def _client(cloud: clouds.Cloud, url: str,
             *words: str) -> 'subprocess.Popen[str]':
     settings = cloud.settings
     return subprocess.Popen(

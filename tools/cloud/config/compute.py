@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""nova.conf of each of Nova's processes.
+"""Write nova.conf for each service of Nova.
 
-This is where hpcvirt is switched on, and as an operator does it: its filter
-in ``available_filters`` and ``enabled_filters``, its weighers in
+hpcvirt is enabled here as an operator enables it: its filter in
+``available_filters`` and ``enabled_filters``, its weighers in
 ``weight_classes``. The validators need no option; nova-api finds them by
 their entry point.
 """
@@ -30,7 +30,7 @@ from tools.cloud.config import shared
 
 LIBVIRT_HOST = 'libvirt1'
 
-#: What the fake computes' virtual functions are, and the alias for them.
+#: The virtual functions of the simulated hosts, and the alias for them.
 ALIAS = 'hpc-vf'
 VF_VENDOR = '8086'
 VF_PRODUCT = '1515'
@@ -41,7 +41,7 @@ FILTERS = ('ComputeFilter', 'ComputeCapabilitiesFilter',
 
 
 def write(settings: cloud_settings.Settings) -> None:
-    """Write the files of the API, the conductor and two schedulers."""
+    """Write the files of the API, the conductor and both schedulers."""
     directory = settings.etc / 'nova'
     control = inifile.merge(_common(settings), _data(settings))
     paste = settings.venv / 'etc' / 'nova' / 'api-paste.ini'
@@ -56,9 +56,9 @@ def write(settings: cloud_settings.Settings) -> None:
 
 def write_fake(settings: cloud_settings.Settings, name: str,
                host_config: Mapping[str, Any]) -> None:
-    """Write the file of a fake compute.
+    """Write the file of a simulated host.
 
-    :param host_config: what the generator says that the host needs
+    :param host_config: the settings that the plan proposes for the host
     """
     dedicated = host_config['cpu_dedicated_set']
     shared_set = host_config.get('cpu_shared_set')
@@ -78,20 +78,20 @@ def write_fake(settings: cloud_settings.Settings, name: str,
             f'node:{item["node"]},size:{item["size"]},count:{item["count"]}'
             for item in host_config['reserved_huge_pages']]
     inifile.write(settings.etc / 'nova' / f'{name}.conf', sections)
-    # A compute that is started again must know itself; Nova writes this file
-    # for the libvirt driver only.
+    # A compute service that is restarted must find its identity. Nova writes
+    # this file for the libvirt driver only.
     identity = settings.run / 'nova' / name / 'compute_id'
     identity.write_text(node_uuid(name))
 
 
 def node_uuid(name: str) -> str:
-    """Give a fake compute's node the same identity at every start."""
+    """Return the identity of a simulated host, the same at every start."""
     return str(uuid.uuid5(uuid.NAMESPACE_DNS, f'{name}.hpcvirt.test'))
 
 
 def write_libvirt(settings: cloud_settings.Settings,
                   dedicated: str) -> None:
-    """Write the file of the compute with real guests."""
+    """Write the file of the host with real guests."""
     inifile.write(
         settings.etc / 'nova' / f'{LIBVIRT_HOST}.conf',
         inifile.merge(_common(settings), _state(settings, LIBVIRT_HOST), {
@@ -110,7 +110,7 @@ def write_libvirt(settings: cloud_settings.Settings,
                 **_processor(settings),
             },
             'compute': {'cpu_dedicated_set': dedicated},
-            # What is emulated need not be like this machine.
+            # An emulated CPU need not match the CPU of this machine.
             'workarounds': {'skip_cpu_compare_at_startup':
                             settings.virt_type == 'qemu'},
             'os_vif_ovs': {'ovsdb_connection': network.ovsdb(settings)},
@@ -120,8 +120,8 @@ def write_libvirt(settings: cloud_settings.Settings,
 def _processor(settings: cloud_settings.Settings) -> dict[str, Any]:
     if settings.virt_type == 'kvm':
         return {'cpu_mode': 'host-model'}
-    # What DevStack takes too. QEMU's own default model claims to be one for
-    # which OpenBLAS has code that it does not run.
+    # The model that DevStack uses. The default model of QEMU makes OpenBLAS
+    # choose code that QEMU cannot run.
     return {'cpu_mode': 'custom', 'cpu_models': 'Nehalem'}
 
 
@@ -140,7 +140,7 @@ def _common(settings: cloud_settings.Settings) -> inifile.Sections:
                 'service_down_time': 60,
                 'report_interval': 10,
                 'update_resources_interval': 15,
-                # Or the scheduler finds new hosts up to a minute later.
+                # Otherwise the scheduler finds new hosts up to a minute late.
                 'periodic_fuzzy_delay': 0,
                 'shutdown_timeout': 5,
                 'default_log_levels':
@@ -201,7 +201,7 @@ def _scheduling(
 
 
 def _data(settings: cloud_settings.Settings) -> inifile.Sections:
-    # Computes get none of this: Nova refuses to run them with a database.
+    # Not for compute services: Nova does not run them with a database.
     cell = shared.database(settings, 'nova_cell1')
     return inifile.merge(cell, {
         'api_database': shared.database(settings, 'nova_api')['database']})

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""keystone.conf, placement.conf, glance-api.conf."""
+"""Write the configuration of Keystone, Placement and Glance."""
 
 from tools.cloud import inifile
 from tools.cloud import settings as cloud_settings
@@ -18,7 +18,7 @@ from tools.cloud.config import shared
 
 
 def write(settings: cloud_settings.Settings) -> None:
-    """Write the files of the services beside Nova and Neutron."""
+    """Write the configuration files of the three services."""
     inifile.write(settings.etc / 'keystone' / 'keystone.conf',
                   _keystone(settings))
     inifile.write(settings.etc / 'placement' / 'placement.conf',
@@ -39,7 +39,7 @@ def _keystone(settings: cloud_settings.Settings) -> inifile.Sections:
             'memcache_servers':
                 f'{cloud_settings.IP}:{settings.port("memcached")}',
         },
-        # Hashing is made cheap: Tempest makes and checks many passwords.
+        # Hash cheaply: Tempest creates and checks many passwords.
         'identity': {'password_hash_rounds': 4},
     })
 

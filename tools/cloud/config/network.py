@@ -10,14 +10,14 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""neutron.conf, the ML2 plugin's and the Open vSwitch agent's files."""
+"""Write the configuration of Neutron, ML2 and the Open vSwitch agent."""
 
 from tools.cloud import inifile
 from tools.cloud import settings as cloud_settings
 from tools.cloud.config import shared
 
-#: The bridge that carries the machine's address in the guests' network, and
-#: the one that the guests are plugged into. Names that nobody else has.
+#: The bridge with the machine's address in the guests' network, and the bridge
+#: that guests are plugged into. The names avoid conflicts with other bridges.
 EXTERNAL_BRIDGE = 'br-hpcvirt'
 INTEGRATION_BRIDGE = 'br-hpcint'
 PHYSICAL_NETWORK = 'physnet1'
@@ -25,12 +25,12 @@ HOST = 'libvirt1'
 
 
 def ovsdb(settings: cloud_settings.Settings) -> str:
-    """Where Open vSwitch's database listens."""
+    """Return the connection to the database of Open vSwitch."""
     return f'tcp:{cloud_settings.IP}:{settings.port("ovsdb")}'
 
 
 def write(settings: cloud_settings.Settings) -> None:
-    """Write Neutron's files."""
+    """Write the configuration files."""
     directory = settings.etc / 'neutron'
     inifile.write(directory / 'neutron.conf', _server(settings))
     inifile.write(directory / 'ml2.ini', _ml2())
@@ -69,8 +69,8 @@ def _ml2() -> inifile.Sections:
             'extension_drivers': 'port_security',
         },
         'ml2_type_flat': {'flat_networks': PHYSICAL_NETWORK},
-        # Rules are kept but not enforced: no change to the machine's
-        # packet filter.
+        # Rules are stored but not enforced, so that the packet filter of the
+        # machine does not change.
         'securitygroup': {'enable_security_group': True,
                           'firewall_driver': 'noop'},
     }

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Sections that several services have in common."""
+"""Configuration sections that several services share."""
 
 from tools.cloud import inifile
 from tools.cloud import settings as cloud_settings
@@ -18,7 +18,7 @@ from tools.cloud import settings as cloud_settings
 
 def database(settings: cloud_settings.Settings,
              name: str) -> inifile.Sections:
-    """Where a service keeps its data."""
+    """Connect a service to its database."""
     return {'database': {
         'connection': settings.database_url(name),
         'max_pool_size': 10,
@@ -29,7 +29,7 @@ def database(settings: cloud_settings.Settings,
 
 def identity(settings: cloud_settings.Settings,
              user: str) -> dict[str, inifile.Value]:
-    """How one service proves to another who it is."""
+    """Authenticate a service to other services."""
     return {
         'auth_type': 'password',
         'auth_url': settings.url('keystone'),
@@ -43,7 +43,7 @@ def identity(settings: cloud_settings.Settings,
 
 
 def token(settings: cloud_settings.Settings, user: str) -> inifile.Sections:
-    """How an API checks its callers' tokens."""
+    """Have an API validate the tokens of its callers."""
     options = identity(settings, user)
     del options['region_name']
     return {'keystone_authtoken': {
@@ -57,7 +57,7 @@ def token(settings: cloud_settings.Settings, user: str) -> inifile.Sections:
 
 
 def messages(settings: cloud_settings.Settings) -> inifile.Sections:
-    """How the services talk to each other."""
+    """Connect a service to the message queue."""
     return {
         'DEFAULT': {'transport_url': settings.message_url},
         'oslo_messaging_rabbit': {

@@ -10,53 +10,42 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Wait for something with a deadline, and say who kept us waiting."""
+"""Probe whether services answer, and wait until they do."""
 
 import contextlib
 import http.client
 import socket
 import subprocess
-import time
 from collections.abc import Callable
 from collections.abc import Sequence
 
+from hpcvirt import waiting
 from tools.cloud import errors
 from tools.cloud import processes
 from tools.cloud import settings
 
 
-def until(check: Callable[[], bool], what: str, seconds: float,
-          pause_s: float = 0.2) -> None:
-    """Wait until ``check`` is true.
-
-    :raises CloudError: ``what`` did not happen in time
-    """
-    deadline = time.monotonic() + seconds
-    while not check():
-        if time.monotonic() > deadline:
-            raise errors.CloudError(f'{what}: not within {seconds:.0f} s')
-        time.sleep(pause_s)
-
-
-def for_service(running: processes.Processes, name: str,
-                check: Callable[[], bool], seconds: float = 180) -> None:
+def wait_for_service(running: processes.Processes, name: str,
+                     probe: Callable[[], bool], limit_s: float = 180) -> None:
     """Wait until a service answers.
 
-    :raises ServiceError: it died, or does not answer in time
+    :raises ServiceError: if it ends, or does not answer in time
     """
-    deadline = time.monotonic() + seconds
-    while not check():
+    def answers() -> bool:
+        if probe():
+            return True
         if not running.alive(name):
             raise errors.ServiceError(name, 'ended', running.tail(name))
-        if time.monotonic() > deadline:
-            raise errors.ServiceError(
-                name, f'did not answer within {seconds:.0f} s',
-                running.tail(name))
-        time.sleep(0.2)
+        return False
+
+    if not waiting.until(answers, bool, limit_s, 0.2):
+        raise errors.ServiceError(
+            name, f'did not answer within {limit_s:.0f} s',
+            running.tail(name))
 
 
 def port_open(port: int) -> bool:
-    """Tell whether somebody listens on a port of ours."""
+    """Tell whether a program listens on a port."""
     with contextlib.suppress(OSError):
         socket.create_connection((settings.IP, port), 2).close()
         return True
@@ -64,9 +53,9 @@ def port_open(port: int) -> bool:
 
 
 def http_answers(port: int) -> bool:
-    """Tell whether an HTTP server answers, whatever its status below 500.
+    """Tell whether an HTTP server answers with a status below 500.
 
-    uWSGI answers 500 as long as the application cannot be loaded.
+    uWSGI answers 500 until it has loaded the application.
     """
     connection = http.client.HTTPConnection(settings.IP, port, timeout=30)
     try:

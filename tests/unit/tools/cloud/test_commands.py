@@ -1,0 +1,49 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+from tests.unit.tools.cloud import cloud_case
+from tools.cloud import commands
+from tools.cloud import errors
+
+
+class CommandsTest(cloud_case.CloudCase):
+
+    def run_script(self, script, **options):
+        commands.run(self.settings, 'one', ['sh', '-c', script], **options)
+
+    def failure(self, script, **options):
+        with self.assertRaises(errors.ServiceError) as caught:
+            self.run_script(script, **options)
+        return str(caught.exception)
+
+    def test_output_is_appended_to_the_log(self):
+        self.run_script('echo first')
+        self.run_script('cat', text='second')
+        self.assertEqual('first\nsecond',
+                         (self.settings.log / 'one.log').read_text())
+
+    def test_failure_quotes_only_its_own_output(self):
+        self.run_script('echo before')
+        text = self.failure('echo reason; exit 3')
+        self.assertIn('status 3', text)
+        self.assertIn('reason', text)
+        self.assertNotIn('before', text)
+
+    def test_program_that_takes_too_long_is_killed(self):
+        self.assertIn('did not end within 0 s',
+                      self.failure('exec sleep 60', limit_s=0.1))
+
+    def test_error_of_the_watch_ends_the_program(self):
+        def watch():
+            raise errors.CloudError('a service ended')
+        self.assertRaisesRegex(errors.CloudError, 'a service ended',
+                               self.run_script, 'exec sleep 60', watch=watch)
