@@ -113,7 +113,7 @@ def _text(made: definition.Definition) -> Iterator[str]:
     yield from _wrapped(made.summary)
     if made.aliases:
         yield from _wrapped(f'Also called {", ".join(made.aliases)}.')
-    yield '\nHow it is had\n'
+    yield '\nInstallation\n'
     for source in made.obtain:
         what = ' '.join((*source.packages, source.url)).strip()
         yield from _wrapped(f'{source.by}: {what}')
@@ -121,16 +121,16 @@ def _text(made: definition.Definition) -> Iterator[str]:
     yield from _wrapped(f'Licence: {made.licence}')
     for path in made.paths:
         yield from _wrapped(f'{path.name}: {path.help}')
-    yield '\nHow it is run\n'
+    yield '\nVariants\n'
     for variant in made.variants:
         yield from _wrapped(f'{variant.name}: {shlex.join(variant.command)}')
         yield from _wrapped(f'ranks {variant.ranks}, threads '
                             f'{variant.threads}; {variant.binding}', 4)
     if made.size:
-        yield '\nHow large, in both arms alike\n'
+        yield '\nSize, the same in both arms\n'
         for name, size in made.size.items():
             yield from _wrapped(f'{name} ({size.rule}): {size.help}')
-    yield '\nWhen it counts\n'
+    yield '\nValidity\n'
     yield from _wrapped(made.validity)
     yield from _wrapped(f'Exit status {made.exit_status}.')
     yield '\nFigures\n'
