@@ -1,0 +1,68 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is repeated at a place that does not answer, and what is not."""
+
+import unittest
+from unittest import mock
+
+from hpcvirt import exception
+from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import retrying
+
+
+class Place:
+    """Raises the errors, one for each command, then answers."""
+
+    name = 'ssh://n17'
+
+    def __init__(self, *errors):
+        self._errors = list(errors)
+        self.commands = []
+
+    def run(self, argv, stdin=b'', timeout_s=executor.SHORT_S):
+        self.commands.append((list(argv), stdin, timeout_s))
+        if self._errors:
+            raise self._errors.pop(0)
+        return executor.Completed(0, b'done', b'')
+
+
+class RetryingExecutorTest(unittest.TestCase):
+
+    def setUp(self):
+        self.enterContext(mock.patch.object(retrying, 'PAUSE_S', 0.01))
+
+    def test_a_command_is_repeated_as_it_was(self):
+        place = Place(exception.ConnectionLost('no route'),
+                      exception.TimedOut('too slow'))
+        done = retrying.RetryingExecutor(place).run(['cat'], b'x', 7)
+        self.assertEqual(b'done', done.stdout)
+        self.assertEqual([(['cat'], b'x', 7)] * 3, place.commands)
+
+    def test_a_missing_program_is_not_looked_for_again(self):
+        for error in (exception.NotInstalled('no cat'),
+                      exception.Unreachable('the host key differs'),
+                      exception.InvalidInput('x', 'is bad')):
+            place = Place(error)
+            with self.assertRaises(type(error)):
+                retrying.RetryingExecutor(place).run(['cat'])
+            self.assertEqual(1, len(place.commands))
+
+    def test_patience_ends(self):
+        place = Place(*[exception.ConnectionLost('no route')] * 1000)
+        with self.assertRaisesRegex(exception.ConnectionLost, 'no route'):
+            retrying.RetryingExecutor(place, 0.05).run(['cat'])
+        self.assertLess(len(place.commands), 1000)
+
+    def test_the_name_is_that_of_the_place(self):
+        self.assertEqual('ssh://n17',
+                         retrying.RetryingExecutor(Place()).name)
