@@ -12,20 +12,14 @@
 
 """The command, end to end: a build, jobs in two places, a store, a verdict."""
 
-import contextlib
-import io
 import json
 import pathlib
-import shutil
 import subprocess
 import sys
-import tempfile
-import unittest
 from unittest import mock
 
 from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import sampler
-from hpcvirt.cmd import main
 from tests.unit.bench import run_case
 
 
@@ -129,41 +123,3 @@ class RunCommandTest(run_case.RunCase):
                 self.assertIn(said, err)
         self.assertFalse((self.scratch / 'data').exists())
         self.assertFalse(self.trace.exists())
-
-
-class ReportCommandTest(unittest.TestCase):
-
-    def setUp(self):
-        self.scratch = pathlib.Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, self.scratch)
-
-    def report(self, *words):
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            status = main.main(['bench', 'report', '--data',
-                                str(self.scratch / 'data'), *words])
-        return status, out.getvalue(), err.getvalue()
-
-    def test_an_empty_store_is_no_error(self):
-        self.assertEqual((0, 'No results yet.\n', ''), self.report())
-
-    def test_a_page_is_whole_and_needs_nothing_from_elsewhere(self):
-        page = self.scratch / 'page.html'
-        self.assertEqual(0, self.report('--html', str(page))[0])
-        text = page.read_text()
-        self.assertTrue(text.rstrip().endswith('</html>'))
-        for word in ('http://', 'https://', 'src=', '@import', '<link'):
-            self.assertNotIn(word, text)
-
-    def test_a_file_that_is_no_report_is_kept(self):
-        page = self.scratch / 'thesis.html'
-        page.write_text('three years of work')
-        status, _, err = self.report('--html', str(page))
-        self.assertEqual(2, status)
-        self.assertIn('is no report', err)
-        self.assertEqual('three years of work', page.read_text())
-
-    def test_an_unknown_result_is_named(self):
-        status, _, err = self.report('deadbeef')
-        self.assertEqual(2, status)
-        self.assertIn('deadbeef', err)

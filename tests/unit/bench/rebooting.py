@@ -1,0 +1,56 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A guest that can be rebooted: this machine, with a boot id for each boot."""
+
+from hpcvirt import exception
+from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import local
+from hpcvirt.bench.execute import reboot
+
+
+class Guest:
+    """A place whose kernel is another after each reboot.
+
+    :ivar silent: commands that are not answered while it boots
+    :ivar done: what was done to it, in order
+    """
+
+    name = 'guest'
+
+    def __init__(self, silent=0, deaf=False):
+        self._inner = local.LocalExecutor()
+        self._boots = 0
+        self._coming_up = 0
+        self._silent = silent
+        self._deaf = deaf
+        self.done = []
+
+    def run(self, argv, stdin=b'', timeout_s=executor.SHORT_S):
+        if self._coming_up:
+            self._coming_up -= 1
+            raise exception.ConnectionLost('guest: no route')
+        if argv[-1] == reboot.BOOT_ID:
+            return executor.Completed(0, b'boot %d\n' % self._boots, b'')
+        if argv[0] == 'sync':
+            self.done.append('sync')
+            return executor.Completed(0, b'', b'')
+        return self._inner.run(argv, stdin, timeout_s)
+
+    def reboot(self):
+        self.done.append('reboot')
+        if not self._deaf:
+            self._boots += 1
+            self._coming_up = self._silent
+
+    def close(self):
+        pass

@@ -1,0 +1,195 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Samples of real jobs on this machine."""
+
+import dataclasses
+import os
+import pathlib
+import shutil
+import tempfile
+import unittest
+
+from hpcvirt import exception
+from hpcvirt.bench.catalogue import catalogue
+from hpcvirt.bench.catalogue import sizing
+from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import local
+from hpcvirt.bench.model import record
+from hpcvirt.bench.run import run_spec
+from hpcvirt.bench.run import sampler
+from hpcvirt.bench.run import schedule
+from hpcvirt.bench.run import target
+from tests.unit.bench import rebooting
+
+
+class Elsewhere:
+    """A machine whose disk is another directory."""
+
+    name = 'elsewhere'
+
+    def __init__(self, asked, real):
+        self._asked = asked
+        self._real = real
+
+    def run(self, argv, stdin=b'', timeout_s=executor.SHORT_S):
+        return local.LocalExecutor().run(
+            [word.replace(self._asked, self._real) for word in argv], stdin,
+            timeout_s)
+
+    def close(self):
+        pass
+
+
+#: What a program does.
+GOOD = 'echo "HS06: 300"'
+KILL_ALL = 'kill -KILL 0'
+
+
+class SampleTest(unittest.TestCase):
+
+    def setUp(self):
+        self.scratch = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.scratch)
+
+    def job(self, place, others=(), files=None, label='a', program=GOOD,
+            changes=None, **known):
+        script = self.scratch / f'script-{label}'
+        script.write_text(f'#!/bin/sh\n{program}\n')
+        script.chmod(0o755)
+        spec = run_spec.make(catalogue.get('hs06'), None,
+                             sizing.Machine(2, 1024), {'script': str(script)})
+        if files:
+            spec = dataclasses.replace(spec, inputs=files)
+        spec = dataclasses.replace(spec, **changes or {})
+        return run_spec.JobSpec(spec, self.target(place, label, **known),
+                                others)
+
+    def target(self, place, label, **known):
+        return target.Target(place, label, directory=self.directory('here'),
+                             **known)
+
+    def directory(self, name):
+        return str(self.scratch / name)
+
+    def sample(self, *jobs, launch=None, position=0):
+        slot = schedule.Slot(position, record.Arm.GUEST, 0, warm_up=False)
+        return sampler.sample(
+            jobs, 'run', slot, [{} for _ in jobs],
+            lambda name, content: record.RawOutput(name, name, '',
+                                                   len(content)),
+            launch=launch)
+
+    def test_a_cold_sample_is_the_first_of_a_new_guest(self):
+        guest = rebooting.Guest()
+        for position in range(2):
+            sample = self.sample(self.job(guest, rebooter=guest),
+                                 launch=record.Launch.COLD, position=position)
+            self.assertIs(record.Launch.COLD, sample.launch)
+            self.assertTrue(sample.outcome.valid, sample.outcome.reason)
+        self.assertEqual(['sync', 'reboot'] * 2, guest.done)
+
+    def test_a_warm_one_is_left_alone(self):
+        guest = rebooting.Guest()
+        sample = self.sample(self.job(guest, rebooter=guest),
+                             launch=record.Launch.WARM)
+        self.assertIs(record.Launch.WARM, sample.launch)
+        self.assertEqual([], guest.done)
+
+    def test_a_guest_whose_job_runs_is_not_rebooted_again(self):
+        guest = rebooting.Guest()
+        job = self.job(guest, rebooter=guest)
+        self.sample(job, launch=record.Launch.COLD)
+        self.sample(job, launch=record.Launch.COLD)
+        self.assertEqual(['sync', 'reboot'], guest.done)
+
+    def test_all_guests_of_a_sample_are_rebooted(self):
+        first, second = rebooting.Guest(), rebooting.Guest()
+        other = self.target(second, 'b', rebooter=second)
+        self.sample(self.job(first, (other,), rebooter=first),
+                    launch=record.Launch.COLD)
+        self.assertEqual([['sync', 'reboot']] * 2,
+                         [first.done, second.done])
+
+    def test_a_machine_that_is_no_instance_cannot_be_rebooted(self):
+        with self.assertRaisesRegex(exception.InvalidInput,
+                                    'local: cannot be rebooted'):
+            self.sample(self.job(local.LocalExecutor()),
+                        launch=record.Launch.COLD)
+
+    def test_files_of_a_job_that_spans_lie_in_every_place(self):
+        there = Elsewhere(self.directory('here'), self.directory('there'))
+        job = self.job(
+            local.LocalExecutor(),
+            (self.target(there, 'b'),),
+            {'data': b'\x00'})
+        sample = self.sample(job)
+        for name in ('here', 'there'):
+            path = self.scratch / name / 'run' / '0000.0' / 'data'
+            self.assertEqual(b'\x00', path.read_bytes())
+        self.assertEqual('elsewhere', sample.environment['place@b'])
+        sampler.clean(job, 'run')
+        self.assertEqual([], os.listdir(self.scratch / 'here'))
+        self.assertEqual([], os.listdir(self.scratch / 'there'))
+
+    def reason(self, *jobs):
+        sample = self.sample(*jobs)
+        self.assertFalse(sample.outcome.valid)
+        return sample.outcome.reason, sample.exit_status
+
+    def test_a_job_that_is_always_lost_is_started_three_times(self):
+        trace = self.scratch / 'trace'
+        place = local.LocalExecutor()
+        reason, status = self.reason(self.job(
+            place, program=f'echo x >> {trace}\n{KILL_ALL}'))
+        self.assertEqual('the job was lost 3 times: it was killed, or its '
+                         'machine went down', reason)
+        self.assertIsNone(status)
+        self.assertEqual('x\nx\nx\n', trace.read_text())
+
+    def test_a_job_that_is_lost_once_is_measured_after_all(self):
+        once = self.scratch / 'once'
+        sample = self.sample(self.job(
+            local.LocalExecutor(),
+            program=f'[ -e {once} ] || {{ : > {once}; {KILL_ALL}; }}\n'
+            + GOOD))
+        self.assertTrue(sample.outcome.valid, sample.outcome.reason)
+        self.assertEqual(0, sample.exit_status)
+
+    def test_jobs_beside_a_lost_one_are_stopped(self):
+        place = local.LocalExecutor()
+        reason, status = self.reason(
+            self.job(place, label='a', program=KILL_ALL),
+            self.job(place, label='b', program='sleep 60'))
+        self.assertIn('a: the job was lost 3 times', reason)
+        self.assertIn('b: was stopped, since another job was lost', reason)
+        self.assertIsNone(status)
+
+    def test_a_job_that_takes_too_long_is_ended(self):
+        definition = dataclasses.replace(catalogue.get('hs06'),
+                                         time_limit_s=1)
+        self.assertEqual(
+            ('did not end within 1 s', 124),
+            self.reason(self.job(local.LocalExecutor(), program='sleep 60',
+                                 changes={'definition': definition})))
+
+    def test_a_program_that_is_missing_is_named(self):
+        reason, status = self.reason(self.job(
+            local.LocalExecutor(), changes={'command': ('no-such-program',)}))
+        self.assertRegex(reason, 'could not be started: .*no-such-program')
+        self.assertEqual(127, status)
+
+    def test_an_output_that_is_missing_is_named(self):
+        self.assertEqual(
+            ('left no figures.txt (exit status 3)', 3),
+            self.reason(self.job(local.LocalExecutor(), program='exit 3',
+                                 changes={'output': 'figures.txt'})))

@@ -1,0 +1,99 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``bench run --launch``, end to end: cold guests and warm ones."""
+
+import unittest.mock
+
+from hpcvirt.bench.run import target
+from hpcvirt.cmd.bench import targets
+from tests.unit.bench import rebooting
+from tests.unit.bench import run_case
+
+
+class LaunchTest(run_case.RunCase):
+
+    def setUp(self):
+        super().setUp()
+        self.guest = rebooting.Guest()
+        find = targets.find
+
+        def instead(text, cloud):
+            if text == 'server:hpc-1':
+                return target.Target(self.guest, 'hpc-1', 'hpc-1', 'n17',
+                                     'hpc.2c', rebooter=self.guest)
+            return find(text, cloud)
+        self.enterContext(unittest.mock.patch.object(
+            targets, 'find', instead))
+
+    def words(self, *more, native='local', where='server:hpc-1'):
+        words = super().words(pairs=2, native=native)
+        words[words.index('--where') + 1] = where
+        return [*words, *more]
+
+    def launches(self, run):
+        return [(sample['arm'], sample['warm_up'], sample['launch'])
+                for sample in run['samples']]
+
+    def test_cold_guests_are_not_warmed_up_and_native_ones_are(self):
+        run = self.result(*self.words('--launch', 'cold'), status=1)['runs'][0]
+        native, guest = ('native', False, None), ('guest', False, 'cold')
+        self.assertEqual([('native', True, None), native, guest, guest,
+                          native], self.launches(run))
+        self.assertEqual('cold', run['launch'])
+        self.assertEqual(['sync', 'reboot'] * 2, self.guest.done)
+
+    def test_warm_is_what_happens_otherwise(self):
+        run = self.result(*self.words(), status=1)['runs'][0]
+        self.assertEqual(
+            [('native', True, None), ('guest', True, None),
+             ('native', False, None), ('guest', False, 'warm'),
+             ('guest', False, 'warm'), ('native', False, None)],
+            self.launches(run))
+        self.assertEqual([], self.guest.done)
+
+    def test_both_are_two_runs_that_are_judged_together(self):
+        result = self.result(*self.words('--launch', 'both'), status=1)
+        self.assertEqual(['warm', 'cold'],
+                         [run['launch'] for run in result['runs']])
+        self.assertEqual(
+            ['npb-ep serial hpc.2c warm', 'npb-ep serial hpc.2c cold'],
+            [made['label'] for made in result['verdict']['judgements']])
+
+    def test_reports_tell_cold_from_warm(self):
+        words = [word for word in self.words('--launch', 'both')
+                 if word not in ('--format', 'json')]
+        _, out, err = self.run_(*words)
+        self.assertIn('npb-ep serial hpc.2c cold', out, err)
+        self.assertIn('npb-ep serial hpc.2c warm', out)
+        self.assertIn('cold: the guest was relaunched before each', out)
+        page = self.scratch / 'page.html'
+        status, _, err = self.run_('bench', 'report', '--data',
+                                   str(self.scratch / 'data'), '--html',
+                                   str(page))
+        self.assertEqual(0, status, err)
+        text = page.read_text()
+        self.assertIn('npb-ep serial hpc.2c cold', text)
+        self.assertIn('relaunched before each', text)
+
+    def test_a_guest_that_cannot_be_rebooted_is_refused(self):
+        for words, said in (
+                (self.words('--launch', 'cold', where=self.server.url),
+                 'it is not given as server:'),
+                (self.words('--launch', 'both', native='server:hpc-1'),
+                 'the native place is the guest itself')):
+            with self.subTest(said=said):
+                status, out, err = self.run_(*words)
+                self.assertEqual((2, ''), (status, out))
+                self.assertEqual(1, len(err.splitlines()), err)
+                self.assertIn(said, err)
+        self.assertFalse((self.scratch / 'data').exists())
