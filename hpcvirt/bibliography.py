@@ -61,7 +61,7 @@ DOCUMENTS = (
         'LBNL-Partitioning', 'Khaled Ibrahim and Costin Iancu',
         'Efficient Virtualization for HPC Applications',
         'slides, Future Technologies Group, Lawrence Berkeley National '
-        'Laboratory',
+        'Laboratory; the full paper was presented at CCGrid 2011',
         'not stated (the slides measure QEMU 0.13 and Xen 4.0, both of 2010)',
         'no address is known; search for the title',
         '001_3ef947e446be6dbd.txt'),

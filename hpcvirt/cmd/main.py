@@ -40,6 +40,11 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
     verbs.add_verbs(parser)
 
 
+def _add_study(parser: argparse.ArgumentParser) -> None:
+    from hpcvirt.cmd.study import verbs
+    verbs.add_verbs(parser)
+
+
 #: Noun -> (function that adds its verbs, one line of help). The function
 #: imports the noun's modules when it is called, and sets
 #: ``run=callable(args) -> int`` on each verb.
@@ -47,6 +52,7 @@ NOUNS = {
     'topology': (_add_topology, "read a compute host's topology and draw it"),
     'flavor': (_add_flavor, 'plan, create and check flavors for hosts'),
     'bench': (_add_bench, 'run benchmarks and compare guest and native'),
+    'study': (_add_study, 'show published studies and run them again'),
 }
 
 

@@ -21,9 +21,9 @@ from nova.api.validation.extra_specs import validators
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import scaling
 from hpcvirt.bench.studies import study
-from hpcvirt.cmd.study import site
 from hpcvirt.flavors import document
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.replication import case_plan
 from tests import hosts
 from tests.functional import planned_nova
 
@@ -65,10 +65,10 @@ class StudyFlavorsTest(unittest.TestCase):
     def test_tuned_guests_fit_and_stay_in_a_package_where_they_can(self):
         checked = 0
         for host in hosts.shipped():
-            planner = site.Planner([host], profiles.Profile())
-            for made in study_catalogue.every():
-                for case in made.cases:
-                    planned = planner.plan(made, case)
+            planner = case_plan.CasePlanner([host], profiles.Profile())
+            for study_ in study_catalogue.studies():
+                for case in study_.cases:
+                    planned = planner.plan(study_, case)
                     if isinstance(planned, scaling.Refusal) or not (
                             case.guests.tuned):
                         continue
@@ -84,10 +84,10 @@ class StudyFlavorsTest(unittest.TestCase):
 
     def test_the_validators_of_nova_take_every_extra_spec(self):
         for host in hosts.shipped():
-            planner = site.Planner([host], profiles.Profile())
-            for made in study_catalogue.every():
-                for case in made.cases:
-                    planned = planner.plan(made, case)
+            planner = case_plan.CasePlanner([host], profiles.Profile())
+            for study_ in study_catalogue.studies():
+                for case in study_.cases:
+                    planned = planner.plan(study_, case)
                     if isinstance(planned, scaling.Refusal):
                         continue
                     for name, value in planned.flavor.extra_specs.items():

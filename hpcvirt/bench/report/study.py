@@ -10,13 +10,14 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The studies that a site reran, for the page: published figures and ours."""
+"""The studies that a site ran again, for the page."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import markupsafe
 
+from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import charts
 from hpcvirt.bench.report import text
@@ -24,73 +25,78 @@ from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import comparison
 from hpcvirt.bench.studies import study
 
-_BETTER = {'up': 'more is better', 'down': 'less is better'}
-
 
 def studies(results: Sequence[record.Result]) -> list[dict[str, Any]]:
-    """Every study of which something was run."""
+    """Return the section of every study of which a case was run."""
     runs = [run for result in results for run in result.runs]
-    return [_study(made, comparison.compare(made, runs))
-            for made in study_catalogue.every()
-            if any(run.study == made.id for run in runs)]
+    return [_study(study_, comparison.compare(study_, runs))
+            for study_ in study_catalogue.studies()
+            if any(run.study == study_.id for run in runs)]
 
 
-def _study(made: study.Study,
-           found: Sequence[comparison.Beside]) -> dict[str, Any]:
+def _study(study_: study.Study,
+           comparisons: Sequence[comparison.Comparison]) -> dict[str, Any]:
     span = charts.span_of(
-        [end for one in found for own in one.own if own.interval
-         for end in (own.interval.low, own.interval.high)]
-        + [one.row.ratio for one in found if one.row])
-    return {'id': made.id, 'title': made.title, 'document': made.document,
-            'source': made.source,
+        [end for each in comparisons for result in each.results
+         if result.interval
+         for end in (result.interval.low, result.interval.high)]
+        + [each.row.ratio for each in comparisons if each.row])
+    return {'id': study_.id, 'title': study_.title,
+            'document': study_.document,
             'scale': f'{1 / span:.2g} … 1 … {span:.2g}',
-            'rows': [_row(one, span) for one in found]}
+            'rows': [_row(each, span) for each in comparisons]}
 
 
-def _row(one: comparison.Beside, span: float) -> dict[str, Any]:
-    row = one.row
+def _row(compared: comparison.Comparison, span: float) -> dict[str, Any]:
+    row = compared.row
     native, guest, ratio = row.figures if row else ('-', '-', '-')
-    return {'case': one.case.id,
+    return {'case': compared.case.id,
             'title': row.title if row else 'no figure', 'native': native,
             'guest': guest, 'ratio': ratio,
             'unit': row.unit if row and row.guest is not None else '',
-            'better': _BETTER[row.direction] if row else 'not in the text',
-            'own': [_own(own, row, span) for own in one.own]}
+            'better': (_better(row.direction) if row
+                       else 'not in the document'),
+            'results': [_result(result, row, span)
+                        for result in compared.results]}
 
 
-def _own(own: comparison.Own, row: study.Row | None,
-         span: float) -> dict[str, Any]:
+def _result(result: comparison.SiteResult, row: study.Row | None,
+            span: float) -> dict[str, Any]:
     chart, published = '', row.ratio if row else None
-    if own.interval is not None:
-        # Numbers alone go into the drawings: nothing to escape.
+    if result.interval is not None:
+        # Only numbers go into the drawings: there is nothing to escape.
         chart = markupsafe.Markup(charts.interval(  # noqa: S704
-            own.interval.ratio, own.interval.low, own.interval.high, span,
-            None, published))
-    with_what = own.benchmark + (', a stand-in' if own.stand_in else '')
-    return {'host': own.host, 'native': text.figure(own.native),
-            'guest': text.figure(own.guest),
-            'unit': '' if own.guest is None else own.unit,
-            'ratio': text.interval(own.interval), 'chart': chart,
-            'pairs': own.pairs,
-            'why': '; '.join(filter(None, (own.reason, *own.unmet))),
-            'with': f'{with_what} {own.shape}'.rstrip(),
-            'curve': _curve(own, published),
-            'parts': [_part(part) for part in own.parts]}
+            result.interval.ratio, result.interval.low, result.interval.high,
+            span, None, published))
+    benchmark = result.benchmark + (', a stand-in' if result.stand_in else '')
+    return {'host': result.host, 'native': text.figure(result.native),
+            'guest': text.figure(result.guest),
+            'unit': '' if result.guest is None else result.unit,
+            'ratio': text.interval(result.interval), 'chart': chart,
+            'pairs': result.pairs,
+            'why': '; '.join(filter(None, (result.reason, *result.unmet))),
+            'with': f'{benchmark} {result.shape}'.rstrip(),
+            'curve': _curve(result, published),
+            'components': [_component(each) for each in result.components]}
 
 
-def _part(part: comparison.Part) -> dict[str, Any]:
-    return {'name': part.name, 'native': text.figure(part.native),
-            'guest': text.figure(part.guest), 'unit': part.unit,
-            'ratio': text.interval(part.interval),
-            'better': _BETTER[part.direction]}
+def _component(component: comparison.Component) -> dict[str, Any]:
+    return {'name': component.name, 'native': text.figure(component.native),
+            'guest': text.figure(component.guest), 'unit': component.unit,
+            'ratio': text.interval(component.interval),
+            'better': _better(component.direction)}
 
 
-def _curve(own: comparison.Own, published: float | None) -> str:
-    """The ratio over the message size, if that is what was measured."""
+def _better(direction: outcome.Direction) -> str:
+    return f'{text.BETTER[direction]} is better'
+
+
+def _curve(result: comparison.SiteResult, published: float | None) -> str:
+    """Draw the ratio over the message size, if sizes were measured."""
     points = sorted(
-        (part.size_bytes, part.interval.ratio, part.interval.low,
-         part.interval.high) for part in own.parts
-        if part.size_bytes is not None and part.interval is not None)
+        (each.size_bytes, each.interval.ratio, each.interval.low,
+         each.interval.high) for each in result.components
+        if each.size_bytes is not None and each.interval is not None)
     if len(points) < 2:
         return ''
     return markupsafe.Markup(charts.curve(points, published))  # noqa: S704

@@ -19,8 +19,12 @@ from collections.abc import Sequence
 from hpcvirt import text_table
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.studies import preconditions
+
+#: The word of a table for the better direction of a figure.
+BETTER = {outcome.Direction.UP: 'higher', outcome.Direction.DOWN: 'lower'}
 
 #: More figures of which the same is said are not named one by one.
 MOST_NAMED = 4

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The five studies that hpcvirt implements, as files of this package."""
+"""The five studies that hpcvirt implements, files of this package."""
 
 import functools
 import importlib.resources
@@ -25,18 +25,18 @@ IDS = ('S1', 'S2', 'S3', 'S4', 'S5')
 
 
 def get(name: str) -> study.Study:
-    """Load a study by its id, in any case.
+    """Load a study by its id, in upper or lower case.
 
-    :raises InvalidInput: if there is none
+    :raises InvalidInput: if there is no such study
     """
     if name.upper() not in IDS:
         raise exception.InvalidInput(
-            name, f'no such study; there is {", ".join(IDS)}')
+            name, f'no such study; there are {", ".join(IDS)}')
     return _load(name.upper())
 
 
-def every() -> tuple[study.Study, ...]:
-    """All studies."""
+def studies() -> tuple[study.Study, ...]:
+    """Load all studies."""
     return tuple(_load(name) for name in IDS)
 
 

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Work out what a study claims from the figures that it prints."""
+"""Check the numbers that a study claims against the figures it prints."""
 
 import dataclasses
 
@@ -19,8 +19,8 @@ from hpcvirt.bench.studies import study
 
 
 @dataclasses.dataclass(frozen=True)
-class Checked:
-    """A claim beside what follows from the figures.
+class CheckedClaim:
+    """A claim and the number that follows from the figures.
 
     :ivar agrees: the computed number rounds to the printed one
     """
@@ -30,17 +30,17 @@ class Checked:
     agrees: bool
 
 
-def check(made: study.Study) -> tuple[Checked, ...]:
+def check(study_: study.Study) -> tuple[CheckedClaim, ...]:
     """Recompute every claim of a study.
 
-    :raises InvalidInput: for a claim about figures that are not there
+    :raises InvalidInput: for a claim about a figure that does not exist
     """
-    return tuple(_check(made, claim) for claim in made.claims)
+    return tuple(_check(study_, claim) for claim in study_.claims)
 
 
-def compute(made: study.Study, claim: study.Claim) -> float:
-    """What follows from the figures, unrounded."""
-    figures = [_figure(made, name) for name in claim.of]
+def compute(study_: study.Study, claim: study.Claim) -> float:
+    """Compute what follows from the figures, unrounded."""
+    figures = [_figure(study_, name) for name in claim.of]
     kind = claim.kind
     if kind is study.Kind.RATIO:
         return figures[0] / figures[1]
@@ -59,18 +59,18 @@ def compute(made: study.Study, claim: study.Claim) -> float:
     return figures[0] * claim.factor
 
 
-def _check(made: study.Study, claim: study.Claim) -> Checked:
-    computed = compute(made, claim)
+def _check(study_: study.Study, claim: study.Claim) -> CheckedClaim:
+    computed = compute(study_, claim)
     decimals = len(claim.printed.partition('.')[2])
     printed = float(claim.printed)
-    # Half a unit of the last printed digit, ties included either way.
+    # Half a unit of the last printed digit; a tie may round either way.
     agrees = abs(computed - printed) <= 0.5 * 10.0 ** -decimals + 1e-9
-    return Checked(claim, computed, agrees)
+    return CheckedClaim(claim, computed, agrees)
 
 
-def _figure(made: study.Study, name: str) -> float:
+def _figure(study_: study.Study, name: str) -> float:
     row_id, dot, field = name.rpartition('.')
-    for row in made.rows:
+    for row in study_.rows:
         if dot and row.id == row_id and field in ('native', 'guest', 'each'):
             value = getattr(row, field)
             if value is not None:
@@ -79,4 +79,5 @@ def _figure(made: study.Study, name: str) -> float:
         return float(name)
     except ValueError as exc:
         raise exception.InvalidInput(
-            made.id, f'a claim about {name!r}, which is not there') from exc
+            study_.id, f'a claim uses {name!r}, and no row has that figure'
+        ) from exc

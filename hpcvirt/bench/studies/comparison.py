@@ -10,13 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a site measured, beside what a study published.
+"""What a site measured, compared with what a study published.
 
 The newest run of each benchmark on each host counts. A figure that the study
-averages is averaged as it was there: slowdowns (guest / native of a time, or
+averages is averaged in the same way: slowdowns (guest / native of a time, or
 native / guest of a rate), by their arithmetic mean. A free benchmark that
-stands in for the study's keeps its own figures; its ratio is turned to the
-direction of the published one.
+stands in for that of the study keeps its own figures; its ratio is inverted
+where its direction differs from that of the published figure.
 """
 
 import dataclasses
@@ -36,16 +36,16 @@ from hpcvirt.bench.model import record
 from hpcvirt.bench.studies import preconditions
 from hpcvirt.bench.studies import study
 
-#: A study's unit by the program's own.
+#: Factors from the unit of a program to the unit of a study.
 FACTORS = {('Tflop/s', 'Gflop/s'): 1000.0}
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
-    """One of several figures: a kernel of an average, a message size.
+class Component:
+    """One of several figures: a kernel of an average, or a message size.
 
-    :ivar size_bytes: the message size, None for another part
-    :ivar interval: in the part's own direction, None if it has none
+    :ivar size_bytes: the message size, None for anything else
+    :ivar interval: in the component's own direction, None if it has none
     """
 
     name: str
@@ -58,17 +58,17 @@ class Part:
 
 
 @dataclasses.dataclass(frozen=True)
-class Own:
-    """What one host of the site did.
+class SiteResult:
+    """What one host of the site measured.
 
-    :ivar benchmark: with its variant, and ``cold`` if its guest was
+    :ivar benchmark: with its variant, and ``cold`` if its guest was cold
     :ivar stand_in: it is not the benchmark of the study
-    :ivar native: None for what is made of parts
+    :ivar native: None for a result that is made of components
     :ivar interval: in the direction of the published figure
-    :ivar pairs: the fewest of any part
-    :ivar parts: what was averaged; empty for a single figure
-    :ivar reason: why there is no ratio, or what is missing of it
-    :ivar unmet: what was not as the case wants it
+    :ivar pairs: the fewest pairs of any component
+    :ivar components: what was averaged; empty for a single figure
+    :ivar reason: why there is no ratio, or what it lacks
+    :ivar unmet: what was not as the case requires
     """
 
     host: str
@@ -81,53 +81,55 @@ class Own:
     native: float | None = None
     guest: float | None = None
     interval: judgement.Interval | None = None
-    parts: tuple[Part, ...] = ()
+    components: tuple[Component, ...] = ()
     reason: str = ''
     unmet: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
-class Beside:
-    """A published figure with the site's own.
+class Comparison:
+    """A published figure and the results of the site.
 
     :ivar row: None for a case of which the study prints no figure
-    :ivar own: empty if the site has not run it
+    :ivar results: empty if the site has not run the case
     """
 
     case: study.Case
     row: study.Row | None
-    own: tuple[Own, ...]
+    results: tuple[SiteResult, ...]
 
 
-def compare(made: study.Study,
-            runs: Iterable[record.Run]) -> tuple[Beside, ...]:
-    """Put the runs of a study beside its figures.
+def compare(study_: study.Study,
+            runs: Iterable[record.Run]) -> tuple[Comparison, ...]:
+    """Compare the runs of a study with its figures.
 
-    :param runs: any; those of other studies are passed over
+    :param runs: any runs; those of other studies are ignored
     :returns: the rows in their order, then the cases that have none
     """
-    cases = {case.id: case for case in made.cases}
-    ours: dict[str, list[record.Run]] = {name: [] for name in cases}
-    for run in _newest(run for run in runs if run.study == made.id
+    cases = {case.id: case for case in study_.cases}
+    by_case: dict[str, list[record.Run]] = {name: [] for name in cases}
+    for run in _newest(run for run in runs if run.study == study_.id
                        and run.purpose is not record.Purpose.AA):
-        # A guest in the other state is another question.
+        # A guest in the other state answers another question.
         if run.case in cases and (
                 cases[run.case].launch in ('', run.launch)):
-            ours[run.case].append(run)
-    found = [Beside(cases[row.case], row,
-                    tuple(_of_row(cases[row.case], row, ours[row.case])))
-             for row in made.rows]
-    shown = {row.case for row in made.rows}
-    found += [Beside(case, None, tuple(_plain(ours[case.id])))
-              for case in made.cases if case.id not in shown]
-    return tuple(found)
+            by_case[run.case].append(run)
+    comparisons = [
+        Comparison(cases[row.case], row, tuple(
+            _of_row(cases[row.case], row, by_case[row.case])))
+        for row in study_.rows]
+    with_rows = {row.case for row in study_.rows}
+    comparisons += [
+        Comparison(case, None, tuple(_without_row(by_case[case.id])))
+        for case in study_.cases if case.id not in with_rows]
+    return tuple(comparisons)
 
 
 def _newest(runs: Iterable[record.Run]) -> Iterator[record.Run]:
-    """One run of each question: the newest that has a ratio, if any has."""
+    """Return one run of each kind: the newest that has a ratio, if any."""
     newest: dict[tuple[str | None, ...], record.Run] = {}
     for run in sorted(runs, key=lambda run: (
-            any(made.interval for made in verdict.describe(run)),
+            any(judged.interval for judged in verdict.describe(run)),
             run.started_at)):
         newest[run.case, run.launch, run.host, run.shape, run.benchmark,
                run.variant] = run
@@ -136,7 +138,7 @@ def _newest(runs: Iterable[record.Run]) -> Iterator[record.Run]:
 
 
 def _of_row(case: study.Case, row: study.Row,
-            runs: Sequence[record.Run]) -> Iterator[Own]:
+            runs: Sequence[record.Run]) -> Iterator[SiteResult]:
     fitting = [run for run in runs if _stands_for(case, row, run)]
     if row.benchmark not in catalogue.FAMILIES:
         for run in fitting:
@@ -145,112 +147,114 @@ def _of_row(case: study.Case, row: study.Row,
     hosts: dict[tuple[str, str, bool], list[record.Run]] = {}
     for run in fitting:
         hosts.setdefault((run.host, run.shape, _cold(run)), []).append(run)
-    for together in hosts.values():
-        yield _average(case, row, together)
+    for averaged in hosts.values():
+        yield _average(case, row, averaged)
 
 
 def _stands_for(case: study.Case, row: study.Row, run: record.Run) -> bool:
     if row.benchmark in (run.benchmark,
                          catalogue.get(run.benchmark).parser):
         return True
-    return any(use.benchmark == row.benchmark
-               and run.benchmark in use.instead for use in case.uses)
+    return any(benchmark.benchmark == row.benchmark
+               and run.benchmark in benchmark.stand_ins
+               for benchmark in case.benchmarks)
 
 
-def _single(row: study.Row, run: record.Run) -> Own:
-    """A figure of one run, or the mean over its message sizes."""
-    found = [made for made in verdict.describe(run)
-             if _wanted(row, made.metric)]
-    if not found:
-        found = list(_primary(run))
+def _single(row: study.Row, run: record.Run) -> SiteResult:
+    """Return a figure of one run, or the mean over its message sizes."""
+    judgements = [judged for judged in verdict.describe(run)
+                  if bounds.split(judged.metric)[0] == row.metric]
+    if not judgements:
+        judgements = list(_primary(run))
     blank = _blank(run, run.benchmark != row.benchmark)
-    if not found:
-        return _without(blank, run)
-    if bounds.split(found[0].metric)[1] is None:
-        return _figure(blank, found[0], row)
-    found = [made for made in found
-             if _in_range(row, bounds.split(made.metric)[1] or 0)]
-    parts = tuple(_part(made.metric, made) for made in found)
-    turned = [_turned(part.interval, part.direction, row.direction)
-              for part in parts if part.interval]
-    if not turned or len(turned) < len(parts):
+    if not judgements:
+        return _without_figure(blank, run)
+    if bounds.split(judgements[0].metric)[1] is None:
+        return _figure(blank, judgements[0], row)
+    judgements = [judged for judged in judgements
+                  if _in_range(row, bounds.split(judged.metric)[1] or 0)]
+    components = tuple(_component(judged.metric, judged)
+                       for judged in judgements)
+    intervals = [_in_direction(each.interval, each.direction, row.direction)
+                 for each in components if each.interval]
+    if not intervals or len(intervals) < len(components):
         return dataclasses.replace(
-            blank, parts=parts, pairs=min(
-                (made.pairs for made in found), default=0),
-            reason=next((made.reason for made in found
-                         if made.reason), None) or 'no such message size')
-    # Sizes are measured together: their errors may all go one way.
+            blank, components=components, pairs=min(
+                (judged.pairs for judged in judgements), default=0),
+            reason=next((judged.reason for judged in judgements
+                         if judged.reason), None) or 'no such message size')
+    # Sizes are measured together: their errors may have the same sign.
     return dataclasses.replace(
-        blank, parts=parts, unit=parts[0].unit,
-        pairs=min(made.pairs for made in found),
+        blank, components=components, unit=components[0].unit,
+        pairs=min(judged.pairs for judged in judgements),
         interval=judgement.Interval(
-            statistics.fmean(one.ratio for one in turned),
-            statistics.fmean(one.low for one in turned),
-            statistics.fmean(one.high for one in turned)))
+            statistics.fmean(each.ratio for each in intervals),
+            statistics.fmean(each.low for each in intervals),
+            statistics.fmean(each.high for each in intervals)))
 
 
 def _average(case: study.Case, row: study.Row,
-             runs: Sequence[record.Run]) -> Own:
-    """The mean slowdown of several benchmarks of one host.
+             runs: Sequence[record.Run]) -> SiteResult:
+    """Return the mean slowdown of several benchmarks of one host.
 
     Its interval is that of a sum of independent figures, each known within
     limits of its own [Zou-Donner-2008].
     """
-    parts, turned, pairs = [], [], []
+    components, intervals, pairs = [], [], []
     for run in runs:
-        made = next(_primary(run), None)
-        if made is None or made.interval is None:
+        judged = next(_primary(run), None)
+        if judged is None or judged.interval is None:
             continue
-        parts.append(_part(f'{run.benchmark} {run.variant}', made))
-        turned.append(_turned(made.interval, made.direction, row.direction))
-        pairs.append(made.pairs)
+        components.append(_component(f'{run.benchmark} {run.variant}',
+                                     judged))
+        intervals.append(_in_direction(judged.interval, judged.direction,
+                                       row.direction))
+        pairs.append(judged.pairs)
     blank = dataclasses.replace(
         _blank(runs[0], False), benchmark=_label(row.benchmark, runs[0]),
         unmet=preconditions.unmet(*runs))
-    if not parts:
-        return _without(blank, runs[0])
-    mean = statistics.fmean(one.ratio for one in turned)
-    below = math.hypot(*(one.ratio - one.low for one in turned))
-    above = math.hypot(*(one.high - one.ratio for one in turned))
-    reason = blank.reason
-    if len(parts) < len(case.uses):
-        reason = f'{len(parts)} of {len(case.uses)} benchmarks'
+    if not components:
+        return _without_figure(blank, runs[0])
+    mean = statistics.fmean(each.ratio for each in intervals)
+    below = math.hypot(*(each.ratio - each.low for each in intervals))
+    above = math.hypot(*(each.high - each.ratio for each in intervals))
+    count, wanted = len(components), len(case.benchmarks)
     return dataclasses.replace(
-        blank, parts=tuple(parts), pairs=min(pairs), reason=reason,
-        interval=judgement.Interval(mean, mean - below / len(parts),
-                                    mean + above / len(parts)))
+        blank, components=tuple(components), pairs=min(pairs),
+        reason=(f'{count} of {wanted} benchmarks' if count < wanted
+                else blank.reason),
+        interval=judgement.Interval(mean, mean - below / count,
+                                    mean + above / count))
 
 
-def _plain(runs: Iterable[record.Run]) -> Iterator[Own]:
-    """The figures of a case without published ones."""
+def _without_row(runs: Iterable[record.Run]) -> Iterator[SiteResult]:
+    """Return the figures of a case without published ones."""
     for run in runs:
         blank = _blank(run, False)
         figures: dict[str, list[judgement.Judgement]] = {}
-        for made in _primary(run):
-            figures.setdefault(bounds.split(made.metric)[0], []).append(made)
+        for judged in _primary(run):
+            figures.setdefault(
+                bounds.split(judged.metric)[0], []).append(judged)
         if not figures:
-            yield _without(blank, run)
-        for found in figures.values():
-            if bounds.split(found[0].metric)[1] is None:
-                yield _figure(blank, found[0], None)
+            yield _without_figure(blank, run)
+        for judgements in figures.values():
+            if bounds.split(judgements[0].metric)[1] is None:
+                yield _figure(blank, judgements[0], None)
             else:
                 yield dataclasses.replace(
-                    blank, unit=found[0].unit,
-                    pairs=min(made.pairs for made in found),
-                    parts=tuple(_part(made.metric, made) for made in found))
+                    blank, unit=judgements[0].unit,
+                    pairs=min(judged.pairs for judged in judgements),
+                    components=tuple(_component(judged.metric, judged)
+                                     for judged in judgements))
 
 
 def _primary(run: record.Run) -> Iterator[judgement.Judgement]:
-    """What the benchmark is known by."""
+    """Return the judgements on the primary metrics of the benchmark."""
     primary = {figure.name for figure in catalogue.get(run.benchmark).metrics
                if figure.primary}
-    for made in verdict.describe(run):
-        if bounds.split(made.metric)[0] in primary:
-            yield made
-
-
-def _wanted(row: study.Row, metric: str) -> bool:
-    return bounds.split(metric)[0] == row.metric
+    for judged in verdict.describe(run):
+        if bounds.split(judged.metric)[0] in primary:
+            yield judged
 
 
 def _in_range(row: study.Row, size: int) -> bool:
@@ -259,13 +263,13 @@ def _in_range(row: study.Row, size: int) -> bool:
     return row.from_bytes is None or size >= row.from_bytes
 
 
-def _blank(run: record.Run, stand_in: bool) -> Own:
+def _blank(run: record.Run, stand_in: bool) -> SiteResult:
     unpaired = run.purpose is record.Purpose.UNPAIRED
-    return Own(run.host, run.shape,
-               _label(f'{run.benchmark} {run.variant}', run), stand_in,
-               run.started_at, '',
-               reason='unpaired' if unpaired else '',
-               unmet=preconditions.unmet(run))
+    return SiteResult(run.host, run.shape,
+                      _label(f'{run.benchmark} {run.variant}', run),
+                      stand_in, run.started_at, '',
+                      reason='unpaired' if unpaired else '',
+                      unmet=preconditions.unmet(run))
 
 
 def _label(name: str, run: record.Run) -> str:
@@ -276,35 +280,37 @@ def _cold(run: record.Run) -> bool:
     return run.launch is record.Launch.COLD
 
 
-def _without(blank: Own, run: record.Run) -> Own:
+def _without_figure(blank: SiteResult, run: record.Run) -> SiteResult:
     return dataclasses.replace(
         blank, reason=sample_pairs.invalid(run) or 'has no such figure')
 
 
-def _figure(blank: Own, made: judgement.Judgement,
-            row: study.Row | None) -> Own:
-    factor = FACTORS.get((made.unit, row.unit)) if row else None
-    interval = made.interval
+def _figure(blank: SiteResult, judged: judgement.Judgement,
+            row: study.Row | None) -> SiteResult:
+    factor = FACTORS.get((judged.unit, row.unit)) if row else None
+    interval = judged.interval
     if interval and row:
-        interval = _turned(interval, made.direction, row.direction)
+        interval = _in_direction(interval, judged.direction, row.direction)
     return dataclasses.replace(
-        blank, unit=row.unit if row and factor else made.unit,
-        pairs=made.pairs, native=_times(made.native, factor),
-        guest=_times(made.guest, factor), interval=interval,
-        reason=blank.reason if interval else made.reason or '')
+        blank, unit=row.unit if row and factor else judged.unit,
+        pairs=judged.pairs, native=_times(judged.native, factor),
+        guest=_times(judged.guest, factor), interval=interval,
+        reason=blank.reason if interval else judged.reason or '')
 
 
-def _part(name: str, made: judgement.Judgement) -> Part:
-    return Part(name, made.unit, made.direction, made.native, made.guest,
-                made.interval, bounds.split(made.metric)[1])
+def _component(name: str, judged: judgement.Judgement) -> Component:
+    return Component(name, judged.unit, judged.direction, judged.native,
+                     judged.guest, judged.interval,
+                     bounds.split(judged.metric)[1])
 
 
 def _times(value: float | None, factor: float | None) -> float | None:
     return value if value is None or factor is None else value * factor
 
 
-def _turned(interval: judgement.Interval, given: outcome.Direction,
-            wanted: outcome.Direction) -> judgement.Interval:
+def _in_direction(interval: judgement.Interval, given: outcome.Direction,
+                  wanted: outcome.Direction) -> judgement.Interval:
+    """Return the interval of the inverse ratio if the directions differ."""
     if given is wanted:
         return interval
     return dataclasses.replace(

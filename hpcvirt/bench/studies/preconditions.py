@@ -10,10 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Whether machines were as a case of a study wants them.
+"""What has to be set before a case is run, and whether it was set.
 
-Nested paging, SMT and transparent huge pages are set by hand, and decide what
-a study is about: a figure that was taken without them is another figure.
+Operators set nested paging, SMT and transparent huge pages by hand. Studies
+are about these settings: a figure that was measured without them answers
+another question.
 """
 
 import re
@@ -25,19 +26,56 @@ from hpcvirt.bench.results import aggregation
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import study
 
-#: The fact that tells, by its name in the environment of a sample.
-_SWITCHES = {'nested_paging': ('kvm.ept', 'kvm.npt'), 'smt': ('cpu.smt',)}
-_WORDS = {'nested_paging': 'nested paging', 'smt': 'SMT'}
+#: The facts that show a setting, by their names in the environment of a
+#: sample.
+_FACTS = {'nested_paging': ('kvm.ept', 'kvm.npt'), 'smt': ('cpu.smt',)}
+_NAMES = {'nested_paging': 'nested paging', 'smt': 'SMT'}
 _STATES = {'1': 'on', 'Y': 'on', '0': 'off', 'N': 'off'}
-#: What stands in ``transparent_hugepage/enabled``, by the pages of a case.
+#: What ``transparent_hugepage/enabled`` holds, by the pages of a case.
 THP = {'small': 'never', 'large': 'always'}
+
+_INSTRUCTIONS: Mapping[str, Mapping[str, str]] = {
+    'nested_paging': {
+        'on': 'Host: nested paging on, ept=1 of kvm_intel or npt=1 of '
+              'kvm_amd (the default); see /sys/module/kvm_*/parameters.',
+        'off': 'Host: nested paging off, "options kvm_intel ept=0" or '
+               '"options kvm_amd npt=0" in /etc/modprobe.d, then reboot; '
+               'never leave it off in production.'},
+    'smt': {
+        'on': 'Host: SMT on, in the firmware and without nosmt on the '
+              "kernel's command line.",
+        'off': 'Host: SMT off, in the firmware or by nosmt on the '
+               "kernel's command line, then reboot."},
+    'pages': {
+        'small': 'Host, for the native arm: "never" in '
+                 '/sys/kernel/mm/transparent_hugepage/enabled; the script '
+                 'sets it in the guests.',
+        'large': 'Host, for the native arm: "always" in '
+                 '/sys/kernel/mm/transparent_hugepage/enabled; the script '
+                 'sets it in the guests.'},
+    'device': {
+        'emulated': 'Image: hw_vif_model=e1000.',
+        'virtio': 'Image: hw_vif_model=virtio, or no hw_vif_model.',
+        'sriov': 'Networks: on a physical network with virtual functions.',
+        'passthrough': 'Networks: on a physical network whose devices are '
+                       'passed through whole.'},
+}
+
+
+def instructions(case: study.Case) -> Iterator[str]:
+    """Say what to set before the case is run, one sentence per setting."""
+    settings = {**case.host_settings, 'pages': case.guests.pages,
+                'device': case.guests.device}
+    for name, sentences in _INSTRUCTIONS.items():
+        if settings.get(name) in sentences:
+            yield sentences[settings[name]]
 
 
 def unmet(*runs: record.Run) -> tuple[str, ...]:
-    """What was otherwise than the cases of the study want it.
+    """Say what was not as the cases of the runs require.
 
-    :returns: one clause each; what a machine does not tell is left out, and
-        so are cases that no study has any more
+    :returns: one clause each, without the settings that a machine does not
+        report and without the cases that no study has any more
     """
     return tuple(dict.fromkeys(
         clause for run in runs for case in _cases(run)
@@ -46,26 +84,27 @@ def unmet(*runs: record.Run) -> tuple[str, ...]:
 
 
 def of_result(result: record.Result) -> list[str]:
-    """The same of all runs of a result, one line for each run."""
-    return [f'{run.label}: not as {run.study}/{run.case} wants it: '
+    """Say the same of all runs of a result, one line for each run."""
+    return [f'{run.label}: not as {run.study}/{run.case} requires: '
             f'{"; ".join(clauses)}'
             for run in result.runs if (clauses := unmet(run))]
 
 
 def _cases(run: record.Run) -> list[study.Case]:
-    return [case for made in study_catalogue.every() if made.id == run.study
-            for case in made.cases if case.id == run.case]
+    return [case for study_ in study_catalogue.studies()
+            if study_.id == run.study
+            for case in study_.cases if case.id == run.case]
 
 
 def _of_sample(case: study.Case, arm: record.Arm,
                environment: Mapping[str, str]) -> Iterator[str]:
     if arm is record.Arm.NATIVE:
         for name, wanted in case.host_settings.items():
-            for fact in _SWITCHES.get(name, ()):
+            for fact in _FACTS.get(name, ()):
                 for value in aggregation.values(environment, fact):
                     state = _STATES.get(value, wanted)
                     if state != wanted:
-                        yield f'{_WORDS[name]} was {state}'
+                        yield f'{_NAMES[name]} was {state}'
     wanted = THP.get(case.guests.pages, '')
     for value in aggregation.values(environment, 'pages.thp'):
         chosen = re.search(r'\[(\w+)\]', value)

@@ -10,17 +10,18 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A published study: what was run, what came out, what is said of it.
+"""A published study: what it measured, its figures, and what it claims.
 
-The raw figures are stored, ratios are worked out. A case is declarative, so
-that a site can run it on its own cloud and put its figures beside the
-published ones.
+The figures are stored as the study prints them; ratios are computed from
+them. Cases are declarative, so that a site can run one on its own cloud and
+compare its figures with the published ones.
 """
 
 import dataclasses
 import enum
 from collections.abc import Mapping
 
+from hpcvirt import bibliography
 from hpcvirt import exception
 from hpcvirt.bench.model import outcome
 
@@ -37,16 +38,17 @@ class Partition(enum.StrEnum):
 class Guests:
     """The guests of a case.
 
-    :ivar instances: how many, on all hosts together
-    :ivar vcpus: of each
-    :ivar memory_mib: of each, None if the study does not say
-    :ivar partition: what each spans
-    :ivar share: the part of the host's CPUs that each has, ``1/4``; for
-        ``PART`` only
-    :ivar tuned: guest NUMA cells shown and pinned
+    :ivar instances: number of guests on all hosts together
+    :ivar vcpus: vCPUs of each guest
+    :ivar memory_mib: memory of each guest, None if the study does not state
+        it
+    :ivar partition: what each guest spans
+    :ivar share: the share of the host's CPUs that each guest has, such as
+        ``1/4``; for ``PART`` only
+    :ivar tuned: guest NUMA cells are exposed and pinned
     :ivar pages: page size inside the guest and the application, ``small`` or
         ``large``; empty if the study did not vary it
-    :ivar host_pages: page size behind the guest's memory
+    :ivar host_pages: page size that backs the guest's memory
     :ivar networks: virtual switches between the guests, 0 if none is used
     :ivar device: ``emulated``, ``virtio``, ``sriov``, ``passthrough``, or
         empty if no network is measured
@@ -65,37 +67,38 @@ class Guests:
 
     @property
     def shape(self) -> str:
+        """Instances x vCPUs of each."""
         return f'{self.instances}x{self.vcpus}'
 
 
 @dataclasses.dataclass(frozen=True)
-class Use:
+class StudyBenchmark:
     """A benchmark of a case.
 
-    :ivar parameters: sizes and ranks of the study; a site that is larger or
-        smaller leaves them to the definition's rule
-    :ivar instead: free benchmarks that may stand in
+    :ivar parameters: sizes and ranks of the study; on a larger or smaller
+        site the rule of the benchmark's definition applies instead
+    :ivar stand_ins: free benchmarks that may be run instead
     """
 
     benchmark: str
     variant: str
     parameters: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    instead: tuple[str, ...] = ()
+    stand_ins: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
     """One configuration that is compared with native.
 
-    :ivar hosts: physical hosts that the guests are on
-    :ivar launch: ``cold`` or ``warm`` if it matters
+    :ivar hosts: number of physical hosts that the guests run on
+    :ivar launch: ``cold`` or ``warm`` if it matters, empty otherwise
     :ivar host_settings: such as ``nested_paging: 'on'``, ``smt: 'off'``
     """
 
     id: str
     text: str
     guests: Guests
-    uses: tuple[Use, ...]
+    benchmarks: tuple[StudyBenchmark, ...]
     hosts: int = 1
     launch: str = ''
     host_settings: Mapping[str, str] = dataclasses.field(
@@ -106,16 +109,17 @@ class Case:
 class Row:
     """One published comparison.
 
-    Either both arms have a figure, or the study states a percentage alone.
+    Either both arms have a figure, or the study states a percentage only.
 
-    :ivar what: benchmark and its figure as the study names them
-    :ivar scope: what else varies, ``processes: '8'`` for example
+    :ivar what: the benchmark and its figure, as the study names them
+    :ivar scope: what else varies, for example ``processes: '8'``
     :ivar below_bytes: only message sizes below this
-    :ivar from_bytes: only message sizes from this on
+    :ivar from_bytes: only message sizes of at least this
     :ivar stated_percent: loss of a rate, or increase of a time, in percent
-    :ivar relation: ``about``, ``below``, ``above``; empty for a plain figure
-    :ivar native_spread: after the sign +/- in the study
-    :ivar each: figure of one guest where ``guest`` is the sum
+    :ivar relation: ``about``, ``below`` or ``above``; empty for an exact
+        figure
+    :ivar native_spread: the number after +/- in the study
+    :ivar each: the figure of one guest where ``guest`` is the sum
     """
 
     id: str
@@ -138,7 +142,7 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """Worked out: guest / native, or from the percentage."""
+        """Guest / native, computed from the figures or the percentage."""
         if self.native is not None and self.guest is not None:
             return self.guest / self.native
         percent = self.stated_percent or 0.0
@@ -170,19 +174,19 @@ class Kind(enum.StrEnum):
     GAIN = 'gain'                  # (a / b - 1) x 100
     LOSS = 'loss'                  # (1 - a / b) x 100
     POINTS = 'points'              # (a / b - c / d) x 100
-    REDUCTION = 'reduction'        # loss(a, c) after loss(b, c), in percent
+    REDUCTION = 'reduction'        # loss(a, c) relative to loss(b, c), in %
     TOTAL = 'total'                # a x factor
     SHARE = 'share'                # a / b x 100
 
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """A number that a study prints and that follows from others it prints.
+    """A number that a study prints and that follows from its figures.
 
-    :ivar printed: as it stands there, with its decimals
+    :ivar printed: the number as printed, with its decimals
     :ivar of: ``ROW.native``, ``ROW.guest``, ``ROW.each``, or a number
-    :ivar disputed: why the printed number is not what follows; empty if it
-        is
+    :ivar disputed: why another number follows from the figures; empty if
+        the printed one does
     """
 
     text: str
@@ -197,35 +201,55 @@ class Claim:
 class Study:
     """One study.
 
-    :ivar source: name of the document
+    :ivar source: key of the document in the bibliography
     :ivar setup: hardware and software, one sentence each
-    :ivar lessons: what an operator takes from it
-    :ivar unfounded: figures that the document prints without what they
-        follow from
+    :ivar lessons: what an operator learns from the study
+    :ivar unfounded: figures that the document prints without the figures
+        they follow from
+    :ivar passage: where the figures are in the document, empty for all of it
     """
 
     id: str
     title: str
     source: str
-    document: str
     setup: tuple[str, ...]
     cases: tuple[Case, ...]
     rows: tuple[Row, ...]
     claims: tuple[Claim, ...]
     lessons: tuple[str, ...]
     unfounded: tuple[str, ...] = ()
+    passage: str = ''
+
+    @property
+    def document(self) -> bibliography.Document:
+        """The document that published the study."""
+        return bibliography.get(self.source)
 
     def case(self, name: str) -> Case:
-        """A case by its name.
+        """Return a case by its name.
 
-        :raises InvalidInput: if there is none
+        :raises InvalidInput: if the study has no such case
         """
         for case in self.cases:
             if case.id == name:
                 return case
-        known = ', '.join(case.id for case in self.cases)
+        names = ', '.join(case.id for case in self.cases)
         raise exception.InvalidInput(
-            self.id, f'no case {name!r}; there is {known}')
+            self.id, f'has no case {name!r}; its cases are {names}')
+
+    def limited_to(self, name: str) -> 'Study':
+        """Return the study with one case, its rows and its claims only.
+
+        :raises InvalidInput: if the study has no such case
+        """
+        case = self.case(name)
+        rows = tuple(row for row in self.rows if row.case == case.id)
+        ids = {row.id for row in rows}
+        return dataclasses.replace(
+            self, cases=(case,), rows=rows, claims=tuple(
+                claim for claim in self.claims
+                if all(figure.rpartition('.')[0] in ids
+                       for figure in claim.of)))
 
 
 def _number(value: float | None) -> str:

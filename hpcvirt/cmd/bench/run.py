@@ -63,7 +63,7 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
                         help='as in "hpcvirt bench list"')
     parser.add_argument('--study', metavar='ID/CASE',
                         help='instead of names: the benchmarks, sizes and '
-                        'launch of a case, see "hpcvirt bench studies"')
+                        'launch of a case, see "hpcvirt study show"')
     parser.add_argument('--instead', metavar='NAME',
                         help='with --study: a free benchmark to run instead '
                         'of one of the case, where the study allows it')

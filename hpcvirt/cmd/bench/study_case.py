@@ -22,8 +22,8 @@ from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.model import record
 from hpcvirt.bench.run import request as requests
+from hpcvirt.bench.studies import case_benchmarks
 from hpcvirt.bench.studies import catalogue as study_catalogue
-from hpcvirt.bench.studies import scaling
 from hpcvirt.bench.studies import study as studies
 
 
@@ -33,11 +33,11 @@ class StudyCase:
 
     study: studies.Study
     case: studies.Case
-    uses: tuple[studies.Use, ...]
+    benchmarks: tuple[studies.StudyBenchmark, ...]
 
     @property
     def definitions(self) -> list[definitions.Definition]:
-        return [catalogue.get(use.benchmark) for use in self.uses]
+        return [catalogue.get(each.benchmark) for each in self.benchmarks]
 
     def requests(self, guests: sizing.Machine,
                  settings: Sequence[requests.Setting],
@@ -49,13 +49,13 @@ class StudyCase:
         """
         return tuple(
             requests.Request(
-                definition, use.variant,
-                {**scaling.parameters(self.case, use, guests),
+                definition, benchmark.variant,
+                {**case_benchmarks.parameters(self.case, benchmark, guests),
                  **requests.settings_of(definition, settings)},
                 record.Launch(self.case.launch or record.Launch.WARM),
                 self.study.id, self.case.id)
-            for definition, use in zip(self.definitions, self.uses,
-                                       strict=True))
+            for definition, benchmark in zip(
+                self.definitions, self.benchmarks, strict=True))
 
 
 def read(args: argparse.Namespace) -> StudyCase | None:
@@ -81,5 +81,5 @@ def read(args: argparse.Namespace) -> StudyCase | None:
             f'--study {args.study}', 'is not ID/CASE')
     study = study_catalogue.get(name)
     case = study.case(case_name)
-    scaling.check_count(case, len(args.where))
-    return StudyCase(study, case, scaling.uses(case, args.instead))
+    case_benchmarks.check_guest_count(case, len(args.where))
+    return StudyCase(study, case, case_benchmarks.select(case, args.instead))

@@ -25,11 +25,9 @@ from hpcvirt.cmd.bench import listing
 from hpcvirt.cmd.bench import parse
 from hpcvirt.cmd.bench import report
 from hpcvirt.cmd.bench import run
-from hpcvirt.cmd.study import verbs as study_verbs
 
 #: In the order of their use.
-VERBS = (listing, describe, run, parse, compare,
-         report, study_verbs)
+VERBS = (listing, describe, run, parse, compare, report)
 
 
 def add_verbs(parser: argparse.ArgumentParser) -> None:

@@ -19,173 +19,84 @@ import xml.etree.ElementTree
 import testtools
 
 from hpcvirt.bench.analysis import verdict
-from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import page
 from hpcvirt.bench.report import study
-from hpcvirt.bench.report import text
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import comparison
-from hpcvirt.bench.studies import preconditions
 from tests.unit.bench import runs
+from tests.unit.bench.studies import study_runs
 
 UP, DOWN = runs.UP, runs.DOWN
-#: Noise that leaves the mean of the logarithms as it is.
-NOISE = (0.99, 1 / 0.99, 1.0, 0.98, 1 / 0.98)
-
-
-def figures(metrics, direction, unit):
-    return outcome.Outcome(True, None, {
-        name: outcome.Metric(value, unit, direction)
-        for name, value in metrics.items()}, {'class': 'C'})
-
-
-def measured(native, guest, metric='mops_total', direction=UP, unit='Mop/s',
-             study='S2', case='numa-socket', **more):
-    """A run whose geometric means are the two figures."""
-    return runs.run(
-        [figures({metric: native}, direction, unit)] * len(NOISE),
-        [figures({metric: guest * noise}, direction, unit)
-         for noise in NOISE],
-        metric=metric, study=study, case=case, **more)
-
-
-def compared(study, given):
-    made = study_catalogue.get(study)
-    return made, comparison.compare(made, given)
-
-
-def found(given, study, row_id):
-    _, every = compared(study, given)
-    return next(one for one in every if one.row and one.row.id == row_id)
-
-
-class TestConditions(testtools.TestCase):
-    """What the machines tell of themselves, and what the case wants."""
-
-    def told(self, study, case, native, guest=None):
-        run = measured(1, 1, study=study, case=case)
-        facts = {record.Arm.NATIVE: native, record.Arm.GUEST: guest or {}}
-        run = dataclasses.replace(run, samples=tuple(
-            dataclasses.replace(sample, environment=facts[sample.arm])
-            for sample in run.samples))
-        return preconditions.unmet(run), run
-
-    def test_a_host_as_it_should_be_is_not_spoken_of(self):
-        for case, native in (
-                ('small-on', {'kvm.ept': 'Y', 'cpu.smt': '0',
-                              'pages.thp': 'always madvise [never]'}),
-                ('large-off', {'kvm.npt': '0', 'cpu.smt': '0',
-                               'pages.thp': '[always] madvise never'}),
-                ('large-off', {}), ('large-off', {'cpu.smt': 'x'})):
-            self.assertEqual((), self.told('S1', case, native)[0])
-        self.assertEqual((), self.told('S5', 'sriov', {'cpu.smt': '1'})[0])
-
-    def test_what_is_otherwise_is_said_once(self):
-        clauses, run = self.told(
-            'S1', 'large-off',
-            {'kvm.ept@a': 'N', 'kvm.ept@b': 'Y', 'cpu.smt': '1',
-             'pages.thp': 'always [madvise] never'},
-            {'kvm.ept': 'Y', 'cpu.smt': '1',
-             'pages.thp': 'always madvise [never]'})
-        self.assertEqual(
-            {'nested paging was on', 'SMT was on',
-             'transparent huge pages were "madvise" in the native arm',
-             'transparent huge pages were "never" in the guest arm'},
-            set(clauses))
-        self.assertEqual(4, len(clauses))
-        result = record.Result((run,))
-        self.assertIn('not as S1/large-off wants it: nested paging was on',
-                      text.table(result))
-
-    def test_a_case_of_another_version_does_not_stop_the_report(self):
-        for name, case in (('S1', 'gone'), ('S9', 'large-off')):
-            _, run = self.told('S1', 'large-off', {'cpu.smt': '1'})
-            run = dataclasses.replace(run, study=name, case=case)
-            self.assertEqual((), preconditions.unmet(run))
-            self.assertIn('mops_total', text.table(
-                record.Result((run,))))
-
-    def test_it_stands_in_the_table_of_the_study(self):
-        run = TestSingle.hpcc(0.04, 0.038)
-        facts = {'cpu.smt': '1'}
-        run = dataclasses.replace(run, samples=tuple(
-            dataclasses.replace(sample, environment=facts)
-            for sample in run.samples))
-        one = found([run], 'S1', 'hpl-small-on')
-        self.assertEqual(('SMT was on',), one.own[0].unmet)
-        page = study.studies([record.Result((run,))])
-        whys = [own['why'] for row in page[0]['rows'] for own in row['own']]
-        self.assertIn('SMT was on', whys)
+NOISE = study_runs.NOISE
+compared = study_runs.compared
+figures = study_runs.figures
+hpcc = study_runs.hpcc
+measured = study_runs.measured
+of_row = study_runs.of_row
 
 
 class TestSingle(testtools.TestCase):
-    @staticmethod
-    def hpcc(native, guest, **more):
-        return measured(native, guest, 'HPL_Tflops', UP, 'Tflop/s',
-                        study='S1', case='small-on', benchmark='hpcc',
-                        launch=None, **more)
-
     def test_a_figure_stands_beside_the_published_one_in_its_unit(self):
-        one = found([self.hpcc(0.04, 0.038)], 'S1', 'hpl-small-on')
-        own, = one.own
+        one = of_row([hpcc(0.04, 0.038)], 'S1', 'hpl-small-on')
+        own, = one.results
         self.assertEqual(('n17', 'Gflop/s', 5, False), (
             own.host, own.unit, own.pairs, own.stand_in))
         self.assertAlmostEqual(40, own.native)
         self.assertAlmostEqual(38, own.guest)
         self.assertAlmostEqual(0.95, own.interval.ratio)
         self.assertLess(own.interval.low, 0.95)
-        self.assertEqual((), own.parts)
+        self.assertEqual((), own.components)
 
     def test_other_cases_studies_and_native_pairs_do_not_count(self):
-        given = [self.hpcc(1, 1, purpose=record.Purpose.AA)]
+        given = [hpcc(1, 1, purpose=record.Purpose.AA)]
         for change in ({'study': 'S4'}, {'case': 'large-on'},
                        {'study': None, 'case': None}):
             more = {'study': 'S1', 'case': 'small-on', **change}
             given.append(measured(1, 1, 'HPL_Tflops', UP, 'Tflop/s',
                                   benchmark='hpcc', **more))
-        self.assertEqual((), found(given, 'S1', 'hpl-small-on').own)
+        self.assertEqual((), of_row(given, 'S1', 'hpl-small-on').results)
 
     def test_the_newest_run_that_has_a_ratio_counts_on_each_host(self):
-        given = [self.hpcc(1, 0.9, started_at='2026-01-02'),
-                 self.hpcc(1, 0.8, started_at='2026-01-01'),
-                 self.hpcc(1, 0.7, started_at='2026-01-03',
+        given = [hpcc(1, 0.9, started_at='2026-01-02'),
+                 hpcc(1, 0.8, started_at='2026-01-01'),
+                 hpcc(1, 0.7, started_at='2026-01-03',
                            planned_pairs=10)]
-        own, = found(given, 'S1', 'hpl-small-on').own
+        own, = of_row(given, 'S1', 'hpl-small-on').results
         self.assertAlmostEqual(0.9, own.interval.ratio)
-        own, = found(given[2:], 'S1', 'hpl-small-on').own
+        own, = of_row(given[2:], 'S1', 'hpl-small-on').results
         self.assertIsNone(own.interval)
         self.assertIn('5 of the 10 planned pairs', own.reason)
 
     def test_a_run_that_failed_its_check_says_why(self):
         run = runs.run([runs.bad('no residual')] * 5, [1.0] * 5,
                        benchmark='hpcc', study='S1', case='small-on')
-        own, = found([run], 'S1', 'hpl-small-on').own
+        own, = of_row([run], 'S1', 'hpl-small-on').results
         self.assertIsNone(own.interval)
         self.assertIn('no residual', own.reason)
 
     def test_unpaired_is_said(self):
-        own, = found([self.hpcc(1, 0.9, purpose=record.Purpose.UNPAIRED)],
-                     'S1', 'hpl-small-on').own
+        own, = of_row([hpcc(1, 0.9, purpose=record.Purpose.UNPAIRED)],
+                     'S1', 'hpl-small-on').results
         self.assertEqual('unpaired', own.reason)
 
     def test_a_stand_in_is_turned_to_the_published_direction(self):
         # A rate that falls to 4/5 is a time that grows to 5/4.
         run = measured(10, 8, 'timesteps_per_s', UP, '1/s', study='S3',
                        case='off-1vm-8', benchmark='lammps')
-        own, = found([run], 'S3', 'off-1vm-8').own
+        own, = of_row([run], 'S3', 'off-1vm-8').results
         self.assertTrue(own.stand_in)
         self.assertEqual((1.25, '1/s'), (
             round(own.interval.ratio, 6), own.unit))
-        made, = verdict.describe(run)
-        self.assertAlmostEqual(1 / made.interval.high, own.interval.low)
-        self.assertAlmostEqual(1 / made.interval.low, own.interval.high)
+        judged, = verdict.describe(run)
+        self.assertAlmostEqual(1 / judged.interval.high, own.interval.low)
+        self.assertAlmostEqual(1 / judged.interval.low, own.interval.high)
         self.assertAlmostEqual(10, own.native)
 
     def test_a_benchmark_that_the_case_does_not_name_is_passed_over(self):
         run = measured(10, 8, 'triad_mb_s', study='S3', case='off-1vm-8',
                        benchmark='stream')
-        self.assertEqual((), found([run], 'S3', 'off-1vm-8').own)
+        self.assertEqual((), of_row([run], 'S3', 'off-1vm-8').results)
 
 
 class TestAverage(testtools.TestCase):
@@ -197,11 +108,11 @@ class TestAverage(testtools.TestCase):
     def test_slowdowns_are_averaged_as_the_study_does(self):
         # Times that grow by 10, 20 and 60 per cent: 30 on average.
         given = self.kernels({'npb-ep': 1.1, 'npb-cg': 1.2, 'npb-ft': 1.6})
-        own, = found(given, 'S2', 'numa-socket').own
+        own, = of_row(given, 'S2', 'numa-socket').results
         self.assertAlmostEqual(1.3, own.interval.ratio)
         self.assertEqual('3 of 8 benchmarks', own.reason)
         self.assertEqual(['npb-cg mpi', 'npb-ep mpi', 'npb-ft mpi'],
-                         [part.name for part in own.parts])
+                         [part.name for part in own.components])
         self.assertIsNone(own.native)
 
     def test_its_interval_covers_the_mean_as_often_as_it_says(self):
@@ -219,7 +130,7 @@ class TestAverage(testtools.TestCase):
                     [figures({'mops_total': 100}, UP, 'Mop/s')] * 8, guest,
                     benchmark=name, study='S2', case='numa-socket',
                     launch=record.Launch.WARM))
-            own, = found(given, 'S2', 'numa-socket').own
+            own, = of_row(given, 'S2', 'numa-socket').results
             below += own.interval.high < mean
             above += own.interval.low > mean
         # Each end fails 5 % of the time: 20 of 400, 4.4 either way.
@@ -232,16 +143,16 @@ class TestAverage(testtools.TestCase):
         given += self.kernels({'npb-ep': 1.1}, case='numa-host-cold',
                               launch=record.Launch.COLD)
         for row, ratio in (('numa-host-warm', 1.4), ('numa-host-cold', 1.1)):
-            own, = found(given, 'S2', row).own
+            own, = of_row(given, 'S2', row).results
             self.assertAlmostEqual(ratio, own.interval.ratio)
         wrong = self.kernels({'npb-ep': 1.1}, case='numa-host-cold')
-        self.assertEqual((), found(wrong, 'S2', 'numa-host-cold').own)
+        self.assertEqual((), of_row(wrong, 'S2', 'numa-host-cold').results)
 
     def test_hosts_are_averaged_apart(self):
         given = self.kernels({'npb-ep': 1.1}) + [
             dataclasses.replace(run, host='n18') for run in self.kernels(
                 {'npb-ep': 1.3, 'npb-cg': 1.1})]
-        one, two = found(given, 'S2', 'numa-socket').own
+        one, two = of_row(given, 'S2', 'numa-socket').results
         self.assertEqual(('n17', 'n18'), (one.host, two.host))
         self.assertAlmostEqual(1.2, two.interval.ratio)
 
@@ -263,15 +174,15 @@ class TestCurves(testtools.TestCase):
                         case=case, benchmark=benchmark)
 
     def test_each_row_has_the_sizes_that_it_speaks_of(self):
-        small, = found([self.osu()], 'S5', 'latency-small').own
-        large, = found([self.osu()], 'S5', 'latency-large').own
-        self.assertEqual([1, 64], [part.size_bytes for part in small.parts])
+        small, = of_row([self.osu()], 'S5', 'latency-small').results
+        large, = of_row([self.osu()], 'S5', 'latency-large').results
+        self.assertEqual([1, 64], [part.size_bytes for part in small.components])
         self.assertEqual([128, 4096],
-                         [part.size_bytes for part in large.parts])
+                         [part.size_bytes for part in large.components])
         self.assertAlmostEqual(1.3, small.interval.ratio, 6)
         self.assertAlmostEqual(1.05, large.interval.ratio, 6)
         # All sizes err together: the mean is known no better than they are.
-        one = small.parts[0].interval
+        one = small.components[0].interval
         self.assertAlmostEqual(
             math.log(one.high / one.ratio),
             math.log(small.interval.high / small.interval.ratio), 6)
@@ -281,15 +192,15 @@ class TestCurves(testtools.TestCase):
         one = next(one for one in every if one.case.id == 'passthrough')
         self.assertIsNone(one.row)
         self.assertEqual(list(self.SIZES),
-                         [part.size_bytes for part in one.own[0].parts])
+                         [part.size_bytes for part in one.results[0].components])
 
     def test_the_page_has_a_curve_with_the_published_line(self):
-        made = study.studies([record.Result((self.osu(),))])
-        self.assertEqual(['S5'], [study['id'] for study in made])
-        row = next(row for row in made[0]['rows']
+        sections = study.studies([record.Result((self.osu(),))])
+        self.assertEqual(['S5'], [study['id'] for study in sections])
+        row = next(row for row in sections[0]['rows']
                    if row['title'] == 'MPI latency below 128 bytes')
         drawn = xml.etree.ElementTree.fromstring(  # noqa: S314 - our own
-            row['own'][0]['curve'])
+            row['results'][0]['curve'])
         self.assertEqual(2, len(drawn.findall('circle')))
         line, = [line for line in drawn.findall('line')
                  if line.get('class') == 'published']
@@ -310,22 +221,22 @@ class TestCurves(testtools.TestCase):
 
 class TestRows(testtools.TestCase):
     def test_every_published_row_is_there_with_nothing_run(self):
-        for made in study_catalogue.every():
-            every = comparison.compare(made, [])
-            self.assertEqual(made.rows, tuple(
+        for study_ in study_catalogue.studies():
+            every = comparison.compare(study_, [])
+            self.assertEqual(study_.rows, tuple(
                 one.row for one in every if one.row))
             self.assertEqual(
-                {case.id for case in made.cases},
+                {case.id for case in study_.cases},
                 {one.case.id for one in every})
-            self.assertFalse([one for one in every if one.own])
+            self.assertFalse([one for one in every if one.results])
 
     def test_every_row_can_be_filled_by_the_benchmarks_of_its_case(self):
-        for made in study_catalogue.every():
-            for row in made.rows:
-                case = made.case(row.case)
+        for study_ in study_catalogue.studies():
+            for row in study_.rows:
+                case = study_.case(row.case)
                 launch = record.Launch(case.launch) if case.launch else None
                 given = [measured(
-                    1, 1, row.metric, row.direction, row.unit, study=made.id,
+                    1, 1, row.metric, row.direction, row.unit, study=study_.id,
                     case=case.id, benchmark=use.benchmark, launch=launch)
-                    for use in case.uses]
-                self.assertTrue(found(given, made.id, row.id).own, row.id)
+                    for use in case.benchmarks]
+                self.assertTrue(of_row(given, study_.id, row.id).results, row.id)

@@ -12,114 +12,85 @@
 
 import testtools
 
-from hpcvirt import exception
-from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import scaling
 from hpcvirt.bench.studies import study
+from hpcvirt.specs import codec
+from tests import hosts
+
+HOST = hosts.named('intel-2s-16c-smt')
 
 
-def use_of(name, case):
-    found = study_catalogue.get(name).case(case)
-    return found, found.uses[0]
+def guest(vcpus, cells=1, memory_mib=8192):
+    return codec.decode(vcpus, memory_mib, {
+        'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': str(cells)})
 
 
-class TestParameters(testtools.TestCase):
-    def test_guests_like_the_study_s_run_what_it_ran(self):
-        case, use = use_of('S1', 'small-on')
-        self.assertEqual(
-            {'N': '40000', 'NB': '100', 'P': '2', 'Q': '2', 'ranks': '4'},
-            scaling.parameters(case, use, sizing.Machine(4, 22100)))
-
-    def test_others_follow_the_rule_and_keep_their_part_of_the_cpus(self):
-        case, use = use_of('S1', 'small-on')
-        for machine in (sizing.Machine(4, 16000), sizing.Machine(16, 99000)):
-            self.assertEqual(
-                {'NB': '100', 'ranks': str(machine.cpus)},
-                scaling.parameters(case, use, machine))
-        for name, ranks in (('on-4vm-1net-4', '16'), ('on-2vm-2net-8', '32'),
-                            ('on-2vm-1net-16', '64')):
-            case, use = use_of('S3', name)
-            self.assertEqual(
-                {'ranks': ranks, 'steps': '500'},
-                scaling.parameters(case, use, sizing.Machine(64, 250000)))
-
-    def test_a_small_machine_has_one_rank(self):
-        case, use = use_of('S3', 'on-4vm-1net-4')
-        self.assertEqual('1', scaling.parameters(
-            case, use, sizing.Machine(2, 2000))['ranks'])
-
-    def test_what_is_run_in_each_guest_is_given_no_ranks_of_all(self):
-        case, _ = use_of('S3', 'on-4vm-1net-4')
-        alone = study.Use('gromacs', 'threads', {'ranks': '4'})
-        self.assertEqual({}, scaling.parameters(
-            case, alone, sizing.Machine(64, 250000)))
-
-    def test_every_case_can_be_sized_for_any_machine(self):
-        for made in study_catalogue.every():
-            for case in made.cases:
-                for use in case.uses:
-                    for cpus in (1, 6, 48):
-                        scaling.parameters(case, use,
-                                           sizing.Machine(cpus, 64000))
+def site(*guests, count=1, cpus=32, packages=2):
+    names = tuple(f'n{number}' for number in range(count))
+    return scaling.Site(names, cpus, packages, tuple(
+        scaling.PlannedGuest(each, cpus // each.cpus) for each in guests))
 
 
-class TestStandIns(testtools.TestCase):
-    def test_a_free_benchmark_stands_in_with_the_ranks_of_the_case(self):
-        case, _ = use_of('S3', 'off-1vm-4')
-        self.assertEqual(
-            (study.Use('gromacs', 'mpi', {'ranks': '4'}),),
-            scaling.uses(case, 'gmx'))
-
-    def test_one_benchmark_for_two_is_run_once(self):
-        case, _ = use_of('S5', 'sriov')
-        self.assertEqual(['netpipe'], [
-            use.benchmark for use in scaling.uses(case, 'netpipe')])
-
-    def test_what_the_study_does_not_allow_is_refused(self):
-        for name, case, word in (('S1', 'small-on', 'stream'),
-                                 ('S3', 'off-1vm-4', 'hpcc'),
-                                 ('S3', 'off-1vm-4', 'nothing')):
-            self.assertRaises(exception.InvalidInput, scaling.uses,
-                              use_of(name, case)[0], word)
-
-    def test_none_is_taken_unless_it_is_named(self):
-        case, use = use_of('S4', '4x8-tuned')
-        self.assertEqual((use,), scaling.uses(case, None))
+def scale(study_id, case, *guests, **more):
+    return scaling.scale(study_catalogue.get(study_id).case(case),
+                         site(*guests, **more))
 
 
-class TestCount(testtools.TestCase):
-    def assert_counts(self, allowed, refused, *where):
-        case, _ = use_of(*where)
-        for count in allowed:
-            scaling.check_count(case, count)
-        for count in refused:
-            self.assertRaises(exception.InvalidInput, scaling.check_count,
-                              case, count)
+class TestScale(testtools.TestCase):
+    def test_a_quarter_of_the_host_runs_four_times(self):
+        scaled = scale('S4', '4x8-tuned', guest(8), guest(16))
+        self.assertEqual(('4x8', 4, 8, guest(8)), (
+            scaled.shape, scaled.per_host, scaled.vcpus, scaled.guest))
 
-    def test_as_many_guests_are_measured_as_the_case_has(self):
-        self.assert_counts((4,), (1, 3, 5), 'S4', '4x8-tuned')
-        self.assert_counts((1,), (2,), 'S1', 'small-on')
-        self.assert_counts((1,), (2,), 'S2', 'numa-host-cold')
-        self.assert_counts((2,), (1, 4), 'S3', 'on-2vm-2net-4')
+    def test_an_untuned_guest_has_the_size_and_floats(self):
+        scaled = scale('S4', '4x8-untuned', guest(8))
+        self.assertEqual((8, 8192, None), (
+            scaled.vcpus, scaled.memory_mib, scaled.guest))
 
-    def test_sockets_and_hosts_are_the_site_s(self):
-        self.assert_counts((1, 2, 4, 8), (), 'S2', 'numa-socket')
-        self.assert_counts((2, 4, 8), (1,), 'S2', 'nodes-socket')
-        self.assert_counts((2,), (1, 3), 'S5', 'sriov')
-        self.assert_counts((2, 6), (1, 7), 'S5', 'wrf-sriov')
+    def test_the_guest_with_the_fewest_cells_is_chosen(self):
+        scaled = scale('S4', '2x16-tuned', guest(16, 2), guest(16, 1))
+        self.assertEqual(1, len(scaled.guest.cells))
+
+    def test_a_guest_of_which_too_few_fit_is_refused(self):
+        few = scaling.Site(('a',), 32, 2, (
+            scaling.PlannedGuest(guest(8), 3),))
+        refusal = scaling.scale(
+            study_catalogue.get('S4').case('4x8-tuned'), few)
+        self.assertIn('4 guests of 8 CPUs', refusal.reason)
+
+    def test_a_share_that_is_no_whole_number_of_cpus_is_refused(self):
+        refusal = scale('S4', '4x8-tuned', guest(8), cpus=38)
+        self.assertIn('38 CPUs cannot be divided', refusal.reason)
+
+    def test_the_number_of_hosts_is_that_of_the_case(self):
+        self.assertIn('one host, not on 2',
+                      scale('S4', '4x8-tuned', guest(8), count=2).reason)
+        for count in (1, 7):
+            self.assertIn('2 to 6', scale(
+                'S5', 'wrf-sriov', guest(32, 2), count=count).reason)
+        self.assertEqual('3x32', scale(
+            'S5', 'wrf-sriov', guest(32, 2), count=3).shape)
 
 
-class TestDemands(testtools.TestCase):
-    def test_every_host_setting_of_every_case_is_explained(self):
-        for made in study_catalogue.every():
-            for case in made.cases:
-                guests = case.guests
-                wanted = len(case.host_settings) + bool(
-                    guests.pages) + bool(guests.device)
-                self.assertEqual(wanted, len(list(scaling.demands(case))),
-                                 case.id)
+class TestSMT(testtools.TestCase):
+    def case(self, smt):
+        return next(case for case in study_catalogue.get('S3').cases
+                    if case.host_settings['smt'] == smt)
 
+    def test_a_host_without_smt_keeps_one_thread_of_each_core(self):
+        host = scaling.with_smt_of(self.case('off'), HOST)
+        self.assertEqual(len(HOST.cpus) // 2, len(host.cpus))
+        self.assertEqual(1, host.threads_per_core)
+
+    def test_a_host_that_shows_no_smt_cannot_have_it_on(self):
+        bare = scaling.with_smt_of(self.case('off'), HOST)
+        refusal = scaling.with_smt_of(self.case('on'), bare)
+        self.assertIn('needs SMT', refusal.reason)
+        self.assertEqual(HOST, scaling.with_smt_of(self.case('on'), HOST))
+
+
+class TestShares(testtools.TestCase):
     def test_parts_of_a_host_come_out_at_the_study_s_own_guests(self):
         # S3 has 8 CPUs without and 16 with SMT, S4 has 32.
         for name, smt, cpus in (('S3', 'on', 16), ('S4', None, 32)):

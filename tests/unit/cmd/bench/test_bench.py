@@ -283,27 +283,3 @@ class TestCompare(CommandTestCase):
         self.assert_unusable('is not valid JSON', 'compare', native + '/0.out')
         self.assert_unusable('No such file', 'compare', '/nobody', guest,
                              '--benchmark', 'npb')
-
-
-class TestStudies(CommandTestCase):
-    def test_the_list_and_each_study_come_in_both_forms(self):
-        status, found = self.answer('studies')
-        self.assertEqual(0, status)
-        self.assertEqual(['S1', 'S2', 'S3', 'S4', 'S5'],
-                         [one['id'] for one in found])
-        self.assertIn('S5', call('studies')[1])
-        for one in found:
-            status, out, _ = call('studies', one['id'].lower())
-            self.assertEqual(0, status)
-            self.assertIn(one['source'], out)
-            self.assertEqual(one, self.answer('studies', one['id'])[1])
-
-    def test_ratios_are_worked_out(self):
-        found = self.answer('studies', 'S1')[1]
-        self.assertAlmostEqual(0.01561 / 0.01842,
-                               found['rows'][0]['ratio'])
-        self.assertEqual([True, False], sorted(
-            {claim['agrees'] for claim in found['claims']}, reverse=True))
-
-    def test_an_unknown_study_is_refused(self):
-        self.assert_unusable('no such study', 'studies', 'S9')

@@ -57,8 +57,8 @@ class RunStudyTest(run_case.RunCase):
             self.server.url, '--native', 'local', '--native-cpus', '0',
             '--pairs', '5', '--data', str(self.scratch / 'data'), *words)
 
-    def studies(self, *words):
-        status, out, err = self.run_('bench', 'studies', 'S1', '--data',
+    def compare(self, *words):
+        status, out, err = self.run_('study', 'compare', 'S1', '--data',
                                      str(self.scratch / 'data'), *words)
         self.assertEqual((0, ''), (status, err))
         return out
@@ -73,19 +73,19 @@ class RunStudyTest(run_case.RunCase):
         self.assertEqual(('S1', 'small-on', 'hpcc', 'mpi'), (
             run['study'], run['case'], run['benchmark'], run['variant']))
         self.assertEqual(f'1x{len(os.sched_getaffinity(0))}', run['shape'])
-        found = json.loads(self.studies('--format', 'json'))
+        found = json.loads(self.compare('--format', 'json'))
         for row_id, metric, factor in (
                 ('ra-small-on', 'StarRandomAccess_GUPs', 1),
                 ('hpl-small-on', 'HPL_Tflops', 1000)):
             one = next(one for one in found if one['row']['id'] == row_id)
-            own, = one['own']
+            own, = one['results']
             native, guest = (figure(arm, metric) for arm
                              in ('native_np1', 'guest_tcg_np1'))
             self.assertAlmostEqual(native * factor, own['native'])
             self.assertAlmostEqual(guest * factor, own['guest'])
             self.assertAlmostEqual(guest / native, own['interval']['ratio'])
             self.assertEqual(5, own['pairs'])
-        lines = self.studies().splitlines()
+        lines = self.compare().splitlines()
         at = next(number for number, line in enumerate(lines)
                   if line.startswith('small-on   HPL'))
         self.assertIn('37.04', lines[at])
@@ -93,7 +93,7 @@ class RunStudyTest(run_case.RunCase):
         self.assertIn('28.25', lines[at + 1])
         self.assertIn('hpcc mpi 1x', lines[at + 1])
         self.assertEqual(6, sum('not yet run' in line for line in lines))
-        only = self.studies('--case', 'small-on')
+        only = self.compare('--case', 'small-on')
         self.assertNotIn('not yet run', only)
         page = self.scratch / 'page.html'
         self.run_('bench', 'report', '--data', str(self.scratch / 'data'),
@@ -138,7 +138,7 @@ class RunStudyTest(run_case.RunCase):
             self.assertEqual(1, err.count('\n'))
             self.assertIn(what, err)
         self.assertFalse((self.scratch / 'data').exists())
-        status, _, err = self.run_('bench', 'studies', 'S1', '--data',
+        status, _, err = self.run_('study', 'compare', 'S1', '--data',
                                    str(self.scratch / 'data'))
         self.assertEqual(2, status)
         self.assertIn('bench.sqlite', err)

@@ -10,12 +10,16 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The cases of a study on the hosts of a site: flavors that its plan has."""
+"""Plan the cases of a study on the hosts of a site.
+
+A plan has the flavor of the guests and the settings of the hosts.
+"""
 
 import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from hpcvirt.bench.studies import preconditions
 from hpcvirt.bench.studies import scaling
 from hpcvirt.bench.studies import study
 from hpcvirt.flavors import catalogue
@@ -29,100 +33,100 @@ from hpcvirt.specs import vocabulary
 
 
 @dataclasses.dataclass(frozen=True)
-class Planned:
-    """A case that these hosts can run.
+class CasePlan:
+    """How these hosts can run a case.
 
-    :ivar flavor: of every guest; it is made for the study and carries no
-        mark, so that "hpcvirt flavor apply" leaves it alone
-    :ivar plan: what the hosts have to be set to
+    :ivar flavor: the flavor of every guest; it belongs to the study and has
+        no mark of a plan, so that "hpcvirt flavor apply" leaves it alone
+    :ivar plan: the settings that the hosts need
     """
 
-    scaled: scaling.Scaled
+    scaled: scaling.ScaledCase
     flavor: catalogue.Flavor
     plan: plans.Plan
 
 
-def plain(found: Planned | scaling.Refusal) -> dict[str, Any]:
-    """A scaled case, or why there is none, as data."""
-    if isinstance(found, scaling.Refusal):
-        return {'case': found.case.id, 'refused': found.reason}
-    scaled = found.scaled
+def document(planned: CasePlan | scaling.Refusal) -> dict[str, Any]:
+    """Return the plan of a case, or the reason for none, for programs."""
+    if isinstance(planned, scaling.Refusal):
+        return {'case': planned.case.id, 'refused': planned.reason}
+    scaled = planned.scaled
     return {'case': scaled.case.id, 'hosts': list(scaled.hosts),
             'per_host': scaled.per_host, 'launch': scaled.case.launch,
             'networks': scaled.case.guests.networks,
             'device': scaled.case.guests.device,
-            'demands': list(scaling.demands(scaled.case)),
+            'instructions': list(preconditions.instructions(scaled.case)),
             'flavor': {
-                'name': found.flavor.name, 'vcpus': found.flavor.vcpus,
-                'ram_mib': found.flavor.ram_mib,
-                'disk_gib': found.flavor.disk_gib,
-                'extra_specs': dict(found.flavor.extra_specs)}}
+                'name': planned.flavor.name, 'vcpus': planned.flavor.vcpus,
+                'ram_mib': planned.flavor.ram_mib,
+                'disk_gib': planned.flavor.disk_gib,
+                'extra_specs': dict(planned.flavor.extra_specs)}}
 
 
-class Planner:
-    """Plans cases on hosts; hosts that are set alike are planned once."""
+class CasePlanner:
+    """Plans cases on hosts; equal host settings are planned only once."""
 
     def __init__(self, hosts: Sequence[host_model.Host],
                  profile: profiles.Profile) -> None:
         self._hosts = tuple(hosts)
-        # What the guests of a study have beside CPUs and memory is for the
-        # study to say.
+        # The study decides which devices its guests have.
         self._profile = dataclasses.replace(profile, devices=None)
-        self._known: dict[tuple[tuple[host_model.Host, ...], profiles.Profile],
+        self._plans: dict[tuple[tuple[host_model.Host, ...], profiles.Profile],
                           plans.Plan] = {}
 
-    def plan(self, made: study.Study,
-             case: study.Case) -> Planned | scaling.Refusal:
-        """Scale a case.
+    def plan(self, study_: study.Study,
+             case: study.Case) -> CasePlan | scaling.Refusal:
+        """Plan a case.
 
-        :raises InvalidInput: if the hosts cannot be planned for at all
+        :raises InvalidInput: if no plan can be made for the hosts at all
         """
         hosts = []
         for host in self._hosts:
-            ready = scaling.prepared(case, host)
-            if isinstance(ready, scaling.Refusal):
-                return ready
-            hosts.append(ready)
+            switched = scaling.with_smt_of(case, host)
+            if isinstance(switched, scaling.Refusal):
+                return switched
+            hosts.append(switched)
         page_kib = self._profile.page_size
         if case.guests.host_pages == 'small':
             page_kib = max(map(memory.small_page_kib, hosts))
-        wanted = dataclasses.replace(self._profile, page_size=page_kib)
-        found = self._scaled(made, case, tuple(hosts), wanted)
-        if not isinstance(found, Planned) or not _is_loose(found):
-            return found
-        # Nova takes the cells with the most free memory, wherever they are.
-        packed = self._scaled(made, case, tuple(hosts), dataclasses.replace(
-            wanted, pack_cells=True))
-        if isinstance(packed, Planned) and not _is_loose(packed):
+        profile = dataclasses.replace(self._profile, page_size=page_kib)
+        planned = self._scaled(study_, case, tuple(hosts), profile)
+        if not isinstance(planned, CasePlan) or not _may_be_split(planned):
+            return planned
+        # By default Nova takes the cells with the most free memory, of
+        # whatever package.
+        packed = self._scaled(study_, case, tuple(hosts), dataclasses.replace(
+            profile, pack_cells=True))
+        if isinstance(packed, CasePlan) and not _may_be_split(packed):
             return packed
         if case.guests.partition is study.Partition.SOCKET:
             return scaling.Refusal(
                 case, 'needs guests within a package, and Nova would spread '
                 'their cells over several')
-        return found
+        return planned
 
-    def _scaled(self, made: study.Study, case: study.Case,
+    def _scaled(self, study_: study.Study, case: study.Case,
                 hosts: tuple[host_model.Host, ...], profile: profiles.Profile,
-                ) -> Planned | scaling.Refusal:
+                ) -> CasePlan | scaling.Refusal:
         plan = self._plan(hosts, profile)
         site = _site(plan)
         if site is None:
-            return scaling.Refusal(case, 'needs hosts that are alike')
+            return scaling.Refusal(case, 'needs hosts that are all alike')
         scaled = scaling.scale(case, site)
         if isinstance(scaled, scaling.Refusal):
             return scaled
-        return Planned(scaled, _flavor(made, scaled, profile), plan)
+        return CasePlan(scaled, _flavor(study_, scaled, profile), plan)
 
     def _plan(self, hosts: tuple[host_model.Host, ...],
               profile: profiles.Profile) -> plans.Plan:
         key = hosts, profile
-        if key not in self._known:
-            self._known[key] = planner.plan(hosts, profile)
-        return self._known[key]
+        if key not in self._plans:
+            self._plans[key] = planner.plan(hosts, profile)
+        return self._plans[key]
 
 
-def _is_loose(planned: Planned) -> bool:
-    """Whether a guest that has room in a package may be cut by its border."""
+def _may_be_split(planned: CasePlan) -> bool:
+    """Tell whether Nova may spread a guest that fits in one package."""
     guest = planned.scaled.guest
     if guest is None or len(guest.cells) == 1 or (
             guest.numa_scope is shape.NUMAScope.PACKAGE):
@@ -133,7 +137,7 @@ def _is_loose(planned: Planned) -> bool:
 
 
 def _site(plan: plans.Plan) -> scaling.Site | None:
-    """The hosts as the scaling sees them; None if they are not alike."""
+    """Describe the hosts for the scaling; None if they are not alike."""
     sizes = {(len(planned.divided.dedicated),
               len({share.package for share in planned.divided.cells}))
              for planned in plan.hosts}
@@ -142,16 +146,17 @@ def _site(plan: plans.Plan) -> scaling.Site | None:
     cpus, packages = sizes.pop()
     return scaling.Site(
         tuple(planned.host.name for planned in plan.hosts), cpus, packages,
-        tuple(scaling.Offer(planned.guest, min(planned.per_host.values()))
-              for planned in plan.flavors))
+        tuple(scaling.PlannedGuest(flavor.guest,
+                                   min(flavor.per_host.values()))
+              for flavor in plan.flavors))
 
 
-def _flavor(made: study.Study, scaled: scaling.Scaled,
+def _flavor(study_: study.Study, scaled: scaling.ScaledCase,
             profile: profiles.Profile) -> catalogue.Flavor:
     specs = {}
     if scaled.guest is not None:
         specs = dict(catalogue.flavor(scaled.guest, profile).extra_specs)
         del specs[vocabulary.GENERATED_BY.name]
     return catalogue.Flavor(
-        f'hpcvirt-{made.id}-{scaled.case.id}'.lower(), scaled.vcpus,
+        f'hpcvirt-{study_.id}-{scaled.case.id}'.lower(), scaled.vcpus,
         scaled.memory_mib, profile.disk_gib, specs)

@@ -15,26 +15,26 @@ import unittest
 
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import scaling
-from hpcvirt.cmd.study import site
 from hpcvirt.flavors import profile
 from hpcvirt.model import shape
+from hpcvirt.replication import case_plan
 from hpcvirt.specs import codec
 from tests import hosts
 
 
 def on(study_id, case, *names, **choices):
-    made = study_catalogue.get(study_id)
+    study_ = study_catalogue.get(study_id)
     machines = [dataclasses.replace(hosts.named(name), name=f'n{number}')
                 for number, name in enumerate(names, 1)]
-    planner = site.Planner(machines, profile.Profile(**choices))
-    return planner.plan(made, made.case(case))
+    planner = case_plan.CasePlanner(machines, profile.Profile(**choices))
+    return planner.plan(study_, study_.case(case))
 
 
 class ScalingTest(unittest.TestCase):
 
     def assert_scaled(self, guests, cells, *where):
         found = on(*where)
-        self.assertIsInstance(found, site.Planned, found)
+        self.assertIsInstance(found, case_plan.CasePlan, found)
         self.assertEqual(guests, found.scaled.shape)
         guest = found.scaled.guest
         self.assertEqual(cells, len(guest.cells) if guest else 0)
@@ -109,7 +109,7 @@ class ScalingTest(unittest.TestCase):
     def test_what_does_not_divide_is_refused(self):
         # 19 cores with two threads, 7 in one package and 12 in the other.
         uneven = 'uneven-2s'
-        self.assert_refused('38 CPUs have no such part', 'S4', '4x8-tuned',
+        self.assert_refused('38 CPUs cannot be divided so', 'S4', '4x8-tuned',
                             uneven)
         self.assert_refused('2 guests of 19 CPUs', 'S2', 'numa-socket',
                             uneven)
@@ -121,7 +121,7 @@ class ScalingTest(unittest.TestCase):
         self.assert_refused('of 2', 'S5', 'sriov', host)
         self.assert_refused('of 2', 'S5', 'sriov', host, host, host)
         self.assert_refused('of 2 to 6', 'S5', 'wrf-sriov', *(host,) * 7)
-        self.assert_refused('of one host', 'S1', 'small-on', host, host)
+        self.assert_refused('runs on one host', 'S1', 'small-on', host, host)
         self.assert_refused('alike', 'S5', 'sriov', host, 'opteron-4s-12c')
 
     def test_the_operator_s_cores_are_not_given_away(self):
@@ -145,10 +145,10 @@ class FlavorTest(unittest.TestCase):
                 guest = codec.decode(flavor.vcpus, flavor.ram_mib,
                                      flavor.extra_specs)
                 self.assertEqual(found.scaled.guest, guest)
-                large = study_catalogue.get(study_id).case(case).guests.host_pages
+                case_ = study_catalogue.get(study_id).case(case)
                 small = 64 if 'grace' in host.name else 4
                 self.assertEqual(
-                    large == 'large', guest.cells[0].page_kib > small)
+                    case_.guests.host_pages == 'large', guest.cells[0].page_kib > small)
                 room = sum(cell.memory_mib for cell in host.cells)
                 self.assertLess(
                     flavor.ram_mib * found.scaled.per_host, room)

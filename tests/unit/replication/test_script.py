@@ -21,9 +21,9 @@ import tempfile
 import unittest
 
 from hpcvirt.bench.studies import catalogue as study_catalogue
-from hpcvirt.cmd.study import script
-from hpcvirt.cmd.study import site
 from hpcvirt.flavors import profile
+from hpcvirt.replication import case_plan
+from hpcvirt.replication import script
 from hpcvirt.specs import codec
 from tests import hosts
 
@@ -54,12 +54,12 @@ NETWORKS = {f'NETWORK_{number}': f'net{number}' for number in range(1, 5)}
 
 
 def written(study_id, case, *names):
-    made = study_catalogue.get(study_id)
+    study_ = study_catalogue.get(study_id)
     machines = [dataclasses.replace(hosts.named(name), name=f'n{number}')
                 for number, name in enumerate(names, 1)]
-    planned = site.Planner(machines, profile.Profile()).plan(
-        made, made.case(case))
-    return '\n'.join(script.script(made, planned)) + '\n', planned
+    planned = case_plan.CasePlanner(machines, profile.Profile()).plan(
+        study_, study_.case(case))
+    return '\n'.join(script.script(study_, planned)) + '\n', planned
 
 
 class ScriptCase(unittest.TestCase):
@@ -93,7 +93,7 @@ class ScriptCase(unittest.TestCase):
                 'PATH': f'{programs}:{os.environ["PATH"]}',
                 'TMPDIR': str(self.work), 'IMAGE': 'an image', 'KEY': 'mine',
                 **NETWORKS, **variables})
-        self.said = done.stderr.decode()
+        self.stderr = done.stderr.decode()
         calls = self.log.read_text().split('==\n')[:-1]
         return done.returncode, [call.splitlines() for call in calls]
 
@@ -109,7 +109,7 @@ class RunTest(ScriptCase):
     def test_guests_are_started_measured_and_deleted(self):
         text, _ = written('S4', '4x8-tuned', 'hs06-2s-16c')
         status, calls = self.execute(text, '--pairs', '5', '--set', 'a=b c')
-        self.assertEqual(0, status, self.said)
+        self.assertEqual(0, status, self.stderr)
         started = [words for words in calls
                    if words[3:5] == ['server', 'create']]
         self.assertEqual(4, len(started))
@@ -138,16 +138,16 @@ class RunTest(ScriptCase):
     def test_the_flavor_is_the_scaled_guest(self):
         text, planned = written('S4', '1x24-tuned', 'intel-2s-16c-smt')
         _, calls = self.execute(text)
-        made = next(words for words in calls
-                    if words[1:3] == ['flavor', 'create'])
-        told = next(words for words in calls
+        create = next(words for words in calls
+                      if words[1:3] == ['flavor', 'create'])
+        change = next(words for words in calls
                     if words[1:3] == ['flavor', 'set'])
-        specs = dict(told[at + 1].split('=', 1)
-                     for at, word in enumerate(told) if word == '--property')
-        self.assertEqual('id-1', told[-1])
+        specs = dict(change[at + 1].split('=', 1)
+                     for at, word in enumerate(change) if word == '--property')
+        self.assertEqual('id-1', change[-1])
         self.assertEqual(planned.scaled.guest, codec.decode(
-            int(made[made.index('--vcpus') + 1]),
-            int(made[made.index('--ram') + 1]), specs))
+            int(create[create.index('--vcpus') + 1]),
+            int(create[create.index('--ram') + 1]), specs))
         self.assertEqual(48, planned.scaled.vcpus)
 
     def test_an_untuned_flavor_has_no_properties(self):
@@ -159,7 +159,7 @@ class RunTest(ScriptCase):
     def test_each_host_has_its_guests_and_stands_for_them(self):
         text, _ = written('S2', 'nodes-socket', *('opteron-4s-12c',) * 2)
         status, calls = self.execute(text, HOST_2='elsewhere')
-        self.assertEqual(0, status, self.said)
+        self.assertEqual(0, status, self.stderr)
         started = [words[words.index('--host') + 1] for words in calls
                    if words[3:5] == ['server', 'create']]
         self.assertEqual(['n1'] * 4 + ['elsewhere'] * 4, started)
@@ -187,7 +187,7 @@ class RunTest(ScriptCase):
             self.log.write_text('')
             text, _ = written('S5', case, 'hs06-2s-16c', 'hs06-2s-16c')
             status, calls = self.execute(text)
-            self.assertEqual(0, status, self.said)
+            self.assertEqual(0, status, self.stderr)
             ports = {f'id-{number}': words
                      for number, words in enumerate(calls)
                      if words[1:3] == ['port', 'create']}
@@ -229,7 +229,7 @@ class RunTest(ScriptCase):
 class TroubleTest(ScriptCase):
 
     def assert_clean(self, calls, status, wanted):
-        self.assertEqual(wanted, status, self.said)
+        self.assertEqual(wanted, status, self.stderr)
         # What failed printed no id.
         created, deleted = self.created_and_deleted(calls)
         self.assertLessEqual(set(deleted), set(created))
@@ -254,7 +254,7 @@ class TroubleTest(ScriptCase):
         text, _ = written('S4', '4x8-tuned', 'hs06-2s-16c')
         status, calls = self.execute(text, state='ERROR')
         self.assertEqual(set(), self.assert_clean(calls, status, 2))
-        self.assertIn('is not ACTIVE', self.said)
+        self.assertIn('is not ACTIVE', self.stderr)
         self.assertFalse([words for words in calls if words[0] == 'hpcvirt'])
 
     def test_a_flavor_that_cannot_be_made_whole_is_deleted(self):
@@ -272,7 +272,7 @@ class TroubleTest(ScriptCase):
         text, _ = written('S4', '4x8-tuned', 'hs06-2s-16c')
         status, calls = self.execute(text, others='echo theirs')
         self.assertEqual(2, status)
-        self.assertIn('n1 has guests', self.said)
+        self.assertIn('n1 has guests', self.stderr)
         self.assertEqual(1, len(calls))
 
     def test_an_interrupted_script_deletes_what_there_was(self):
@@ -287,7 +287,7 @@ class TroubleTest(ScriptCase):
         text, _ = written('S3', 'on-2vm-1net-8', 'intel-2s-16c-smt')
         status, calls = self.execute(text, device='virtio')
         self.assertEqual(2, status)
-        self.assertIn('hw_vif_model', self.said)
+        self.assertIn('hw_vif_model', self.stderr)
         self.assertFalse([words for words in calls if 'create' in words])
 
     def test_what_is_not_given_is_named(self):
@@ -295,7 +295,7 @@ class TroubleTest(ScriptCase):
         for name in ('IMAGE', 'KEY', 'NETWORK_1', 'NETWORK_2'):
             status, calls = self.execute(text, **{name: ''})
             self.assertNotEqual(0, status)
-            self.assertIn(name, self.said)
+            self.assertIn(name, self.stderr)
             self.assertEqual([], calls)
 
 
@@ -303,14 +303,14 @@ class TextTest(unittest.TestCase):
 
     def test_every_script_is_shell(self):
         host = hosts.named('intel-2s-16c-smt')
-        planners = {count: site.Planner(
+        planners = {count: case_plan.CasePlanner(
             [dataclasses.replace(host, name=f'n{number}')
              for number in range(count)], profile.Profile())
             for count in (1, 2, 3, 6)}
-        for made in study_catalogue.every():
-            for case in made.cases:
+        for study_ in study_catalogue.studies():
+            for case in study_.cases:
                 text = '\n'.join(script.script(
-                    made, planners[case.hosts].plan(made, case)))
+                    study_, planners[case.hosts].plan(study_, case)))
                 for shell in ('sh', 'bash'):
                     done = subprocess.run([shell, '-n'], input=text.encode(),
                                           capture_output=True, check=False)
@@ -328,11 +328,11 @@ class TextTest(unittest.TestCase):
         self.assertNotIn('cpu_dedicated_set', text)
 
     def test_a_strange_host_name_stays_a_word(self):
-        made = study_catalogue.get('S4')
+        study_ = study_catalogue.get('S4')
         host = dataclasses.replace(hosts.named('hs06-2s-16c'),
                                    name='a`touch x`"b')
-        planned = site.Planner([host], profile.Profile()).plan(
-            made, made.case('1x32-tuned'))
-        for line in script.script(made, planned):
+        planned = case_plan.CasePlanner([host], profile.Profile()).plan(
+            study_, study_.case('1x32-tuned'))
+        for line in script.script(study_, planned):
             if 'touch' in line and not line.startswith('#'):
                 self.assertIn(f'HOST_1={shlex.quote(host.name)}', line)

@@ -1,0 +1,145 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Studies as text for a terminal, with the results of a site or without."""
+
+import textwrap
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from hpcvirt import bibliography
+from hpcvirt import text_table
+from hpcvirt.bench.report import text
+from hpcvirt.bench.studies import claim_check
+from hpcvirt.bench.studies import comparison
+from hpcvirt.bench.studies import study
+
+#: Sentences are wrapped here on every terminal.
+_WIDTH = 78
+
+
+def listing(studies: Iterable[study.Study], width: int | None) -> str:
+    """Draw a table of studies.
+
+    :param width: columns of the terminal, None for no limit
+    """
+    return text_table.draw(
+        ('Study', 'Title', 'Cases', 'Source'),
+        [(each.id, each.title, str(len(each.cases)), each.document.citation)
+         for each in studies], {'Cases'}, width)
+
+
+def describe(study_: study.Study, width: int | None) -> Iterator[str]:
+    """Write all that is known of a study, as lines and tables."""
+    yield f'{study_.id}: {study_.title}\n'
+    document = study_.document
+    yield from _item(_reference(document), '  ')
+    if study_.passage:
+        yield from _item(f'The figures are from {study_.passage}.', '  ')
+    yield from _section('Set-up', study_.setup)
+    yield '\nCases\n'
+    yield _indented(text_table.draw(
+        ('Case', 'Guests', 'Hosts', 'Description', 'Benchmarks'),
+        [(case.id, case.guests.shape, str(case.hosts), case.text,
+          _benchmarks(case)) for case in study_.cases], {'Hosts'}, width))
+    yield (f'\nPublished figures {document.citation}; the ratio guest / '
+           'native is computed\n')
+    yield _indented(text_table.draw(
+        ('Case', 'Figure', 'Native', 'Guest', 'Unit', 'Ratio', 'Better'),
+        [_published(row) for row in study_.rows],
+        {'Native', 'Guest', 'Ratio'}, width))
+    yield from _section('Claims that do not follow from the figures', [
+        f'{checked.claim.text}: {checked.claim.printed} is printed, '
+        f'{checked.computed:.4g} follows ({checked.claim.disputed})'
+        for checked in claim_check.check(study_) if not checked.agrees])
+    yield from _section('Printed without the figures they follow from',
+                        study_.unfounded)
+    yield from _section('Lessons', study_.lessons)
+
+
+def compared(comparisons: Iterable[comparison.Comparison],
+             width: int | None) -> str:
+    """Draw a table of published figures, each above the site's results."""
+    rows: list[Sequence[str]] = []
+    for each in comparisons:
+        rows.append(_compared(each))
+        for result in each.results:
+            rows += _result(result)
+    return text_table.draw(
+        ('Case', 'Figure', 'Source', 'Native', 'Guest', 'Unit',
+         'Guest / native', 'Better', 'Pairs', 'Measured with'), rows,
+        {'Native', 'Guest', 'Pairs'}, width)
+
+
+def _reference(document: bibliography.Document) -> str:
+    return (f'{document.citation} {document.authors}: "{document.title}", '
+            f'{document.venue}, {document.year}; {document.found}')
+
+
+def _benchmarks(case: study.Case) -> str:
+    variants: dict[str, list[str]] = {}
+    for each in case.benchmarks:
+        variants.setdefault(each.variant, []).append(each.benchmark)
+    return '; '.join(f'{" ".join(names)} ({variant})'
+                     for variant, names in variants.items())
+
+
+def _published(row: study.Row) -> tuple[str, ...]:
+    native, guest, ratio = row.figures
+    return (row.case, row.title, native, guest, row.unit, ratio,
+            text.BETTER[row.direction])
+
+
+def _compared(each: comparison.Comparison) -> tuple[str, ...]:
+    row = each.row
+    state = '' if each.results else 'not yet run'
+    if row is None:
+        return (each.case.id, 'no figure', 'published', '-', '-', '', '-',
+                '', '', state)
+    native, guest, ratio = row.figures
+    return (row.case, row.title, 'published', native, guest, row.unit, ratio,
+            text.BETTER[row.direction], '', state or row.benchmark)
+
+
+def _result(result: comparison.SiteResult) -> Iterator[tuple[str, ...]]:
+    benchmark = result.benchmark + (' (stand-in)' if result.stand_in else '')
+    ratio = text.interval(result.interval)
+    if result.reason:
+        ratio = result.reason if result.interval is None else (
+            f'{ratio}, {result.reason}')
+    yield ('', 'mean' if result.components else '', result.host,
+           text.figure(result.native), text.figure(result.guest),
+           result.unit, ratio, '', str(result.pairs),
+           '; '.join((f'{benchmark} {result.shape}'.rstrip(),
+                      *result.unmet)))
+    for each in result.components:
+        yield ('', f'  {each.name}', '', text.figure(each.native),
+               text.figure(each.guest), each.unit,
+               text.interval(each.interval), text.BETTER[each.direction])
+
+
+def _section(title: str, sentences: Sequence[str]) -> Iterator[str]:
+    if sentences:
+        yield f'\n{title}\n'
+        for sentence in sentences:
+            yield from _item(sentence, '  - ')
+
+
+def _item(sentence: str, bullet: str) -> Iterator[str]:
+    yield textwrap.fill(sentence, _WIDTH, initial_indent=bullet,
+                        subsequent_indent=' ' * len(bullet),
+                        break_on_hyphens=False) + '\n'
+
+
+def _indented(table: str) -> str:
+    return textwrap.indent(table, '  ')

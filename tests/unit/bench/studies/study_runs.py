@@ -1,0 +1,57 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Runs of the benchmarks of studies, and their comparison."""
+
+from hpcvirt.bench.model import outcome
+from hpcvirt.bench.studies import catalogue as study_catalogue
+from hpcvirt.bench.studies import comparison
+from tests.unit.bench import runs
+
+UP, DOWN = runs.UP, runs.DOWN
+#: Noise that does not change the mean of the logarithms.
+NOISE = (0.99, 1 / 0.99, 1.0, 0.98, 1 / 0.98)
+
+
+def figures(metrics, direction, unit):
+    return outcome.Outcome(True, None, {
+        name: outcome.Metric(value, unit, direction)
+        for name, value in metrics.items()}, {'class': 'C'})
+
+
+def measured(native, guest, metric='mops_total', direction=UP, unit='Mop/s',
+             study='S2', case='numa-socket', **more):
+    """A run whose geometric means are the two figures."""
+    return runs.run(
+        [figures({metric: native}, direction, unit)] * len(NOISE),
+        [figures({metric: guest * noise}, direction, unit)
+         for noise in NOISE],
+        metric=metric, study=study, case=case, **more)
+
+
+def hpcc(native, guest, **more):
+    """A run of case small-on of S1."""
+    return measured(native, guest, 'HPL_Tflops', UP, 'Tflop/s',
+                    study='S1', case='small-on', benchmark='hpcc',
+                    launch=None, **more)
+
+
+def compared(study_id, given):
+    study_ = study_catalogue.get(study_id)
+    return study_, comparison.compare(study_, given)
+
+
+def of_row(given, study_id, row_id):
+    """The comparison of one row."""
+    _, comparisons = compared(study_id, given)
+    return next(each for each in comparisons
+                if each.row and each.row.id == row_id)

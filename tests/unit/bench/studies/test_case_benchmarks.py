@@ -1,0 +1,112 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import testtools
+
+from hpcvirt import exception
+from hpcvirt.bench.catalogue import sizing
+from hpcvirt.bench.studies import case_benchmarks
+from hpcvirt.bench.studies import catalogue as study_catalogue
+from hpcvirt.bench.studies import study
+
+
+def use_of(name, case):
+    found = study_catalogue.get(name).case(case)
+    return found, found.benchmarks[0]
+
+
+class TestParameters(testtools.TestCase):
+    def test_guests_like_the_study_s_run_what_it_ran(self):
+        case, use = use_of('S1', 'small-on')
+        self.assertEqual(
+            {'N': '40000', 'NB': '100', 'P': '2', 'Q': '2', 'ranks': '4'},
+            case_benchmarks.parameters(case, use, sizing.Machine(4, 22100)))
+
+    def test_others_follow_the_rule_and_keep_their_part_of_the_cpus(self):
+        case, use = use_of('S1', 'small-on')
+        for machine in (sizing.Machine(4, 16000), sizing.Machine(16, 99000)):
+            self.assertEqual(
+                {'NB': '100', 'ranks': str(machine.cpus)},
+                case_benchmarks.parameters(case, use, machine))
+        for name, ranks in (('on-4vm-1net-4', '16'), ('on-2vm-2net-8', '32'),
+                            ('on-2vm-1net-16', '64')):
+            case, use = use_of('S3', name)
+            self.assertEqual(
+                {'ranks': ranks, 'steps': '500'},
+                case_benchmarks.parameters(
+                    case, use, sizing.Machine(64, 250000)))
+
+    def test_a_small_machine_has_one_rank(self):
+        case, use = use_of('S3', 'on-4vm-1net-4')
+        self.assertEqual('1', case_benchmarks.parameters(
+            case, use, sizing.Machine(2, 2000))['ranks'])
+
+    def test_what_is_run_in_each_guest_is_given_no_ranks_of_all(self):
+        case, _ = use_of('S3', 'on-4vm-1net-4')
+        alone = study.StudyBenchmark('gromacs', 'threads', {'ranks': '4'})
+        self.assertEqual({}, case_benchmarks.parameters(
+            case, alone, sizing.Machine(64, 250000)))
+
+    def test_every_case_can_be_sized_for_any_machine(self):
+        for study_ in study_catalogue.studies():
+            for case in study_.cases:
+                for use in case.benchmarks:
+                    for cpus in (1, 6, 48):
+                        case_benchmarks.parameters(case, use,
+                                           sizing.Machine(cpus, 64000))
+
+
+class TestStandIns(testtools.TestCase):
+    def test_a_free_benchmark_stands_in_with_the_ranks_of_the_case(self):
+        case, _ = use_of('S3', 'off-1vm-4')
+        self.assertEqual(
+            (study.StudyBenchmark('gromacs', 'mpi', {'ranks': '4'}),),
+            case_benchmarks.select(case, 'gmx'))
+
+    def test_one_benchmark_for_two_is_run_once(self):
+        case, _ = use_of('S5', 'sriov')
+        self.assertEqual(['netpipe'], [
+            use.benchmark for use in case_benchmarks.select(case, 'netpipe')])
+
+    def test_what_the_study_does_not_allow_is_refused(self):
+        for name, case, word in (('S1', 'small-on', 'stream'),
+                                 ('S3', 'off-1vm-4', 'hpcc'),
+                                 ('S3', 'off-1vm-4', 'nothing')):
+            self.assertRaises(exception.InvalidInput,
+                              case_benchmarks.select, use_of(name, case)[0], word)
+
+    def test_none_is_taken_unless_it_is_named(self):
+        case, use = use_of('S4', '4x8-tuned')
+        self.assertEqual((use,), case_benchmarks.select(case, None))
+
+
+class TestCount(testtools.TestCase):
+    def assert_counts(self, allowed, refused, *where):
+        case, _ = use_of(*where)
+        for count in allowed:
+            case_benchmarks.check_guest_count(case, count)
+        for count in refused:
+            self.assertRaises(exception.InvalidInput,
+                          case_benchmarks.check_guest_count,
+                              case, count)
+
+    def test_as_many_guests_are_measured_as_the_case_has(self):
+        self.assert_counts((4,), (1, 3, 5), 'S4', '4x8-tuned')
+        self.assert_counts((1,), (2,), 'S1', 'small-on')
+        self.assert_counts((1,), (2,), 'S2', 'numa-host-cold')
+        self.assert_counts((2,), (1, 4), 'S3', 'on-2vm-2net-4')
+
+    def test_sockets_and_hosts_are_the_site_s(self):
+        self.assert_counts((1, 2, 4, 8), (), 'S2', 'numa-socket')
+        self.assert_counts((2, 4, 8), (1,), 'S2', 'nodes-socket')
+        self.assert_counts((2,), (1, 3), 'S5', 'sriov')
+        self.assert_counts((2, 6), (1, 7), 'S5', 'wrf-sriov')
