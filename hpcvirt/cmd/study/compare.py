@@ -19,6 +19,7 @@ import sys
 from hpcvirt import exception
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import study_text
+from hpcvirt.bench.results import location
 from hpcvirt.bench.studies import comparison
 from hpcvirt.bench.studies import document
 from hpcvirt.cmd import terminal
@@ -57,9 +58,10 @@ def run(args: argparse.Namespace) -> int:
 def _runs(args: argparse.Namespace) -> list[record.Run]:
     """Read every run of the store that the arguments name."""
     if args.store is None and not os.path.exists(
-            os.path.join(args.data, 'bench.sqlite')):
+            os.path.join(args.data, location.DATABASE)):
         raise exception.InvalidInput(
-            args.data, 'has no bench.sqlite: "hpcvirt bench run" creates it')
+            args.data, f'has no {location.DATABASE}: "hpcvirt bench run" '
+            'creates it')
     store = store_arguments.open_store(args)
     try:
         return [run for entry in store.entries()

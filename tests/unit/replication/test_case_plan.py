@@ -148,7 +148,8 @@ class FlavorTest(unittest.TestCase):
                 case_ = study_catalogue.get(study_id).case(case)
                 small = 64 if 'grace' in host.name else 4
                 self.assertEqual(
-                    case_.guests.host_pages == 'large', guest.cells[0].page_kib > small)
+                    case_.guests.host_pages == 'large',
+                    guest.cells[0].page_kib > small)
                 room = sum(cell.memory_mib for cell in host.cells)
                 self.assertLess(
                     flavor.ram_mib * found.scaled.per_host, room)

@@ -82,7 +82,8 @@ class TestStandIns(testtools.TestCase):
                                  ('S3', 'off-1vm-4', 'hpcc'),
                                  ('S3', 'off-1vm-4', 'nothing')):
             self.assertRaises(exception.InvalidInput,
-                              case_benchmarks.select, use_of(name, case)[0], word)
+                              case_benchmarks.select,
+                              use_of(name, case)[0], word)
 
     def test_none_is_taken_unless_it_is_named(self):
         case, use = use_of('S4', '4x8-tuned')

@@ -176,7 +176,8 @@ class TestCurves(testtools.TestCase):
     def test_each_row_has_the_sizes_that_it_speaks_of(self):
         small, = of_row([self.osu()], 'S5', 'latency-small').results
         large, = of_row([self.osu()], 'S5', 'latency-large').results
-        self.assertEqual([1, 64], [part.size_bytes for part in small.components])
+        self.assertEqual([1, 64],
+                         [part.size_bytes for part in small.components])
         self.assertEqual([128, 4096],
                          [part.size_bytes for part in large.components])
         self.assertAlmostEqual(1.3, small.interval.ratio, 6)
@@ -192,7 +193,8 @@ class TestCurves(testtools.TestCase):
         one = next(one for one in every if one.case.id == 'passthrough')
         self.assertIsNone(one.row)
         self.assertEqual(list(self.SIZES),
-                         [part.size_bytes for part in one.results[0].components])
+                         [part.size_bytes
+                          for part in one.results[0].components])
 
     def test_the_page_has_a_curve_with_the_published_line(self):
         sections = study.studies([record.Result((self.osu(),))])
@@ -239,4 +241,5 @@ class TestRows(testtools.TestCase):
                     1, 1, row.metric, row.direction, row.unit, study=study_.id,
                     case=case.id, benchmark=use.benchmark, launch=launch)
                     for use in case.benchmarks]
-                self.assertTrue(of_row(given, study_.id, row.id).results, row.id)
+                comparison_ = of_row(given, study_.id, row.id)
+                self.assertTrue(comparison_.results, row.id)
