@@ -10,12 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Bring the cloud up, prove hpcvirt in it, take it down.
+"""Start the one-machine cloud, check hpcvirt in it, stop the cloud.
 
-``python3 -m tools.cloud_checks [PART...]``; without a part all of them run but
-``benchmarks``, which takes an image of its own and some minutes more.
-The cloud is taken down whatever happens, unless ``--keep`` is given or it was
-up before.
+Without arguments all checks run except "benchmarks", which builds an image and
+takes some minutes more. The cloud is stopped in any case, unless --keep is
+given or it was up before.
 """
 
 import argparse
@@ -35,7 +34,7 @@ from tools.cloud_checks import schedulers
 from tools.cloud_checks import store
 from tools.cloud_checks import tempest_run
 
-PARTS = {
+CHECKS = {
     'flavors': lambda cloud: flavors.check(cloud.settings),
     'guide': guide.check,
     'tempest': lambda cloud: tempest_run.run(cloud.settings),
@@ -44,30 +43,31 @@ PARTS = {
     'store': store.check,
     'benchmarks': benchmarks.check,
 }
-ASKED_FOR = ('benchmarks',)
+#: Checks that run only if they are named.
+ON_REQUEST = ('benchmarks',)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command.
 
-    :returns: 0 all passed, 1 something failed
+    :returns: 0 if all checks pass, 1 if one fails
     """
     parser = argparse.ArgumentParser(prog='python3 -m tools.cloud_checks',
                                      description=__doc__)
     parser.add_argument('--keep', action='store_true',
-                        help='leave the cloud up')
-    parser.add_argument('part', nargs='*', metavar='PART',
-                        help='one of ' + ', '.join(PARTS))
+                        help='keep the cloud running')
+    parser.add_argument('check', nargs='*', metavar='CHECK',
+                        help='one of ' + ', '.join(CHECKS))
     args = parser.parse_args(argv)
-    for name in args.part:
-        if name not in PARTS:
-            parser.error(f'no part {name!r}; there are {", ".join(PARTS)}')
+    for name in args.check:
+        if name not in CHECKS:
+            parser.error(f'no check {name!r}; there are {", ".join(CHECKS)}')
     # A CI job that is cancelled gets SIGTERM: clean up as for Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         cloud = clouds.Cloud(cloud_settings.load())
-        _run(cloud, args.part or [name for name in PARTS
-                                  if name not in ASKED_FOR], keep=args.keep)
+        _run(cloud, args.check or [name for name in CHECKS
+                                  if name not in ON_REQUEST], keep=args.keep)
     except errors.CloudError as exc:
         progress.complain(f'cloud_checks: {exc}')
         return 1
@@ -77,18 +77,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(cloud: clouds.Cloud, parts: list[str], keep: bool) -> None:
+def _run(cloud: clouds.Cloud, checks: list[str], keep: bool) -> None:
     with cloud.locked():
         was_up = not cloud.dead()
         cloud.up()
     try:
-        for name in parts:
-            with progress.step(f'part {name} passed'):
-                PARTS[name](cloud)
+        for name in checks:
+            with progress.step(f'check {name} passed'):
+                CHECKS[name](cloud)
         with cloud.locked():
             dead = cloud.dead()
         if dead:
-            raise errors.ServiceError(dead[0], 'ended meanwhile',
+            raise errors.ServiceError(dead[0], 'ended during the checks',
                                       cloud.running.tail(dead[0]))
     finally:
         if not (keep or was_up):

@@ -10,12 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Measure guests that Nova launched, and see that the verdicts are true.
+"""Measure guests that Nova launched, and check that the verdicts are true.
 
-The guests are emulated, 10 to 700 times slower than the machine itself. So
-the test that compares a flavor with native must fail, by the verdict FAIL and
-far from the bounds; MPI between two guests must work all the same. What
-``tools/guest_image/prove.py`` proves without a cloud is not repeated here.
+The guests are emulated, 10 to 700 times slower than the machine itself. So the
+test that compares a flavor with native must fail, with the verdict FAIL and
+far from the bounds, while MPI between two guests must work. What
+``tools/guest_image/prove.py`` checks without a cloud is not repeated here.
 """
 
 import json
@@ -34,37 +34,37 @@ from tools.cloud_checks import tempest_run
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = cloud_settings.REPOSITORY / 'tools' / 'guest_image' / 'build'
-#: For the image, and to run natively what runs in the guests.
+#: To build the image, and to run the benchmarks natively.
 PACKAGES = ('debootstrap', 'e2fsprogs', 'zstd', 'hpcc',
             'libopenblas0-serial', 'openmpi-bin')
 IMAGE = 'benchmarks'
 PAIRS = 5
-#: HPCC in seconds under emulation. One rank: two that spin on one emulated
-#: CPU never end.
+#: HPCC ends in seconds under emulation. With two ranks that spin on one
+#: emulated CPU it never ends.
 SETTINGS = {'N': '300', 'ranks': '1'}
-#: Largest message between the two guests: NetPIPE takes two seconds for each
-#: size, however slow the network is.
+#: Largest message between the two guests: NetPIPE takes at least two seconds
+#: for each size.
 MESSAGE = '64'
-#: Seconds for one run of a benchmark, and for all of Tempest.
+#: Seconds that one run of a benchmark, and all of Tempest, may take.
 RUN_S = 180
 TEMPEST_S = 1200
-#: An emulated guest that reaches half of native is none.
-NEAR = 0.5
+#: The largest ratio of guest to native that is plausible under emulation.
+MAX_RATIO = 0.5
 COMPARE = 'CompareTest.test_guests_are_within_their_bounds'
-SPAN = 'TenantNetworkTest.test_mpi_spans_two_guests'
+MPI = 'TenantNetworkTest.test_mpi_spans_two_guests'
 
 
 def check(cloud: clouds.Cloud) -> None:
     """Run the tests that measure.
 
-    :raises CloudError: a verdict is not true, or there is none
+    :raises CloudError: if a verdict is wrong or missing
     """
     settings = cloud.settings
     packages.install(settings, PACKAGES)
     image = _image(cloud)
     data = settings.log / 'benchmarks'
     shutil.rmtree(data, ignore_errors=True)
-    # Kept for a look, whatever comes of it: the outputs are small.
+    # The outputs are small and kept for inspection, whatever the result.
     progress.say(f'outputs are in {data}')
     result = tempest_run.attempt(
         settings, r'^hpcvirt.*\.tests\.scenario', TEMPEST_S, {
@@ -80,13 +80,13 @@ def check(cloud: clouds.Cloud) -> None:
             'mpi_benchmark': 'netpipe',
             'results_dir': str(data / 'tempest'),
         })
-    _spanned(result)
-    _failed(settings, result)
-    _far(settings, data / 'tempest')
+    _check_mpi(result)
+    _check_comparison(settings, result)
+    _check_results(settings, data / 'tempest')
 
 
 def _smallest(settings: cloud_settings.Settings) -> dict[str, Any]:
-    """The flavor that is measured: emulation takes long."""
+    """Choose the flavor to measure: the smallest, since emulation is slow."""
     plan = json.loads(fleet.guest_plan_file(settings).read_text())
     flavor: dict[str, Any] = min(plan['flavors'],
                                  key=lambda flavor: flavor['vcpus'])
@@ -94,7 +94,7 @@ def _smallest(settings: cloud_settings.Settings) -> dict[str, Any]:
 
 
 def _plan(settings: cloud_settings.Settings) -> pathlib.Path:
-    """Write a plan of that flavor alone."""
+    """Write a plan with the smallest flavor alone."""
     plan = json.loads(fleet.guest_plan_file(settings).read_text())
     plan['flavors'] = [_smallest(settings)]
     path = settings.etc / 'smallest-plan.json'
@@ -102,9 +102,9 @@ def _plan(settings: cloud_settings.Settings) -> pathlib.Path:
     return path
 
 
-def _spanned(result: tempest_run.Result) -> None:
-    text = _only(result.passed, SPAN, 'MPI over two guests did not pass: '
-                 + '; '.join(result.failed.values())[-3000:])
+def _check_mpi(result: tempest_run.Result) -> None:
+    text = _details(result.passed, MPI, 'MPI over two guests did not pass: '
+                    + '; '.join(result.failed.values())[-3000:])
     for figure in ('latency_us[1]', 'bandwidth_mb_s[1]'):
         if figure not in text:
             raise errors.CloudError(f'MPI over two guests: no {figure}: '
@@ -112,50 +112,59 @@ def _spanned(result: tempest_run.Result) -> None:
     progress.say(text)
 
 
-def _failed(settings: cloud_settings.Settings,
-            result: tempest_run.Result) -> None:
-    """The test must have failed by its verdicts; Tempest shows it."""
-    text = _only(result.failed, COMPARE, 'the emulated guests did not fail')
+def _check_comparison(settings: cloud_settings.Settings,
+                      result: tempest_run.Result) -> None:
+    """Check that the test failed because of its verdicts."""
+    text = _details(result.failed, COMPARE,
+                    'the emulated guests did not fail')
     if f'FAIL: {_smallest(settings)["name"]}' not in text:
         raise errors.CloudError(f'no verdict FAIL: {text[-3000:]}')
 
 
-def _far(settings: cloud_settings.Settings, data: pathlib.Path) -> None:
-    """Everything is in the store, and says the same."""
-    found = json.loads(commands.output([
+def _check_results(settings: cloud_settings.Settings,
+                   data: pathlib.Path) -> None:
+    """Check that the store has all results and the same verdicts."""
+    runs = json.loads(commands.output([
         settings.program('python'), str(HERE / 'read_results.py'),
         f'sqlite:///{data}/bench.sqlite', str(data)]))
-    compared = [one for one in found if one['purpose'] == 'compare']
-    if len(compared) != 1:
-        raise errors.CloudError(f'{len(compared)} comparisons are stored')
-    for one in compared:
-        highest = max(one['high'].values(), default=1.0)
-        progress.say(f'{one["label"]}: {one["word"]}, {one["high"]}')
-        if one['word'] != 'FAIL' or highest > NEAR:
-            raise errors.CloudError(f'not far from native: {one}')
-        if one['samples'] != 2 * (PAIRS + 1) or not one['confined']:
-            raise errors.CloudError('samples were lost, or native ran on '
-                                    f'other CPUs: {one}')
+    comparisons = [run for run in runs if run['purpose'] == 'compare']
+    if len(comparisons) != 1:
+        raise errors.CloudError(f'{len(comparisons)} comparisons are stored, '
+                                'not 1')
+    (run,) = comparisons
+    progress.say(f'{run["label"]}: {run["word"]}, {run["high"]}')
+    if (run['word'] != 'FAIL'
+            or max(run['high'].values(), default=1.0) > MAX_RATIO):
+        raise errors.CloudError(f'an emulated guest is near native: {run}')
+    if run['samples'] != 2 * (PAIRS + 1):
+        raise errors.CloudError(f'samples were lost: {run}')
+    if not run['confined']:
+        raise errors.CloudError('native runs were not confined to the CPUs '
+                                f'of the guest: {run}')
 
 
-def _only(tests: dict[str, str], name: str, complaint: str) -> str:
+def _details(tests: dict[str, str], name: str, message: str) -> str:
+    """Return the details of a test.
+
+    :raises CloudError: with this message, if the test is not among them
+    """
     for test, text in tests.items():
         if name in test:
             return text
-    raise errors.CloudError(complaint)
+    raise errors.CloudError(message)
 
 
 def _image(cloud: clouds.Cloud) -> str:
-    """Build and upload the image, if it is not there yet.
+    """Build and upload the image unless it exists.
 
     :returns: its id
     """
     settings = cloud.settings
     directory = cloud_settings.REPOSITORY / '.guest'
-    with progress.step('the benchmark image is built'):
+    with progress.step('built the benchmark image'):
         commands.run(settings, 'bench-image', [str(BUILD), str(directory)],
                      {'PYTHON': settings.program('python')}, limit_s=1500)
-    with progress.step('it is in Glance'):
+    with progress.step('uploaded the benchmark image'):
         cloud.python('bench-image', [
             str(HERE / 'upload_image.py'), IMAGE, str(directory)], 300)
     return tempest_run.images(settings)[IMAGE]

@@ -10,12 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""One client that creates servers in bursts, deletes them, or waits.
+"""A client that creates servers in bursts, deletes them, or waits for them.
 
-Run by the cloud's Python environment. Arguments: ``create``, the prefix of
-the servers' names, the image, how many, and the flavors; or ``delete``, the
-prefix, the seconds to wait and a status; or ``settle``, the prefix and the
-seconds to wait until no server is between states.
+The cloud's Python environment runs it. The arguments are ``create``, the
+prefix of the servers' names, the image, the number of servers and the flavors;
+or ``delete``, the prefix, the seconds to wait and a status; or ``settle``, the
+prefix and the seconds to wait until no server is in transition.
 """
 
 import random
@@ -25,12 +25,14 @@ import time
 import openstack
 from openstack import exceptions
 
+from hpcvirt import waiting
+
 VERSION = '2.86'
 BURST = 8
 
 
 def create(prefix, image, count, *flavors):
-    """Create servers, as fast as the API takes them, burst by burst."""
+    """Create servers as fast as the API accepts them, with random pauses."""
     cloud = openstack.connect()
     ids = [cloud.compute.find_flavor(name, ignore_missing=False).id
            for name in flavors]
@@ -45,46 +47,49 @@ def create(prefix, image, count, *flavors):
         exceptions.raise_from_response(answer)
 
 
-def delete(prefix, seconds='300', status=None):
-    """Delete the servers with the prefix and wait until they are gone.
+def delete(prefix, limit_s='300', status=None):
+    """Delete the servers with the prefix and wait until they are deleted.
 
-    :param status: only those with this status
+    :param status: delete only servers with this status
     """
     cloud = openstack.connect()
-    deadline = time.monotonic() + float(seconds)
-    asked = set()
-    while True:
-        servers = [server for server in _mine(cloud, prefix)
+    requested = set()
+
+    def request_deletion():
+        servers = [server for server in _servers(cloud, prefix)
                    if status in (None, server['status'])]
-        if not servers:
-            return
-        if time.monotonic() > deadline:
-            sys.exit('servers that are not deleted: '
-                     + ', '.join(s['name'] for s in servers))
         for server in servers:
-            if server['id'] not in asked:
+            if server['id'] not in requested:
                 cloud.compute.delete(f'/servers/{server["id"]}')
-                asked.add(server['id'])
-        time.sleep(1)
+                requested.add(server['id'])
+        return servers
+
+    left = waiting.until(request_deletion, _is_empty, float(limit_s), 1)
+    if left:
+        sys.exit('servers that are not deleted: '
+                 + ', '.join(server['name'] for server in left))
 
 
-def settle(prefix, seconds):
-    """Wait until every server has come to an end."""
+def settle(prefix, limit_s):
+    """Wait until no server is in transition."""
     cloud = openstack.connect()
-    deadline = time.monotonic() + float(seconds)
-    while True:
-        moving = [s for s in _mine(cloud, prefix)
-                  if s['OS-EXT-STS:task_state'] or s['status'] == 'BUILD']
-        if not moving:
-            return
-        if time.monotonic() > deadline:
-            sys.exit('servers between states: ' + ', '.join(
-                f'{s["name"]} {s["status"]}/{s["OS-EXT-STS:task_state"]} on '
-                f'{s["OS-EXT-SRV-ATTR:host"]}' for s in moving))
-        time.sleep(1)
+    moving = waiting.until(
+        lambda: [server for server in _servers(cloud, prefix)
+                 if server['OS-EXT-STS:task_state']
+                 or server['status'] == 'BUILD'],
+        _is_empty, float(limit_s), 1)
+    if moving:
+        sys.exit('servers in transition: ' + ', '.join(
+            f'{server["name"]} {server["status"]}/'
+            f'{server["OS-EXT-STS:task_state"]} on '
+            f'{server["OS-EXT-SRV-ATTR:host"]}' for server in moving))
 
 
-def _mine(cloud, prefix):
+def _is_empty(servers):
+    return not servers
+
+
+def _servers(cloud, prefix):
     answer = cloud.compute.get(
         f'/servers/detail?all_tenants=1&limit=1000&name=^{prefix}',
         microversion=VERSION)

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Flavors both ways: pasted commands, and ``flavor apply``.
+"""Create flavors with pasted commands and with ``flavor apply``.
 
 Both must give the same flavors, and a second time must change nothing.
 """
@@ -25,58 +25,60 @@ from tools.cloud import fleet
 from tools.cloud import progress
 from tools.cloud import settings as cloud_settings
 
-#: What a flavor is compared by; its id is the cloud's business.
+#: The fields by which flavors are compared; the cloud chooses their ids.
 FIELDS = ('name', 'vcpus', 'ram', 'disk', 'swap', 'OS-FLV-EXT-DATA:ephemeral',
           'os-flavor-access:is_public', 'properties')
 
 
 def check(settings: cloud_settings.Settings) -> None:
-    """Create the fleet's flavors both ways and compare.
+    """Create the fleet's flavors in both ways and compare them.
 
-    :raises CloudError: they differ, or a second run changed something
+    :raises CloudError: if they differ, or a second run changes something
     """
     hosts = [str(fleet.topology(settings, host)) for host in fleet.FLEET]
     names = [flavor['name'] for flavor in json.loads(
         fleet.plan_file(settings).read_text())['flavors']]
     _delete(settings, names)
-    with progress.step('created the flavors by pasted commands'):
+    with progress.step('created the flavors with pasted commands'):
         script = _run(settings, [
             settings.program('hpcvirt'), 'flavor', 'plan', '--format',
             'shell', *hosts])
         _run(settings, ['bash', '-e', '-u', '-c', script])
     pasted = _listed(settings, names)
-    _planned(settings, pasted)
+    _check_planned(settings, pasted)
     apply = [settings.program('hpcvirt'), 'flavor', 'apply', '--apply',
              *hosts]
     with progress.step('applied the plan to them'):
         _run(settings, apply)
-    _same('flavor apply after the commands', pasted,
-          _listed(settings, names))
+    _check_same('flavor apply after the commands', pasted,
+                _listed(settings, names))
     ids = _ids(settings, names)
     _delete(settings, names)
-    with progress.step('created the flavors by flavor apply'):
+    with progress.step('created the flavors with flavor apply'):
         _run(settings, apply)
     applied = _listed(settings, names)
-    _same('flavor apply', pasted, applied)
-    first = _ids(settings, names)
-    if set(first.values()) & set(ids.values()):
-        raise errors.CloudError('the flavors were not made anew')
+    _check_same('flavor apply', pasted, applied)
+    new_ids = _ids(settings, names)
+    if set(new_ids.values()) & set(ids.values()):
+        raise errors.CloudError('flavor apply did not create new flavors')
     _run(settings, apply)
-    _same('flavor apply, a second time', applied, _listed(settings, names))
-    if _ids(settings, names) != first:
-        raise errors.CloudError('a second run made flavors anew')
+    _check_same('flavor apply, a second time', applied,
+                _listed(settings, names))
+    if _ids(settings, names) != new_ids:
+        raise errors.CloudError('a second run created flavors again')
     progress.say(f'{len(names)} flavors are the same both ways')
 
 
-def _planned(settings: cloud_settings.Settings,
-             found: dict[str, Any]) -> None:
+def _check_planned(settings: cloud_settings.Settings,
+                   flavors: dict[str, Any]) -> None:
     for flavor in json.loads(
             fleet.plan_file(settings).read_text())['flavors']:
-        made = found[flavor['name']]
-        wanted = (flavor['vcpus'], flavor['ram_mib'], flavor['extra_specs'])
-        if (made['vcpus'], made['ram'], made['properties']) != wanted:
+        created = flavors[flavor['name']]
+        planned = (flavor['vcpus'], flavor['ram_mib'], flavor['extra_specs'])
+        if (created['vcpus'], created['ram'],
+                created['properties']) != planned:
             raise errors.CloudError(
-                f'{flavor["name"]} is not as planned: {made}')
+                f'{flavor["name"]} is not as planned: {created}')
 
 
 def _listed(settings: cloud_settings.Settings,
@@ -84,7 +86,7 @@ def _listed(settings: cloud_settings.Settings,
     flavors = _flavors(settings)
     missing = set(names) - set(flavors)
     if missing:
-        raise errors.CloudError(f'flavors that were not made: {missing}')
+        raise errors.CloudError(f'flavors that were not created: {missing}')
     return {name: {field: flavors[name].get(field) for field in FIELDS}
             for name in names}
 
@@ -118,12 +120,13 @@ def _delete(settings: cloud_settings.Settings, names: list[str]) -> None:
     _run(settings, [settings.program('python'), '-c', script, *names])
 
 
-def _same(what: str, before: dict[str, Any], after: dict[str, Any]) -> None:
+def _check_same(what: str, before: dict[str, Any],
+                after: dict[str, Any]) -> None:
     changed = [name for name in before if before[name] != after[name]]
     if changed:
         name = changed[0]
         raise errors.CloudError(
-            f'{what} made other flavors: {changed}; {name} was '
+            f'{what} gives other flavors: {changed}; {name} was '
             f'{before[name]} and is {after[name]}')
 
 

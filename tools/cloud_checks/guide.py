@@ -10,15 +10,15 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Follow the operator's guide word by word.
+"""Run the commands of the operator's guide.
 
-Every line ``$ command`` of a console block is run by bash, in order, in a
-clone of this repository. It must succeed, and the lines shown below it must be
-what it prints; a command that shows `` 400: `` must fail with that.
-``...`` stands for any text, alone on its line for any lines, and runs of white
-space are equal. What a page calls by the name that it has on an operator's
-machine, such as /opt/nova, is called as this cloud has it. The ``nova.conf``
-that the pages show is compared with the one that nova-scheduler reads.
+bash runs each line ``$ command`` of a console block, in order, in a clone of
+this repository. The command must succeed and print the lines that the page
+shows below it; a command that shows `` 400: `` must fail with that. ``...``
+stands for any text, and for any lines if it is alone on its line; white space
+is not significant. Names from an operator's machine, such as /opt/nova, are
+replaced by those of this cloud. The ``nova.conf`` of the pages is compared
+with the one that nova-scheduler reads.
 """
 
 import dataclasses
@@ -43,28 +43,28 @@ CONSOLE = '.. code-block:: console'
 INI = '.. code-block:: ini'
 PROMPT = '$ '
 ANY = '...'
-REFUSED = ' 400: '
+API_ERROR = ' 400: '
 
 Options = dict[tuple[str, str], list[str]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """A command and what the page shows below it."""
+    """A command and the lines that the page shows below it."""
 
     command: str
     shown: tuple[str, ...]
 
     @property
-    def refused(self) -> bool:
-        """Whether the API must refuse it."""
-        return any(REFUSED in line for line in self.shown)
+    def fails(self) -> bool:
+        """Whether the API must refuse the command."""
+        return any(API_ERROR in line for line in self.shown)
 
 
 def check(cloud: clouds.Cloud) -> None:
-    """Follow the pages.
+    """Run the commands of all pages.
 
-    :raises CloudError: a command failed, or printed something else
+    :raises CloudError: if a command fails or prints something else
     """
     settings = cloud.settings
     written = options((settings.etc / 'nova' / 'nova-scheduler.conf')
@@ -77,19 +77,20 @@ def check(cloud: clouds.Cloud) -> None:
         for name in PAGES:
             text = page(name).read_text()
             _compare(name, text, written)
-            found = list(steps(text))
-            for step in found:
-                _follow(settings, clone, name, step)
-            progress.say(f'{len(found)} commands of {name} do what it says')
+            page_steps = list(steps(text))
+            for step in page_steps:
+                _run(settings, clone, name, step)
+            progress.say(f'{len(page_steps)} commands of {name} print what '
+                         'it shows')
 
 
 def page(name: str) -> pathlib.Path:
-    """Where a page of the documentation is."""
+    """Return the path of a page of the documentation."""
     return cloud_settings.REPOSITORY / 'docs' / 'source' / name
 
 
 def steps(text: str) -> Iterator[Step]:
-    """Read the commands out of a page."""
+    """Read the commands of a page."""
     for block in _blocks(text, CONSOLE):
         command = ''
         shown: list[str] = []
@@ -105,20 +106,20 @@ def steps(text: str) -> Iterator[Step]:
 
 
 def options(lines: Sequence[str]) -> Options:
-    """Read a configuration file; an option may stand there several times."""
-    found: Options = {}
+    """Read a configuration file, in which an option may have several lines."""
+    values: Options = {}
     section = 'DEFAULT'
     for line in lines:
         name, equals, value = (part.strip() for part in line.partition('='))
         if line.startswith('['):
             section = line.strip(' []')
         elif equals and not line.startswith('#'):
-            found.setdefault((section, name), []).append(value)
-    return found
+            values.setdefault((section, name), []).append(value)
+    return values
 
 
 def matches(shown: Sequence[str], printed: Sequence[str]) -> bool:
-    """Compare what a page shows with what was printed."""
+    """Tell whether a command printed what the page shows."""
     if not shown:
         return not printed
     if shown[0].strip() == ANY:
@@ -149,46 +150,46 @@ def _blocks(text: str, kind: str) -> Iterator[list[str]]:
 def _compare(name: str, text: str, written: Options) -> None:
     for block in _blocks(text, INI):
         for option, values in options(block).items():
-            # What the cloud leaves at the default is not in its file.
+            # The file of the cloud has no options with default values.
             if option in written and written[option] != values:
                 raise errors.CloudError(
-                    f'{name}: shows {option} = {values}; the nova-scheduler '
-                    f'of the cloud has {written[option]}')
+                    f'{name} shows {option} = {values}; nova-scheduler in the '
+                    f'cloud has {written[option]}')
 
 
-def _here(settings: cloud_settings.Settings, text: str) -> str:
-    """Call things as they are called in this cloud."""
+def _localize(settings: cloud_settings.Settings, text: str) -> str:
+    """Replace names from an operator's machine by those of this cloud."""
     restart = ' && '.join(
         f'(cd {shlex.quote(str(cloud_settings.REPOSITORY))} && '
         f'{shlex.quote(sys.executable)} -m tools.cloud restart {name})'
         for name in ('nova-scheduler', 'nova-api'))
-    for name, ours in (
+    for name, here in (
             ('/opt/nova', str(settings.venv)),
             ('upper-constraints.txt', str(environment.CONSTRAINTS)),
             ('/var/log/nova', str(settings.log)),
             ('~/', '"$SCRATCH"/'),
             ('systemctl restart nova-scheduler nova-api', restart)):
-        text = text.replace(name, ours)
+        text = text.replace(name, here)
     return text
 
 
-def _follow(settings: cloud_settings.Settings, clone: pathlib.Path,
-            name: str, step: Step) -> None:
+def _run(settings: cloud_settings.Settings, clone: pathlib.Path,
+         name: str, step: Step) -> None:
     done = subprocess.run(
         ['bash', '-e', '-u', '-o', 'pipefail', '-c',
-         _here(settings, step.command)],
+         _localize(settings, step.command)],
         cwd=clone, capture_output=True, text=True, check=False, timeout=600,
         env={**os.environ, **settings.credentials(), 'COLUMNS': '100',
              'SCRATCH': str(clone.parent),
              'PATH': f'{settings.venv / "bin"}:{os.environ["PATH"]}'})
-    if bool(done.returncode) is not step.refused:
+    if bool(done.returncode) is not step.fails:
         raise errors.CloudError(
             f'{name}: {step.command!r} ended with status '
             f'{done.returncode}: {done.stderr[-1000:]}')
-    output = done.stderr if step.refused else done.stdout
+    output = done.stderr if step.fails else done.stdout
     printed = [line for line in output.splitlines() if line.strip()]
-    shown = [_here(settings, line) for line in step.shown]
-    # A command without a line below it may print what it likes.
+    shown = [_localize(settings, line) for line in step.shown]
+    # A command without lines below it may print anything.
     if shown and not matches(shown, printed):
         raise errors.CloudError(
             f'{name}: {step.command!r} printed\n{output[-2000:]}')

@@ -10,12 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Load: many servers, several clients, services that die in the middle.
+"""Create many servers from several clients while services are killed.
 
-200 servers are asked for in bursts while computes are killed and started
-again and the scheduler is restarted. At the end no CPU may be pinned twice,
-no pool of pages overdrawn, Placement must agree with the hosts, and after
-deletion nothing may be left allocated.
+The clients create 200 servers in bursts while compute services are killed and
+started again and the scheduler is restarted. Afterwards no CPU may be pinned
+twice, no page pool may be overcommitted, Placement must agree with the hosts,
+and after deletion nothing may stay allocated.
 """
 
 import json
@@ -25,6 +25,7 @@ import subprocess
 import time
 from typing import Any
 
+from hpcvirt import waiting
 from tools.cloud import cloud as clouds
 from tools.cloud import errors
 from tools.cloud import fleet
@@ -36,10 +37,10 @@ SERVERS = 200
 CLIENTS = 4
 PREFIX = 'load'
 
-#: Flavors so small that the fleet's 528 PCPUs hold most of the servers.
+#: Its smallest flavors leave room for most servers on the fleet's 528 PCPUs.
 PROFILE = 'name_prefix: load\nsmallest_cores: 1\n'
 
-#: Seconds into the load, and what happens then.
+#: Seconds after the start of the load, a command and a service.
 EVENTS = (
     (5, 'kill', 'intel1'),
     (9, 'start', 'intel1'),
@@ -55,7 +56,7 @@ SETTLE_S = 400
 def check(cloud: clouds.Cloud) -> None:
     """Run the load.
 
-    :raises CloudError: a promise is broken
+    :raises CloudError: if a condition is violated
     """
     flavors = ensure_flavors(cloud, PROFILE, 1, 4)
     image = tempest_run.images(cloud.settings)['simulated']
@@ -65,45 +66,45 @@ def check(cloud: clouds.Cloud) -> None:
                for number in range(CLIENTS)]
     try:
         _disturb(cloud, began)
-        for one in clients:
-            finish(one, 'a client', 600)
+        for process in clients:
+            finish(process, 'a client', 600)
     finally:
-        for one in clients:
-            if one.poll() is None:
-                one.kill()
+        for process in clients:
+            if process.poll() is None:
+                process.kill()
         _restore(cloud)
-    asked = time.monotonic() - began
+    created_s = time.monotonic() - began
     finish(client(cloud, 'settle', PREFIX, str(SETTLE_S)),
            'settling', SETTLE_S + 60)
-    settled = time.monotonic() - began
-    first = observe(cloud, PREFIX)
-    progress.say(f'load: {SERVERS} servers asked for in {asked:.0f} s by '
-                 f'{CLIENTS} clients, settled after {settled:.0f} s: '
-                 f'{first["servers"]}, {first["messages"]}')
-    _judge(first)
-    # A server that was being built when its compute was killed is in error
-    # and keeps its allocation until it is deleted. That is Nova's way.
+    settled_s = time.monotonic() - began
+    state = observe(cloud, PREFIX)
+    progress.say(f'load: {SERVERS} servers created in {created_s:.0f} s by '
+                 f'{CLIENTS} clients, settled after {settled_s:.0f} s: '
+                 f'{state["servers"]}, {state["messages"]}')
+    _check_state(state)
+    # In Nova, a server that was being built when its compute service was
+    # killed is in error and keeps its allocation until it is deleted.
     finish(client(cloud, 'delete', PREFIX, '300', 'ERROR'), 'deletion', 360)
-    found = agreed(cloud, PREFIX)
-    progress.say(f'load: PCPUs pinned {found["pinned"]}, allocated in '
-                 f'Placement {found["allocated"]}')
+    state = wait_for_agreement(cloud, PREFIX)
+    progress.say(f'load: PCPUs pinned {state["pinned"]}, allocated in '
+                 f'Placement {state["allocated"]}')
     clear(cloud, PREFIX)
 
 
-def _judge(found: dict[str, Any]) -> None:
-    if sum(found['servers'].values()) != SERVERS:
-        raise errors.CloudError(f'servers were lost: {found["servers"]}')
-    if found['servers'].get('ACTIVE', 0) < SERVERS // 4:
-        raise errors.CloudError(f'too few servers: {found["servers"]}')
+def _check_state(state: dict[str, Any]) -> None:
+    if sum(state['servers'].values()) != SERVERS:
+        raise errors.CloudError(f'servers were lost: {state["servers"]}')
+    if state['servers'].get('ACTIVE', 0) < SERVERS // 4:
+        raise errors.CloudError(f'too few active servers: {state["servers"]}')
     killed = {name for _, verb, name in EVENTS if verb == 'kill'}
-    silent = set(found['silent']) - killed
+    silent = set(state['silent']) - killed
     if silent:
-        raise errors.CloudError('servers in error without a reason on '
+        raise errors.CloudError('servers in error without a message on '
                                 f'{sorted(silent)}')
-    overlaps = [text for text in found['faults']
+    overlaps = [text for text in state['faults']
                 if 'Placement' not in text and 'allocation' not in text]
     if overlaps:
-        raise errors.CloudError('broken promises: ' + '; '.join(overlaps))
+        raise errors.CloudError('; '.join(overlaps))
 
 
 def ensure_flavors(cloud: clouds.Cloud, profile: str,
@@ -111,7 +112,7 @@ def ensure_flavors(cloud: clouds.Cloud, profile: str,
     """Create flavors for the fleet.
 
     :param profile: the profile, in YAML
-    :returns: the names of those from ``least`` to ``most`` CPUs
+    :returns: the names of the flavors with ``least`` to ``most`` CPUs
     """
     settings = cloud.settings
     path = settings.run / 'load-profile.yaml'
@@ -126,24 +127,20 @@ def ensure_flavors(cloud: clouds.Cloud, profile: str,
             if least <= flavor['vcpus'] <= most]
 
 
-def agreed(cloud: clouds.Cloud, *prefixes: str,
-           seconds: float = 120) -> dict[str, Any]:
-    """Look until Nova and Placement agree.
+def wait_for_agreement(cloud: clouds.Cloud, *prefixes: str,
+                       limit_s: float = 120) -> dict[str, Any]:
+    """Wait until Nova and Placement agree.
 
-    A compute that was killed between claim and start gives back what it held
-    when it next looks over its resources.
+    A compute service that was killed between claim and start frees the claimed
+    resources when it next updates its resources.
 
-    :raises CloudError: they still do not after a while
+    :raises CloudError: if they do not agree in time
     """
-    deadline = time.monotonic() + seconds
-    while True:
-        found = observe(cloud, *prefixes)
-        if not found['faults']:
-            return found
-        if time.monotonic() > deadline:
-            raise errors.CloudError('broken promises: '
-                                    + '; '.join(found['faults'][:10]))
-        time.sleep(5)
+    state = waiting.until(lambda: observe(cloud, *prefixes),
+                          lambda state: not state['faults'], limit_s, 5)
+    if state['faults']:
+        raise errors.CloudError('; '.join(state['faults'][:10]))
+    return state
 
 
 def observe(cloud: clouds.Cloud, *prefixes: str) -> dict[str, Any]:
@@ -155,32 +152,33 @@ def observe(cloud: clouds.Cloud, *prefixes: str) -> dict[str, Any]:
 
 
 def clear(cloud: clouds.Cloud, prefix: str) -> None:
-    """Delete the servers; nothing may stay allocated."""
+    """Delete the servers and check that nothing stays allocated."""
     finish(client(cloud, 'delete', prefix, '400'), 'deletion', 460)
-    found = agreed(cloud, prefix)
-    left = {host: number for host, number in found['allocated'].items()
-            if number}
-    if left or found['servers']:
-        raise errors.CloudError(f'left after deletion: {left}')
+    state = wait_for_agreement(cloud, prefix)
+    allocated = {host: pcpus for host, pcpus in state['allocated'].items()
+                 if pcpus}
+    if allocated or state['servers']:
+        raise errors.CloudError(f'after deletion {state["servers"]} exist and '
+                                f'{allocated} are allocated')
     progress.say('after deletion nothing is allocated')
 
 
 def finish(process: 'subprocess.Popen[str]', what: str,
-           seconds: float) -> None:
-    """Wait for a client; quote it if it failed."""
+           limit_s: float) -> None:
+    """Wait for a client; quote its output if it fails."""
     try:
-        _, text = process.communicate(timeout=seconds)
+        _, text = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
         process.kill()
         raise errors.CloudError(
-            f'{what} did not end within {seconds:.0f} s') from None
+            f'{what} did not end within {limit_s:.0f} s') from None
     if process.returncode:
         raise errors.CloudError(f'{what} failed: {text[-1500:]}')
 
 
 def client(cloud: clouds.Cloud,
            *words: str) -> 'subprocess.Popen[str]':
-    """Start a client of the API beside us."""
+    """Start a client of the API as a process."""
     return subprocess.Popen(
         [cloud.settings.program('python'), str(HERE / 'burst.py'), *words],
         env={**os.environ, **cloud.settings.credentials()},

@@ -10,12 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Compare what Nova's hosts and Placement say with each other.
+"""Compare the servers in Nova with the hosts and with Placement.
 
-Run by the cloud's Python environment. Argument: the fleet's plan. Prints one
-JSON object: ``servers`` per status, ``messages`` of those in error, ``silent``
-(the hosts of those in error without a message), ``faults`` (sentences),
-``pinned`` and ``allocated`` per host.
+The cloud's Python environment runs it. The arguments are the plan of the fleet
+and prefixes of server names. It prints one JSON object: ``servers`` by status,
+``messages`` of servers in error, ``silent`` (the hosts of servers in error
+without a message), ``faults`` (sentences), and ``pinned`` and ``allocated``
+PCPUs by host.
 """
 
 import collections
@@ -24,29 +25,29 @@ import sys
 
 import openstack
 
-#: Tells topologies with pins.
+#: It has server topologies with pins.
 VERSION = '2.86'
 
 
-def main(plan_file, *names):
-    """Print what was found about the servers with these name prefixes."""
+def main(plan_file, *prefixes):
+    """Print the state of the servers with these name prefixes."""
     with open(plan_file) as file:
         plan = json.load(file)
     cloud = openstack.connect()
     servers = [server for server in _all_servers(cloud)
-               if server['name'].startswith(tuple(names))]
-    faults, pinned = _look_at_pins(cloud, servers)
-    faults += _look_at_pages(cloud, servers, plan)
-    allocated, more, places = _look_at_placement(cloud, servers, pinned,
-                                         set(plan['host_config']))
+               if server['name'].startswith(prefixes)]
+    faults, pinned = _check_pins(cloud, servers)
+    faults += _check_pages(servers, plan)
+    allocated, more, hosts = _check_placement(
+        cloud, servers, pinned, set(plan['host_config']))
     print(json.dumps({
         'servers': collections.Counter(s['status'] for s in servers),
         'messages': collections.Counter(
             s.get('fault', {}).get('message', '')[:120] for s in servers
             if s['status'] == 'ERROR'),
-        # Where servers are in error and nobody says why: those that were on
-        # their way to a compute that died have no host yet, but allocations.
-        'silent': sorted({s['OS-EXT-SRV-ATTR:host'] or places.get(s['id'], '')
+        # A server that was scheduled to a host whose compute service was
+        # killed has no host in Nova, but it has allocations.
+        'silent': sorted({s['OS-EXT-SRV-ATTR:host'] or hosts.get(s['id'], '')
                           for s in servers
                           if s['status'] == 'ERROR'
                           and not s.get('fault', {}).get('message')}),
@@ -73,7 +74,7 @@ def _topology(cloud, server):
                              microversion=VERSION).json()['nodes']
 
 
-def _look_at_pins(cloud, servers):
+def _check_pins(cloud, servers):
     faults = []
     pinned = collections.defaultdict(dict)
     for server in servers:
@@ -87,14 +88,13 @@ def _look_at_pins(cloud, servers):
             faults.append(f'{server["name"]} has {len(cpus)} pins')
         for cpu in cpus:
             if cpu in pinned[host]:
-                faults.append(f'{host} CPU {cpu}: {server["name"]} and '
-                              f'{pinned[host][cpu]}')
+                faults.append(f'{host}: CPU {cpu} is pinned by '
+                              f'{server["name"]} and {pinned[host][cpu]}')
             pinned[host][cpu] = server['name']
     return faults, pinned
 
 
-def _look_at_pages(cloud, servers, plan):
-    del cloud
+def _check_pages(servers, plan):
     used = collections.Counter()
     for server in servers:
         for node in server.get('nodes', ()):
@@ -106,16 +106,16 @@ def _look_at_pages(cloud, servers, plan):
         pool = plan['host_config'][host]['pages'][str(cell)].get(
             str(size), 0)
         if pages > pool:
-            faults.append(f'{host} cell {cell}: {pages} of {pool} pages of '
-                          f'{size} KiB')
+            faults.append(f'{host}: cell {cell} has {pool} pages of '
+                          f'{size} KiB, its servers use {pages}')
     return faults
 
 
-def _look_at_placement(cloud, servers, pinned, hosts):
+def _check_placement(cloud, servers, pinned, hosts):
     faults = []
     allocated = {}
-    places = {}
-    known = {server['id'] for server in servers}
+    host_of = {}
+    server_ids = {server['id'] for server in servers}
     placement = cloud.placement
     for provider in placement.get(
             '/resource_providers').json()['resource_providers']:
@@ -130,10 +130,10 @@ def _look_at_placement(cloud, servers, pinned, hosts):
         if allocated[host] != len(pinned.get(host, ())):
             faults.append(f'{host}: Placement has {allocated[host]} PCPUs, '
                           f'{len(pinned.get(host, ()))} are pinned')
-        places.update(dict.fromkeys(found, host))
+        host_of.update(dict.fromkeys(found, host))
         faults += [f'{host}: allocation of unknown consumer {consumer}'
-                   for consumer in set(found) - known]
-    return allocated, faults, places
+                   for consumer in set(found) - server_ids]
+    return allocated, faults, host_of
 
 
 if __name__ == '__main__':

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A PostgreSQL of our own: a private port, a directory that ends with us."""
+"""Run a private PostgreSQL, whose data end with the check."""
 
 import pathlib
 import shutil
@@ -25,13 +25,13 @@ from tools.cloud import settings as cloud_settings
 NAME = 'postgres'
 PACKAGES = ('postgresql', 'util-linux')
 PROGRAMS = pathlib.Path('/usr/lib/postgresql')
-#: The server refuses to be root's; Debian's package makes this user.
+#: The server refuses to run as root; Debian's package creates this user.
 AS_USER = ('setpriv', '--reuid=postgres', '--regid=postgres',
            '--init-groups')
 
 
 def start(cloud: clouds.Cloud) -> None:
-    """Start a server on an empty directory."""
+    """Start a server with an empty data directory."""
     settings = cloud.settings
     packages.install(settings, PACKAGES)
     data = settings.run / NAME
@@ -46,7 +46,7 @@ def start(cloud: clouds.Cloud) -> None:
         *AS_USER, _program('initdb'), '--pgdata', str(data / 'data'),
         '--username', 'cloud', '--pwfile', str(secret), '--auth',
         'scram-sha-256', '--encoding', 'UTF8', '--locale', 'C.UTF-8'])
-    # The data are not worth a disk's wait.
+    # -F: the data end with the check, do not wait for the disk.
     cloud.running.start(NAME, [
         *AS_USER, _program('postgres'), '-D', str(data / 'data'),
         '-h', cloud_settings.IP, '-p', str(settings.port(NAME)),
@@ -57,7 +57,7 @@ def start(cloud: clouds.Cloud) -> None:
 
 
 def recreate(cloud: clouds.Cloud, name: str) -> None:
-    """Make an empty database."""
+    """Create an empty database in place of an existing one."""
     for statement in (f'drop database if exists {name}',
                       f'create database {name}'):
         commands.run(cloud.settings, 'postgres-client', [
@@ -67,13 +67,13 @@ def recreate(cloud: clouds.Cloud, name: str) -> None:
 
 
 def stop(cloud: clouds.Cloud) -> None:
-    """Stop the server and delete what it kept."""
+    """Stop the server and delete its data."""
     cloud.running.stop([NAME], 10)
     shutil.rmtree(cloud.settings.run / NAME, ignore_errors=True)
 
 
 def url(settings: cloud_settings.Settings, database: str) -> str:
-    """SQLAlchemy's name of a database."""
+    """Return the SQLAlchemy URL of a database."""
     return (f'postgresql+psycopg2://cloud:{settings.password}@'
             f'{cloud_settings.IP}:{settings.port(NAME)}/{database}')
 

@@ -10,9 +10,9 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Print what a store of results holds, judged anew, as JSON.
+"""Print the results in a store with their verdicts as JSON.
 
-Run by the cloud's Python environment. Arguments: the database, and the
+The cloud's Python environment runs it. The arguments are the database and the
 directory of outputs.
 """
 
@@ -47,7 +47,7 @@ def _run(judged, run):
         'high': {one.metric: one.interval.high
                  for one in judged.verdict.judgements
                  if one.label == run.label and one.interval},
-        # Native runs are tied to the very CPUs that the guest has.
+        # Whether native runs were confined to the CPUs of the guest.
         'confined': len(cpus) == 1 and None not in cpus and all(
             any(word.rpartition('=')[2] in cpus
                 for word in sample.command[:3])

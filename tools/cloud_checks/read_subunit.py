@@ -10,9 +10,9 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Read a subunit stream from standard input, print a summary as JSON.
+"""Read a subunit stream from standard input and print a summary as JSON.
 
-Run by the cloud's Python environment.
+The cloud's Python environment runs it.
 """
 
 import json
@@ -23,7 +23,7 @@ import testtools
 
 
 class Collector(testtools.StreamResult):
-    """Sort tests by what became of them."""
+    """Sort tests by their outcome."""
 
     def __init__(self):
         super().__init__()
@@ -38,8 +38,7 @@ class Collector(testtools.StreamResult):
         if test_id and file_name == 'reason' and file_bytes:
             self.skipped[test_id] = bytes(file_bytes).decode()
         elif test_id and file_name and file_bytes:
-            # Logs apart this is what the test says: figures, tracebacks.
-            # A long one comes in pieces.
+            # A long detail comes in pieces.
             texts = self.texts.setdefault(test_id, {})
             texts[file_name] = texts.get(file_name, b'') + bytes(file_bytes)
         if test_status == 'success':
@@ -49,8 +48,8 @@ class Collector(testtools.StreamResult):
         elif test_status == 'skip':
             self.skipped.setdefault(test_id, 'no reason')
 
-    def said(self, tests):
-        """Collect the texts of these tests."""
+    def details(self, tests):
+        """Return the details of these tests, without their logs."""
         return {test: '\n'.join(
             f'{name}:\n{text.decode(errors="replace")}'
             for name, text in self.texts.get(test, {}).items()
@@ -58,13 +57,13 @@ class Collector(testtools.StreamResult):
 
 
 def main():
-    """Print passed and failed (name: what it says), skipped (reason)."""
+    """Print the details of passed and failed tests and reasons of skips."""
     collector = Collector()
     subunit.ByteStreamToStreamResult(
         sys.stdin.buffer, non_subunit_name='stdout').run(collector)
     print(json.dumps({
-        'passed': collector.said(collector.passed),
-        'failed': collector.said(collector.failed),
+        'passed': collector.details(collector.passed),
+        'failed': collector.details(collector.failed),
         'skipped': {name: reason for name, reason
                     in collector.skipped.items()
                     if name not in collector.passed}}))

@@ -10,11 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Two schedulers at once: an instance that loses the race ends correctly.
+"""Run two schedulers and check the instances that lose a race.
 
-Each scheduler sees a host as it was when the request came, so two may choose
-the last free CPUs of a host for two instances. Placement and the claim let
-one of them have it; the other starts elsewhere, or is in error with a reason.
+Each scheduler sees a host as it was when the request arrived, so that two may
+choose the last free CPUs of a host for two instances. Placement and the claim
+admit one of them; the other must start on another host or be in error with a
+message.
 """
 
 from tools.cloud import cloud as clouds
@@ -33,40 +34,40 @@ BOTH = ('nova-scheduler', services.SPARE)
 def check(cloud: clouds.Cloud) -> None:
     """Run the race.
 
-    :raises CloudError: a promise is broken
+    :raises CloudError: if a condition is violated
     """
-    # Large guests, of which the fleet holds a few: most requests collide.
+    # The fleet holds only a few large guests, so that most requests conflict.
     flavors = load.ensure_flavors(cloud, 'name_prefix: race\n', 32, 100)
     image = tempest_run.images(cloud.settings)['simulated']
-    before = {name: _selections(cloud, name) for name in BOTH}
+    before = {name: _requests(cloud, name) for name in BOTH}
     cloud.start(services.SPARE)
     try:
         clients = [load.client(cloud, 'create', f'{PREFIX}{number}', image,
                                str(SERVERS // CLIENTS), *flavors)
                    for number in range(CLIENTS)]
-        for one in clients:
-            load.finish(one, 'a client', 300)
+        for process in clients:
+            load.finish(process, 'a client', 300)
         load.finish(load.client(cloud, 'settle', PREFIX, '300'), 'settling',
                     360)
     finally:
         cloud.stop(services.SPARE)
-    found = load.agreed(cloud, PREFIX)
-    progress.say(f'two schedulers: {SERVERS} servers: {found["servers"]}, '
-                 f'{found["messages"]}')
-    if sum(found['servers'].values()) != SERVERS:
-        raise errors.CloudError(f'servers were lost: {found["servers"]}')
-    if not found['servers'].get('ACTIVE') or '' in found['messages']:
-        raise errors.CloudError('no server won, or one lost without a '
-                                f'reason: {found["messages"]}')
-    chosen = {name: _selections(cloud, name) - before[name]
-              for name in BOTH}
-    progress.say(f'two schedulers: requests taken {chosen}')
-    if not all(chosen.values()):
-        raise errors.CloudError(f'one scheduler had nothing to do: {chosen}')
+    state = load.wait_for_agreement(cloud, PREFIX)
+    progress.say(f'two schedulers: {SERVERS} servers: {state["servers"]}, '
+                 f'{state["messages"]}')
+    if sum(state['servers'].values()) != SERVERS:
+        raise errors.CloudError(f'servers were lost: {state["servers"]}')
+    if not state['servers'].get('ACTIVE') or '' in state['messages']:
+        raise errors.CloudError('no server is active, or one is in error '
+                                f'without a message: {state["messages"]}')
+    requests = {name: _requests(cloud, name) - before[name]
+                for name in BOTH}
+    progress.say(f'two schedulers: requests {requests}')
+    if not all(requests.values()):
+        raise errors.CloudError(f'one scheduler got no request: {requests}')
     load.clear(cloud, PREFIX)
 
 
-def _selections(cloud: clouds.Cloud, name: str) -> int:
+def _requests(cloud: clouds.Cloud, name: str) -> int:
     path = cloud.running.log_file(name)
     text = path.read_text(errors='replace') if path.exists() else ''
     return text.count('Starting to schedule for instances')

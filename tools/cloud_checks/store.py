@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The store of results on real servers: MariaDB and PostgreSQL.
+"""Check the store of benchmark results on MariaDB and PostgreSQL.
 
-Most sites keep results in SQLite, which the unit tests use. Here the same is
-done on the two servers, and what only they can show: long documents, several
-writers at once, a password that is wrong.
+Most sites store results in SQLite, which the unit tests use. This check does
+the same on both servers, and what only they can show: long documents,
+concurrent writers, a wrong password.
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ SECONDS = 120
 class Server:
     """A database server.
 
-    :ivar recreate: makes our database empty
+    :ivar recreate: creates the database anew
     """
 
     name: str
@@ -49,9 +49,9 @@ class Server:
 
 
 def check(cloud: clouds.Cloud) -> None:
-    """Try the store on both servers.
+    """Check the store on both servers.
 
-    :raises CloudError: it lost, mixed up or hid something
+    :raises CloudError: if results are lost or mixed up
     """
     settings = cloud.settings
     try:
@@ -63,7 +63,7 @@ def check(cloud: clouds.Cloud) -> None:
                    lambda: postgres.recreate(cloud, DATABASE)),
         )
         for server in servers:
-            with progress.step(f'{server.name} keeps results'):
+            with progress.step(f'{server.name} stores results'):
                 _check(cloud, server)
     finally:
         postgres.stop(cloud)
@@ -72,7 +72,7 @@ def check(cloud: clouds.Cloud) -> None:
 def _check(cloud: clouds.Cloud, server: Server) -> None:
     server.recreate()
     _wait([_client(cloud, server.url, 'exercise')])
-    # The tables are not there yet: whoever comes first makes them.
+    # There are no tables yet: the first writer creates them.
     server.recreate()
     _wait([_client(cloud, server.url, 'write', f'writer{number}',
                    str(SAMPLES)) for number in range(WRITERS)])

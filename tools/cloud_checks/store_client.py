@@ -10,12 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""One client of a store of results.
+"""A client of a store of benchmark results.
 
-Run by the cloud's Python environment, with the database in ``STORE_URL`` and
-the directory of outputs in ``STORE_RAW``. Arguments: ``exercise``; or
-``write``, a name and how many samples; or ``count``, how many writers there
-were and how many samples each wrote; or ``refused``.
+The cloud's Python environment runs it, with the database in ``STORE_URL`` and
+the directory of outputs in ``STORE_RAW``. The arguments are ``exercise``; or
+``write``, a name and the number of samples; or ``count``, the number of
+writers and the number of samples of each; or ``refused``.
 """
 
 import dataclasses
@@ -34,19 +34,19 @@ PLAN = 'p' * 64
 
 
 def main(verb, *words):
-    """Do one thing; what is wrong is said by an exception."""
+    """Run one command; an exception says what is wrong."""
     VERBS[verb](*words)
 
 
 def exercise():
-    """Write, be interrupted, come back, read everything."""
+    """Write results, resume after an interruption, read everything."""
     store = _open()
     entry = store.open_entry(_entry('one'), {'hpcvirt': LONG})
     _same('one', entry.id)
     store.add_run(entry.id, 0, _run('one-0', LONG))
     store.add_sample('one-0', _sample(store, 'one-0', 0, LONG))
     store.close()
-    # Somebody comes back after a kill: the same question goes on.
+    # After a kill, the same plan resumes its entry.
     store = _open()
     entry = store.open_entry(_entry('two'), {})
     _same('one', entry.id)
@@ -61,7 +61,7 @@ def exercise():
     _same(dataclasses.replace(_run('one-0', LONG), samples=run.samples), run)
     _same([LONG, 'short'],
           [sample.environment['text'] for sample in run.samples])
-    # What is finished is not gone on with.
+    # A finished entry is not resumed.
     _same('three', store.open_entry(_entry('three'), {}).id)
     _same([True, False], [entry.finished_at is not None
                           for entry in store.entries()])
@@ -83,7 +83,7 @@ def write(name, count):
 
 
 def count(writers, samples):
-    """See that nobody lost anything to the other."""
+    """Check that no writer lost samples."""
     store = _open()
     entries = store.entries()
     _same(int(writers), len(entries))
@@ -97,7 +97,7 @@ def count(writers, samples):
 
 
 def refused():
-    """A wrong password is one line, without the password."""
+    """Check that a wrong password gives one line without the password."""
     try:
         _open()
     except exception.Unreachable as exc:
@@ -105,7 +105,7 @@ def refused():
         if '\n' in text or 'secret' in text or 'cloud' not in text:
             sys.exit(f'not one line without the password: {text!r}')
         return
-    sys.exit('a wrong password was taken')
+    sys.exit('a wrong password was accepted')
 
 
 def _open():
@@ -123,11 +123,11 @@ def _run(name, text):
 
 
 def _sample(store, run_id, position, text):
-    kept = store.keep_raw(run_id, position, 'stdout', text.encode())
+    output = store.keep_raw(run_id, position, 'stdout', text.encode())
     found = outcome.Outcome(True, None, {'figure': outcome.Metric(
         1.25e-300, 'GUP/s', outcome.Direction.UP)})
     return record.Sample(record.Arm.GUEST, position, position, found,
-                         environment={'text': text}, outputs=(kept,))
+                         environment={'text': text}, outputs=(output,))
 
 
 def _same(wanted, found):
@@ -142,7 +142,7 @@ def _refused(what, kind, act):
         if '\n' in str(exc):
             raise AssertionError(f'{what}: {exc}') from exc
         return
-    raise AssertionError(f'{what} was taken')
+    raise AssertionError(f'{what} was accepted')
 
 
 VERBS = {'exercise': exercise, 'write': write, 'count': count,

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Run the Tempest plugin against the cloud, and count what was skipped."""
+"""Run the Tempest plugin in the cloud and check what is skipped."""
 
 import dataclasses
 import json
@@ -28,10 +28,10 @@ from tools.cloud import progress
 from tools.cloud import settings as cloud_settings
 from tools.cloud.config import compute
 
-#: Tests that this cloud cannot run, and why.
+#: Tests that this check does not run, and the reason.
 EXPECTED_SKIPS = {
-    'GuestDeviceTest': 'the libvirt compute has no SR-IOV device',
-    'tests.scenario': 'they are the part "benchmarks"',
+    'GuestDeviceTest': 'the libvirt host has no SR-IOV device',
+    'tests.scenario': 'the check "benchmarks" runs them',
 }
 
 TWINS = ('intel1', 'intel2')
@@ -39,10 +39,10 @@ TWINS = ('intel1', 'intel2')
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What a run came to.
+    """The outcome of a run.
 
-    :ivar passed: test -> what it said
-    :ivar failed: likewise, with the traceback
+    :ivar passed: test -> details
+    :ivar failed: test -> details with the traceback
     :ivar skipped: test -> reason
     """
 
@@ -55,12 +55,12 @@ def configure(settings: cloud_settings.Settings,
               options: Mapping[str, inifile.Value]) -> pathlib.Path:
     """Write tempest.conf.
 
-    :param options: further ones of the group ``[hpcvirt]``
+    :param options: further options of the group ``[hpcvirt]``
     :returns: the directory to run in
     """
     directory = settings.run / 'tempest'
     (directory / 'logs').mkdir(parents=True, exist_ok=True)
-    pictures, network = _references(settings)
+    image_ids, network_id = _references(settings)
     control = f'{sys.executable} -m tools.cloud'
     inifile.write(directory / 'tempest.conf', {
         'DEFAULT': {'log_dir': str(settings.log), 'log_file': 'tempest.log'},
@@ -80,8 +80,8 @@ def configure(settings: cloud_settings.Settings,
             'v3_endpoint_type': 'public',
         },
         'compute': {
-            'image_ref': pictures['guest'],
-            'image_ref_alt': pictures['guest'],
+            'image_ref': image_ids['guest'],
+            'image_ref_alt': image_ids['guest'],
             'flavor_ref': '1',
             'flavor_ref_alt': '1',
             'fixed_network_name': 'guests',
@@ -94,7 +94,7 @@ def configure(settings: cloud_settings.Settings,
                                     'vnc_console': False},
         'network': {'project_networks_reachable': True,
                     'shared_physical_network': True,
-                    'public_network_id': network},
+                    'public_network_id': network_id},
         'validation': {
             'run_validation': True,
             'connect_method': 'fixed',
@@ -112,8 +112,8 @@ def configure(settings: cloud_settings.Settings,
             'hosts': ','.join(fleet.FLEET),
             'twin_hosts': ','.join(TWINS),
             'pci_alias': compute.ALIAS,
-            'scheduling_image_ref': pictures['simulated'],
-            'guest_image_ref': pictures['guest'],
+            'scheduling_image_ref': image_ids['simulated'],
+            'guest_image_ref': image_ids['guest'],
             'guest_plan_file': str(fleet.guest_plan_file(settings)),
             'guest_network': 'guests',
             'libvirt_uri': settings.libvirt_uri,
@@ -129,9 +129,9 @@ def configure(settings: cloud_settings.Settings,
 
 
 def run(settings: cloud_settings.Settings) -> Result:
-    """Run all tests but those that measure.
+    """Run all tests except those that measure.
 
-    :raises CloudError: tests failed, or were skipped for no known reason
+    :raises CloudError: if tests fail, or are skipped unexpectedly
     """
     result = attempt(settings, '^hpcvirt', 1500, {})
     for name, reason in result.skipped.items():
@@ -142,31 +142,31 @@ def run(settings: cloud_settings.Settings) -> Result:
         raise errors.CloudError('Tempest failed: '
                                 + (', '.join(result.failed) or 'no test ran'))
     if unexpected:
-        raise errors.CloudError('unexpectedly skipped: '
+        raise errors.CloudError('skipped unexpectedly: '
                                 + ', '.join(unexpected))
     return result
 
 
-def attempt(settings: cloud_settings.Settings, regex: str, seconds: float,
+def attempt(settings: cloud_settings.Settings, regex: str, limit_s: float,
             options: Mapping[str, inifile.Value]) -> Result:
-    """Run tests one after the other and see what becomes of them.
+    """Run tests one after the other.
 
-    :param options: of the group ``[hpcvirt]``
-    :raises CloudError: Tempest did not end, or its result cannot be read
+    :param options: options of the group ``[hpcvirt]``
+    :raises CloudError: if Tempest does not end, or its result cannot be read
     """
     directory = configure(settings, options)
     environment = _environment(settings, directory)
     words = [settings.program('tempest'), 'run', '--config-file',
              str(directory / 'tempest.conf'), '--concurrency', '1',
              '--regex', regex]
-    # Its workers are processes of their own, and end with it.
+    # A session of its own, so that its workers can be killed with it.
     process = subprocess.Popen(words, cwd=directory, env=environment,
                                start_new_session=True)
     try:
-        status = process.wait(seconds)
+        status = process.wait(limit_s)
     except subprocess.TimeoutExpired:
         raise errors.CloudError(
-            f'Tempest did not end within {seconds:.0f} s') from None
+            f'Tempest did not end within {limit_s:.0f} s') from None
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -240,5 +240,5 @@ def _result(settings: cloud_settings.Settings, directory: pathlib.Path,
 
 
 def images(settings: cloud_settings.Settings) -> dict[str, str]:
-    """Give the ids of the images by their names."""
+    """Return the ids of the images by name."""
     return _references(settings)[0]

@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Give Glance the image that tools/guest_image/build made.
+"""Upload the image that tools/guest_image/build built to Glance.
 
-Run by the cloud's Python environment. Arguments: its name, and the directory
-with root.qcow2, vmlinuz, initrd.gz and the stamp that tells one build from
-another.
+The cloud's Python environment runs it. The arguments are the name of the image
+and the directory with root.qcow2, vmlinuz, initrd.gz and the stamp that
+identifies the build.
 """
 
 import pathlib
@@ -24,7 +24,7 @@ import openstack
 
 
 def main(name, directory):
-    """Upload what is missing; another build replaces the former."""
+    """Upload the image; replace an image of another build."""
     cloud = openstack.connect()
     guest = pathlib.Path(directory)
     stamp = (guest / 'stamp').read_text().strip()

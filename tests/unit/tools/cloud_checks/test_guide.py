@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Reading commands out of a page."""
+"""Reading the commands of a page."""
 
 import unittest
 
@@ -39,7 +39,7 @@ Text with $ four in it.
 
 class GuideTest(unittest.TestCase):
 
-    def test_commands_are_read_with_what_is_shown(self):
+    def test_commands_are_read_with_the_lines_below_them(self):
         self.assertEqual(
             [guide.Step('one --two', ('a  b', '...', 'c')),
              guide.Step('three', ()), guide.Step('five', ())],
@@ -49,9 +49,9 @@ class GuideTest(unittest.TestCase):
         found = [step for name in guide.PAGES
                  for step in guide.steps(guide.page(name).read_text())]
         self.assertGreater(len(found), 15)
-        self.assertEqual(1, sum(step.refused for step in found))
+        self.assertEqual(1, sum(step.fails for step in found))
 
-    def test_options_are_read_as_often_as_they_stand_there(self):
+    def test_option_may_have_several_lines(self):
         self.assertEqual(
             {('a', 'x'): ['1', '2'], ('b', 'x'): ['3,4']},
             guide.options(['[a]', 'x = 1', '# x = 9', 'x=2', '', '[b]',

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What the parts learn of a Tempest run."""
+"""Summaries of Tempest runs."""
 
 import io
 import json
@@ -27,7 +27,7 @@ from tools.cloud_checks import read_subunit
 
 
 def example():
-    """Tests as Tempest has them, hidden from those who collect ours."""
+    """Return tests as Tempest has them, hidden from test discovery."""
 
     class Example(testtools.TestCase):
 
@@ -47,7 +47,7 @@ def example():
 
 class ReadSubunitTest(unittest.TestCase):
 
-    def test_what_tests_say_is_read_whole(self):
+    def test_details_are_read_completely(self):
         stream = io.BytesIO()
         into = testtools.ExtendedToStreamDecorator(
             subunit.StreamResultToBytes(stream))
@@ -61,8 +61,8 @@ class ReadSubunitTest(unittest.TestCase):
         found = json.loads(done.stdout)
         self.assertEqual(['figures:\nlatency 1 us'],
                          list(found['passed'].values()))
-        (said,) = found['failed'].values()
-        self.assertTrue('FAIL: hpc.1c' in said and 'x' * 200000 in said)
-        self.assertNotIn('noise', said)
+        (details,) = found['failed'].values()
+        self.assertTrue('FAIL: hpc.1c' in details and 'x' * 200000 in details)
+        self.assertNotIn('noise', details)
         self.assertEqual(['[hpcvirt]native is not set'],
                          list(found['skipped'].values()))
