@@ -10,28 +10,30 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""JSON documents among outputs."""
+"""Read outputs that are JSON documents."""
 
 import json
 from typing import Any
 from typing import NoReturn
 
+from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading
 
 
 def load(text: str) -> dict[str, Any] | None:
-    """A JSON object, None if the text is none.
+    """Read a JSON object; None if the text is not one.
 
-    :raises Refused: for JSON that holds what is no number, or is cut short
+    :raises Refused: for JSON that is cut short, or has NaN or infinity
     """
     stripped = text.strip()
     if not stripped.startswith('{'):
         return None
     try:
-        found = json.loads(stripped, parse_constant=_refuse)
+        document = json.loads(stripped, parse_constant=_refuse)
     except (ValueError, RecursionError) as exc:
-        raise reading.Refused(f'not a whole JSON document: {exc}') from exc
-    return found if isinstance(found, dict) else None
+        raise reading.Refused(
+            f'not a complete JSON document: {exc}') from exc
+    return document if isinstance(document, dict) else None
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -39,7 +41,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def inner(document: object, *path: str) -> object:
-    """What stands at a path of keys, None if there is nothing."""
+    """Return the value at a path of keys, None if there is none."""
     for key in path:
         if not isinstance(document, dict):
             return None
@@ -48,13 +50,14 @@ def inner(document: object, *path: str) -> object:
 
 
 def score(value: object, what: str) -> float:
-    """A figure of a document: a number, not a text or a truth value.
+    """Check a figure of a document: a number, not text or a truth value.
 
-    :raises Refused: otherwise, or if it is not above 0
+    :raises Refused: otherwise, or if it cannot be a measurement
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise reading.Refused(f'{what} is {value!r:.60}, which is no number')
-    if not 1e-30 <= value <= 1e30:
+        raise reading.Refused(
+            f'{what} is {value!r:.60}, which is not a number')
+    if not number.SMALLEST <= value <= number.LARGEST:
         raise reading.Refused(f'{what} is {value!r:.60}, which is not above '
-                              '0 or no measurement')
+                              '0 or not a measurement')
     return float(value)

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""GROMACS 4 to 2025: ``md.log`` or the standard error of mdrun."""
+"""Read GROMACS 4 to 2025: ``md.log`` or the standard error of mdrun."""
 
 import re
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ _COLUMN = re.compile(r'\(([^()]+)\)')
 _TIME = re.compile(r'^ *Time: +(\S+) +(\S+) +(\S+)[ \t]*$', re.MULTILINE)
 _FINISHED = re.compile(r'^Finished mdrun', re.MULTILINE)
 _STARTED = re.compile(r'^Started mdrun', re.MULTILINE)
-#: Only the log has these lines, so only there "Finished mdrun" is missed.
+#: Only the log has these lines, so only there "Finished mdrun" must follow.
 _LOG = re.compile(r'^(?:Log file opened on|Started mdrun|Input Parameters:)',
                   re.MULTILINE)
 _FATAL = re.compile(r'^Fatal error:\n?(.*)$', re.MULTILINE)
@@ -74,7 +74,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
                               'complete')
     if _LOG.search(text) and not _FINISHED.search(text):
         raise reading.Missing('no "Finished mdrun": the log is not complete')
-    # The log and standard error say the same when both are in one file.
+    # If the log and standard error are in one file, both lines are equal.
     if len({' '.join(line[1].split()) for line in lines}) > 1:
         raise reading.Refused('several runs in one file')
     rate = _rate(*lines[0])
@@ -87,7 +87,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
 
 
 def _rate(header: str, row: str) -> float:
-    """Take ns/day out of the row; hours per ns are its proof."""
+    """Read ns/day, and check it against the hours per ns."""
     columns = [name.strip() for name in _COLUMN.findall(header)]
     words = row.split()
     if len(words) != len(columns):
@@ -102,7 +102,7 @@ def _rate(header: str, row: str) -> float:
         if abs(24 / rate - value) > slack:
             raise reading.Refused(
                 f'{cells["ns/day"]} ns/day and {hours} hours per ns do not '
-                'belong together')
+                'agree')
     return rate
 
 

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""HEPscore: its JSON report, a suite's report around it, or its log."""
+"""Read HEPscore: its JSON report, the report of a suite, or its log."""
 
 import re
 from collections.abc import Mapping
@@ -29,10 +29,10 @@ KEYS = (
     expectation.Key('version', expectation.Kind.WORD, 'of hep-score'),
 )
 
-#: Of the units that a configuration may name; HEPscore23 is the usual one.
+#: A configuration may name other units; this is the one of HEPscore23.
 UNIT = 'HS23'
 
-#: A line without its end may be cut within the number.
+#: A line without a line end may be cut off within the number.
 _FINAL = re.compile(r'Final result: *(\S+)[ \t]*\n')
 _ERROR = re.compile(r'^.*(?:\[(?:ERROR|CRITICAL)\]|Traceback).*$',
                     re.MULTILINE)
@@ -53,7 +53,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
         raise reading.Refused(texts.quote(error[0]))
     finals = _FINAL.findall(text)
     if len(finals) != 1:
-        raise reading.Refused(f'{len(finals)} whole lines "Final result", '
+        raise reading.Refused(f'{len(finals)} complete lines "Final result", '
                               'not one')
     parameters = {}
     for name, pattern in (('hash', _HASH), ('version', _VERSION)):
@@ -67,9 +67,9 @@ def _read_report(found: dict[str, object]) -> reading.Reading:
     report = document.inner(found, 'profiles', 'hepscore') or found
     status = document.inner(report, 'status')
     if status != 'success':
-        said = document.inner(report, 'ERROR') or document.inner(
+        error = document.inner(report, 'ERROR') or document.inner(
             report, 'error')
-        because = f': {said}' if said else ''
+        because = f': {error}' if error else ''
         raise reading.Refused(texts.quote(f'status is {status!r}{because}'))
     score = document.score(document.inner(report, 'score'), 'score')
     paths = {'name': ('settings', 'name'), 'hash': ('app_info', 'hash'),

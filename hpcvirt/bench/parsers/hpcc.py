@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""HPC Challenge: ``hpccoutf.txt`` of versions 1.0 to 1.5.
+"""Read ``hpccoutf.txt`` of HPC Challenge 1.0 to 1.5.
 
-The summary at the end holds the figures, the sections before it the proof:
-residuals, validations and the same figures once more. An output counts if
-both are there, agree, and belong to one run that was asked for.
+The summary at the end has the figures. The sections before it have residuals,
+validations and some of the figures again. An output counts if it has both,
+they agree, and they are of one run, the requested one.
 """
 
 import math
@@ -71,7 +71,7 @@ _ALWAYS = {
     'SingleSTREAM_Triad': ('GB/s', _UP),
 }
 
-#: Figures that older versions do not know.
+#: Figures that older versions do not print.
 _LATER = {
     'MPIRandomAccess_LCG_GUPs': ('GUP/s', _UP),
     'StarRandomAccess_LCG_GUPs': ('GUP/s', _UP),
@@ -81,7 +81,7 @@ _LATER = {
     'MPIFFT_Gflops': ('Gflop/s', _UP),
 }
 
-#: Figures that need two ranks: one rank prints -1.
+#: Figures that need two ranks: a single rank prints -1.
 _BETWEEN_RANKS = {
     'MinPingPongLatency_usec': ('us', _DOWN),
     'AvgPingPongLatency_usec': ('us', _DOWN),
@@ -95,7 +95,7 @@ _BETWEEN_RANKS = {
     'RandomlyOrderedRingBandwidth_GBytes': ('GB/s', _UP),
 }
 
-#: Where a section prints a figure of the summary once more.
+#: Section to the line that repeats a figure of the summary.
 _AGAIN = {
     'MPIRandomAccess': (r'^(\S+) Billion\S* Updates    per second',
                         'MPIRandomAccess_GUPs'),
@@ -124,8 +124,8 @@ _FAILED = re.compile(
     r'Memory allocation failed|Node\(s\) with error [1-9]|'
     r'^ +[1-9]\d* tests completed and failed).*$', re.MULTILINE)
 
-#: Matrix elements per rank of the run that HPCC makes up when it cannot use
-#: hpccinf.txt: 50 MiB of doubles (seen with 1.5.0 on 1, 2 and 4 ranks).
+#: Matrix elements per rank of the default problem, which HPCC runs when it
+#: cannot use hpccinf.txt: 50 MiB of doubles (1.5.0 on 1, 2 and 4 ranks).
 _DEFAULT_ELEMENTS = 50 * 2 ** 20 / 8
 
 
@@ -162,7 +162,7 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
 
 
 def _sections(text: str) -> dict[str, str]:
-    """Sections that have both borders, by name."""
+    """Find the sections that have a begin and an end, by name."""
     found: dict[str, str] = {}
     open_name, begin = '', 0
     for border in _BORDER.finditer(text):
@@ -181,7 +181,7 @@ def _summary(section: str) -> dict[str, str]:
         if not equals:
             continue
         if name in found:
-            raise reading.Refused(f'{name} stands twice in the summary')
+            raise reading.Refused(f'{name} occurs twice in the summary')
         found[name] = value.strip()
     return found
 
@@ -194,7 +194,7 @@ def _why_no_success(text: str, summary: Mapping[str, str]) -> str:
 
 def _parameters(summary: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for key, name, _, _ in _ECHOED:
-        # -1 stands for a size that the version at hand does not set.
+        # -1 is a size that this version does not set.
         if key in ('N', 'NB', 'P', 'Q', 'ranks') or (
                 name in summary and summary[name] != '-1'):
             yield key, str(number.whole(summary.get(name, ''), name))
@@ -230,17 +230,17 @@ def _check_hpl(section: str, summary: Mapping[str, str]) -> None:
 
 
 def _check_not_default(summary: Mapping[str, str]) -> None:
-    """HPCC makes up its own input when it cannot use the one it is given."""
+    """Refuse the default problem, which HPCC runs if its input is unusable."""
     ranks = number.whole(summary.get('CommWorldProcs', ''), 'CommWorldProcs')
     order = number.whole(summary.get('HPL_N', ''), 'HPL_N')
     largest = math.sqrt(ranks * _DEFAULT_ELEMENTS)
     if (summary.get('HPL_order') == 'C' and summary.get('HPL_NB') == '80'
             and 0.9 * largest <= order <= largest):
         raise reading.Refused(
-            f'this is the run that HPCC makes up (N={order}, NB=80, '
-            'column-major) when hpccinf.txt is missing, unreadable or asks '
-            f'for more ranks than there are; if it is what you asked for, '
-            f'expect N={order}')
+            f'this is the default problem of HPCC (N={order}, NB=80, '
+            'column-major), which it runs if hpccinf.txt is missing, '
+            'unreadable or needs more ranks than were started; if you '
+            f'requested it, use --expect N={order}')
 
 
 def _metrics(summary: Mapping[str, str], ranks: int) -> tuple[
@@ -253,7 +253,7 @@ def _metrics(summary: Mapping[str, str], ranks: int) -> tuple[
         wanted.update((name, rule) for name, rule in _BETWEEN_RANKS.items()
                       if name in summary)
     else:
-        remarks = ('one rank: HPCC measured no latency and bandwidth',)
+        remarks = ('one rank: HPCC measured no latency or bandwidth',)
     metrics = {}
     for name, (unit, direction) in wanted.items():
         if name not in summary:

@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""HEP-SPEC06: what the user's script prints, or a suite's report.
+"""Read HEP-SPEC06: the output of a script, or the report of a suite.
 
-The script prints one line ``HS06: SCORE``. A report of the HEP benchmark
-suite has a profile ``hs06``, ``hs06_32`` or ``hs06_64``.
+The script of the user prints one line ``HS06: SCORE``. The report of the HEP
+benchmark suite has a profile ``hs06``, ``hs06_32`` or ``hs06_64``.
 """
 
 import re
@@ -27,7 +27,8 @@ from hpcvirt.bench.parsers import reading
 
 KEYS = (
     expectation.Key('copies', expectation.Kind.WHOLE,
-                    'copies that ran at once', ('cpus', 'runcpu_num')),
+                    'copies that ran at the same time',
+                    ('cpus', 'runcpu_num')),
 )
 
 _PROFILES = ('hs06', 'hs06_32', 'hs06_64')
@@ -50,11 +51,11 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     failed = _FAILED.search(text)
     if failed is not None:
         raise reading.Refused(failed[0].strip()[:100])
-    # A line without its end may be cut within the number.
+    # A line without a line end may be cut off within the number.
     scores = _SCORE.findall(text)
     if len(scores) != 1:
-        raise reading.Refused(f'{len(scores)} whole lines "HS06: SCORE", not '
-                              'one')
+        raise reading.Refused(f'{len(scores)} complete lines "HS06: SCORE", '
+                              'not one')
     return _reading(number.figure(scores[0], 'HS06'), {})
 
 

@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""LAMMPS since 2012: ``log.lammps`` or standard output.
+"""Read LAMMPS since 2012: ``log.lammps`` or standard output.
 
-One execution may hold several runs (minimization, equilibration, production):
-the last one with steps counts, which is where scripts put what they time.
+One execution may have several runs (minimization, equilibration, production).
+The last one with steps counts: scripts put the run that they time there.
 """
 
 import re
@@ -84,7 +84,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
 
 
 def _rate(after: str, expected: float) -> float:
-    """Steps per second as printed; versions before 2014 do not print it."""
+    """Read the steps per second, which versions before 2014 do not print."""
     match = _RATE.search(after)
     if match is None:
         return expected
@@ -92,20 +92,20 @@ def _rate(after: str, expected: float) -> float:
     # Three decimals are printed.
     if abs(rate - expected) > 0.001 + 0.01 * expected:
         raise reading.Refused(
-            f'{match[1]} timesteps/s do not belong to the steps and the time '
+            f'{match[1]} timesteps/s do not agree with the steps and the time '
             f'of the loop ({expected:g})')
     return rate
 
 
 def _check_thermo(before: str) -> None:
-    """A simulation that blew up runs on at some rate, with nan energies."""
+    """Refuse a simulation that became unstable: its energies are NaN."""
     heads = list(_STEP.finditer(before))
     if not heads:
         return
     match = _NO_NUMBER.search(before, heads[-1].end())
     if match is not None:
         raise reading.Refused(
-            'the simulation is no longer one: '
+            'the simulation became unstable: '
             f'{texts.line_at(before, match.start())}')
 
 

@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``python -m mpi4py.bench pingpong`` of mpi4py 3 and 4.
+"""Read ``python -m mpi4py.bench pingpong`` of mpi4py 3 and 4.
 
 A row has size, bandwidth and, unless ``--no-stats`` was given, mean time,
-deviation and number of samples. The time is one way.
+deviation and number of samples. The time is that of one direction.
 """
 
 import re
@@ -34,7 +34,7 @@ KEYS = (
 )
 
 _TITLE = re.compile(r'^# *MPI PingPong Test', re.MULTILINE)
-#: The deviation sign arrives as U+FFFD or ? where the locale lost it.
+#: The plus-minus sign may be U+FFFD or ?, depending on the locale.
 _ROW = re.compile(
     r'^ *(\d+) +(\S+)(?: +\| +(\S+) +\S+ +(\S+) +(\d+))?[ \t]*$',
     re.MULTILINE)
@@ -61,7 +61,7 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     table.check_ascending(sizes)
     table.check_doubling(sizes)
     if len({bool(row[2]) for row in rows}) > 1:
-        raise reading.Refused('the last row is cut short')
+        raise reading.Refused('the last row is cut off')
     metrics = {}
     for size, row in zip(sizes, rows, strict=True):
         metrics.update(_row(size, row))
@@ -79,13 +79,14 @@ def _row(size: int, row: tuple[str, ...]) -> dict[str, outcome.Metric]:
     if seconds:
         mean_s = number.figure(seconds, f'the time of {size} bytes')
         if number.real(deviation, f'the deviation at {size} bytes') < 0:
-            raise reading.Refused(f'a deviation below 0 at {size} bytes')
+            raise reading.Refused(
+                f'the deviation at {size} bytes is below 0')
         found[f'latency_us[{size}]'] = outcome.Metric(
             mean_s * 1e6, 'us', reading.DOWN)
-        # Two decimals are printed: 0.00 MB/s is a slow, good row.
+        # Two decimals are printed: 0.00 MB/s is slow, but correct.
         if size and abs(size / mean_s / 1e6 - rate) > 0.006 + 1e-4 * rate:
             raise reading.Refused(
-                f'{bandwidth} MB/s and {seconds} s do not belong to {size} '
+                f'{bandwidth} MB/s and {seconds} s do not agree for {size} '
                 'bytes')
     if rate > 0:
         found[name] = outcome.Metric(rate, 'MB/s', reading.UP)

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""NAMD 2 and 3: standard output."""
+"""Read the standard output of NAMD 2 and 3."""
 
 import re
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     if len(_WALL_ANY.findall(text)) > 1 or len(_BANNER.findall(text)) > 1:
         raise reading.Refused('several runs in one file')
     if not walls:
-        raise reading.Missing('no whole line "WallClock: ... CPUTime: ... '
+        raise reading.Missing('no complete line "WallClock: ... CPUTime: ... '
                               'Memory: ...": the output is not complete')
     if not _END.search(text):
         raise reading.Missing('no "End of program": the output is not '

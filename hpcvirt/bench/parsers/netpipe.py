@@ -10,13 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""NetPIPE 3: the table on standard error, or the file ``np.out``.
+"""Read NetPIPE 3: the table on standard error, or the file ``np.out``.
 
-The table says ``0:  1 bytes  20 times -->  80.00 Mbps in  0.10 usec``, the
-file has bytes, Mbps and seconds. The time is rounded to 10 ns. Some versions
-(3.7 among them) count 2^20 bits as a megabit; the bandwidth is an eighth of
-what is printed, whichever it is: right within a comparison, up to 4.9 % off
-against other programs.
+A row of the table is ``0:  1 bytes  20 times -->  80.00 Mbps in  0.10 usec``;
+a row of the file has bytes, Mbps and seconds. The time is rounded to 10 ns.
+Some versions, such as 3.7, count 2^20 bits as a megabit. The bandwidth is an
+eighth of the printed number in either case: this is correct for comparing
+runs of NetPIPE, and up to 4.9 % off when compared with other programs.
 """
 
 import re
@@ -32,14 +32,14 @@ from hpcvirt.bench.parsers import table
 
 KEYS = (
     expectation.Key('max_size', expectation.Kind.WHOLE,
-                    'the table must reach this many bytes',
+                    'size in bytes that the table must reach',
                     ('max', 'size', 'upper')),
     expectation.Key('min_size', expectation.Kind.WHOLE,
                     'smallest message in bytes', ('min',)),
     expectation.Key('rows', expectation.Kind.WHOLE, 'number of sizes'),
 )
 
-#: NetPIPE measures sizes a little above and below a round one.
+#: NetPIPE also measures sizes slightly above and below a round one.
 PERTURBATION_BYTES = 3
 MEGABIT = 1e6
 
@@ -70,23 +70,23 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
         expected_us = size * 8 / (mbps * megabit) * 1e6
         if abs(expected_us - time_us) > 0.011 + 0.01 * time_us:
             raise reading.Refused(
-                f'{mbps:g} Mbps and {time_us:g} us do not belong to {size} '
+                f'{mbps:g} Mbps and {time_us:g} us do not agree for {size} '
                 'bytes')
         metrics[f'latency_us[{size}]'] = outcome.Metric(
             time_us, 'us', reading.DOWN)
         metrics[f'bandwidth_mb_s[{size}]'] = outcome.Metric(
             mbps / 8, 'MB/s', reading.UP)
     parameters = table.parameters(sizes)
-    asked = expect.get('max_size')
-    if asked is not None:
-        if sizes[-1] < int(asked) - PERTURBATION_BYTES:
-            raise reading.Refused(
-                f'the table ends at {sizes[-1]} bytes, max_size={asked} was '
-                'asked for')
-        parameters['max_size'] = asked
     remarks: tuple[str, ...] = ()
-    if asked is None:
+    max_size = expect.get('max_size')
+    if max_size is None:
         remarks = (table.NO_END,)
+    elif sizes[-1] < int(max_size) - PERTURBATION_BYTES:
+        raise reading.Refused(
+            f'the table ends at {sizes[-1]} bytes, max_size={max_size} was '
+            'asked for')
+    else:
+        parameters['max_size'] = max_size
     if megabit != MEGABIT:
         remarks += ('this NetPIPE counts 2^20 bits as a megabit',)
     return reading.Reading(metrics, parameters, remarks=remarks)
@@ -113,7 +113,7 @@ def _rows(text: str) -> list[tuple[int, float, float]]:
 
 
 def _megabit(rows: Sequence[tuple[int, float, float]]) -> float:
-    """Bits in what the program calls a megabit: 10^6 or 2^20."""
+    """Find out how many bits the program calls a megabit: 10^6 or 2^20."""
     middle = statistics.median(
         size * 8 / time_us / mbps * 1e6 for size, mbps, time_us in rows)
     if abs(middle - 2 ** 20) < abs(middle - MEGABIT):

@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""NAS Parallel Benchmarks 2.x, 3.x: MPI, OpenMP and serial, Fortran and C.
+"""Read NAS Parallel Benchmarks 2.x and 3.x: MPI, OpenMP and serial.
 
-Every kernel ends with one block of ``name = value`` lines. Versions differ in
-which lines there are: ``Total processes`` and ``Compiled procs`` (MPI 3.3),
+Every kernel ends with one block of ``name = value`` lines. The lines depend
+on the version: ``Total processes`` and ``Compiled procs`` (MPI 3.3),
 ``Active processes`` (MPI 3.4), ``Total threads`` (OpenMP), none (serial).
 """
 
@@ -61,7 +61,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     """
     blocks = list(_BLOCK.finditer(text))
     if not blocks:
-        raise reading.Missing(_why_nothing(text))
+        raise reading.Missing(_why_no_block(text))
     if len(blocks) > 1 or len(_BANNER.findall(text)) > 1:
         raise reading.Refused('several runs in one file')
     lines = _lines(text[blocks[0].end():])
@@ -80,7 +80,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     remarks: tuple[str, ...] = ()
     seconds = lines.get('time in seconds', '')
     if number.real(seconds, 'Time in seconds') == 0:
-        remarks = ('the time rounds to 0.00 s: take a larger class',)
+        remarks = ('the time rounds to 0.00 s: use a larger class',)
     else:
         metrics['time_s'] = outcome.Metric(
             number.figure(seconds, 'Time in seconds'), 's', reading.DOWN)
@@ -91,7 +91,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     return reading.Reading(metrics, parameters, remarks=remarks)
 
 
-def _why_nothing(text: str) -> str:
+def _why_no_block(text: str) -> str:
     match = _WRONG_PROCESSES.search(text)
     if match is not None:
         raise reading.Refused(
@@ -99,17 +99,20 @@ def _why_nothing(text: str) -> str:
             f'for {match[2]}')
     if _BANNER.search(text):
         return 'no "Benchmark Completed": the output is not complete'
-    return 'no "Benchmark Completed": not an output of NPB'
+    return 'no "Benchmark Completed": this is not an output of NPB'
 
 
 def _lines(block: str) -> dict[str, str]:
-    """The lines of the block up to the compile options, folded names."""
+    """Read the lines of the block up to the compile options.
+
+    :returns: names in lower case
+    """
     found: dict[str, str] = {}
     for line in block.partition('Compile options')[0].splitlines():
         words, equals, value = line.partition('=')
         name = ' '.join(words.lower().split())
         if equals and found.setdefault(name, value.strip()) != value.strip():
-            raise reading.Refused(f'{words.strip()[:40]} stands there twice')
+            raise reading.Refused(f'{words.strip()[:40]} occurs twice')
     active = found.get('active processes', found.get('active procs'))
     if active is not None and active != found.get('total processes'):
         found['active'] = active
@@ -146,7 +149,7 @@ def _parameters(kernel: str, lines: Mapping[str, str]) -> dict[str, str]:
 
 def _check_share(lines: Mapping[str, str], total: float,
                  parameters: Mapping[str, str]) -> None:
-    """Mop/s per process or thread times their number is the total."""
+    """Check that the rates of all processes or threads add up."""
     for name, count in (
             ('mop/s/process', lines.get('total processes')),
             ('mop/s/thread', lines.get('total threads'))):

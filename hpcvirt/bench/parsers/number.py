@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Figures as C and Fortran programs print them.
+"""Read figures as C and Fortran programs print them.
 
 Fortran writes exponents with D, leaves out the letter when the exponent has
 three digits (``1.0-102``), and fills a field with asterisks when a number
-does not fit. C prints nan, inf and whatever uninitialised memory holds.
+does not fit. C prints nan, inf and the content of uninitialized memory.
 """
 
 import math
@@ -22,8 +22,9 @@ import re
 
 from hpcvirt.bench.parsers import reading
 
-#: No figure of merit, in any unit that hpcvirt knows, lies outside. Below is
-#: uninitialised memory (6.95e-313), above a counter that overflowed.
+#: No figure of merit, in any unit that hpcvirt knows, is outside this range.
+#: A smaller one is uninitialized memory (6.95e-313), a larger one a counter
+#: that overflowed.
 SMALLEST = 1e-30
 LARGEST = 1e30
 
@@ -37,7 +38,7 @@ WORD = r'(\S+)'
 
 
 def real(word: str, what: str) -> float:
-    """A number of any sign; nan and inf are refused.
+    """Read a number of any sign; nan and inf are refused.
 
     :param what: the name of the figure, for the reason
     :raises Refused: if the word is not a finite number
@@ -47,7 +48,8 @@ def real(word: str, what: str) -> float:
         if _ASTERISKS.fullmatch(word):
             raise reading.Refused(
                 f'{what} is {word[:12]}: the number did not fit its field')
-        raise reading.Refused(f'{what} is {word[:40]!r}, which is no number')
+        raise reading.Refused(
+            f'{what} is {word[:40]!r}, which is not a number')
     exponent = match['exponent'] or match['bare'] or '0'
     value = float(f'{match["mantissa"]}e{exponent}')
     if not math.isfinite(value):
@@ -56,7 +58,7 @@ def real(word: str, what: str) -> float:
 
 
 def figure(word: str, what: str) -> float:
-    """A figure of merit: finite, above 0, of a size that can be.
+    """Read a figure of merit: finite, above 0 and of a plausible size.
 
     :raises Refused: otherwise
     """
@@ -65,22 +67,22 @@ def figure(word: str, what: str) -> float:
         raise reading.Refused(f'{what} is {word[:40]}, which is not above 0')
     if not SMALLEST <= value <= LARGEST:
         raise reading.Refused(
-            f'{what} is {word[:40]}: no measurement, but memory that was '
-            f'never set or a counter that overflowed')
+            f'{what} is {word[:40]}: not a measurement, but uninitialized '
+            'memory or a counter that overflowed')
     return value
 
 
 def whole(word: str, what: str) -> int:
-    """A whole number from 0 on.
+    """Read a whole number of at least 0.
 
     :raises Refused: otherwise
     """
     if not (word.isascii() and word.isdigit() and len(word) <= 18):
         raise reading.Refused(
-            f'{what} is {word[:40]!r}, which is no whole number')
+            f'{what} is {word[:40]!r}, which is not a whole number')
     return int(word)
 
 
-def near(one: float, other: float, part: float) -> bool:
-    """Whether two numbers differ by at most this part of the larger."""
-    return abs(one - other) <= part * max(abs(one), abs(other))
+def near(left: float, right: float, part: float) -> bool:
+    """Whether two numbers differ by at most this fraction of the larger."""
+    return math.isclose(left, right, rel_tol=part)

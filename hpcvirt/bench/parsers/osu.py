@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""OSU Micro-Benchmarks 3 to 7: osu_latency, osu_bw, osu_bibw.
+"""Read OSU Micro-Benchmarks 3 to 7: osu_latency, osu_bw, osu_bibw.
 
-Headers changed over the versions; what stayed is a title line, a line of
-column names with the unit, and rows that begin with the message size. With
-validation there is a column Pass or Fail; with -z there are percentiles.
+The headers depend on the version, but all have a title line, a line of column
+names with the unit, and rows that begin with the message size. Validation
+adds a column Pass or Fail; -z adds percentiles.
 """
 
 import re
@@ -38,10 +38,10 @@ KEYS = (
     expectation.Key('version', expectation.Kind.WORD, 'such as 7.5'),
 )
 
-#: The programs' own default for the largest message.
+#: The largest message of the programs by default.
 DEFAULT_MAX_BYTES = 4194304
 
-#: Title -> test, metric, unit, direction, what the column line must name.
+#: Title -> test, metric, unit, direction, text in the line of columns.
 _TESTS = {
     'latency': ('latency', 'latency_us', 'us', reading.DOWN, '(us)'),
     'bandwidth': ('bandwidth', 'bandwidth_mb_s', 'MB/s', reading.UP,
@@ -54,12 +54,12 @@ _TITLE = re.compile(
     r'^# *OSU MPI\S*(?: (.*?))? Test *v?([0-9][\w.-]*)?[ \t]*$',
     re.MULTILINE | re.IGNORECASE)
 _COLUMNS = re.compile(r'^# *Size .*$', re.MULTILINE)
-#: The second word begins as a number, or as what stands for none: not "2 more
-#: processes have sent help message".
+#: The second word begins like a number, nan or inf, unlike "2 more processes
+#: have sent help message".
 _ROW = re.compile(
     r'^ *(\d+)[ \t]+((?:[-+.\d*]|nan\b|inf\b)\S*)((?:[ \t]+\S+)*)[ \t]*$',
     re.MULTILINE | re.IGNORECASE)
-#: Figures are printed with two decimals: fewer is a row cut short.
+#: Figures are printed with two decimals: a row with fewer is cut off.
 _CUT = re.compile(r'[0-9]+(?:\.[0-9]?)?')
 
 
@@ -80,8 +80,8 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     body = text[titles[0].end():]
     columns = _COLUMNS.search(body)
     if columns is None or column not in columns[0].lower():
-        raise reading.Missing('no line of column names: headers only, or cut '
-                              'short')
+        raise reading.Missing('no line of column names: headers only, or '
+                              'cut off')
     rows = _ROW.findall(body)
     if not rows:
         raise reading.Missing('no rows under the headers')
@@ -92,14 +92,14 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     for size, (_, word, more) in zip(sizes, rows, strict=True):
         name = f'{metric}[{size}]'
         if _CUT.fullmatch(word):
-            raise reading.Refused(f'{name} is cut short: {word}')
+            raise reading.Refused(f'{name} is cut off: {word}')
         metrics[name] = outcome.Metric(number.figure(word, name), unit,
                                        direction)
         _check_more(more, name)
     if 'max_size' not in expect and sizes[-1] < DEFAULT_MAX_BYTES:
         raise reading.Refused(
-            f'the table ends at {sizes[-1]} bytes: cut short, unless expect '
-            f'max_size={sizes[-1]}')
+            f'the table ends at {sizes[-1]} bytes: it is cut off, unless this '
+            f'is the largest size (--expect max_size={sizes[-1]})')
     parameters = {'test': test, **table.parameters(sizes)}
     if titles[0][2]:
         parameters['version'] = titles[0][2]
@@ -112,4 +112,4 @@ def _check_more(more: str, name: str) -> None:
             continue
         if word.lower() == 'fail':
             raise reading.Refused(f'validation failed at {name}')
-        number.real(word, f'a column beside {name}')
+        number.real(word, f'another column at {name}')

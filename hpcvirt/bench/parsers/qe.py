@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Quantum ESPRESSO's pw.x, versions 5 to 7.
+"""Read Quantum ESPRESSO's pw.x, versions 5 to 7.
 
-pw.x prints "JOB DONE." whether it converged or not; what differs is a line
-before it and the exit status: 0 if converged, 2 if the steps ran out, as they
-do by design in AUSURF112.
+pw.x prints "JOB DONE." whether it converged or not. A line before it and the
+exit status tell the difference: 0 if it converged, 2 if it ran out of steps,
+as AUSURF112 does by design.
 """
 
 import re
@@ -100,7 +100,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     remarks: tuple[str, ...] = ()
     if 's' not in total[2]:
         remarks = (
-            f'WALL is to the minute ({total[2]}): compare electrons_s',)
+            f'WALL is rounded to minutes ({total[2]}): compare electrons_s',)
     parameters = _parameters(text, banners[0])
     converged = parameters.get('converged', 'yes') == 'yes'
     if converged:
@@ -131,8 +131,8 @@ def _parameters(text: str, version: str) -> dict[str, str]:
         found['converged'] = 'yes'
         found['iterations'] = cycles[-1][1]
     elif energies:
-        raise reading.Refused('neither converged nor not: the output is not '
-                              'complete')
+        raise reading.Refused('whether it converged is missing: the output is '
+                              'not complete')
     if not energies and (stops or cycles):
         raise reading.Missing('no total energy')
     return found
@@ -152,7 +152,7 @@ def _parallel(text: str) -> dict[str, str]:
 
 
 def _seconds(words: str, what: str) -> float:
-    """``0.56s``, ``12m34.56s``, `` 1m 5.20s``, ``1h23m``, ``1d 2h 3m``."""
+    """Read ``0.56s``, ``12m34.56s``, `` 1m 5.20s`` or ``1d 2h 3m``."""
     match = _DURATION.fullmatch(words.strip())
     if match is None or not any(match.groups()):
         if '*' in words:
@@ -160,7 +160,7 @@ def _seconds(words: str, what: str) -> float:
                 f'{what} is {texts.quote(words)}: the number did not fit its '
                 'field')
         raise reading.Refused(
-            f'{what} is {texts.quote(words)!r}, which is no time')
+            f'{what} is {texts.quote(words)!r}, which is not a time')
     seconds = sum(float(value) * _UNIT_S[unit]
                   for unit, value in match.groupdict().items() if value)
     return number.figure(repr(seconds), what)

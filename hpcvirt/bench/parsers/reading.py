@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a parser hands back before it is compared with what was asked for."""
+"""The result of a parser, before it is compared with the expectations."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class Refused(Exception):
     """The output does not count.
 
     It never leaves the parsers: :func:`hpcvirt.bench.parsers.parser.parse`
-    makes a reason of it.
+    turns it into the reason of an outcome.
     """
 
     def __init__(self, reason: str) -> None:
@@ -34,7 +34,7 @@ class Refused(Exception):
 
 
 class Missing(Refused):
-    """The output lacks what a whole one has; why, it may say elsewhere."""
+    """The output is incomplete; another line of it may say why."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Reading:
     """An output that passed the program's own checks.
 
     :ivar parameters: what the program echoed, by the keys of ``--expect``
-    :ivar exit_status: what a program that wrote this ends with
-    :ivar ending: why that is not 0, a sentence
+    :ivar exit_status: exit status of a program that writes this output
+    :ivar ending: why the exit status is not 0
     """
 
     metrics: Mapping[str, outcome.Metric]

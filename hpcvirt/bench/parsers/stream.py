@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""STREAM: versions 5.6 to 5.10 in C, 5.x in Fortran, with OpenMP or MPI."""
+"""Read STREAM 5.6 to 5.10 in C and 5.x in Fortran, with OpenMP or MPI."""
 
 import re
 from collections.abc import Mapping
@@ -97,20 +97,20 @@ def _parameters(text: str) -> dict[str, str]:
             parameters[name] = match[1]
     requested = _REQUESTED.search(text)
     if requested is not None:
-        # Version 5.9 does not count, but has each thread print a line.
-        came = parameters.setdefault('threads', str(
+        # Version 5.9 does not count the threads, but each prints a line.
+        counted = parameters.setdefault('threads', str(
             len(_PRESENT.findall(text)) or requested[1]))
-        if came != requested[1]:
+        if counted != requested[1]:
             raise reading.Refused(
-                f'{requested[1]} threads were requested, {came} came')
-    # Built without OpenMP it says nothing of threads.
+                f'{requested[1]} threads were requested, {counted} ran')
+    # Without OpenMP it prints no number of threads.
     parameters.setdefault('threads', '1')
     return parameters
 
 
 def _check_times(rows: list[tuple[str, str, str, str, str]], text: str,
                  parameters: Mapping[str, str]) -> None:
-    """Rate x best time is the size of the arrays that a kernel moves."""
+    """Check that rate x best time is the size of the arrays it moves."""
     element = _ELEMENT.search(text)
     if 'size' not in parameters or element is None:
         return
@@ -130,4 +130,4 @@ def _check_times(rows: list[tuple[str, str, str, str, str]], text: str,
         if abs(moved - expected) > slack + 0.01 * expected:
             raise reading.Refused(
                 f'the rate of {name} ({rate}) and its best time ({least} s) '
-                f'do not belong to arrays of {parameters["size"]} elements')
+                f'do not agree for arrays of {parameters["size"]} elements')

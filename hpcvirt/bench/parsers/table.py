@@ -10,20 +10,20 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Rows of message sizes, as ping-pong programs print them."""
+"""Check the message sizes in the tables of ping-pong programs."""
 
 import itertools
 from collections.abc import Sequence
 
 from hpcvirt.bench.parsers import reading
 
-#: A table can be cut between two rows without a trace.
-NO_END = ('the output has no end marker: expect max_size to know that it is '
-          'whole')
+#: A table that is cut off between two rows looks complete.
+NO_END = ('the output has no end marker; only --expect max_size can show that '
+          'it is complete')
 
 
 def check_ascending(sizes: Sequence[int]) -> None:
-    """A table that goes back was printed twice or is mixed up.
+    """Refuse a table that was printed twice or is out of order.
 
     :raises Refused: if the sizes do not rise from row to row
     """
@@ -35,9 +35,11 @@ def check_ascending(sizes: Sequence[int]) -> None:
 
 
 def check_doubling(sizes: Sequence[int]) -> None:
-    """Each size is twice the one before (1 follows 0).
+    """Refuse a table in which a size is not twice the one before.
 
-    :raises Refused: if one is missing
+    The size after 0 is 1.
+
+    :raises Refused: if a size is missing
     """
     for before, size in itertools.pairwise(sizes):
         if size != (2 * before or 1):
@@ -46,6 +48,6 @@ def check_doubling(sizes: Sequence[int]) -> None:
 
 
 def parameters(sizes: Sequence[int]) -> dict[str, str]:
-    """What a table says of itself."""
+    """Return the parameters that a table shows."""
     return {'min_size': str(sizes[0]), 'max_size': str(sizes[-1]),
             'rows': str(len(sizes))}

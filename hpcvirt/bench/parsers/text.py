@@ -10,12 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The text of an output, freed of what terminals and launchers add."""
+"""Clean the text of an output from what terminals and launchers add."""
 
 import re
 
-#: No benchmark that hpcvirt knows writes a thousandth of this; a reader needs
-#: to take no more than one byte above it to know.
+#: No benchmark that hpcvirt knows writes a thousandth of this. Reading one
+#: byte more is enough to tell that an output is larger.
 LIMIT_BYTES = 64 * 2 ** 20
 
 #: Colours and cursor movements (ECMA-48), window titles.
@@ -32,10 +32,10 @@ _LABEL = re.compile(r' *\d+: ?|\[\d+\] ?')
 
 
 def clean(raw: bytes) -> str:
-    """Decode an output and take out colours, tags and carriage returns.
+    """Decode an output and remove colours, tags and carriage returns.
 
-    Anything can be decoded: bytes that are no text become U+FFFD, and no
-    parser takes such a line for a figure.
+    Anything can be decoded: bytes that are not text become U+FFFD, and no
+    parser accepts such a line as a figure.
     """
     text = raw.decode('utf-8', 'replace').removeprefix('\ufeff')
     if '\x1b' in text:
@@ -46,9 +46,9 @@ def clean(raw: bytes) -> str:
 
 
 def _without_label(text: str) -> str:
-    """Take out a rank's label if every line has the same.
+    """Remove the label of a rank if all lines have the same.
 
-    Numbered rows, as NetPIPE's, have another number each.
+    The rows of NetPIPE also begin with a number, but each with another one.
     """
     first = _LABEL.match(text)
     if first is None:
@@ -63,14 +63,14 @@ def _without_label(text: str) -> str:
 
 
 def without_overlong_lines(text: str) -> str:
-    """Take out lines that no program prints figures in.
+    """Remove lines that are too long to hold figures.
 
-    They are binary garbage or dumps, and cost time to look through.
+    They are dumps or not text at all, and take long to search.
     """
     return _OVERLONG.sub('', text)
 
 
-#: What programs and launchers say when they fail, in order of telling.
+#: What programs and launchers say when they fail, the clearest first.
 _COMPLAINTS = tuple(re.compile('(?im)' + pattern) for pattern in (
     r'mpirun has detected an attempt to run as root',
     r'This test requires exactly two processes',
@@ -96,10 +96,10 @@ _COMPLAINTS = tuple(re.compile('(?im)' + pattern) for pattern in (
 
 
 def complaint(text: str) -> str | None:
-    """What the output itself says went wrong: one line, None if nothing.
+    """Find the line that says what went wrong; None if there is none.
 
-    Only asked when there is no result: MPI libraries complain in good runs
-    as well.
+    It is only of use if the result is missing: MPI libraries also print
+    complaints in good runs.
     """
     for pattern in _COMPLAINTS:
         match = pattern.search(text)
@@ -109,14 +109,14 @@ def complaint(text: str) -> str | None:
 
 
 def line_at(text: str, place: int) -> str:
-    """The line of the text around a place, shortened to be quoted."""
+    """Quote the line of the text around a position."""
     begin = text.rfind('\n', 0, place) + 1
     end = text.find('\n', place)
     return quote(text[begin:] if end < 0 else text[begin:end])
 
 
 def quote(line: str) -> str:
-    """A piece of an output as it can stand in a reason."""
+    """Make a piece of an output short and printable, to quote it."""
     folded = ' '.join(line[:400].split())
     printable = ''.join(c if c.isprintable() else '?' for c in folded)
     return printable if len(printable) <= 120 else printable[:117] + '...'

@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""WRF 3 and 4: ``rsl.error.0000`` or ``rsl.out.0000``.
+"""Read WRF 3 and 4: ``rsl.error.0000`` or ``rsl.out.0000``.
 
-The figure is the mean of "Timing for main" over the outer domain (its lines
-include the domains nested in it), without the first step, which also reads
-and sets up.
+The figure is the mean of "Timing for main" over the outer domain, whose times
+include the nested domains, without the first step, which also reads the input
+and initializes the model.
 """
 
 import datetime
@@ -32,7 +32,7 @@ from hpcvirt.bench.parsers import text as texts
 
 KEYS = (
     expectation.Key('steps', expectation.Kind.WHOLE,
-                    'time steps of the outer domain, the first included'),
+                    'time steps of the outer domain, including the first'),
     expectation.Key('domains', expectation.Kind.WHOLE, 'domains'),
     expectation.Key('ranks', expectation.Kind.WHOLE, 'MPI ranks',
                     ('np', 'nprocs', 'procs', 'processes', 'ntasks')),
@@ -61,7 +61,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
         raise reading.Refused(texts.quote(fatal[0]))
     steps = _STEP.findall(text)
     if not steps:
-        raise reading.Missing('no whole line "Timing for main"')
+        raise reading.Missing('no complete line "Timing for main"')
     if len(steps) != len(_STEP_ANY.findall(text)):
         raise reading.Refused('a line "Timing for main" is broken')
     successes = len(_SUCCESS.findall(text))
@@ -70,18 +70,19 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
                               'complete')
     domains = {int(domain[:9]) for _, domain, _ in steps}
     outer = str(min(domains))
-    own = [(time, seconds) for time, domain, seconds in steps
-           if domain == outer]
+    outer_steps = [(time, seconds) for time, domain, seconds in steps
+                   if domain == outer]
     if successes > 1:
         raise reading.Refused('several runs in one file, or rsl.out and '
                               'rsl.error together')
-    remarks = _check_times([time for time, _ in own])
+    remarks = _check_times([time for time, _ in outer_steps])
     elapsed = [number.figure(seconds, f'the time of the step to {time}')
-               for time, seconds in own]
+               for time, seconds in outer_steps]
     if len(elapsed) < 2:
-        raise reading.Refused('one step only, and the first does not count')
+        raise reading.Refused(
+            'there is only one step, and the first does not count')
     metric = outcome.Metric(statistics.fmean(elapsed[1:]), 's', reading.DOWN)
-    parameters = {'steps': str(len(own)), 'domains': str(len(domains))}
+    parameters = {'steps': str(len(outer_steps)), 'domains': str(len(domains))}
     version = _VERSION.search(text)
     if version is not None:
         parameters['version'] = version[1]
@@ -93,15 +94,15 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
 
 
 def _check_times(times: Sequence[str]) -> tuple[str, ...]:
-    """Model time rises; where its steps are uneven, one may be missing."""
+    """Check that model time increases; uneven steps are worth a remark."""
     moments = [_moment(time) for time in times]
     gaps = {(after - before).total_seconds()
             for before, after in itertools.pairwise(moments)}
     if any(gap <= 0 for gap in gaps):
-        raise reading.Refused('model time does not rise from step to step: '
-                              'several runs in one file')
+        raise reading.Refused('model time does not increase from step to '
+                              'step: several runs in one file')
     if len(gaps) > 1:
-        return ('uneven time steps: adaptive, or lines are missing',)
+        return ('uneven time steps: they are adaptive, or lines are missing',)
     return ()
 
 
@@ -111,4 +112,4 @@ def _moment(time: str) -> datetime.datetime:
             tzinfo=datetime.UTC)
     except ValueError as exc:
         raise reading.Refused(
-            f'{texts.quote(time)!r} is no model time') from exc
+            f'{texts.quote(time)!r} is not a model time') from exc

@@ -10,110 +10,20 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-import copy
-
 import testtools
 
 from hpcvirt import exception
 from hpcvirt.bench.catalogue import definition
 from hpcvirt.bench.catalogue import definition_reader
 from hpcvirt.bench.catalogue import sizing
-
-GOOD = {
-    'name': 'spin', 'title': 'Spin', 'summary': 'Turns.', 'parser': 'hpcc',
-    'licence': 'MIT', 'validity': 'always',
-    'obtain': [{'by': 'apt', 'packages': ['spin']}],
-    'variants': [{
-        'name': 'mpi', 'ranks': 'per-cpu', 'threads': 'one',
-        'binding': 'one rank per core',
-        'command': ['mpirun', '-np', '{ranks}', '{hosts}', 'spin', '{N}',
-                    '{data}/x']}],
-    'metrics': [{'name': 'turns', 'unit': '1/s', 'direction': 'up',
-                 'help': 'turns', 'primary': True}],
-    'size': {'N': {'rule': 'hpl-order', 'help': 'order',
-                   'multiple_of': 80}},
-    'paths': [{'name': 'data', 'help': 'where x is'}],
-    'files': {'in.txt': 'N = {N}\n'},
-    'echo': {'N': '{N}'}, 'expect': {'version': '1'},
-    'bounds': [{'metric': 'turns', 'at_least': 0.95, 'source': 'nobody'}],
-}
-
-
-def changed(*path, to):
-    document = copy.deepcopy(GOOD)
-    place = document
-    for step in path[:-1]:
-        place = place[step]
-    place[path[-1]] = to
-    return document
-
-
-class TestRead(testtools.TestCase):
-    def test_a_good_document_becomes_a_definition(self):
-        spin = definition_reader.read(GOOD, 'x')
-        self.assertEqual(('spin', 0, 'stdout'),
-                         (spin.name, spin.exit_status,
-                          spin.variants[0].output))
-
-    def refused(self, what, document):
-        exc = self.assertRaises(exception.InvalidInput,
-                                definition_reader.read, document, 'x')
-        self.assertIn(what, str(exc))
-
-    def test_what_is_no_object_is_refused(self):
-        for document in (None, [], 'x', 3, {1: 2}):
-            self.refused('', document)
-
-    def test_an_unknown_field_is_refused_anywhere(self):
-        self.refused("unknown key 'colour'", {**GOOD, 'colour': 'red'})
-        self.refused('x: variants[0]: unknown key', changed(
-            'variants', 0, 'nice', to=3))
-
-    def test_a_missing_field_is_refused(self):
-        for name in ('name', 'title', 'parser', 'licence', 'obtain',
-                     'variants', 'metrics', 'validity'):
-            document = {key: value for key, value in GOOD.items()
-                        if key != name}
-            self.refused(f"the key '{name}' is missing", document)
-
-    def test_words_outside_a_list_are_refused(self):
-        self.refused('must be one of up, down, not', changed(
-            'metrics', 0, 'direction', to='left'))
-        self.refused('must be one of apt', changed(
-            'obtain', 0, 'by', to='snap'))
-        self.refused('must be one of fixed', changed(
-            'size', 'N', 'rule', to='guess'))
-        self.refused('must be one of one', changed(
-            'variants', 0, 'ranks', to='many'))
-
-    def test_faults_between_fields_are_refused(self):
-        self.refused('not a name in lower case', {**GOOD, 'name': 'Spin!'})
-        self.refused('no metrics', {**GOOD, 'metrics': [], 'bounds': []})
-        self.refused('no metric is primary', changed(
-            'metrics', 0, 'primary', to=False))
-        self.refused('no value for {M}', changed(
-            'variants', 0, 'command', to=['spin', '{M}']))
-        self.refused('no value for {M}', {**GOOD, 'files': {'a': '{M}'}})
-        self.refused('unknown metric', changed(
-            'bounds', 0, 'metric', to='twists'))
-
-    def test_a_bound_has_one_limit_the_right_way_round_with_a_source(self):
-        for change, what in (
-                ({'at_most': 1.1}, 'the wrong way round'),
-                ({'at_least': 0.9, 'slowdown_at_most': 1.1}, 'exactly one'),
-                ({}, 'exactly one'),
-                ({'at_least': 0.9, 'source': ''}, 'no source'),
-                ({'at_least': -1.0}, 'not a ratio'),
-                ({'at_least': 0.9, 'margin': 2.0}, 'not a margin'),
-                ({'at_least': 0.9, 'below_bytes': 128}, 'no message sizes')):
-            self.refused(what, changed('bounds', 0, to={
-                'metric': 'turns', 'source': 'nobody', **change}))
+from tests.unit.bench.catalogue import test_definition_reader
 
 
 class TestUse(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.spin = definition_reader.read(GOOD, 'x')
+        self.spin = definition_reader.read(
+            test_definition_reader.GOOD, 'x')
         self.machine = sizing.Machine(cpus=8, memory_mib=16384)
 
     def values(self, **overrides):

@@ -60,7 +60,7 @@ class TestHepscore(base.ParserTestCase):
                 '412.5', text))
 
     def test_a_report_cut_short_is_refused(self):
-        self.assert_refused('not a whole JSON document',
+        self.assert_refused('not a complete JSON document',
                             json.dumps(report())[:-1])
 
     def test_a_deep_document_is_refused(self):
@@ -69,7 +69,7 @@ class TestHepscore(base.ParserTestCase):
     def test_a_log_with_an_error_or_two_results_is_refused(self):
         self.assert_refused('[ERROR]', LOG.replace('[INFO] Starting',
                                                    '[ERROR] Starting'))
-        self.assert_refused('2 whole lines', LOG + LOG)
+        self.assert_refused('2 complete lines', LOG + LOG)
 
     def test_another_configuration_is_refused(self):
         self.assert_refused('hash=abe was asked for', json.dumps(report()),

@@ -61,7 +61,7 @@ class TestHpcc(base.ParserTestCase):
     def test_the_run_that_hpcc_makes_up_is_refused(self):
         for name in ('failures/hpcc_too_few/hpccoutf.txt',
                      'hpcc/default_np4.txt'):
-            self.assert_refused('the run that HPCC makes up', base.data(name))
+            self.assert_refused('the default problem of HPCC', base.data(name))
 
     def test_that_run_counts_if_it_is_what_was_asked_for(self):
         raw = base.data('failures/hpcc_too_few/hpccoutf.txt')
@@ -82,7 +82,7 @@ class TestHpcc(base.ParserTestCase):
                             raw.replace(b'Success=0', b'Success=1'))
 
     def test_denormal_memory_is_no_figure(self):
-        self.assert_refused('memory that was never set', NATIVE.replace(
+        self.assert_refused('uninitialized memory', NATIVE.replace(
             'StarFFT_Gflops=3.7611', 'StarFFT_Gflops=6.95251e-313'))
 
     def test_bad_values_are_refused(self):
@@ -133,7 +133,7 @@ class TestHpcc(base.ParserTestCase):
             'HPL_Tflops=7.83954e-05', 'HPL_Tflops=7.83954'))
 
     def test_a_figure_that_stands_twice_is_refused(self):
-        self.assert_refused('stands twice', NATIVE.replace(
+        self.assert_refused('occurs twice', NATIVE.replace(
             'HPL_N=1000', 'HPL_N=1000\nHPL_N=1000'))
 
     def test_a_missing_figure_is_refused(self):

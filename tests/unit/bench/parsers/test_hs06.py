@@ -31,8 +31,8 @@ class TestHs06(base.ParserTestCase):
                                                         {'copies': '32'}))
 
     def test_no_score_and_two_scores_are_refused(self):
-        self.assert_refused('0 whole lines', 'all went well\n')
-        self.assert_refused('2 whole lines', 'HS06: 1\nHS06: 2\n')
+        self.assert_refused('0 complete lines', 'all went well\n')
+        self.assert_refused('2 complete lines', 'HS06: 1\nHS06: 2\n')
 
     def test_a_failed_copy_is_refused(self):
         self.assert_refused('miscompare',

@@ -48,7 +48,7 @@ class TestLammps(base.ParserTestCase):
                             base.data('lammps/lost_atoms.out'))
 
     def test_a_simulation_that_blew_up_is_refused(self):
-        self.assert_refused('no longer one', GOOD.replace(
+        self.assert_refused('became unstable', GOOD.replace(
             '200   0.75139921   -5.7500924', '200   nan   -nan'))
 
     def test_a_truncated_run_is_refused(self):
@@ -57,7 +57,7 @@ class TestLammps(base.ParserTestCase):
         self.assert_refused('no "Loop time"', GOOD.partition('Loop')[0])
 
     def test_a_rate_that_the_loop_denies_is_refused(self):
-        self.assert_refused('do not belong', GOOD.replace(
+        self.assert_refused('do not agree', GOOD.replace(
             '526.173 timesteps', '5261.73 timesteps'))
 
     def test_two_executions_are_refused(self):

@@ -50,7 +50,7 @@ class TestPingpong(base.ParserTestCase):
                             ''.join(lines[:4] + lines[5:]))
 
     def test_a_time_that_does_not_belong_to_the_rate_is_refused(self):
-        self.assert_refused('do not belong', TABLE.replace(
+        self.assert_refused('do not agree', TABLE.replace(
             '2345.87 | 2.7936809e-05', '2345.87 | 2.7936809e-04'))
 
     def test_bad_times_are_refused(self):

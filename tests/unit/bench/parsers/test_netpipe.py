@@ -46,7 +46,7 @@ class TestNetpipe(base.ParserTestCase):
         self.assert_refused('not a row of np.out', FILE + '  1024 12.')
 
     def test_a_time_that_does_not_belong_to_the_rate_is_refused(self):
-        self.assert_refused('do not belong', TABLE.replace(
+        self.assert_refused('do not agree', TABLE.replace(
             '45100.04 Mbps in       2.77', '45100.04 Mbps in      27.70'))
 
     def test_two_tables_are_refused(self):

@@ -52,12 +52,12 @@ class TestNumber(testtools.TestCase):
 
     def test_uninitialised_memory_is_refused(self):
         for word in ('6.95251e-313', '4.9e-324', '6.9e-310', '1.7e+300'):
-            self.refused('memory that was never set', word)
+            self.refused('uninitialized memory', word)
 
     def test_whole_numbers_have_an_end(self):
         self.assertEqual(10, number.whole('10', 'x'))
         for word in ('-1', '1.0', '1e3', '', '9' * 5000, '\u0663'):
-            self.refused('no whole number', word, number.whole)
+            self.refused('not a whole number', word, number.whole)
 
     @hypothesis.given(strategies.floats(min_value=1e-30, max_value=1e30),
                       strategies.sampled_from(('e', 'E', 'd', 'D')))

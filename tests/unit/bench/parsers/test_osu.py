@@ -89,7 +89,7 @@ class TestOsu(base.ParserTestCase):
 
     def test_a_row_cut_short_is_refused(self):
         raw = table().rstrip('\n')
-        self.assert_refused('cut short', raw[:-1])
+        self.assert_refused('cut off', raw[:-1])
 
     def test_bad_figures_are_refused(self):
         for word in ('nan', '-1.00', '0.00', 'inf', '****'):

@@ -56,7 +56,7 @@ class TestQe(base.ParserTestCase):
                                    self.figures(with_wall(words))['wall_s'])
 
     def test_times_to_the_minute_are_said_to_be_coarse(self):
-        self.assertIn('to the minute',
+        self.assertIn('rounded to minutes',
                       self.parse(with_wall('1h23m')).remarks[0])
 
     def test_bad_times_are_refused(self):

@@ -54,7 +54,7 @@ class TestWrf(base.ParserTestCase):
     def test_too_few_steps_are_refused(self):
         self.assert_refused('steps=150 was asked for', output(steps=149),
                             {'steps': '150'})
-        self.assert_refused('one step only', output(steps=1))
+        self.assert_refused('only one step', output(steps=1))
 
     def test_a_broken_line_is_refused(self):
         self.assert_refused('broken', output().replace(
@@ -69,7 +69,7 @@ class TestWrf(base.ParserTestCase):
 
     def test_two_logs_together_are_refused(self):
         self.assert_refused('several runs', output() + output())
-        self.assert_refused('does not rise', output(end='') + output())
+        self.assert_refused('does not increase', output(end='') + output())
 
     def test_a_missing_line_is_remarked_on(self):
         lines = output().splitlines(keepends=True)
@@ -77,5 +77,5 @@ class TestWrf(base.ParserTestCase):
         self.assertIn('lines are missing', found.remarks[0])
 
     def test_a_time_that_is_none_is_refused(self):
-        self.assert_refused('is no model time', output().replace(
+        self.assert_refused('is not a model time', output().replace(
             '2001-10-25_00:01:12', '2001-13-25_00:01:12'))
