@@ -114,10 +114,16 @@ def limits(case):
 
 def host_state(case, name='host'):
     """A HostState, as HostState.update leaves it."""
+    topology = host_topology(case)
+    return host_state_of(case, name, topology, pci_stats(case, topology))
+
+
+def host_state_of(case, name, topology, devices):
+    """A HostState of objects that there are already."""
     state = host_manager.HostState(name, name, str(uuid.UUID(int=1)))
     state.uuid = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
-    state.numa_topology = host_topology(case)
-    state.pci_stats = pci_stats(case, state.numa_topology)
+    state.numa_topology = topology
+    state.pci_stats = devices
     state.cpu_allocation_ratio = case.cpu_ratio
     state.ram_allocation_ratio = case.ram_ratio
     state.allocation_candidates = candidates(case, state.uuid)
@@ -136,12 +142,16 @@ def request_spec(case, extra_specs=None):
     vcpus = sum(cell.pcpus + cell.vcpus for cell in case.guest)
     memory_mib = sum(cell.memory_mib for cell in case.guest)
     instance = str(uuid.uuid4())
+    image = objects.ImageMeta(properties=objects.ImageMetaProps())
+    # Nova's filter copies the request for every host, and looks at each of
+    # the image's hundred properties that are not set.
+    image.__deepcopy__ = lambda _memo: image
     return objects.RequestSpec(
         instance_uuid=instance, num_instances=1,
         flavor=objects.Flavor(
             name='hpc', vcpus=vcpus, memory_mb=memory_mib, root_gb=1,
             ephemeral_gb=0, swap=0, extra_specs=extra_specs or {}),
-        image=objects.ImageMeta(properties=objects.ImageMetaProps()),
+        image=image,
         numa_topology=guest_topology(case) if case.guest else None,
         pci_requests=objects.InstancePCIRequests(
             instance_uuid=instance, requests=pci_requests(case)),

@@ -47,22 +47,34 @@ class ClaimingTestCase(unittest.TestCase):
                         'compute')
 
 
-def claim(case, mapping, topology=None):
-    """Let Nova fit the guest, as nova-compute does after Placement.
+class Claims:
+    """Nova's claims for a case, by the mapping of an allocation candidate.
 
-    :returns: an InstanceNUMATopology, None, or the error it ends with
+    A claim changes neither the host nor its devices, so that those of one
+    case share them: to build Nova's objects costs as much as the claim.
     """
-    topology = topology or nova_objects.host_topology(case)
-    CONF.set_override('packing_host_numa_cells_allocation_strategy',
-                      case.packing, 'compute')
-    try:
-        return hardware.numa_fit_instance_to_host(
-            topology, nova_objects.guest_topology(case),
-            provider_mapping=None, limits=nova_objects.limits(case),
-            pci_requests=nova_objects.pci_requests(case, mapping),
-            pci_stats=nova_objects.pci_stats(case, topology))
-    except ValueError as exc:
-        return exc
+
+    def __init__(self, case):
+        self.case = case
+        self.topology = nova_objects.host_topology(case)
+        self.pci_stats = nova_objects.pci_stats(case, self.topology)
+        self._limits = nova_objects.limits(case)
+
+    def claim(self, mapping):
+        """Let Nova fit the guest, as nova-compute does after Placement.
+
+        :returns: an InstanceNUMATopology, None, or the error it ends with
+        """
+        CONF.set_override('packing_host_numa_cells_allocation_strategy',
+                          self.case.packing, 'compute')
+        try:
+            return hardware.numa_fit_instance_to_host(
+                self.topology, nova_objects.guest_topology(self.case),
+                provider_mapping=None, limits=self._limits,
+                pci_requests=nova_objects.pci_requests(self.case, mapping),
+                pci_stats=self.pci_stats)
+        except ValueError as exc:
+            return exc
 
 
 def fault(case, claimed):

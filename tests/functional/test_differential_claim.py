@@ -43,21 +43,23 @@ class ClaimTestCase(soundness.ClaimingTestCase):
         for number in range(CASES):
             seed = block * CASES + number
             case = cases.a_case(random.Random(seed))
+            claims = soundness.Claims(case)
             for mapping in case.mappings:
                 with self.subTest(seed=seed, case=case, mapping=mapping):
-                    verdict = self.compare(case, mapping)
+                    verdict = self.compare(claims, mapping)
                     accepted += verdict is None
                     explained += verdict in DEFECTS
         # The dice must come to something worth comparing.
         self.assertGreater(accepted, CASES // 10)
         self.assertGreater(explained, CASES // 500)
 
-    def compare(self, case, mapping):
+    def compare(self, claims, mapping):
         """Hold a prediction against what Nova does.
 
         :returns: None for a guest that is let in, else the defect named
         """
-        claimed = soundness.claim(case, mapping)
+        case = claims.case
+        claimed = claims.claim(mapping)
         fault = soundness.fault(case, claimed)
         demand, supply = cases.demand(case), cases.supply(case)
         providers = cases.providers(case, mapping)

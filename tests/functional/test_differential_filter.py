@@ -75,8 +75,11 @@ class FilterTestCase(soundness.ClaimingTestCase):
         self.assertEqual([state for state in ours if state in passed], passed)
         agreed = True
         for case, state in zip(fleet, ours, strict=True):
-            self.compare_with_claims(case, state)
-            agreed &= self.compare_with_nova(case, state, spec)
+            claims = soundness.Claims(case)
+            faults = [soundness.fault(case, claims.claim(mapping))
+                      for mapping in case.mappings]
+            self.compare_with_claims(case, state, faults)
+            agreed &= self.compare_with_nova(claims, state, spec, faults)
         for state in ours:
             self.assertEqual(bool(state.allocation_candidates),
                              state in passed)
@@ -89,18 +92,18 @@ class FilterTestCase(soundness.ClaimingTestCase):
              copy.deepcopy(state.pci_stats and state.pci_stats.pools))
             for state in hosts)]
 
-    def compare_with_claims(self, case, state):
+    def compare_with_claims(self, case, state, faults):
         """Exactly the candidates are left that the claim can do with."""
-        sound = [soundness.fault(case, soundness.claim(case, mapping)) is None
-                 for mapping in case.mappings]
-        every = nova_objects.candidates(case, state.uuid)
+        candidates = nova_objects.candidates(case, state.uuid)
         self.assertEqual(
-            [each for each, good in zip(every, sound, strict=True) if good],
+            [candidate for candidate, fault
+             in zip(candidates, faults, strict=True) if fault is None],
             state.allocation_candidates)
 
-    def compare_with_nova(self, case, state, spec):
+    def compare_with_nova(self, claims, state, spec, faults):
         """Nova's filter does the same, or the claim proves it wrong."""
-        theirs = nova_objects.host_state(case, state.host)
+        theirs = nova_objects.host_state_of(
+            claims.case, state.host, claims.topology, claims.pci_stats)
         try:
             passes = bool(list(self.novas.filter_all([theirs], spec)))
         except ValueError:
@@ -116,12 +119,10 @@ class FilterTestCase(soundness.ClaimingTestCase):
         # Candidate by candidate: one that Nova judges otherwise is one that
         # the claim, which starts afresh, judges otherwise than Nova's filter,
         # or that it accepts without being able to go on with it.
-        for each, mapping in zip(nova_objects.candidates(case, state.uuid),
-                                 case.mappings, strict=True):
-            passes = each in theirs.allocation_candidates
-            if passes != (each in state.allocation_candidates):
-                claimed = soundness.claim(case, mapping)
-                fault = soundness.fault(case, claimed)
+        candidates = nova_objects.candidates(claims.case, state.uuid)
+        for candidate, fault in zip(candidates, faults, strict=True):
+            passes = candidate in theirs.allocation_candidates
+            if passes != (candidate in state.allocation_candidates):
                 self.assertNotEqual(passes, fault is None)
         return False
 
