@@ -10,10 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The ``hpcvirt`` command: one module per noun, each with verbs of its own.
+"""The ``hpcvirt`` command: one package for each noun, with its verbs.
 
-Exit status: 0 done, 1 the answer is no (a lint finding, a verdict FAIL), 2
-the question cannot be answered (bad input, a service out of reach).
+Exit status: 0 if the command is done, 1 if the answer is no (a lint finding,
+a verdict FAIL), 2 if there is no answer (bad input, a service that cannot be
+reached).
 """
 
 import argparse
@@ -46,8 +47,8 @@ def _add_study(parser: argparse.ArgumentParser) -> None:
 
 
 #: Noun -> (function that adds its verbs, one line of help). The function
-#: imports the noun's modules when it is called, and sets
-#: ``run=callable(args) -> int`` on each verb.
+#: imports the modules of the noun when it is called, and each verb sets
+#: ``run=callable(args) -> int``.
 NOUNS = {
     'topology': (_add_topology, "read a compute host's topology and draw it"),
     'flavor': (_add_flavor, 'plan, create and check flavors for hosts'),
@@ -57,7 +58,7 @@ NOUNS = {
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that says what is wrong in one line."""
+    """A parser that reports an error in one line."""
 
     def error(self, message: str) -> NoReturn:
         line = exception.one_line(message)
@@ -67,8 +68,8 @@ class Parser(argparse.ArgumentParser):
 def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     """Make the parser.
 
-    :param only: load the verbs of this noun alone, which keeps the start
-        fast; None loads all of them
+    :param only: the noun whose verbs are loaded, which keeps the start fast;
+        None loads all
     """
     parser = Parser(prog='hpcvirt', description='Near-native HPC instances '
                     'on OpenStack Nova: generate, place, prove.')
@@ -83,7 +84,8 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command.
 
-    :param argv: the arguments without the program's name, sys.argv's if None
+    :param argv: the arguments without the name of the program; those of
+        sys.argv if None
     :returns: the exit status
     """
     words = list(sys.argv[1:] if argv is None else argv)
@@ -97,8 +99,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f'hpcvirt: {exc}', file=sys.stderr)
         return 2
     except BrokenPipeError:
-        # The reader (head, less) has seen enough. Python flushes stdout
-        # again at exit and would complain: give it somewhere to write.
+        # The reader (head, less) has ended. Python flushes stdout again at
+        # exit, which would fail: give it somewhere to write.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:

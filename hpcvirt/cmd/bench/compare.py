@@ -17,15 +17,13 @@ import dataclasses
 import json
 import sys
 from collections.abc import Iterable
-from collections.abc import Mapping
 
 from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt import text_table
+from hpcvirt.bench.analysis import bound_choice
 from hpcvirt.bench.analysis import bounds
-from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import verdict
-from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import json_format
@@ -34,16 +32,16 @@ from hpcvirt.cmd import terminal
 from hpcvirt.cmd.bench import parse
 
 _ABOUT = """\
-Judge guest against native. The ratio is always guest / native; whether that
-is a loss follows from the direction of the metric.
+Judge the outputs of a guest against native outputs. The ratio is always
+guest / native; the direction of the metric says whether it is a loss.
 """
 
 _EPILOG = """\
-NATIVE and GUEST are directories of raw outputs (the files in natural order
-make the pairs), quoted shell patterns, or JSON: results of "bench run",
-answers of "bench parse" as a list or one to a line. A result that holds both
-arms stands alone. Status 0: PASS, 1: FAIL, INCONCLUSIVE or INVALID (the word
-is printed), 2: the question cannot be answered.
+NATIVE and GUEST are directories of raw outputs (paired in natural order of the
+file names), quoted shell patterns, or JSON: results of "bench run", or answers
+of "bench parse" as a list or one on each line. A result that holds both arms
+is given alone. Status 0: PASS, 1: FAIL, INCONCLUSIVE or INVALID (the word is
+printed), 2: the outputs cannot be compared.
 """
 
 
@@ -55,20 +53,20 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
     verb.add_argument('native', metavar='NATIVE', help='native outputs, or '
                       'a result that holds both arms')
     verb.add_argument('guest', metavar='GUEST', nargs='?',
-                      help="the guest's outputs, in the order of the pairs")
-    verb.add_argument('--aa', metavar='NATIVE2', help='native outputs once '
-                      'more, in pairs with NATIVE: what the machine does to '
-                      'itself')
+                      help='outputs of the guest, in the order of the pairs')
+    verb.add_argument('--aa', metavar='NATIVE2', help='more native outputs, '
+                      'in pairs with NATIVE: they show how noisy the machine '
+                      'is')
     verb.add_argument('--benchmark', metavar='NAME',
-                      help='whose raw outputs these are')
+                      help='the benchmark that wrote the raw outputs')
     verb.add_argument('--expect', metavar='KEY=VALUE', action='append',
                       default=[], help='as in "bench parse"')
     verb.add_argument('--bound', metavar='METRIC=RATIO', action='append',
                       default=[], help='the worst ratio that passes, instead '
-                      "of the benchmark's own bounds; may be repeated")
+                      'of the bounds of the benchmark; may be repeated')
     verb.add_argument('--overhead', metavar='PERCENT',
-                      help='the same bound for every primary metric: the '
-                      'guest may be so much slower')
+                      help='how much slower the guest may be in every '
+                      'primary metric')
     verb.add_argument('--pages', choices=('small', 'large'),
                       default='small', help='page size of the guest and the '
                       'application, which selects the default bounds '
@@ -85,7 +83,7 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
     verb.add_argument('--unpaired', action='store_true',
                       help='the arms were not measured in turn on one host')
     verb.add_argument('--all', action='store_true',
-                      help='show the figures without a bound as well; they '
+                      help='also show the figures without a bound, which '
                       'do not count')
     verb.add_argument('--format', choices=('table', 'json'),
                       default='table', help='table (the default) or json')
@@ -95,26 +93,29 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
 def run(args: argparse.Namespace) -> int:
     """Judge and print."""
     if args.warm_up < 0:
-        raise exception.InvalidInput('--warm-up', 'below 0')
-    runs = [_bounded(run, args) for run in _runs(args)]
+        raise exception.InvalidInput('--warm-up', 'is below 0')
+    given = dict(bounds.parse(word) for word in args.bound)
+    runs = [bound_choice.with_bounds(
+        run, given, args.overhead, {'pages': args.pages, 'nodes': args.nodes})
+        for run in _runs(args)]
     judged = [run for run in runs if run.purpose is not record.Purpose.AA]
     if not any(run.bounds for run in judged):
         raise exception.InvalidInput(
             ', '.join(run.benchmark for run in judged) or args.native,
             'no figure has a bound: give --bound METRIC=RATIO or --overhead '
             'PERCENT')
-    made = verdict.judge(runs)
-    others = tuple(_others(judged)) if args.all else ()
+    found = verdict.judge(runs)
+    others = tuple(_without_bound(judged)) if args.all else ()
     if args.format == 'json':
         document = {'schema_version': record.SCHEMA_VERSION,
-                    'verdict': made.word, **serialization.to_plain(made)}
+                    'verdict': found.word, **serialization.to_plain(found)}
         del document['word']
         if args.all:
             document['others'] = serialization.to_plain(others)
         print(json.dumps(document, indent=2, allow_nan=False))
     else:
-        _print(made, others)
-    return 0 if made.word is judgement.Word.PASS else 1
+        _print(found, others)
+    return 0 if found.word is judgement.Word.PASS else 1
 
 
 def _runs(args: argparse.Namespace) -> Iterable[record.Run]:
@@ -140,97 +141,58 @@ def _runs(args: argparse.Namespace) -> Iterable[record.Run]:
 def _matched(native: Iterable[output_files.ArmOutputs],
              guest: Iterable[output_files.ArmOutputs],
              args: argparse.Namespace) -> Iterable[record.Run]:
-    others = {(side.benchmark, side.variant): side for side in guest}
-    for side in native:
-        other = others.pop((side.benchmark, side.variant), None)
-        if other is None:
+    guest_outputs = {(outputs.benchmark, outputs.variant): outputs
+                     for outputs in guest}
+    for outputs in native:
+        others = guest_outputs.pop((outputs.benchmark, outputs.variant), None)
+        if others is None:
             raise exception.InvalidInput(
-                side.benchmark, 'there are native outputs only')
-        run = output_files.run_of(side, other, unpaired=args.unpaired,
+                outputs.benchmark, 'there are native outputs only')
+        run = output_files.run_of(outputs, others, unpaired=args.unpaired,
                                   warm_ups=args.warm_up)
         yield dataclasses.replace(run, shape=args.shape)
-    for name, _ in others:
-        raise exception.InvalidInput(name, "there are the guest's outputs "
-                                     'only')
+    for name, _ in guest_outputs:
+        raise exception.InvalidInput(
+            name, 'there are outputs of the guest only')
 
 
-def _bounded(run: record.Run, args: argparse.Namespace) -> record.Run:
-    """Give a run its bounds: the user's, its own, or the definition's."""
-    there = sample_pairs.metrics(run)
-    found = dict(run.bounds) or _defaults(run, there, args)
-    own = dict(bounds.parse(text) for text in args.bound)
-    if args.overhead is not None:
-        found = _overhead(run, args.overhead)
-    if own:
-        found = own if args.overhead is None else {**found, **own}
-    return dataclasses.replace(run, bounds=found)
+def _without_bound(runs: Iterable[record.Run],
+                   ) -> Iterable[judgement.Judgement]:
+    for run in runs:
+        for figure in verdict.describe(run):
+            if figure.metric not in run.bounds:
+                yield figure
 
 
-def _defaults(run: record.Run, there: Iterable[str],
-              args: argparse.Namespace) -> dict[str, judgement.Bound]:
-    made = catalogue.member(catalogue.output_source(run.benchmark),
-                            _parameters(run))
-    if made is None:
-        return {}
-    context = {'pages': args.pages, 'shape': run.shape, 'nodes': args.nodes}
-    names = there or [figure.name for figure in made.metrics
-                      if not figure.per_size]
-    return bounds.of_definition(made, names, context)
-
-
-def _overhead(run: record.Run, percent: str) -> dict[str, judgement.Bound]:
-    known = catalogue.output_source(run.benchmark)
-    made = catalogue.member(known, _parameters(run))
-    primary = None if made is None else {
-        figure.name for figure in made.metrics if figure.primary}
-    figures = {name: metric for sample in run.samples
-               for name, metric in sample.outcome.metrics.items()}
-    return {name: bounds.of_overhead(percent, metric.direction)
-            for name, metric in figures.items()
-            if primary is None or bounds.split(name)[0] in primary}
-
-
-def _parameters(run: record.Run) -> Mapping[str, str]:
-    return next((sample.outcome.parameters for sample in run.samples
-                 if sample.outcome.parameters), {})
-
-
-def _others(judged: Iterable[record.Run]) -> Iterable[judgement.Judgement]:
-    for run in judged:
-        for one in verdict.describe(run):
-            if one.metric not in run.bounds:
-                yield one
-
-
-def _print(made: judgement.Verdict,
+def _print(found: judgement.Verdict,
            others: tuple[judgement.Judgement, ...]) -> None:
-    rows = [_row(one) for one in made.judgements]
-    rows += [(*_row(one)[:-1], '-') for one in others]
+    rows = [_row(figure) for figure in found.judgements]
+    rows += [(*_row(figure)[:-1], '-') for figure in others]
     sys.stdout.write(text_table.draw(
         ('Figure', 'Native', 'Guest', 'Unit', 'Ratio', '90 % interval',
          'Bound', 'Pairs', 'Verdict'), rows,
         {'Native', 'Guest', 'Ratio', 'Pairs'}, terminal.width()))
-    said = dict.fromkeys(
-        f'{one.label} {one.metric}: {text}.'
-        for one in made.judgements
-        for text in (one.reason, *one.remarks) if text)
-    for line in said:
-        print(line)
-    print(f'{made.word}: {made.method}.')
+    notes = dict.fromkeys(
+        f'{figure.label} {figure.metric}: {text}.'
+        for figure in found.judgements
+        for text in (figure.reason, *figure.remarks) if text)
+    for note in notes:
+        print(note)
+    print(f'{found.word}: {found.method}.')
 
 
-def _row(one: judgement.Judgement) -> tuple[str, ...]:
-    worse = '>=' if one.direction == 'up' else '<='
-    interval = one.interval
+def _row(figure: judgement.Judgement) -> tuple[str, ...]:
+    worse = '>=' if figure.direction == 'up' else '<='
+    interval = figure.interval
     return (
-        f'{one.label} {one.metric}',
-        '-' if one.native is None else f'{one.native:.6g}',
-        '-' if one.guest is None else f'{one.guest:.6g}',
-        one.unit or '-',
+        f'{figure.label} {figure.metric}',
+        '-' if figure.native is None else f'{figure.native:.6g}',
+        '-' if figure.guest is None else f'{figure.guest:.6g}',
+        figure.unit or '-',
         '-' if interval is None else f'{interval.ratio:.4f}',
         '-' if interval is None else
         f'{interval.low:.4f}..{interval.high:.4f}',
-        '-' if one.limit is None else f'{worse} {one.limit:.4f}',
-        str(one.pairs) if one.paired else 'unpaired',
-        one.word + (' (suspect)' if one.suspect else ''),
+        '-' if figure.limit is None else f'{worse} {figure.limit:.4f}',
+        str(figure.pairs) if figure.paired else 'unpaired',
+        figure.word + (' (suspect)' if figure.suspect else ''),
     )

@@ -23,26 +23,27 @@ from collections.abc import Sequence
 from hpcvirt import serialization
 from hpcvirt import text_table
 from hpcvirt.bench.catalogue import catalogue
-from hpcvirt.bench.catalogue import definition
+from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.parsers import parser as parsers
 from hpcvirt.cmd import terminal
 
 _EPILOG = """\
-With --cpus and --memory-mib the sizes are worked out for a guest, and the
-command and the input files are shown as they would run.
+With --cpus and --memory-mib, the sizes are worked out for a guest, and the
+command and its input files are shown as they would be run there.
 """
 
 
 def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
     """Add the verb."""
-    help_line = 'show how a benchmark is had, run, sized and judged'
+    help_line = 'show how to install a benchmark, and how it is run and judged'
     parser = verbs.add_parser(
         'describe', help=help_line, epilog=_EPILOG,
-        description='Show how a benchmark is had, run, sized and judged.')
+        description='Show how to install a benchmark, and how it is sized, '
+        'run and judged.')
     parser.add_argument('name', metavar='NAME', help='as in "bench list"')
     parser.add_argument('--variant', metavar='VARIANT',
-                        help='mpi, openmp, ...; the first if left out')
+                        help='such as mpi or openmp (default: the first)')
     parser.add_argument('--cpus', type=_count, metavar='N',
                         help='CPUs of the guest')
     parser.add_argument('--memory-mib', type=_count, metavar='N',
@@ -50,7 +51,7 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
     parser.add_argument('--cells', type=_count, metavar='N', default=1,
                         help='NUMA cells of the guest (default: 1)')
     parser.add_argument('--llc-kib', type=_count, metavar='N',
-                        help='last-level cache behind its CPUs in KiB')
+                        help='last-level caches of its CPUs in KiB')
     parser.add_argument('--format', choices=('table', 'json'),
                         default='table',
                         help='text for people (the default) or json')
@@ -59,20 +60,20 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one benchmark."""
-    made = catalogue.get(args.name)
-    variant = made.variant(args.variant)
-    example = _example(args, made, variant)
-    keys = parsers.PARSERS[made.parser].keys
+    definition = catalogue.get(args.name)
+    variant = definition.variant(args.variant)
+    example = _example(args, definition, variant)
+    keys = parsers.PARSERS[definition.parser].keys
     if args.format == 'json':
-        document = serialization.to_plain(made)
+        document = serialization.to_plain(definition)
         document['expect_keys'] = [key.name for key in keys]
         if example is not None:
             document['example'] = example
         print(json.dumps(document, indent=2, allow_nan=False))
         return 0
-    sys.stdout.writelines(_text(made))
+    sys.stdout.writelines(_text(definition))
     rows = [(key.name, key.kind, key.help) for key in keys]
-    sys.stdout.write('\nTo be expected (bench parse --expect KEY=VALUE)\n')
+    sys.stdout.write('\nKeys for bench parse --expect KEY=VALUE\n')
     sys.stdout.write(_table(('Key', 'Kind', 'Meaning'), rows))
     if example is not None:
         sys.stdout.writelines(_example_text(variant, example))
@@ -82,86 +83,87 @@ def run(args: argparse.Namespace) -> int:
 def _count(text: str) -> int:
     number = int(text)
     if not 0 < number < 10 ** 12:
-        raise argparse.ArgumentTypeError(f'{text} is not a number from 1 on')
+        raise argparse.ArgumentTypeError(
+            f'{text} is not a number of at least 1')
     return number
 
 
-def _example(args: argparse.Namespace, made: definition.Definition,
-             variant: definition.Variant) -> dict[str, object] | None:
+def _example(args: argparse.Namespace, definition: definitions.Definition,
+             variant: definitions.Variant) -> dict[str, object] | None:
     if args.cpus is None or args.memory_mib is None:
         return None
     machine = sizing.Machine(args.cpus, args.memory_mib, args.cells,
                              args.llc_kib)
-    values = definition.sized(made, variant, machine)
-    paths = {path.name: f'<{path.name}>' for path in made.paths}
-    every = {**values, **paths}
+    values = definitions.sized(definition, variant, machine)
+    paths = {path.name: f'<{path.name}>' for path in definition.paths}
+    filled = {**values, **paths}
     return {
         'variant': variant.name,
         'values': values,
         'environment': {
-            name: definition.fill(text, every)
+            name: definitions.fill(text, filled)
             for name, text in variant.environment.items()},
-        'command': definition.arguments(variant.command, every),
-        'files': {name: definition.fill(text, every)
-                  for name, text in made.files.items()},
-        'expect': definition.expectations(made, every),
+        'command': definitions.arguments(variant.command, filled),
+        'files': {name: definitions.fill(text, filled)
+                  for name, text in definition.files.items()},
+        'expect': definitions.expectations(definition, filled),
     }
 
 
-def _text(made: definition.Definition) -> Iterator[str]:
-    yield f'{made.name}: {made.title}\n'
-    yield from _wrapped(made.summary)
-    if made.aliases:
-        yield from _wrapped(f'Also called {", ".join(made.aliases)}.')
+def _text(definition: definitions.Definition) -> Iterator[str]:
+    yield f'{definition.name}: {definition.title}\n'
+    yield from _wrapped(definition.summary)
+    if definition.aliases:
+        yield from _wrapped(f'Also called {", ".join(definition.aliases)}.')
     yield '\nInstallation\n'
-    for source in made.obtain:
+    for source in definition.obtain:
         what = ' '.join((*source.packages, source.url)).strip()
         yield from _wrapped(f'{source.by}: {what}')
         yield from _wrapped(source.note, 4)
-    yield from _wrapped(f'Licence: {made.licence}')
-    for path in made.paths:
+    yield from _wrapped(f'Licence: {definition.licence}')
+    for path in definition.paths:
         yield from _wrapped(f'{path.name}: {path.help}')
     yield '\nVariants\n'
-    for variant in made.variants:
+    for variant in definition.variants:
         yield from _wrapped(f'{variant.name}: {shlex.join(variant.command)}')
         yield from _wrapped(f'ranks {variant.ranks}, threads '
                             f'{variant.threads}; {variant.binding}', 4)
-    if made.size:
+    if definition.size:
         yield '\nSize, the same in both arms\n'
-        for name, size in made.size.items():
+        for name, size in definition.size.items():
             yield from _wrapped(f'{name} ({size.rule}): {size.help}')
     yield '\nValidity\n'
-    yield from _wrapped(made.validity)
-    yield from _wrapped(f'Exit status {made.exit_status}.')
+    yield from _wrapped(definition.validity)
+    yield from _wrapped(f'Exit status {definition.exit_status}.')
     yield '\nFigures\n'
     rows = [(('* ' if figure.primary else '  ') + figure.name
              + ('[BYTES]' if figure.per_size else ''),
              figure.unit, figure.direction, figure.help)
-            for figure in made.metrics]
+            for figure in definition.metrics]
     yield _table(('Figure', 'Unit', 'Better', 'Meaning'), rows)
-    if made.bounds:
+    if definition.bounds:
         yield '\nDefault bounds on guest / native\n'
-        for rule in made.bounds:
+        for rule in definition.bounds:
             yield from _wrapped(f'{rule.metric}: {_limit(rule)}')
             yield from _wrapped(rule.source, 4)
 
 
-def _limit(rule: definition.BoundRule) -> str:
-    words = {'at_least': rule.at_least, 'at most': rule.at_most,
-             'slowdown at most': rule.slowdown_at_most}
-    text = next(f'{name.replace("_", " ")} {limit:g}'
-                for name, limit in words.items() if limit is not None)
+def _limit(rule: definitions.BoundRule) -> str:
+    limits = {'at least': rule.at_least, 'at most': rule.at_most,
+              'slowdown at most': rule.slowdown_at_most}
+    text = next(f'{words} {limit:g}' for words, limit in limits.items()
+                if limit is not None)
     if rule.margin:
         text += f' within {rule.margin:.0%}'
     if rule.below_bytes:
         text += f', below {rule.below_bytes} bytes'
     if rule.from_bytes:
-        text += f', from {rule.from_bytes} bytes on'
+        text += f', from {rule.from_bytes} bytes'
     when = ', '.join(f'{key} {value}' for key, value in rule.when.items())
     return f'{text} ({when})' if when else text
 
 
-def _example_text(variant: definition.Variant,
+def _example_text(variant: definitions.Variant,
                   example: dict[str, object]) -> Iterator[str]:
     yield f'\nFor this guest ({variant.name})\n'
     for title in ('values', 'environment', 'expect'):

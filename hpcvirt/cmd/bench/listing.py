@@ -18,12 +18,12 @@ import sys
 
 from hpcvirt import text_table
 from hpcvirt.bench.catalogue import catalogue
-from hpcvirt.bench.catalogue import definition
+from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.cmd import terminal
 
-_EPILOG = ('Every name goes in any case, with hyphens or underscores. npb, '
-           'osu, qe, namd and wrf name the output of any benchmark of that '
-           'program in "parse" and "compare".')
+_EPILOG = ('Names may be written in any case, with hyphens or underscores. In '
+           '"parse" and "compare", npb, osu, qe, namd and wrf stand for any '
+           'benchmark of that program.')
 
 
 def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
@@ -38,32 +38,34 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the benchmarks."""
-    every = catalogue.all_definitions()
+    listed = catalogue.all_definitions()
     if args.format == 'json':
-        print(json.dumps([_plain(made) for made in every], indent=2))
+        print(json.dumps([_plain(definition) for definition in listed],
+                         indent=2))
         return 0
-    rows = [(made.name, made.title, _from(made),
-              ' '.join(variant.name for variant in made.variants),
-              ' '.join(figure.name for figure in made.metrics
-                       if figure.primary)) for made in every]
+    rows = [(definition.name, definition.title, _from(definition),
+             ' '.join(variant.name for variant in definition.variants),
+             ' '.join(figure.name for figure in definition.metrics
+                      if figure.primary)) for definition in listed]
     sys.stdout.write(text_table.draw(
         ('Name', 'What', 'From', 'Variants', 'Figure'), rows,
         width=terminal.width()))
     return 0
 
 
-def _plain(made: definition.Definition) -> dict[str, object]:
+def _plain(definition: definitions.Definition) -> dict[str, object]:
     return {
-        'name': made.name, 'title': made.title, 'aliases': made.aliases,
-        'obtain': [source.by for source in made.obtain],
-        'licence': made.licence,
-        'variants': [variant.name for variant in made.variants],
+        'name': definition.name, 'title': definition.title,
+        'aliases': definition.aliases,
+        'obtain': [source.by for source in definition.obtain],
+        'licence': definition.licence,
+        'variants': [variant.name for variant in definition.variants],
         'metrics': {figure.name: {
             'unit': figure.unit, 'direction': figure.direction,
             'primary': figure.primary, 'per_size': figure.per_size}
-            for figure in made.metrics},
+            for figure in definition.metrics},
     }
 
 
-def _from(made: definition.Definition) -> str:
-    return ' '.join(dict.fromkeys(source.by for source in made.obtain))
+def _from(definition: definitions.Definition) -> str:
+    return ' '.join(dict.fromkeys(source.by for source in definition.obtain))

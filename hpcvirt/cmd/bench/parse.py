@@ -26,13 +26,13 @@ from hpcvirt.bench.results import output_files
 from hpcvirt.cmd import terminal
 
 _ABOUT = """\
-Read the output of a benchmark: its figures if it counts, the reason if it
-does not.
+Read the output of a benchmark: show its figures if it is valid, or the reason
+if it is not.
 """
 
 _EPILOG = """\
-Status 0: the output counts, 1: it does not, 2: the question cannot be
-answered (an unknown benchmark, no such file, nothing to expect by that name).
+Status 0: the output is valid, 1: it is not, 2: it cannot be read (an unknown
+benchmark, a missing file, an unknown key of --expect).
 """
 
 
@@ -47,12 +47,12 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
                       help='its output; - for standard input')
     verb.add_argument(
         '--expect', metavar='KEY=VALUE', action='append', default=[],
-        help='what was asked for (N=1000, ranks=4, class=C, rc=2, ...): an '
-        'output that says otherwise does not count; "bench describe" lists '
-        'the keys; may be repeated')
+        help='how the benchmark was run (N=1000, ranks=4, class=C, rc=2): an '
+        'output that says otherwise is invalid; "bench describe" lists the '
+        'keys; may be repeated')
     verb.add_argument(
         '--exit-status', metavar='N', type=int,
-        help='what the program ended with, if it is known')
+        help='exit status of the program, if known')
     verb.add_argument('--format', choices=('table', 'json'),
                       default='table', help='table (the default) or json')
     verb.set_defaults(run=run)
@@ -60,48 +60,48 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read one output."""
-    known = catalogue.output_source(args.name)
-    expect = {**known.expect, **expectations(args.expect)}
+    source = catalogue.output_source(args.name)
+    expect = {**source.expect, **expectations(args.expect)}
     if args.file == '-':
         raw = sys.stdin.buffer.read(text.LIMIT_BYTES + 1)
     else:
         raw = output_files.read_raw(args.file)
-    found = parser.parse(known.parser, raw, expect, args.exit_status,
-                         known.name)
-    said = output_files.parsed_output(known.name, found)
+    outcome = parser.parse(source.parser, raw, expect, args.exit_status,
+                           source.name)
+    output = output_files.parsed_output(source.name, outcome)
     if args.format == 'json':
-        print(json.dumps(serialization.to_plain(said), indent=2,
+        print(json.dumps(serialization.to_plain(output), indent=2,
                          allow_nan=False))
     else:
-        _print(said)
-    return 0 if found.valid else 1
+        _print(output)
+    return 0 if outcome.valid else 1
 
 
 def expectations(words: list[str]) -> dict[str, str]:
-    """Take ``KEY=VALUE`` apart.
+    """Read the values of --expect.
 
-    :raises InvalidInput: for what is not that
+    :raises InvalidInput: for a word that is not ``KEY=VALUE``
     """
-    told = {}
+    expect = {}
     for word in words:
         key, equals, value = word.partition('=')
         if not equals or not key.strip() or not value.strip():
             raise exception.InvalidInput(f'--expect {word}', 'not KEY=VALUE')
-        told[key.strip()] = value.strip()
-    return told
+        expect[key.strip()] = value.strip()
+    return expect
 
 
-def _print(said: output_files.ParsedOutput) -> None:
-    if not said.valid:
-        print(f'{said.benchmark}: INVALID: {said.reason}')
+def _print(output: output_files.ParsedOutput) -> None:
+    if not output.valid:
+        print(f'{output.benchmark}: INVALID: {output.reason}')
         return
     echoed = ' '.join(f'{key}={value}'
-                      for key, value in said.parameters.items())
-    print(f'{said.benchmark}: valid ({echoed})')
+                      for key, value in output.parameters.items())
+    print(f'{output.benchmark}: valid ({echoed})')
     rows = [(name, f'{metric.value:.10g}', metric.unit, metric.direction)
-            for name, metric in said.metrics.items()]
+            for name, metric in output.metrics.items()]
     sys.stdout.write(text_table.draw(
         ('Metric', 'Value', 'Unit', 'Better'), rows, {'Value'},
         terminal.width()))
-    for remark in said.remarks:
+    for remark in output.remarks:
         print(f'Note: {remark}.')

@@ -113,7 +113,8 @@ def run(args: argparse.Namespace) -> int:
     wanted = () if case else requests.find(args.benchmarks, settings,
                                            record.Launch.WARM)
     requests.check_used(
-        case.definitions if case else [one.definition for one in wanted],
+        case.definitions if case else [request.definition
+                                       for request in wanted],
         settings, _SET)
     pairs = _pairs(args)
     if case:

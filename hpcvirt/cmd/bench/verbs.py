@@ -12,9 +12,9 @@
 
 """``hpcvirt bench``: run benchmarks and compare guest and native.
 
-Each verb sits in a module of its own, whose ``add(verbs)`` adds it. The
-modules load what is heavy (scipy, SQLAlchemy, paramiko) only when they run,
-so that reading an output starts fast.
+Each verb has a module, whose ``add(verbs)`` adds it. The modules import heavy
+libraries (scipy, SQLAlchemy, paramiko) only when the verb runs, so that
+reading an output starts fast.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from hpcvirt.cmd.bench import parse
 from hpcvirt.cmd.bench import report
 from hpcvirt.cmd.bench import run
 
-#: In the order of their use.
+#: In the order in which they are used.
 VERBS = (listing, describe, run, parse, compare, report)
 
 
