@@ -55,6 +55,5 @@ def read(path: str, most_bytes: int) -> Any:
     except RecursionError as exc:
         raise exception.InvalidInput(path, 'is nested too deeply') from exc
     except (yaml.YAMLError, ValueError, TypeError) as exc:
-        # ValueError and TypeError: a date such as 2026-99-99, a key that is
-        # a list.
+        # ValueError: a date such as 2026-99-99. TypeError: a list as a key.
         raise exception.InvalidInput(path, f'is not YAML ({exc})') from exc

@@ -10,13 +10,14 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Keep what was measured: every finished sample, for good.
+"""Store every finished sample permanently.
 
-A database (SQLite by default, any that SQLAlchemy and oslo.db know) holds the
-records, a directory beside it the raw outputs. A sample is written in a
-transaction of its own as soon as it is parsed, after its raw outputs are on
-the disk; nothing is ever updated or deleted but the mark that an invocation
-is finished. So whatever is killed, and whenever, finished samples stay.
+A database (SQLite by default, or any other that SQLAlchemy and oslo.db
+support) holds the records, and a directory holds the raw outputs. Each sample
+is written in its own transaction as soon as it is parsed and its raw outputs
+are on disk. Nothing is ever updated or deleted, except that an invocation is
+marked as finished. So no finished sample is lost, whichever process is killed
+at any time.
 """
 
 import dataclasses
@@ -26,7 +27,6 @@ import logging
 import os
 import pathlib
 import tempfile
-import time
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
@@ -39,21 +39,22 @@ from sqlalchemy.dialects import mysql
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt import waiting
 from hpcvirt.bench.model import record
 
 METADATA = sqlalchemy.MetaData()
 
-#: SQLite has one writer at a time; its own limit of 5 s is passed when the
-#: disk is busy.
+#: SQLite allows one writer at a time, and its default timeout of 5 s is too
+#: short for a busy disk.
 LOCKED_S = 60
 
-#: Documents are longer than the 64 KiB of MariaDB's TEXT. PostgreSQL and
-#: SQLite have one kind of text, which takes no length.
+#: Documents can exceed the 64 KiB of MariaDB's TEXT. PostgreSQL and SQLite
+#: have one type of text, of any length.
 DOCUMENT = sqlalchemy.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql',
                                           'mariadb')
 
-#: Attempts to make the tables beside others who make them too.
-CREATIONS = 8
+#: How long to try to create the tables while other processes do so, too.
+CREATION_LIMIT_S = 5
 CREATION_PAUSE_S = 0.25
 
 RESULTS = sqlalchemy.Table(
@@ -94,9 +95,9 @@ SAMPLES = sqlalchemy.Table(
 class Entry:
     """One invocation of ``hpcvirt bench run``.
 
-    :ivar plan: digest of what was asked for; who asks the same again
-        continues an unfinished entry of that plan
-    :ivar finished_at: None while samples are missing
+    :ivar plan: digest of the plan; running the same plan again continues its
+        unfinished entry
+    :ivar finished_at: None if samples are still missing
     """
 
     id: str
@@ -108,10 +109,10 @@ class Entry:
 class Store:
     """A database of results and a directory of raw outputs.
 
-    :param url: of SQLAlchemy: ``sqlite:////var/lib/hpcvirt/bench.sqlite``,
+    :param url: SQLAlchemy URL: ``sqlite:////var/lib/hpcvirt/bench.sqlite``,
         ``postgresql+psycopg2://...``, ``mysql+pymysql://...``
-    :param raw: directory of the raw outputs, made if missing
-    :raises InvalidInput: if the URL is none
+    :param raw: directory of the raw outputs, created if it does not exist
+    :raises InvalidInput: if the URL is not a database URL
     :raises Unreachable: if the database does not answer
     """
 
@@ -127,27 +128,27 @@ class Store:
         except OSError as exc:
             raise exception.InvalidInput(
                 str(exc.filename or url), exc.strerror or str(exc)) from exc
-        # What goes wrong is raised, as one line; the library would print
-        # the trace as well.
+        # Errors are raised as one line; oslo.db would also log the traceback.
         logging.getLogger('oslo_db').setLevel(logging.CRITICAL)
         context = enginefacade.transaction_context()
-        context.configure(connection=_patient(self._url), sqlite_fk=True,
+        context.configure(connection=_with_timeout(self._url), sqlite_fk=True,
                           max_retries=3, retry_interval=2)
-        with self._trouble():
+        with self._errors():
             self._engine = context.writer.get_engine()
             self._create()
 
     def close(self) -> None:
+        """Close all connections."""
         self._engine.dispose()
 
     def open_entry(self, entry: Entry,
                    software: Mapping[str, str]) -> Entry:
-        """Find the unfinished entry of this plan, else add the given one."""
+        """Return the unfinished entry of this plan, or add the given one."""
         query = sqlalchemy.select(RESULTS).where(
             RESULTS.c.plan == entry.plan,
             RESULTS.c.finished_at.is_(None)).order_by(
                 RESULTS.c.started_at.desc())
-        with self._trouble(), self._engine.begin() as connection:
+        with self._errors(), self._engine.begin() as connection:
             row = connection.execute(query).mappings().first()
             if row is not None:
                 return _entry(row)
@@ -158,18 +159,18 @@ class Store:
         return entry
 
     def finish(self, entry_id: str, finished_at: str) -> None:
-        """Mark an entry as complete."""
-        with self._trouble(), self._engine.begin() as connection:
+        """Mark an entry as finished."""
+        with self._errors(), self._engine.begin() as connection:
             connection.execute(RESULTS.update().where(
                 RESULTS.c.id == entry_id).values(finished_at=finished_at))
 
     def add_run(self, entry_id: str, number: int, run: record.Run) -> None:
-        """Add a run without its samples; one that is there stays as it is."""
+        """Add a run without its samples, unless the store has it already."""
         bare = dataclasses.replace(run, samples=())
-        with self._trouble(), self._engine.begin() as connection:
-            known = connection.execute(sqlalchemy.select(RUNS.c.id).where(
+        with self._errors(), self._engine.begin() as connection:
+            stored = connection.execute(sqlalchemy.select(RUNS.c.id).where(
                 RUNS.c.id == run.id)).first()
-            if known is None:
+            if stored is None:
                 connection.execute(RUNS.insert().values(
                     id=run.id, result_id=entry_id, number=number,
                     benchmark=run.benchmark, host=run.host,
@@ -178,21 +179,21 @@ class Store:
     def add_sample(self, run_id: str, sample: record.Sample) -> None:
         """Add a finished sample.
 
-        :raises InvalidInput: if the run has one at that position
+        :raises InvalidInput: if the run already has one at that position
         """
         try:
-            with self._trouble(), self._engine.begin() as connection:
+            with self._errors(), self._engine.begin() as connection:
                 connection.execute(SAMPLES.insert().values(
                     run_id=run_id, position=sample.position,
                     document=_dump(sample)))
         except db_exception.DBDuplicateEntry as exc:
             raise exception.InvalidInput(
-                f'run {run_id}', f'has a sample {sample.position} already: '
-                'is the same benchmark running twice?') from exc
+                f'run {run_id}', f'already has a sample {sample.position}: is '
+                'the same benchmark running twice?') from exc
 
     def keep_raw(self, run_id: str, position: int, name: str,
                  content: bytes) -> record.RawOutput:
-        """Write one raw output to the disk and say what it is."""
+        """Write one raw output to disk and describe it."""
         digest = hashlib.sha256(content).hexdigest()
         relative = pathlib.PurePosixPath(
             run_id, f'{position:04d}', name.replace('/', '_'))
@@ -214,16 +215,16 @@ class Store:
         """List the invocations, oldest first."""
         query = sqlalchemy.select(RESULTS).order_by(
             RESULTS.c.started_at, RESULTS.c.id)
-        with self._trouble(), self._engine.connect() as connection:
+        with self._errors(), self._engine.connect() as connection:
             return tuple(_entry(row)
                          for row in connection.execute(query).mappings())
 
     def result(self, entry_id: str) -> record.Result:
-        """Read an invocation with all its finished samples.
+        """Read an invocation with all finished samples.
 
         :raises InvalidInput: if there is no such entry
         """
-        with self._trouble(), self._engine.connect() as connection:
+        with self._errors(), self._engine.connect() as connection:
             row = connection.execute(sqlalchemy.select(RESULTS).where(
                 RESULTS.c.id == entry_id)).mappings().first()
             if row is None:
@@ -234,19 +235,14 @@ class Store:
                 software=json.loads(row['software']))
 
     def _create(self) -> None:
-        """Make the tables; others may be making them at the same moment.
+        """Create the tables; other processes may be creating them, too.
 
-        A table that was missing is there when it is made, or is locked; look
-        again what is missing.
+        Creating a table then fails because it exists or is locked; the next
+        attempt creates only the tables that are still missing.
         """
-        for _ in range(CREATIONS):
-            try:
-                METADATA.create_all(self._engine)
-            except (db_exception.DBError, sa_exception.DBAPIError):
-                time.sleep(CREATION_PAUSE_S)
-            else:
-                return
-        METADATA.create_all(self._engine)
+        waiting.retry(lambda: METADATA.create_all(self._engine),
+                      (db_exception.DBError, sa_exception.DBAPIError),
+                      CREATION_LIMIT_S, CREATION_PAUSE_S)
 
     def _runs(self, connection: sqlalchemy.Connection,
               entry_id: str) -> Iterator[record.Run]:
@@ -264,12 +260,12 @@ class Store:
                                          f'sample of {run_id}')
                 for text in samples))
 
-    def _trouble(self) -> '_Trouble':
-        return _Trouble(self._url)
+    def _errors(self) -> '_Errors':
+        return _Errors(self._url)
 
 
-class _Trouble:
-    """Say in one line what a database error is."""
+class _Errors:
+    """Turns database errors into one line."""
 
     def __init__(self, url: sqlalchemy.URL) -> None:
         self._name = url.render_as_string(hide_password=True)
@@ -284,8 +280,9 @@ class _Trouble:
         if isinstance(exc, db_exception.DBError | sa_exception.SQLAlchemyError
                       | ImportError):
             cause = getattr(exc, 'inner_exception', None) or exc
-            said = getattr(cause, 'orig', None) or cause
-            raise exception.Unreachable(f'{self._name}: {said}') from exc
+            message = getattr(cause, 'orig', None) or cause
+            raise exception.Unreachable(
+                f'{self._name}: {message}') from exc
 
 
 def _parsed(url: str) -> sqlalchemy.URL:
@@ -293,18 +290,19 @@ def _parsed(url: str) -> sqlalchemy.URL:
         return sqlalchemy.make_url(url)
     except sa_exception.ArgumentError as exc:
         raise exception.InvalidInput(
-            url, 'not a database URL such as sqlite:////path/file') from exc
+            url,
+            'is not a database URL such as sqlite:////path/file') from exc
 
 
-def _patient(url: sqlalchemy.URL) -> str:
-    """Let SQLite wait for other writers longer than a busy disk takes."""
+def _with_timeout(url: sqlalchemy.URL) -> str:
+    """Let SQLite wait long enough for other writers."""
     if url.drivername.startswith('sqlite') and 'timeout' not in url.query:
         url = url.update_query_dict({'timeout': str(LOCKED_S)})
     return url.render_as_string(hide_password=False)
 
 
-def _dump(plain: Any) -> str:
-    return json.dumps(serialization.to_plain(plain), allow_nan=False)
+def _dump(value: record.Run | record.Sample) -> str:
+    return json.dumps(serialization.to_plain(value), allow_nan=False)
 
 
 def _entry(row: Any) -> Entry:

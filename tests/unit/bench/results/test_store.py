@@ -69,7 +69,7 @@ class StoreTest(unittest.TestCase):
     def test_a_sample_is_never_overwritten(self):
         self.store.add_sample('r1', sample(0, exit_status=0))
         self.assertRaisesRegex(
-            exception.InvalidInput, 'has a sample 0 already',
+            exception.InvalidInput, 'already has a sample 0',
             self.store.add_sample, 'r1', sample(0, exit_status=1))
         kept = self.store.result('e1').runs[0].samples
         self.assertEqual(0, kept[0].exit_status)
