@@ -39,7 +39,7 @@ def simulated(seed, pairs, cv, ratio, bound=0.95, drift=0.0, figures=1):
     """One set of runs with a known true ratio."""
     dice = random.Random(seed)
     sigma = math.sqrt(math.log(1 + cv ** 2))
-    made = []
+    together = []
     for figure in range(figures):
         host = [100 * math.exp(drift * dice.gauss(0, 1))
                 for _ in range(pairs)]
@@ -47,9 +47,9 @@ def simulated(seed, pairs, cv, ratio, bound=0.95, drift=0.0, figures=1):
                   for value in host]
         guest = [value * ratio * math.exp(sigma * dice.gauss(0, 1))
                  for value in host]
-        made.append(runs.run(native, guest, bound, id=str(figure),
-                             case=str(figure)))
-    return verdict.judge(made)
+        together.append(runs.run(native, guest, bound, id=str(figure),
+                                 case=str(figure)))
+    return verdict.judge(together)
 
 
 @functools.cache
@@ -102,7 +102,7 @@ class TestErrorRates(testtools.TestCase):
 
     def test_no_figure_among_several_at_the_bound_passes_falsely(self):
         once = sum(
-            any(one.word is Word.PASS for one in simulated(
+            any(figure.word is Word.PASS for figure in simulated(
                 number, 10, 0.03, 0.95, figures=6).judgements)
             for number in range(200)) / 200
         self.assertLessEqual(once, tolerance(0.05, 200))
@@ -122,10 +122,10 @@ class TestErrorRates(testtools.TestCase):
         # loss of 15 % is mostly "not significant".
         missed = 0
         for number in range(300):
-            one, = simulated(number, 5, 0.10, 0.85).judgements
+            figure, = simulated(number, 5, 0.10, 0.85).judgements
             reach = (reference.t.ppf(0.975, 4) / reference.t.ppf(0.95, 4)
-                     * math.log(one.interval.high / one.interval.ratio))
-            missed += math.log(one.interval.ratio) + reach > 0
+                     * math.log(figure.interval.high / figure.interval.ratio))
+            missed += math.log(figure.interval.ratio) + reach > 0
         self.assertGreater(missed / 300, 0.4)
         self.assertLess(words(5, 0.10, 0.85, times=300)[Word.PASS], 0.03)
 

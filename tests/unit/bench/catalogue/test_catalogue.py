@@ -87,18 +87,18 @@ class TestDefinitions(testtools.TestCase):
 
     def test_figures_have_the_unit_and_direction_of_the_parser(self):
         for name, raw, expect in test_parser.GOOD:
-            found = parser.parse(name, raw, expect)
-            for metric, figure in found.metrics.items():
+            outcome = parser.parse(name, raw, expect)
+            for metric, measured in outcome.metrics.items():
                 plain, size = bounds.split(metric)
                 described = [
-                    one for definition in catalogue.all_definitions()
-                    if definition.parser == name for one in definition.metrics
-                    if one.name == plain]
+                    figure for definition in catalogue.all_definitions()
+                    if definition.parser == name
+                    for figure in definition.metrics if figure.name == plain]
                 self.assertTrue(described, f'{name} {metric}')
-                for one in described:
+                for figure in described:
                     self.assertEqual(
-                        (figure.unit, figure.direction, size is not None),
-                        (one.unit, one.direction, one.per_size))
+                        (measured.unit, measured.direction, size is not None),
+                        (figure.unit, figure.direction, figure.per_size))
 
     def test_both_arms_are_bound_to_cores(self):
         for definition in catalogue.all_definitions():

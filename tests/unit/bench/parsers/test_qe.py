@@ -77,8 +77,8 @@ class TestQe(base.ParserTestCase):
                             {**expect, 'first_energy': '-102.0306'})
 
     def test_ausurf112_is_held_to_its_published_energy(self):
-        made = catalogue.get('qe-ausurf112')
-        expect = definition.expectations(made, {'ranks': '1'})
+        ausurf112 = catalogue.get('qe-ausurf112')
+        expect = definition.expectations(ausurf112, {'ranks': '1'})
         raw = STOPPED.replace('atoms/cell      =            1',
                               'atoms/cell      =          112')
         self.figures(raw.replace('-102.02109792', '-11423.48971757'), expect)

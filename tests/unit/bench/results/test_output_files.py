@@ -46,9 +46,9 @@ class TestCollect(testtools.TestCase):
         return output_files.collect(str(path), arm, benchmark, expect)
 
     def figures(self, sets):
-        one, = sets
+        outputs, = sets
         return [outcome.metrics['mops_total'].value
-                for outcome in one.outcomes]
+                for outcome in outputs.outcomes]
 
     def test_files_of_a_directory_come_in_natural_order(self):
         for number in (1, 2, 10):
@@ -71,22 +71,22 @@ class TestCollect(testtools.TestCase):
             self.write(f'{number}/hpccoutf.txt',
                        base.data('native_np1/hpccoutf.txt'))
             self.write(f'{number}/stdout', '')
-        one, = self.collect(self.folder, 'hpcc')
-        self.assertEqual([True] * 3, [out.valid for out in one.outcomes])
+        outputs, = self.collect(self.folder, 'hpcc')
+        self.assertEqual([True] * 3, [out.valid for out in outputs.outcomes])
 
     def test_what_the_name_promises_is_expected(self):
         path = self.write('x.out', CG)
-        one, = self.collect(path, 'npb-ep')
-        self.assertIn('benchmark=EP was asked for', one.outcomes[0].reason)
+        outputs, = self.collect(path, 'npb-ep')
+        self.assertIn('benchmark=EP was asked for', outputs.outcomes[0].reason)
 
     def test_answers_of_parse_are_read_as_list_and_line_by_line(self):
         answer = serialization.to_plain(
             output_files.parsed_output('npb-cg', runs.good(5.0)))
         for text in (json.dumps([answer, answer]),
                      f'{json.dumps(answer)}\n{json.dumps(answer)}\n'):
-            one, = self.collect(self.write('x.json', text), None)
+            outputs, = self.collect(self.write('x.json', text), None)
             self.assertEqual(('npb-cg', 2),
-                             (one.benchmark, len(one.outcomes)))
+                             (outputs.benchmark, len(outputs.outcomes)))
 
     def test_an_answer_with_a_bad_figure_is_refused(self):
         answer = serialization.to_plain(

@@ -53,8 +53,8 @@ class StoreTest(unittest.TestCase):
 
     def test_what_was_added_is_read_by_the_next_one(self):
         samples = (sample(0), sample(1, record.Arm.GUEST, exit_status=0))
-        for one in samples:
-            self.store.add_sample('r1', one)
+        for taken in samples:
+            self.store.add_sample('r1', taken)
         result = self.open().result('e1')
         self.assertEqual(samples, result.runs[0].samples)
         self.assertEqual('n17', result.runs[0].host)
@@ -64,7 +64,7 @@ class StoreTest(unittest.TestCase):
         for position in (2, 0, 1):
             self.store.add_sample('r1', sample(position))
         samples = self.store.result('e1').runs[0].samples
-        self.assertEqual([0, 1, 2], [one.position for one in samples])
+        self.assertEqual([0, 1, 2], [stored.position for stored in samples])
 
     def test_a_sample_is_never_overwritten(self):
         self.store.add_sample('r1', sample(0, exit_status=0))
@@ -84,7 +84,7 @@ class StoreTest(unittest.TestCase):
         fresh = store.Entry('e2', 'plan', '2026-11-20T11:00:00+00:00', None)
         self.assertEqual(fresh, self.store.open_entry(fresh, {}))
         self.assertEqual(['e1', 'e2'],
-                         [one.id for one in self.store.entries()])
+                         [entry.id for entry in self.store.entries()])
 
     def test_raw_output_is_kept_byte_by_byte(self):
         content = b'\x00\xff GB/s\r\n'
@@ -117,6 +117,6 @@ class SchemaTest(unittest.TestCase):
                               (postgresql.dialect(), 'TEXT'),
                               (sqlite.dialect(), 'TEXT')):
             with self.subTest(server=dialect.name):
-                made = str(schema.CreateTable(store.SAMPLES).compile(
+                statement = str(schema.CreateTable(store.SAMPLES).compile(
                     dialect=dialect))
-                self.assertIn(f'document {kind} NOT NULL', made)
+                self.assertIn(f'document {kind} NOT NULL', statement)
