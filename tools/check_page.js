@@ -11,8 +11,9 @@
 // under the License.
 
 
-// What a browser made of a page, as JSON in an element of its own in the page
-// around it; put at the end of the page by check_page.py, which judges it.
+// Measures a page in the browser and adds the result as JSON to the page around
+// it. check_page.py inserts this script at the end of the page and evaluates
+// the result.
 (() => {
   const dark = matchMedia('(prefers-color-scheme: dark)').matches;
   const elements = [...document.body.querySelectorAll('*')].filter(
@@ -25,7 +26,7 @@
       + ` ${text.replace(/\s+/g, ' ')}`;
   };
 
-  // A box of its own that scrolls may hold what is wider than the window.
+  // An element that scrolls may contain elements wider than the window.
   const scrolls = element => {
     for (let up = element.parentElement; up; up = up.parentElement) {
       if (up !== document.body && up !== document.documentElement
@@ -40,7 +41,7 @@
     return (box.right > innerWidth + 1 || box.left < -1) && !scrolls(element);
   }).map(named);
 
-  // Contrast as WCAG 2 defines it, 1 to 21.
+  // Contrast ratio as WCAG 2 defines it, from 1 to 21.
   const rgba = text => {
     const parts = (text.match(/[\d.]+/g) || []).map(Number);
     return parts.length === 3 ? [...parts, 1] : parts;
@@ -68,7 +69,7 @@
       const style = getComputedStyle(element);
       const ink = rgba(element.closest('svg') ? style.fill : style.color);
       const pair = [light(ink), light(behind(element))].sort(
-        (one, other) => other - one);
+        (first, second) => second - first);
       const contrast = (pair[0] + 0.05) / (pair[1] + 0.05);
       if (!(contrast >= 4.5) || ink[3] !== 1) {
         faint.push(`${contrast.toFixed(1)} ${named(element)}`);
@@ -107,13 +108,13 @@
     }
   }
 
-  const told = parent.document.createElement('pre');
-  told.id = 'measured';
-  told.textContent = JSON.stringify({
+  const result = parent.document.createElement('pre');
+  result.id = 'measured';
+  result.textContent = JSON.stringify({
     dark, wide, faint, rows, refers, width: innerWidth,
     content: document.documentElement.scrollWidth,
-    fetched: performance.getEntriesByType('resource').map(one => one.name),
+    fetched: performance.getEntriesByType('resource').map(entry => entry.name),
     scripts: document.scripts.length - 1,
   });
-  parent.document.body.append(told);
+  parent.document.body.append(result);
 })();

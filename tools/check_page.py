@@ -11,16 +11,16 @@
 # under the License.
 
 
-"""Look at a page of ``hpcvirt bench report`` as a browser does.
+"""Check a page of ``hpcvirt bench report`` in a browser.
 
-``check_page.py PAGE [RESULT]...`` shows PAGE in headless Chromium, in a wide
-and a narrow window, in light and dark, and prints what is wrong: something is
-fetched or refers elsewhere, a script runs or complains, something is wider
-than the window, a text stands out too little, a figure that was judged in
-RESULT (``bench run --format json``) is not there with its verdict and its
-drawing. The status is 1 if there is a finding.
+``check_page.py PAGE [RESULT]...`` loads PAGE in headless Chromium, in a wide
+and a narrow window, in light and dark mode, and prints what is wrong: the page
+fetches or refers to something else, it has a script, the browser logs a
+message, an element is wider than the window, a text has too little contrast,
+or a figure with a verdict in RESULT (``bench run --format json``) is missing
+or has no drawing. The exit status is 1 if there is a finding.
 
-With ``--pictures DIRECTORY`` it leaves a screenshot of each.
+``--pictures DIRECTORY`` saves screenshots.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from typing import Any
 
 PROBE = pathlib.Path(__file__).with_suffix('.js')
 WIDTHS = (1280, 400)
-#: Blink's name of what the desktop prefers.
+#: The values of Blink's preferredColorScheme.
 SCHEMES = {'dark': 0, 'light': 1}
 LIMIT_S = 120
 CHROMIUM = (
@@ -46,9 +46,9 @@ CHROMIUM = (
     '--no-first-run', '--disable-background-networking',
     '--disable-component-update', '--disable-sync', '--disable-extensions',
     '--disable-dev-shm-usage', '--hide-scrollbars',
-    # Whatever it asks for, nobody answers.
+    # No request of the page is answered.
     '--host-resolver-rules=MAP * ~NOTFOUND', '--enable-logging=stderr')
-#: A window cannot be as narrow as a telephone: the page is shown in a frame.
+#: The page is in a frame, since a window cannot be as narrow as a phone.
 FRAME = """<!DOCTYPE html>
 <meta charset="utf-8"><style>:root, iframe {{ color-scheme: light dark; }}
 * {{ margin: 0; }} iframe {{ border: 0; display: block; }}</style>
@@ -78,71 +78,74 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def check(page: str, results: Sequence[dict[str, Any]],
           pictures: pathlib.Path | None = None) -> list[str]:
-    """Look at a page in every window.
+    """Check a page in windows of all widths and colour schemes.
 
-    :param results: what ``bench run --format json`` printed
-    :returns: what is wrong, empty if nothing is
+    :param results: output of ``bench run --format json``
+    :returns: what is wrong; empty if nothing is
     """
     findings = []
     for width in WIDTHS:
         for scheme, number in SCHEMES.items():
             where = f'{width} px, {scheme}'
             with tempfile.TemporaryDirectory() as scratch:
-                dom, said = _look(page, width, number, pathlib.Path(scratch))
+                dom, messages = _load(page, width, number,
+                                      pathlib.Path(scratch))
                 if pictures is not None:
                     _picture(page, width, number, pathlib.Path(scratch),
                              pictures / f'{width}-{scheme}.png')
-            measured = _MEASURED.search(dom)
-            if measured is None:
-                findings.append(f'{where}: the page does not show')
+            match = _MEASURED.search(dom)
+            if match is None:
+                findings.append(f'{where}: the page does not load')
                 continue
-            seen = json.loads(html.unescape(measured[1]))
-            if (seen['width'], seen['dark']) != (width, scheme == 'dark'):
-                findings.append(f'{where}: the window is {seen["width"]} px')
+            measured = json.loads(html.unescape(match[1]))
+            if ((measured['width'], measured['dark'])
+                    != (width, scheme == 'dark')):
+                findings.append(
+                    f'{where}: the window is {measured["width"]} px wide')
             findings += [f'{where}: {fault}' for fault in (
-                *faults(seen), *missing(seen, results),
-                *(f'the console says {line}' for line in said))]
+                *faults(measured), *missing(measured, results),
+                *(f'the browser logs {line}' for line in messages))]
     return findings
 
 
-def faults(seen: dict[str, Any]) -> Iterator[str]:
-    """What is wrong with any page that looks like this.
+def faults(measured: dict[str, Any]) -> Iterator[str]:
+    """Yield the faults of a page, whatever it shows.
 
-    :param seen: what the probe measured
+    :param measured: what check_page.js measured
     """
-    if seen['scripts']:
+    if measured['scripts']:
         yield 'there is a script'
-    for name in seen['fetched']:
+    for name in measured['fetched']:
         yield f'fetches {name}'
-    for name in seen['refers']:
+    for name in measured['refers']:
         yield f'refers to {name}'
-    if seen['content'] > seen['width']:
-        yield f'the page is {seen["content"]} px wide'
-    for what, found in (('wider than the window', seen['wide']),
-                        ('hard to read', seen['faint'])):
+    if measured['content'] > measured['width']:
+        yield f'the page is {measured["content"]} px wide'
+    for what, found in (('wider than the window', measured['wide']),
+                        ('hard to read', measured['faint'])):
         for name in found[:SHOWN]:
             yield f'{what}: {name}'
         if len(found) > SHOWN:
             yield f'{what}: {len(found) - SHOWN} more'
 
 
-def missing(seen: dict[str, Any],
+def missing(measured: dict[str, Any],
             results: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """What was judged and does not show."""
+    """Yield the figures with a verdict that the page does not show."""
     rows = {(row['group'], row['figure'], row['word'], row['chart'])
-            for row in seen['rows']}
+            for row in measured['rows']}
     for result in results:
-        for judged in (result['verdict'] or {}).get('judgements', ()):
-            wanted = (judged['label'], judged['metric'], judged['word'],
-                      judged['interval'] is not None)
-            if wanted not in rows:
-                drawing = 'with' if wanted[3] else 'without'
-                yield (f'no {" ".join(wanted[:3])} {drawing} a drawing')
+        for judgement in (result['verdict'] or {}).get('judgements', ()):
+            row = (judgement['label'], judgement['metric'],
+                   judgement['word'], judgement['interval'] is not None)
+            if row not in rows:
+                drawing = 'with' if row[3] else 'without'
+                yield f'no {" ".join(row[:3])} {drawing} a drawing'
 
 
-def _look(page: str, width: int, scheme: int, scratch: pathlib.Path,
+def _load(page: str, width: int, scheme: int, scratch: pathlib.Path,
           ) -> tuple[str, list[str]]:
-    """The document as it became, and what the console said."""
+    """Return the rendered document and the messages of the browser."""
     probe = f'<script>{PROBE.read_text(encoding="utf-8")}</script>'
     done = _chromium(page.replace('</body>', f'{probe}</body>'), width,
                      scheme, scratch, '--dump-dom')
@@ -160,14 +163,14 @@ def _chromium(page: str, width: int, scheme: int, scratch: pathlib.Path,
     program = shutil.which('chromium')
     if program is None:
         sys.exit('check_page: chromium is not installed')
-    at = scratch / 'page.html'
-    at.write_text(FRAME.format(width=width, height=HEIGHT,
+    path = scratch / 'page.html'
+    path.write_text(FRAME.format(width=width, height=HEIGHT,
                                page=html.escape(page)), encoding='utf-8')
     return subprocess.run(
         [program, *CHROMIUM, f'--user-data-dir={scratch / "profile"}',
          f'--window-size={width},{HEIGHT}',
          f'--blink-settings=preferredColorScheme={scheme}', word,
-         at.as_uri()],
+         path.as_uri()],
         capture_output=True, text=True, timeout=LIMIT_S, check=True)
 
 

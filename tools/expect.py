@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Fail unless the environment has the version that its name promises.
+"""Fail unless a distribution has the expected major version.
 
 Usage: ``expect.py DISTRIBUTION MAJOR``.
 """
@@ -20,12 +20,12 @@ from importlib import metadata
 
 
 def main(distribution: str, major: str) -> int:
-    """Compare, and say what is there."""
+    """Print and compare the installed version."""
     version = metadata.version(distribution)
     print(f'{distribution} {version}')
     if version.partition('.')[0] == major:
         return 0
-    print(f'this environment promises {distribution} {major}')
+    print(f'this environment must have {distribution} {major}')
     return 1
 
 

@@ -10,16 +10,15 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Run stestr on one directory of tests, and let nothing pass unnoticed.
+"""Run stestr on one directory of tests, and fail if a test is skipped.
 
     run_tests.py NAME TEST_PATH [STESTR RUN ARGUMENTS...]
 
-The results go to a stestr repository of their own, .stestr/NAME (look again
-with "stestr --repo-url .stestr/NAME last"), so that environments can run
-beside each other. The run fails, beside the reasons of stestr, if a test was
-skipped (a check that does not run proves nothing) or if none ran at all.
-The counts are left in .stestr/NAME.counts: passed, failed, skipped; what
-those that did not pass said is in .stestr/NAME.failures.
+The results go to their own stestr repository, .stestr/NAME (show them again
+with "stestr --repo-url .stestr/NAME last"), so that environments can run at
+the same time. The run also fails if a test is skipped or if no test runs. The
+numbers of passed, failed and skipped tests are written to .stestr/NAME.counts,
+the output of tests that did not pass to .stestr/NAME.failures.
 """
 
 import collections
@@ -38,13 +37,13 @@ PASSED = frozenset({'success', 'xfail'})
 
 
 def main(name: str, test_path: str, *arguments: str) -> int:
-    """Run the tests, count them and judge."""
+    """Run the tests and count the results."""
     repository = pathlib.Path('.stestr', name)
     repository.mkdir(parents=True, exist_ok=True)
     stestr = (*STESTR, '--repo-url', str(repository),
               '--test-path', test_path)
-    # stestr hands the interpreter to a shell without quotes, which cuts a
-    # path with spaces in two: give it a name to find by PATH.
+    # stestr passes the interpreter to a shell without quotes, which splits a
+    # path with spaces: give it a name that is found by PATH.
     python = pathlib.Path(sys.executable)
     os.environ['PATH'] = os.pathsep.join(
         (str(python.parent), os.environ['PATH']))
@@ -75,15 +74,15 @@ def main(name: str, test_path: str, *arguments: str) -> int:
 
 
 def runs(repository: pathlib.Path) -> str:
-    """How many runs the repository has seen, as stestr counts them."""
+    """Return the number of runs in the repository, as stestr counts them."""
     counter = repository / '.stestr' / 'next-stream'
     return counter.read_text() if counter.exists() else ''
 
 
 def read(stream: bytes) -> tuple[dict[str, str], str]:
-    """Test id -> verdict, and what the tests that did not pass said.
+    """Read the status of each test and the output of those that failed.
 
-    A test that never ended is "inprogress".
+    The status of a test that did not end is "inprogress".
     """
     verdicts: dict[str, str] = {}
     failures: list[str] = []

@@ -11,14 +11,14 @@
 # under the License.
 
 
-"""What is wrong with a page, from what a browser measured: without one."""
+"""Faults of a page, from what a browser measured."""
 
 import testtools
 
 from tools import check_page
 
-#: A page as it should be.
-SEEN = {'dark': False, 'wide': [], 'faint': [], 'refers': [], 'fetched': [],
+#: Measurements of a page without faults.
+MEASURED = {'dark': False, 'wide': [], 'faint': [], 'refers': [], 'fetched': [],
         'scripts': 0, 'width': 400, 'content': 400,
         'rows': [{'group': 'hpcc mpi', 'figure': 'HPL_Tflops', 'word': 'FAIL',
                   'chart': True},
@@ -27,14 +27,14 @@ SEEN = {'dark': False, 'wide': [], 'faint': [], 'refers': [], 'fetched': [],
 
 
 def judged(**more):
-    one = {'label': 'hpcc mpi', 'metric': 'HPL_Tflops', 'word': 'FAIL',
-           'interval': {'ratio': 0.1}, **more}
-    return [{'verdict': {'judgements': [one]}}]
+    judgement = {'label': 'hpcc mpi', 'metric': 'HPL_Tflops', 'word': 'FAIL',
+                 'interval': {'ratio': 0.1}, **more}
+    return [{'verdict': {'judgements': [judgement]}}]
 
 
 class TestFaults(testtools.TestCase):
     def faults(self, **more):
-        return list(check_page.faults({**SEEN, **more}))
+        return list(check_page.faults({**MEASURED, **more}))
 
     def test_a_good_page_has_none(self):
         self.assertEqual([], self.faults())
@@ -56,7 +56,7 @@ class TestFaults(testtools.TestCase):
 
 class TestMissing(testtools.TestCase):
     def missing(self, **more):
-        return list(check_page.missing(SEEN, judged(**more)))
+        return list(check_page.missing(MEASURED, judged(**more)))
 
     def test_what_shows_is_not_missing(self):
         self.assertEqual([], self.missing())
@@ -64,7 +64,7 @@ class TestMissing(testtools.TestCase):
             label='qe-small mpi', metric='wall_s', word='INVALID',
             interval=None))
         self.assertEqual([], list(check_page.missing(
-            SEEN, [{'verdict': None}])))
+            MEASURED, [{'verdict': None}])))
 
     def test_another_verdict_figure_or_benchmark_is(self):
         for more in ({'word': 'PASS'}, {'metric': 'StarSTREAM_Triad'},

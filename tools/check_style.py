@@ -10,17 +10,19 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Check the rules of the house that no linter knows.
+"""Check rules of the project that no linter knows.
 
-* No module of the package is longer than 350 lines: past 300 one asks which
-  second subject has moved in, here it moves out.
-* No utils, common, helpers or manager: that is a concept without a name.
-* Extra specs are spelled in hpcvirt/specs/vocabulary.py and nowhere else but
-  in tests, which hold the spelling to its word.
-* Modules that decide call none of the builtins that read, print or ask.
-* tests/unit mirrors the package and the directories beside it.
+* No module of the package is longer than 350 lines. At 300 lines, ask whether
+  it has two subjects.
+* No module is called utils, common, helpers or manager: the name does not say
+  what it is for.
+* Extra specs are literals only in hpcvirt/specs/vocabulary.py and in tests,
+  which check the spelling.
+* Modules that decide do not call builtins for input, output or execution.
+* tests/unit mirrors the package and the directories next to it.
 
-Prints each finding as FILE:LINE: sentence; the status is 1 if there is one.
+Prints each finding as FILE:LINE: sentence. The exit status is 1 if there is
+one.
 """
 
 import ast
@@ -32,13 +34,14 @@ from collections.abc import Iterator
 PACKAGE = pathlib.Path('hpcvirt')
 VOCABULARY = PACKAGE / 'specs' / 'vocabulary.py'
 MAX_LINES = 350
-NAMELESS = frozenset({'utils', 'util', 'common', 'helpers', 'helper',
+VAGUE_NAMES = frozenset({'utils', 'util', 'common', 'helpers', 'helper',
                       'manager', 'misc'})
 EXTRA_SPEC = re.compile(r'(hw|hpcvirt|pci_passthrough|resources|trait):\w')
 TESTS = PACKAGE / 'tempest_plugin' / 'tests'
 DECIDERS = ('model', 'specs', 'fit', 'flavors', 'bench/parsers',
             'bench/analysis/stats.py', 'bench/analysis/verdict.py')
-EDGES = frozenset({'open', 'print', 'input', 'exec', 'eval', 'compile'})
+FORBIDDEN_CALLS = frozenset({'open', 'print', 'input', 'exec', 'eval',
+                             'compile'})
 
 
 def main() -> int:
@@ -52,26 +55,26 @@ def main() -> int:
 
 
 def layout() -> Iterator[str]:
-    """Names and sizes."""
+    """Check the names and sizes of modules."""
     for path in sorted(PACKAGE.rglob('*.py')):
-        if path.stem in NAMELESS or path.parent.name in NAMELESS:
-            yield f'{path}:1: a name that says nothing'
+        if path.stem in VAGUE_NAMES or path.parent.name in VAGUE_NAMES:
+            yield f'{path}:1: the name is too vague'
         lines = len(path.read_text().splitlines())
         if lines > MAX_LINES:
-            yield f'{path}:{MAX_LINES}: {lines} lines, {MAX_LINES} at most'
+            yield f'{path}:{MAX_LINES}: has {lines} lines, over {MAX_LINES}'
 
 
 def mirror() -> Iterator[str]:
-    """Every directory of unit tests stands for a room."""
+    """Check that each directory of unit tests mirrors another directory."""
     tests = pathlib.Path('tests', 'unit')
     for path in sorted(tests.rglob('test_*.py')):
-        room = path.parent.relative_to(tests)
-        if not (PACKAGE / room).is_dir() and not room.is_dir():
-            yield f'{path}:1: there is no {room} that it could test'
+        tested = path.parent.relative_to(tests)
+        if not (PACKAGE / tested).is_dir() and not tested.is_dir():
+            yield f'{path}:1: there is no directory {tested} to test'
 
 
 def module(path: pathlib.Path) -> Iterator[str]:
-    """What a module spells and calls."""
+    """Check the literals and calls of a module."""
     tree = ast.parse(path.read_text(), str(path))
     decides = path.relative_to(PACKAGE).as_posix().startswith(DECIDERS)
     spells = path == VOCABULARY or TESTS in path.parents
@@ -80,17 +83,17 @@ def module(path: pathlib.Path) -> Iterator[str]:
         if (isinstance(node, ast.Constant) and isinstance(node.value, str)
                 and id(node) not in prose and not spells
                 and EXTRA_SPEC.match(node.value)):
-            yield (f'{path}:{node.lineno}: {node.value!r} is spelled outside '
+            yield (f'{path}:{node.lineno}: extra spec {node.value!r} outside '
                    f'{VOCABULARY}')
         if (decides and isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Name)
-                and node.func.id in EDGES):
-            yield (f'{path}:{node.lineno}: {node.func.id}() in a module that '
-                   'decides')
+                and node.func.id in FORBIDDEN_CALLS):
+            yield (f'{path}:{node.lineno}: call of {node.func.id}() in a '
+                   'module that decides')
 
 
 def docstrings(tree: ast.Module) -> set[int]:
-    """The ids of the constants that nobody but a reader reads."""
+    """Return the ids of constants that are expressions of their own."""
     return {id(node.value) for node in ast.walk(tree)
             if isinstance(node, ast.Expr)
             and isinstance(node.value, ast.Constant)}
