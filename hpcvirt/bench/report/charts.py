@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Small drawings for the report: figures in, SVG text out."""
+"""Small drawings for the page, as SVG."""
 
 import math
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ def interval(ratio: float, low: float, high: float, span: float,
              bound: float | None, published: float | None) -> str:
     """Draw a ratio with its interval, 1 in the middle, on a log scale.
 
-    :param span: the scale reaches from 1 / span to span; what is beyond is
-        drawn at the edge, and the figures stand beside it
+    :param span: the scale reaches from 1 / span to span; values beyond it
+        are drawn at the edge
     """
     middle = HEIGHT / 2
     parts = [_line('axis', 0, middle, WIDTH, middle),
@@ -43,10 +43,13 @@ def interval(ratio: float, low: float, high: float, span: float,
 
 
 def history(values: Sequence[float], alarm: bool) -> str:
-    """Draw a figure over time; the last point is red if it stands out."""
+    """Draw a figure over time.
+
+    :param alarm: draw the last point in red
+    """
     width, height, edge = 270, 70, 8
     low, high = min(values), max(values)
-    # A flat line is a good line: noise of a per cent fills no card.
+    # Noise of one percent should look flat.
     room = max(high - low, 0.1 * high)
     bottom = (high + low - room) / 2
     step = (width - 2 * edge) / max(1, len(values) - 1)
@@ -72,7 +75,7 @@ def curve(points: Sequence[tuple[int, float, float, float]],
     :param points: size in bytes, ratio and the ends of its interval
     :param published: the one ratio that a study states for these sizes
     """
-    width, height, edge, beside = 460, 130, 10, 44
+    width, height, edge, margin = 460, 130, 10, 44
     least = math.log2(max(1, points[0][0]))
     reach = max(1.0, math.log2(max(1, points[-1][0])) - least)
     span = span_of([end for _, _, low, high in points for end in (low, high)]
@@ -80,18 +83,18 @@ def curve(points: Sequence[tuple[int, float, float, float]],
 
     def across(size: int) -> float:
         part = (math.log2(max(1, size)) - least) / reach
-        return round(edge + part * (width - edge - beside), 1)
+        return round(edge + part * (width - edge - margin), 1)
 
     def up(ratio: float) -> float:
         part = max(-1.0, min(1.0, math.log(ratio) / math.log(span)))
         return round(height / 2 - part * (height / 2 - edge), 1)
-    right = width - beside
+    right = width - margin
     parts = [_line('native', 0, up(1), right, up(1)),
              f'<text x="{right + 4}" y="{up(1) + 4:g}">1</text>']
     if published is not None:
         parts.append(_line('published', across(points[0][0]), up(published),
                            across(points[-1][0]), up(published)))
-        # Not over the 1 of the native line.
+        # Do not cover the 1 of the native line.
         away = 4 if abs(up(published) - up(1)) > 11 else (
             -6 if published > 1 else 14)
         parts.append(f'<text x="{right + 4}" y="{up(published) + away:g}">'
@@ -112,7 +115,7 @@ def curve(points: Sequence[tuple[int, float, float, float]],
 
 
 def span_of(ratios: Sequence[float]) -> float:
-    """The scale for these ratios: at least 0.8 to 1.25, at most 100 times."""
+    """Return the scale for these ratios, from 1.25 to 100."""
     farthest = max((abs(math.log(ratio)) for ratio in ratios), default=0.0)
     return min(100.0, max(1.25, math.exp(farthest * 1.1)))
 
@@ -127,6 +130,6 @@ def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> str:
             f'y2="{y2:g}"/>')
 
 
-def _svg(width: int, height: int, parts: Sequence[str], told: str) -> str:
+def _svg(width: int, height: int, parts: Sequence[str], label: str) -> str:
     return (f'<svg width="{width}" height="{height}" role="img" '
-            f'aria-label="{told}">{"".join(parts)}</svg>')
+            f'aria-label="{label}">{"".join(parts)}</svg>')

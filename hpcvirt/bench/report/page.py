@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Results as one page that needs no network: HTML with everything inside."""
+"""Results as one HTML page that needs no other file."""
 
 import dataclasses
 import importlib.resources
@@ -44,120 +44,118 @@ class Shown:
 
 
 def page(shown: Sequence[Shown], title: str) -> str:
-    """Make the page, the newest result first.
-
-    :param shown: judged results
-    """
+    """Write the page, with the newest result first."""
     folder = importlib.resources.files('hpcvirt.bench.report')
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined)
     template = environment.from_string(
         (folder / 'report.html.j2').read_text(encoding='utf-8'))
-    newest = sorted(shown, key=lambda one: one.started_at, reverse=True)
+    newest = sorted(shown, key=lambda each: each.started_at, reverse=True)
     software = newest[0].result.software if newest else {}
-    text: str = template.render(
+    html: str = template.render(
         title=title, words=[word.value for word in judgement.Word],
         software=', '.join(f'{name} {version}'
                            for name, version in sorted(software.items())),
-        results=[_result(one) for one in newest],
-        studies=study.studies([one.result for one in shown]),
+        results=[_result(each) for each in newest],
+        studies=study.studies([each.result for each in shown]),
         least=f'{trends.LEAST_CHANGE:.0%}',
-        hosts=_hosts([one.result for one in shown]))
-    return text + '\n'
+        hosts=_hosts([each.result for each in shown]))
+    return html + '\n'
 
 
-def _result(one: Shown) -> dict[str, Any]:
-    result = one.result
+def _result(shown: Shown) -> dict[str, Any]:
+    result = shown.result
     judgements = text.shown(result)
-    # What is not judged may be as wild as it likes: it sets no scale.
+    # Figures without a bound may vary widely; they do not set the scale.
     span = charts.span_of([
-        end for made in judgements if made.interval and made.limit
-        for end in (made.interval.low, made.interval.high)])
-    known = {(run.label, metric): bound for run in result.runs
+        end for judged in judgements if judged.interval and judged.limit
+        for end in (judged.interval.low, judged.interval.high)])
+    published = {(run.label, metric): bound for run in result.runs
              for metric, bound in bounds.of_run(run).items()}
     groups: dict[str, list[dict[str, Any]]] = {}
-    for made in judgements:
-        groups.setdefault(made.label, []).append(
-            _row(made, known.get((made.label, made.metric)), span))
+    for judged in judgements:
+        groups.setdefault(judged.label, []).append(
+            _row(judged, published.get((judged.label, judged.metric)), span))
     verdict = result.verdict
     unpaired = [run for run in result.runs
                 if run.purpose is record.Purpose.UNPAIRED]
-    alone = len(unpaired) == len(result.runs)
+    no_verdict = len(unpaired) == len(result.runs)
     return {
-        'started_at': one.started_at[:16].replace('T', ' '),
-        'finished': one.finished,
+        'started_at': shown.started_at[:16].replace('T', ' '),
+        'finished': shown.finished,
         'host': ', '.join(dict.fromkeys(run.host for run in result.runs)),
-        'word': '' if alone or verdict is None else verdict.word.value,
-        'reason': None if alone or verdict is None else verdict.reason,
+        'word': '' if no_verdict or verdict is None else verdict.word.value,
+        'reason': None if no_verdict or verdict is None else verdict.reason,
         'groups': groups,
         'scale': f'{1 / span:.2g} … 1 … {span:.2g}',
         'arms': text.arms(result),
-        'unpaired': [_alone(run) for run in unpaired],
-        'sources': [f'{names} {text}' for names, text in text.sources(
-            (metric, bound) for (_, metric), bound in known.items())],
+        'unpaired': [_unpaired(run) for run in unpaired],
+        'sources': [f'{names} {source}' for names, source in text.sources(
+            (metric, bound) for (_, metric), bound in published.items())],
     }
 
 
-def _row(made: judgement.Judgement, bound: judgement.Bound | None,
+def _row(judged: judgement.Judgement, bound: judgement.Bound | None,
          span: float) -> dict[str, Any]:
     chart = ''
-    if made.interval is not None:
-        # Numbers alone go into the drawing: nothing to escape.
+    if judged.interval is not None:
+        # Only numbers go into the drawing: there is nothing to escape.
         chart = markupsafe.Markup(charts.interval(  # noqa: S704
-            made.interval.ratio, made.interval.low, made.interval.high, span,
-            made.limit, bound.ratio if bound else None))
-    said = [text for text in (made.reason, *made.remarks)
-            if text and text != 'no bound']
+            judged.interval.ratio, judged.interval.low,
+            judged.interval.high, span, judged.limit,
+            bound.ratio if bound else None))
+    notes = [note for note in (judged.reason, *judged.remarks)
+             if note and note != 'no bound']
     return {
-        'metric': made.metric, 'unit': made.unit,
-        'native': text.figure(made.native),
-        'guest': text.figure(made.guest),
-        'ratio': text.ratio(made), 'bound': text.bound(made),
+        'metric': judged.metric, 'unit': judged.unit,
+        'native': text.figure(judged.native),
+        'guest': text.figure(judged.guest),
+        'ratio': text.ratio(judged), 'bound': text.bound(judged),
         'published': f'{bound.ratio:.3f}' if bound else '-',
         'source': bound.source if bound else '',
-        'chart': chart, 'why': '; '.join(said),
-        'word': '' if made.reason == 'no bound' else made.word.value,
+        'chart': chart, 'why': '; '.join(notes),
+        'word': '' if judged.reason == 'no bound' else judged.word.value,
     }
 
 
-def _alone(run: record.Run) -> dict[str, Any]:
+def _unpaired(run: record.Run) -> dict[str, Any]:
     samples = [sample for sample in run.samples
                if not sample.warm_up and sample.outcome.valid]
     names = dict.fromkeys(name for sample in samples
                           for name in sample.outcome.metrics)
     rows = []
     for name in names:
-        found = [sample.outcome.metrics[name] for sample in samples
-                 if name in sample.outcome.metrics]
-        logs = [math.log(metric.value) for metric in found]
+        metrics = [sample.outcome.metrics[name] for sample in samples
+                   if name in sample.outcome.metrics]
+        logs = [math.log(metric.value) for metric in metrics]
         spread = statistics.stdev(logs) if len(logs) > 1 else None
         rows.append({
-            'metric': name, 'unit': found[0].unit, 'count': len(found),
+            'metric': name, 'unit': metrics[0].unit, 'count': len(metrics),
             'mean': text.figure(math.exp(statistics.fmean(logs))),
             'cv': '-' if spread is None else f'{spread:.1%}'})
     return {'label': run.label, 'rows': rows}
 
 
 def _hosts(results: Sequence[record.Result]) -> list[dict[str, Any]]:
-    """A card for each figure that has a bound, or that stands out."""
+    """Return a card for each figure that has a bound or an alarm."""
     bounded = {(run.label, metric) for result in results
                for run in result.runs for metric in run.bounds}
     cards = []
-    for one in trends.time_series(results):
-        key = one.key
+    for series in trends.time_series(results):
+        key = series.key
         alarms = []
-        if one.drift is not None:
-            worse = 'worse' if one.drift > 0 else 'better'
-            alarms.append(f'{abs(one.drift):.1%} {worse} than before')
-        if one.behind is not None:
-            alarms.append(f'{one.behind:.1%} behind the other hosts')
+        if series.drift is not None:
+            worse = 'worse' if series.drift > 0 else 'better'
+            alarms.append(f'{abs(series.drift):.1%} {worse} than before')
+        if series.behind is not None:
+            alarms.append(f'{series.behind:.1%} behind the other hosts')
         if (key.label, key.metric) in bounded or alarms:
             cards.append({
                 'host': key.host, 'label': key.label, 'metric': key.metric,
-                'arm': key.arm.value, 'unit': one.unit,
-                'last': text.figure(one.values[-1]),
+                'arm': key.arm.value, 'unit': series.unit,
+                'last': text.figure(series.values[-1]),
                 'alarm': ', '.join(alarms),
                 'chart': markupsafe.Markup(charts.history(  # noqa: S704
-                    one.values, bool(alarms)))})
+                    series.values, bool(alarms)))})
     return sorted(cards, key=lambda card: (not card['alarm'], card['label'],
                                            card['metric'], card['host']))

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A result as a table for people at a terminal."""
+"""Results as text: a table and footnotes."""
 
 import textwrap
 from collections.abc import Iterable
@@ -23,21 +23,21 @@ from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.studies import preconditions
 
-#: The word of a table for the better direction of a figure.
+#: Which figures are better, in a word for the column of a table.
 BETTER = {outcome.Direction.UP: 'higher', outcome.Direction.DOWN: 'lower'}
 
-#: More figures of which the same is said are not named one by one.
+#: A footnote on more figures names only the first and the last.
 MOST_NAMED = 4
 
 
 def table(result: record.Result, width: int = 100) -> str:
     """Draw a judged result.
 
-    :param width: columns; a longer line is folded
+    :param width: most characters of a line; longer lines are wrapped
     """
     judgements = shown(result)
     blocks = [_table(judgements, width)] if judgements else []
-    blocks += [_alone(run, width) for run in result.runs
+    blocks += [_unpaired(run, width) for run in result.runs
                if run.purpose is record.Purpose.UNPAIRED]
     notes = [_wrapped(line, width)
              for line in footnotes(result, judgements)]
@@ -45,31 +45,31 @@ def table(result: record.Result, width: int = 100) -> str:
 
 
 def shown(result: record.Result) -> tuple[judgement.Judgement, ...]:
-    """List what is judged, then the other figures that were paired."""
+    """Return the judgements, then the other figures that have pairs."""
     judged = result.verdict.judgements if result.verdict else ()
-    there = {(one.label, one.metric) for one in judged}
-    rest = [one for run in result.runs
+    names = {(each.label, each.metric) for each in judged}
+    rest = [each for run in result.runs
             if run.purpose is not record.Purpose.UNPAIRED
-            for one in verdict.describe(run)
-            if one.interval and (one.label, one.metric) not in there]
+            for each in verdict.describe(run)
+            if each.interval and (each.label, each.metric) not in names]
     return (*judged, *rest)
 
 
 def footnotes(result: record.Result,
               judgements: tuple[judgement.Judgement, ...]) -> list[str]:
-    """What the table says, why, and where the bounds come from."""
-    said: dict[tuple[str, str], list[str]] = {}
-    for one in judgements:
-        for text in (one.reason, *one.remarks):
-            if text and one.reason != 'no bound':
-                said.setdefault((one.label, text), []).append(one.metric)
-    pairs = {one.pairs for one in judgements}
+    """Explain the table: reasons, arms, sources of bounds, the verdict."""
+    metrics: dict[tuple[str, str], list[str]] = {}
+    for each in judgements:
+        for text in (each.reason, *each.remarks):
+            if text and each.reason != 'no bound':
+                metrics.setdefault((each.label, text), []).append(each.metric)
+    pairs = max((each.pairs for each in judgements), default=0)
     lines = []
-    if any(pairs):
-        lines.append(f'{max(pairs)} pairs; guest / native with its 90 % '
-                     'interval, PASS and FAIL each at 95 %')
-    lines += [f'{label} {named(metrics)}: {text}'
-             for (label, text), metrics in said.items()]
+    if pairs:
+        lines.append(f'{pairs} pairs; guest / native with its 90 % interval, '
+                     'PASS and FAIL each at 95 %')
+    lines += [f'{label} {abridged(names)}: {text}'
+              for (label, text), names in metrics.items()]
     lines.extend(arms(result))
     lines += [f'{names}: bound {text}' for names, text in sources(
         (f'{run.benchmark} {metric}', bound)
@@ -80,40 +80,40 @@ def footnotes(result: record.Result,
                for run in result.runs):
             lines.append(f'{result.verdict.word}{reason}')
         else:
-            lines.append('unpaired: without native samples nothing is judged')
+            lines.append('unpaired: no verdict without native samples')
     return lines
 
 
 def sources(bounds: Iterable[tuple[str, judgement.Bound]],
             ) -> list[tuple[str, str]]:
-    """Where bounds come from, those of one origin together.
+    """Return the sources of bounds, each with all figures that it applies to.
 
-    :param bounds: a figure and its bound
-    :returns: names of figures, and the bound with its source
+    :param bounds: names of figures with their bounds
+    :returns: names of figures, each with the bound and its source
     """
     figures: dict[str, list[str]] = {}
     for name, bound in bounds:
         if bound.source:
             text = f'{bound.ratio:.3f}, {bound.source}'
             figures.setdefault(text, []).append(name)
-    return [(named(list(dict.fromkeys(names))), text)
+    return [(abridged(list(dict.fromkeys(names))), text)
             for text, names in figures.items()]
 
 
-def named(figures: Sequence[str]) -> str:
-    """A few figures by name, many by the first and the last."""
+def abridged(figures: Sequence[str]) -> str:
+    """List a few figures; of many, name the first and the last."""
     if len(figures) <= MOST_NAMED:
         return ', '.join(figures)
     return f'{figures[0]} to {figures[-1]} ({len(figures)} figures)'
 
 
 def arms(result: record.Result) -> list[str]:
-    """What the arms are where they are not a warm guest and its host.
+    """Name the runs whose arms are not a warm guest and its host.
 
-    Or not what the study wants them to be.
+    Also those that were not set as their study requires.
     """
-    alike = [f'{run.label}: native against native, what the machine can tell '
-             'apart' for run in result.runs
+    alike = [f'{run.label}: native against native, which shows how much the '
+             'machine itself varies' for run in result.runs
              if run.purpose is record.Purpose.AA]
     cold = [f'{run.label}: the guest was relaunched before each of its '
             'samples' for run in result.runs
@@ -121,54 +121,55 @@ def arms(result: record.Result) -> list[str]:
     return [*alike, *cold, *preconditions.of_result(result)]
 
 
-def ratio(one: judgement.Judgement) -> str:
-    """The ratio of a judgement with its interval."""
-    return interval(one.interval)
+def ratio(judged: judgement.Judgement) -> str:
+    """Write the ratio of a judgement with its interval."""
+    return interval(judged.interval)
 
 
-def interval(one: judgement.Interval | None) -> str:
-    """A ratio with its interval: ``0.951 [0.946, 0.957]``."""
-    if one is None:
+def interval(ratio_: judgement.Interval | None) -> str:
+    """Write a ratio with its interval: ``0.951 [0.946, 0.957]``."""
+    if ratio_ is None:
         return '-'
-    return f'{_short(one.ratio)} [{_short(one.low)}, {_short(one.high)}]'
+    low, high = _short(ratio_.low), _short(ratio_.high)
+    return f'{_short(ratio_.ratio)} [{low}, {high}]'
 
 
 def _short(value: float) -> str:
     return f'{value:.3f}' if value < 10 else f'{value:.4g}'
 
 
-def bound(one: judgement.Judgement) -> str:
-    """The bound that decided: ``>= 0.962``."""
-    if one.limit is None:
+def bound(judged: judgement.Judgement) -> str:
+    """Write the bound of a judgement: ``>= 0.962``."""
+    if judged.limit is None:
         return '-'
-    sign = '>=' if one.direction == 'up' else '<='
-    return f'{sign} {one.limit:.3f}'
+    sign = '>=' if judged.direction is outcome.Direction.UP else '<='
+    return f'{sign} {judged.limit:.3f}'
 
 
 def figure(value: float | None) -> str:
-    """A value with four digits."""
+    """Write a value with four digits."""
     return '-' if value is None else f'{value:.4g}'
 
 
 def _table(judgements: tuple[judgement.Judgement, ...], width: int) -> str:
     rows: list[Sequence[str]] = []
     label = None
-    for one in sorted(judgements, key=lambda one: one.label):
-        if one.label != label:
-            label = one.label
+    for judged in sorted(judgements, key=lambda judged: judged.label):
+        if judged.label != label:
+            label = judged.label
             rows.append((label,))
         rows.append((
-            f' {one.metric}', one.unit, figure(one.native),
-            figure(one.guest), ratio(one), bound(one),
-            '-' if one.reason == 'no bound' else one.word.value))
+            f'  {judged.metric}', judged.unit, figure(judged.native),
+            figure(judged.guest), ratio(judged), bound(judged),
+            '-' if judged.reason == 'no bound' else judged.word.value))
     return text_table.draw(
         ('Figure', 'Unit', 'Native', 'Guest', 'Guest / native', 'Bound',
          'Verdict'), rows,
         {'Native', 'Guest', 'Guest / native', 'Bound'}, width)
 
 
-def _alone(run: record.Run, width: int) -> str:
-    """The samples of a run that has one arm."""
+def _unpaired(run: record.Run, width: int) -> str:
+    """Draw the samples of a run that has one arm."""
     samples = [sample for sample in run.samples if not sample.warm_up]
     names = dict.fromkeys(name for sample in samples
                           for name in sample.outcome.metrics)
