@@ -1,0 +1,80 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the command loads, and what it says if a library is missing."""
+
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from hpcvirt.cmd import main
+
+LOADED = """
+import contextlib, io, json, sys
+from hpcvirt.cmd import main
+with contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.suppress(SystemExit):
+        main.main(sys.argv[1:])
+print(json.dumps(list(sys.modules)))
+"""
+WITHOUT = """
+import sys
+sys.modules[sys.argv[1]] = None
+from hpcvirt.cmd import main
+sys.exit(main.main(sys.argv[2:]))
+"""
+HEAVY = {'jinja2', 'keystoneauth1', 'novaclient', 'numpy', 'paramiko',
+         'scipy', 'sqlalchemy'}
+
+
+def loaded(*words):
+    done = subprocess.run([sys.executable, '-c', LOADED, *words], check=True,
+                          capture_output=True)
+    return set(json.loads(done.stdout))
+
+
+class LoadTest(unittest.TestCase):
+
+    def test_only_the_noun_of_the_command_is_loaded(self):
+        modules = loaded('topology', 'show', '--help')
+        self.assertIn('hpcvirt.cmd.topology.verbs', modules)
+        self.assertNotIn('hpcvirt.cmd.bench.verbs', modules)
+        self.assertNotIn('hpcvirt.cmd.flavor.verbs', modules)
+
+    def test_help_of_every_noun_loads_no_heavy_library(self):
+        for noun in main.NOUNS:
+            with self.subTest(noun):
+                self.assertEqual(set(), HEAVY & loaded(noun, '--help'))
+
+    def test_a_list_of_benchmarks_loads_no_heavy_library(self):
+        self.assertEqual(set(), HEAVY & loaded('bench', 'list'))
+
+
+class MissingLibraryTest(unittest.TestCase):
+
+    def test_one_line_names_what_to_install(self):
+        for library, words in (
+                ('sqlalchemy', ('bench', 'report')),
+                ('jinja2', ('bench', 'report')),
+                ('paramiko', ('bench', 'run', 'stream', '--set', 'source=x',
+                              '--where', 'ssh://n17'))):
+            with (self.subTest(library),
+                  tempfile.TemporaryDirectory() as data):
+                done = subprocess.run(
+                    [sys.executable, '-c', WITHOUT, library, *words, '--data',
+                     data], check=False, capture_output=True, text=True)
+                self.assertEqual(
+                    (2, '', f'hpcvirt: {library} is not installed; pip '
+                     'install hpcvirt[bench]\n'),
+                    (done.returncode, done.stdout, done.stderr))
