@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What tests of ``bench run`` stand on: a build, two places, a store.
+"""The base of tests of ``bench run``: a build, two places, a store.
 
 The program that is built is a script that prints what real runs printed: the
 native output where it is tied to the CPU that only the native arm is tied to,
@@ -62,7 +62,7 @@ class RunCase(unittest.TestCase):
 
     def setUp(self):
         if os.sched_getaffinity(0) == {0}:
-            self.fail('needs a CPU beside CPU 0 to tell the arms apart')
+            self.fail('needs another CPU than CPU 0 to distinguish the arms')
         self.scratch = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.scratch)
         self.source = self.scratch / 'NPB'
@@ -111,7 +111,7 @@ class RunCase(unittest.TestCase):
         samples = result['runs'][0]['samples']
         self.assertEqual(list(range(12)),
                          [sample['position'] for sample in samples])
-        self.assertEqual([one.started_at for one in kept],
+        self.assertEqual([sample.started_at for sample in kept],
                          [sample['started_at']
                           for sample in samples[:len(kept)]])
         self.assertEqual('FAIL', result['verdict']['word'])
@@ -120,10 +120,10 @@ class RunCase(unittest.TestCase):
         return len(self.trace.read_text().split())
 
     def store(self):
-        made = store.Store(f'sqlite:///{self.scratch}/data/bench.sqlite',
+        opened = store.Store(f'sqlite:///{self.scratch}/data/bench.sqlite',
                            str(self.scratch / 'data'))
-        self.addCleanup(made.close)
-        return made
+        self.addCleanup(opened.close)
+        return opened
 
     def wait_for_samples(self, number):
         deadline = time.monotonic() + 60
@@ -138,8 +138,8 @@ class RunCase(unittest.TestCase):
         return self.fail('no samples are kept')
 
     def samples(self) -> tuple[record.Sample, ...]:
-        made = self.store()
-        entries = made.entries()
-        runs = made.result(entries[0].id).runs if entries else ()
-        made.close()
+        opened = self.store()
+        entries = opened.entries()
+        runs = opened.result(entries[0].id).runs if entries else ()
+        opened.close()
         return runs[0].samples if runs else ()

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A real ssh server in a thread, which runs what it is asked to run."""
+"""A real ssh server in a thread, which runs any command."""
 
 import contextlib
 import os
@@ -102,8 +102,8 @@ class Server:
     """Listens on a port of the loopback until closed.
 
     :ivar url: what :meth:`SSHExecutor.from_url` takes
-    :ivar status_first: the exit status is told before what the program
-        printed, as OpenSSH may; for programs that print little
+    :ivar status_first: the exit status is sent before the output of the
+        program, as OpenSSH may do; for programs that print little
     """
 
     def __init__(self) -> None:

@@ -66,7 +66,7 @@ class RequestsTest(unittest.TestCase):
         (hpcc,) = benchmarking.requests(['hpcc'], [], None)
         self.assertEqual(14400, hpcc.definition.time_limit_s)
 
-    def test_what_is_not_understood_is_bad_input(self):
+    def test_unknown_names_and_forms_are_bad_input(self):
         for names, settings in ((['linpack'], []), (['hpcc/openmp'], []),
                                 (['hpcc'], ['N=300']),
                                 (['hpcc'], ['hpcc:N']),
@@ -119,7 +119,7 @@ class PlanTest(unittest.TestCase):
             (planned.pairs, planned.warm_ups, planned.purpose, planned.host,
              planned.shape, planned.launch))
 
-    def test_setting_that_a_benchmark_has_not_is_bad_input(self):
+    def test_unknown_setting_of_a_benchmark_is_bad_input(self):
         requests = benchmarking.requests(['stream'], ['stream:N=300'], None)
         self.assertRaises(exception.InvalidInput, benchmarking.compare,
                           guest(Machine('guest')), Machine('native'),

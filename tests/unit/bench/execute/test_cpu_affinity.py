@@ -26,12 +26,12 @@ MPIRUN = ('mpirun', '-np', '4', '--map-by', 'numa', '--bind-to', 'core',
 
 class BoundTest(unittest.TestCase):
 
-    def test_ranks_tie_themselves_instead_of_mpirun(self):
+    def test_ranks_bind_themselves_instead_of_mpirun(self):
         self.assertEqual(
             ('mpirun', '-np', '4', '--map-by', 'numa', '--bind-to', 'none',
              'sh', './bind', 'hpcc'), cpu_affinity.bound_by_rank(MPIRUN))
 
-    def test_what_binds_nothing_stays(self):
+    def test_a_command_that_binds_nothing_is_unchanged(self):
         command = ('mpirun', '-np', '4', '--bind-to', 'none', 'hpcc')
         self.assertEqual(command, cpu_affinity.bound_by_rank(command))
 
@@ -56,12 +56,12 @@ class ScriptTest(unittest.TestCase):
         self.assertEqual((0, ''), (done.returncode, done.stderr))
         return done.stdout
 
-    def test_a_rank_runs_where_it_is_told_whatever_else_there_is(self):
+    def test_a_rank_runs_on_the_cpu_that_is_given(self):
         for cpu in sorted(os.sched_getaffinity(0)):
             self.assertIn(f'Cpus_allowed_list:\t{cpu}\n', self.rank(
                 0, str(cpu), 'cat', '/proc/self/status'))
 
-    def test_a_program_keeps_its_words_and_its_status(self):
+    def test_arguments_and_status_of_the_program_are_kept(self):
         self.assertEqual("a  'b'\n", self.rank(
             0, '0', 'printf', '%s\n', "a  'b'"))
 
@@ -88,7 +88,7 @@ class ScriptTest(unittest.TestCase):
                           system=f'{self.scratch}/sys').strip()
                 for rank in range(ranks)]
 
-    def test_cores_are_dealt_in_turn_over_the_cells(self):
+    def test_cores_are_assigned_round_robin_over_the_cells(self):
         # What Open MPI 4.1.4 does on "pack:2 [numa] core:4 pu:1".
         self.machine([[[0], [1], [2], [3]], [[4], [5], [6], [7]]])
         self.assertEqual(['0', '4', '1', '5', '2', '6', '3', '7'],

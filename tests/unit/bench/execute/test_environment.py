@@ -19,7 +19,7 @@ from hpcvirt.bench.execute import local
 
 class EnvironmentTest(unittest.TestCase):
 
-    def test_this_machine_tells_its_kernel_and_memory(self):
+    def test_kernel_and_memory_of_this_machine_are_captured(self):
         facts = environment.facts(local.LocalExecutor())
         self.assertEqual(os.uname().release, facts['kernel'])
         total = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
@@ -32,7 +32,7 @@ class EnvironmentTest(unittest.TestCase):
                 self.assertTrue(value)
                 self.assertNotIn('\n', value)
 
-    def test_load_is_taken_on_this_machine(self):
+    def test_load_of_this_machine_is_captured(self):
         load = environment.load(local.LocalExecutor())
         self.assertGreaterEqual(float(load['load']), 0)
         self.assertGreater(float(load['uptime_s']), 0)
@@ -40,15 +40,15 @@ class EnvironmentTest(unittest.TestCase):
     def test_stolen_and_waited_time_are_shares_of_the_time_between(self):
         before = {'load': '0.10', 'ticks': '100 0 50 800 10 0 0 40 0 0'}
         after = {'load': '0.90', 'ticks': '150 0 50 820 20 0 0 60 0 0'}
-        told = environment.around(before, after)
+        change = environment.around(before, after)
         self.assertEqual({'load.before': '0.10', 'load.after': '0.90',
                           'iowait_percent': '10.00',
-                          'steal_percent': '20.00'}, told)
+                          'steal_percent': '20.00'}, change)
 
-    def test_without_counters_nothing_is_made_up(self):
-        told = environment.around({'load': '1'}, {'load': '2'})
-        self.assertEqual({'load.before': '1', 'load.after': '2'}, told)
+    def test_without_counters_there_are_no_shares(self):
+        change = environment.around({'load': '1'}, {'load': '2'})
+        self.assertEqual({'load.before': '1', 'load.after': '2'}, change)
 
-    def test_noise_between_the_lines_is_left_out(self):
+    def test_lines_of_another_form_are_ignored(self):
         printed = b'Welcome!\nkernel=6.1\n\xff\xfe\n=x\n'
         self.assertEqual({'kernel': '6.1'}, environment.parse(printed))

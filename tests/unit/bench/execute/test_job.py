@@ -81,7 +81,7 @@ class JobTest(unittest.TestCase):
         self.assertEqual(0, self.wait().status)
         self.assertEqual(b'found\n', self.job.read('stdout'))
 
-    def test_its_time_being_up_ends_it_with_124(self):
+    def test_a_job_whose_time_is_up_ends_with_124(self):
         self.start('sh', '-c', 'trap "" TERM; sleep 60', limit_s=1)
         self.assertEqual(124, self.wait().status)
 
@@ -92,7 +92,7 @@ class JobTest(unittest.TestCase):
         os.killpg(int(self.job.read('pid')), signal.SIGKILL)
         self.assertIs(job.State.LOST, self.wait())
 
-    def test_a_removed_job_runs_no_more(self):
+    def test_a_removed_job_is_ended(self):
         self.start('sh', '-c', 'echo $$ > child; sleep 60')
         while not self.job.read('child'):
             time.sleep(0.05)
@@ -105,7 +105,7 @@ class JobTest(unittest.TestCase):
             time.sleep(0.05)
         self.assertFalse(_runs(child))
 
-    def test_a_job_removed_while_it_starts_runs_no_more(self):
+    def test_a_job_that_is_removed_while_it_starts_is_ended(self):
         self.job.prepare(['true'], {}, {})
         os.mkdir(os.path.join(self.job.directory, 'started'))
         with subprocess.Popen(

@@ -37,15 +37,15 @@ class TestSlots(testtools.TestCase):
     @hypothesis.given(strategies.integers(1, 9),
                       strategies.lists(strategies.integers(1, 8),
                                        min_size=1, max_size=3))
-    def test_no_other_way_leaves_the_fullest_emptier(self, ranks, cpus):
+    def test_no_other_distribution_has_a_lower_maximum(self, ranks, cpus):
         try:
-            made = mpi_hosts.slots(ranks, cpus)
+            counts = mpi_hosts.slots(ranks, cpus)
         except exception.InvalidInput:
-            # A small machine beside large ones may be left without a rank;
+            # A small machine among large ones may be left without a rank;
             # of equal ones none is, if there are ranks enough.
             assert len(set(cpus)) > 1 or ranks < len(cpus)
             return
-        assert sum(made) == ranks
+        assert sum(counts) == ranks
 
         def fullest(shares):
             return max(share / cpu for share, cpu
@@ -53,11 +53,11 @@ class TestSlots(testtools.TestCase):
         ways = (way for way in itertools.product(range(ranks + 1),
                                                  repeat=len(cpus))
                 if sum(way) == ranks)
-        assert fullest(made) - min(map(fullest, ways)) <= 1 / min(cpus)
+        assert fullest(counts) - min(map(fullest, ways)) <= 1 / min(cpus)
 
     @hypothesis.given(strategies.lists(strategies.integers(1, 128),
                                        min_size=1, max_size=6))
-    def test_one_rank_per_cpu_stays_so(self, cpus):
+    def test_as_many_ranks_as_cpus_are_one_on_each(self, cpus):
         assert mpi_hosts.slots(sum(cpus), cpus) == tuple(cpus)
 
 
@@ -65,7 +65,7 @@ class TestHosts(testtools.TestCase):
     def test_a_single_machine_needs_no_list(self):
         self.assertEqual((), mpi_hosts.hosts(['a'], [4], ['X']))
 
-    def test_open_mpis_own_words(self):
+    def test_the_options_are_those_of_open_mpi(self):
         self.assertEqual(
             ('--host', 'a:4,10.0.0.6:2', '-x', 'OMP_NUM_THREADS'),
             mpi_hosts.hosts(['a', '10.0.0.6'], [4, 2], ['OMP_NUM_THREADS']))
@@ -86,19 +86,19 @@ class TestReach(testtools.TestCase):
             ['no-such-host.invalid'])
         self.assertIn('local does not reach no-such-host.invalid', str(exc))
 
-    def test_each_is_tried(self):
-        made = tempfile.TemporaryDirectory()
-        self.addCleanup(made.cleanup)
-        asked = pathlib.Path(made.name, 'asked')
+    def test_each_machine_is_tried(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        commands = pathlib.Path(scratch.name, 'commands')
 
         class Place:
             name = 'a'
 
             def run(self, argv, _stdin=b''):
-                with asked.open('a') as stream:
+                with commands.open('a') as stream:
                     stream.write(' '.join(argv[-2:]) + os.linesep)
                 return executor.Completed(0, b'', b'')
 
         mpi_hosts.reach(Place(), ['b', 'c'])
         self.assertEqual(['b true', 'c true'],
-                         asked.read_text().splitlines())
+                         commands.read_text().splitlines())

@@ -25,7 +25,7 @@ class RebootTest(unittest.TestCase):
         self.assertEqual(['sync', 'reboot'], guest.done)
         self.assertEqual(0, guest.run(['true']).status)
 
-    def test_a_guest_that_does_not_reboot_differs_from_one_that_is_lost(self):
+    def test_the_error_says_whether_the_guest_still_runs_or_is_lost(self):
         for guest, cause in (
                 (rebooting.Guest(deaf=True), 'it is still running as before'),
                 (rebooting.Guest(silent=10 ** 6), 'no route')):

@@ -51,28 +51,28 @@ class SSHExecutorTest(unittest.TestCase):
         done = self.place.run(['cat'], data)
         self.assertEqual(data, done.stdout)
 
-    def test_a_cut_connection_is_made_again(self):
+    def test_a_broken_connection_is_made_again(self):
         self.place.run(['true'])
         self.server.cut()
         self.assertEqual(b'x\n', self.place.run(['echo', 'x']).stdout)
 
-    def test_a_connection_cut_in_the_middle_is_unreachable(self):
+    def test_a_connection_that_breaks_during_a_command_is_lost(self):
         threading.Timer(0.5, self.server.cut).start()
-        self.assertRaises(exception.Unreachable, self.place.run,
+        self.assertRaises(exception.ConnectionLost, self.place.run,
                           ['sleep', '5'])
 
-    def test_a_program_that_does_not_end_is_unreachable(self):
-        self.assertRaisesRegex(exception.Unreachable, 'within 0.5 s',
+    def test_a_program_that_does_not_end_times_out(self):
+        self.assertRaisesRegex(exception.TimedOut, 'within 0.5 s',
                                self.place.run, ['sleep', '5'], b'', 0.5)
 
-    def test_a_server_that_is_gone_is_unreachable_in_one_line(self):
+    def test_a_server_that_has_ended_is_reported_in_one_line(self):
         self.server.close()
         self.place.close()
-        with self.assertRaises(exception.Unreachable) as caught:
+        with self.assertRaises(exception.ConnectionLost) as caught:
             self.place.run(['true'])
         self.assertNotIn('\n', str(caught.exception))
 
-    def test_a_wrong_user_is_unreachable(self):
+    def test_a_wrong_user_is_refused(self):
         url = self.server.url.replace('hpc@', 'other@')
         place = ssh.SSHExecutor.from_url(url)
         self.addCleanup(place.close)

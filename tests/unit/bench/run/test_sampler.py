@@ -37,13 +37,13 @@ class Elsewhere:
 
     name = 'elsewhere'
 
-    def __init__(self, asked, real):
-        self._asked = asked
+    def __init__(self, wanted, real):
+        self._wanted = wanted
         self._real = real
 
     def run(self, argv, stdin=b'', timeout_s=executor.SHORT_S):
         return local.LocalExecutor().run(
-            [word.replace(self._asked, self._real) for word in argv], stdin,
+            [word.replace(self._wanted, self._real) for word in argv], stdin,
             timeout_s)
 
     def close(self):
@@ -98,7 +98,7 @@ class SampleTest(unittest.TestCase):
             self.assertTrue(sample.outcome.valid, sample.outcome.reason)
         self.assertEqual(['sync', 'reboot'] * 2, guest.done)
 
-    def test_a_warm_one_is_left_alone(self):
+    def test_a_guest_is_not_rebooted_before_a_warm_sample(self):
         guest = rebooting.Guest()
         sample = self.sample(self.job(guest, rebooter=guest),
                              launch=record.Launch.WARM)
@@ -126,7 +126,7 @@ class SampleTest(unittest.TestCase):
             self.sample(self.job(local.LocalExecutor()),
                         launch=record.Launch.COLD)
 
-    def test_files_of_a_job_that_spans_lie_in_every_place(self):
+    def test_files_of_a_job_that_spans_are_in_every_place(self):
         there = Elsewhere(self.directory('here'), self.directory('there'))
         job = self.job(
             local.LocalExecutor(),
@@ -165,7 +165,7 @@ class SampleTest(unittest.TestCase):
         self.assertTrue(sample.outcome.valid, sample.outcome.reason)
         self.assertEqual(0, sample.exit_status)
 
-    def test_jobs_beside_a_lost_one_are_stopped(self):
+    def test_the_other_jobs_are_stopped_if_one_is_lost(self):
         place = local.LocalExecutor()
         reason, status = self.reason(
             self.job(place, label='a', program=KILL_ALL),

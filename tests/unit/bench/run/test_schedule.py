@@ -51,7 +51,7 @@ class ScheduleTest(unittest.TestCase):
                                record.Launch.COLD)
         self.assertEqual('gg', letters(alone))
 
-    def test_a_continued_run_lacks_just_what_it_has_not(self):
+    def test_a_continued_run_lacks_the_samples_that_it_does_not_have(self):
         done = outcome.Outcome(False, 'any')
         run = record.Run('r', 'hpcc', 'mpi', planned_pairs=2,
                          planned_warm_ups=0, samples=(

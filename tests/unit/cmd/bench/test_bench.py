@@ -110,7 +110,7 @@ class TestParse(CommandTestCase):
         self.assertEqual(1, call('parse', 'ausurf112', path, *energy,
                                  '--exit-status', '0')[0])
 
-    def test_an_unusable_question_is_one_line_and_status_2(self):
+    def test_unusable_input_is_one_line_and_status_2(self):
         self.assert_unusable('no such benchmark', 'parse', 'x', HPCC)
         self.assert_unusable('No such file', 'parse', 'hpcc', '/nobody')
         self.assert_unusable('Is a directory', 'parse', 'hpcc', '/')
@@ -128,7 +128,7 @@ class TestParse(CommandTestCase):
     @hypothesis.settings(max_examples=60, deadline=None)
     @hypothesis.given(strategies.text(max_size=20),
                       strategies.text(max_size=20))
-    def test_no_expectation_makes_a_traceback(self, key, value):
+    def test_no_expectation_causes_a_traceback(self, key, value):
         status, _, err = call('parse', 'hpcc', HPCC,
                               f'--expect={key}={value}')
         self.assertIn(status, (0, 1, 2))
@@ -152,7 +152,7 @@ class TestListAndDescribe(CommandTestCase):
         self.assertIn('hpcc', names)
         self.assertIn('hpcc', call('list')[1])
 
-    def test_a_description_is_whole(self):
+    def test_a_description_is_complete(self):
         status, out, _ = call('describe', 'hpcc', '--cpus', '4',
                               '--memory-mib', '8192')
         self.assertEqual(0, status)
@@ -169,7 +169,7 @@ class TestListAndDescribe(CommandTestCase):
             self.assertEqual((0, one['name']), (status, found['name']))
             self.assertTrue(found['example']['command'])
 
-    def test_a_machine_too_small_is_said_in_one_line(self):
+    def test_a_machine_that_is_too_small_is_one_line(self):
         self.assert_unusable('too little', 'describe', 'stream', '--cpus',
                              '1', '--memory-mib', '256', '--llc-kib',
                              '65536')
@@ -258,7 +258,7 @@ class TestCompare(CommandTestCase):
         status, found = self.answer('compare', str(path))
         self.assertEqual((0, 'PASS'), (status, found['verdict']))
 
-    def test_every_metric_of_hpcc_is_shown_on_demand(self):
+    def test_every_metric_of_hpcc_is_shown_by_all(self):
         for arm in ('native', 'guest'):
             (self.folder / arm).mkdir()
             for number in range(5):
@@ -271,7 +271,7 @@ class TestCompare(CommandTestCase):
         self.assertIn('PTRANS_GBs', out)
         self.assertNotIn('PTRANS_GBs', call('compare', *words)[1])
 
-    def test_an_unusable_question_is_one_line_and_status_2(self):
+    def test_unusable_input_is_one_line_and_status_2(self):
         native, guest, *_ = self.arms(0.99)
         self.assert_unusable('--benchmark', 'compare', native, guest)
         self.assert_unusable('--overhead', 'compare', native, guest,

@@ -32,12 +32,12 @@ class RunCommandTest(run_case.RunCase):
         self.assertLess(ratio, 0.5)
         self.assertEqual(12, self.runs())
 
-    def test_a_machine_beside_itself_does_not_fail(self):
+    def test_a_machine_compared_with_itself_does_not_fail(self):
         result = self.result(*self.words(native=self.server.url), status=0)
         self.assertEqual('PASS', result['verdict']['word'])
         self.assertEqual('aa', result['runs'][0]['purpose'])
 
-    def test_a_machine_beside_itself_is_called_so(self):
+    def test_a_machine_compared_with_itself_is_labelled_so(self):
         words = self.words(pairs=1, native=self.server.url)
         words[words.index('json')] = 'table'
         self.assertIn('native against native', self.run_(*words)[1])
@@ -72,7 +72,7 @@ class RunCommandTest(run_case.RunCase):
         left = pathlib.Path('/var/tmp').glob(f'hpcvirt-*/{entry}*')
         self.assertEqual([], list(left))
 
-    def test_a_guest_that_goes_after_the_last_sample_changes_nothing(self):
+    def test_a_guest_that_is_lost_after_the_last_sample_changes_nothing(self):
         add_sample = stores.Store.add_sample
 
         def add_and_cut(store, run_id, sample):
@@ -86,13 +86,13 @@ class RunCommandTest(run_case.RunCase):
         self.assertEqual('FAIL', json.loads(out)['verdict']['word'])
         self.assertIn('not removed', err)
 
-    def test_a_killed_run_goes_on_where_it_stopped(self):
+    def test_a_killed_run_is_continued(self):
         words = self.words(seconds=0.3)
         self.killed_and_resumed(words, 4)
         # The job that ran when its runner died was waited for.
         self.assertEqual(12, self.runs())
 
-    def test_a_cut_connection_loses_nothing(self):
+    def test_a_broken_connection_loses_no_sample(self):
         words = self.words(seconds=0.2)
         process = subprocess.Popen(
             [sys.executable, '-m', 'hpcvirt.cmd.main', *words],
@@ -107,7 +107,7 @@ class RunCommandTest(run_case.RunCase):
 
     def test_bad_input_is_one_line_and_leaves_no_trace(self):
         good = self.words()
-        for change, said in (
+        for change, message in (
                 ({'npb-ep/serial': 'nonsense'}, 'no such benchmark'),
                 ({'npb-ep/serial': 'npb-ep/cuda'}, 'no variant'),
                 ({'class=S': 'klass=S'}, 'klass'),
@@ -120,6 +120,6 @@ class RunCommandTest(run_case.RunCase):
                 self.assertEqual(2, status)
                 self.assertEqual('', out)
                 self.assertEqual(1, len(err.splitlines()), err)
-                self.assertIn(said, err)
+                self.assertIn(message, err)
         self.assertFalse((self.scratch / 'data').exists())
         self.assertFalse(self.trace.exists())

@@ -52,7 +52,7 @@ class LaunchTest(run_case.RunCase):
         self.assertEqual('cold', run['launch'])
         self.assertEqual(['sync', 'reboot'] * 2, self.guest.done)
 
-    def test_warm_is_what_happens_otherwise(self):
+    def test_warm_is_the_default(self):
         run = self.result(*self.words(), status=1)['runs'][0]
         self.assertEqual(
             [('native', True, None), ('guest', True, None),
@@ -69,7 +69,7 @@ class LaunchTest(run_case.RunCase):
             ['npb-ep serial hpc.2c warm', 'npb-ep serial hpc.2c cold'],
             [made['label'] for made in result['verdict']['judgements']])
 
-    def test_reports_tell_cold_from_warm(self):
+    def test_reports_distinguish_cold_from_warm(self):
         words = [word for word in self.words('--launch', 'both')
                  if word not in ('--format', 'json')]
         _, out, err = self.run_(*words)
@@ -86,14 +86,14 @@ class LaunchTest(run_case.RunCase):
         self.assertIn('relaunched before each', text)
 
     def test_a_guest_that_cannot_be_rebooted_is_refused(self):
-        for words, said in (
+        for words, message in (
                 (self.words('--launch', 'cold', where=self.server.url),
                  'it is not given as server:'),
                 (self.words('--launch', 'both', native='server:hpc-1'),
                  'the native place is the guest itself')):
-            with self.subTest(said=said):
+            with self.subTest(message=message):
                 status, out, err = self.run_(*words)
                 self.assertEqual((2, ''), (status, out))
                 self.assertEqual(1, len(err.splitlines()), err)
-                self.assertIn(said, err)
+                self.assertIn(message, err)
         self.assertFalse((self.scratch / 'data').exists())

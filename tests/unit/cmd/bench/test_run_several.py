@@ -133,7 +133,7 @@ class InStepTest(run_case.RunCase):
             self.assertLess(ends, min(begin for begin, _ in jobs))
             ends = max(end for _, end in jobs)
 
-    def test_each_native_copy_is_tied_to_its_own_guests_cpus(self):
+    def test_each_native_copy_is_confined_to_the_cpus_of_its_guest(self):
         words = [*self.words(pairs=1), '--native-cpus', '1']
         result = self.result(*words, status=1)
         native = result['runs'][0]['samples'][0]
@@ -148,7 +148,7 @@ class InStepTest(run_case.RunCase):
                     if raw['name'] == name)
         return (self.scratch / 'data' / path).read_text()
 
-    def test_outputs_and_surroundings_of_each_are_kept(self):
+    def test_output_and_environment_of_each_guest_are_kept(self):
         result = self.result(*self.words(pairs=1), status=1)
         sample = result['runs'][0]['samples'][1]
         self.assertEqual('guest', sample['arm'])
@@ -163,7 +163,7 @@ class InStepTest(run_case.RunCase):
         self.assertLess(float(sample['environment']['launched_within_s']),
                         60)
 
-    def test_one_broken_output_breaks_the_sample_and_is_named(self):
+    def test_one_broken_output_makes_the_sample_invalid_and_is_named(self):
         self.broken.touch()
         result = self.result(*self.words(), status=1)
         self.assertEqual('INVALID', result['verdict']['word'])
@@ -171,13 +171,13 @@ class InStepTest(run_case.RunCase):
         self.assertTrue(reason.startswith('127.0.0.1-2: '), reason)
         self.assertNotIn('127.0.0.1-1', reason)
 
-    def test_a_killed_run_goes_on_where_it_stopped(self):
+    def test_a_killed_run_is_continued(self):
         words = self.words(seconds=0.5)
         self.killed_and_resumed(words, 3)
         # No job ran without its fellow.
         self.assertEqual({2}, {len(jobs) for jobs in self.spells().values()})
 
-    def test_a_lost_job_takes_its_fellow_with_it_and_both_start_anew(self):
+    def test_both_jobs_are_started_again_if_one_is_lost(self):
         words = self.words(seconds=2, pairs=1, native=None)
         process = subprocess.Popen(
             [sys.executable, '-m', 'hpcvirt.cmd.main', *words],
@@ -198,7 +198,7 @@ class InStepTest(run_case.RunCase):
                           for name, jobs in self.spells().items()})
 
     def test_numbers_that_do_not_fit_are_one_line(self):
-        for more, said in (
+        for more, message in (
                 (['--native', 'local', '--native', 'local'],
                  '--native: given 3 times'),
                 (['--native-cpus', '1', '--native-cpus', '1'],
@@ -207,7 +207,7 @@ class InStepTest(run_case.RunCase):
                 status, out, err = self.run_(*self.words(), *more)
                 self.assertEqual((2, ''), (status, out))
                 self.assertEqual(1, len(err.splitlines()), err)
-                self.assertIn(said, err)
+                self.assertIn(message, err)
         self.assertFalse((self.scratch / 'data').exists())
 
 
@@ -234,8 +234,7 @@ class SpanTest(run_case.RunCase):
     @staticmethod
     def with_a_file(name, get=catalogue.get):
         """A benchmark with a file that has to be in every place."""
-        return dataclasses.replace(get(name),
-                                            files={'marker': 'here'})
+        return dataclasses.replace(get(name), files={'marker': 'here'})
 
     def words(self, *more):
         return ['bench', 'run', 'netpipe', '--where', self.server.url,
@@ -243,31 +242,31 @@ class SpanTest(run_case.RunCase):
                 str(self.scratch / 'data'), '--format', 'json',
                 '--set', 'max_size=65536', *more]
 
-    def asked(self):
-        """What mpirun was asked to run, its version apart."""
+    def commands(self):
+        """The command lines of mpirun, except that for its version."""
         return [line for line in self.trace.read_text().splitlines()
                 if 'NPopenmpi' in line]
 
-    def test_ranks_are_shared_out(self):
+    def test_ranks_are_distributed(self):
         result = self.result(*self.words(), status=0)
         self.assertEqual(2, len(result['runs'][0]['samples']))
-        asked = self.asked()
-        self.assertEqual(2, len(asked))
+        commands = self.commands()
+        self.assertEqual(2, len(commands))
         self.assertIn(f'-np 2 --host {os.uname().nodename}:1,127.0.0.1:1 '
-                      '--map-by numa', asked[0])
+                      '--map-by numa', commands[0])
 
     def test_one_native_machine_stands_for_all_and_is_not_spanned(self):
         self.result(*self.words('--native', 'local', '--native-cpus', '0'),
                     status=1)
-        asked = self.asked()
-        self.assertEqual(2, sum('--host' in line for line in asked))
-        self.assertEqual(4, len(asked))
-        # Ranks tie themselves natively, where mpirun would pass over the
-        # CPUs that it was started on.
+        commands = self.commands()
+        self.assertEqual(2, sum('--host' in line for line in commands))
+        self.assertEqual(4, len(commands))
+        # Natively, ranks bind themselves: mpirun would ignore the CPUs that
+        # it is confined to.
         self.assertEqual(
             ['none sh ./bind NPopenmpi', 'core NPopenmpi'] * 2,
             [re.search('--bind-to (.*) -u', line)[1]
-             for line in (asked[0], asked[1], asked[2], asked[3])])
+             for line in commands])
 
     def test_a_place_that_is_not_reached_is_named_before_anything_runs(self):
         self.known.write_text('other\n')

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A case of a study, end to end: jobs, the store, figures beside figures."""
+"""A case of a study, end to end: jobs, the store, the comparison."""
 
 import json
 import os
@@ -63,7 +63,7 @@ class RunStudyTest(run_case.RunCase):
         self.assertEqual((0, ''), (status, err))
         return out
 
-    def test_what_was_run_stands_beside_what_was_published(self):
+    def test_measured_figures_are_shown_next_to_published_ones(self):
         # The stored outputs are of one rank and N=1000.
         status, out, err = self.measure(
             '--set', 'N=1000', '--set', 'NB=80', '--set', 'ranks=1', '--set',
@@ -102,25 +102,25 @@ class RunStudyTest(run_case.RunCase):
         self.assertIn('S1: Memory virtualization', text)
         self.assertIn('37.04', text)
 
-    def test_sizes_are_the_case_s_and_the_rule_s(self):
+    def test_sizes_come_from_the_case_and_from_the_rule(self):
         self.measure('--pairs', '1')
-        told = self.trace.read_text().splitlines()
+        commands = self.trace.read_text().splitlines()
         cpus = len(os.sched_getaffinity(0))
-        self.assertTrue(told)
-        for line in told:
+        self.assertTrue(commands)
+        for line in commands:
             self.assertTrue(line.startswith(f'-np {cpus} '), line)
         parameters = self.store().result(
             self.store().entries()[0].id).runs[0].parameters
         self.assertEqual('100', parameters['NB'])
 
-    def test_the_same_name_with_another_case_is_another_question(self):
+    def test_another_case_is_another_plan(self):
         self.measure('--pairs', '1')
         self.measure('--pairs', '1', '--study', 'S1/small-off')
         self.assertEqual(['small-on', 'small-off'], [
             self.store().result(entry.id).runs[0].case
             for entry in self.store().entries()])
 
-    def test_bad_questions_are_one_line_and_leave_no_trace(self):
+    def test_bad_input_is_one_line_and_leaves_no_trace(self):
         place = ('--where', 'local')
         for words, what in (
                 (('--study', 'S1', *place), 'ID/CASE'),
