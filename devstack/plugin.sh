@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# The hpcvirt plugin for DevStack. Sourced once for every phase, with the mode
-# and the phase as arguments; every function may run more than once.
+# The hpcvirt plugin for DevStack. DevStack sources it once per phase, with the
+# mode and the phase as arguments. Every function may run more than once.
 
 _HPCVIRT_XTRACE=$(set +o | grep xtrace)
 set +o xtrace
 
-# Run the command of the environment that hpcvirt is installed in.
+# Run hpcvirt from the environment in which it is installed.
 function _hpcvirt {
     local bin
     bin=$(get_python_exec_prefix)
     "$bin/hpcvirt" "$@"
 }
 
-# The name of this compute service, as Nova and the plan call it.
+# Print the name of this compute service in Nova and in the plan.
 function _hpcvirt_host {
     hostname
 }
@@ -55,7 +55,7 @@ function _hpcvirt_flavor {
         "${hosts[@]}"
 }
 
-# _hpcvirt_planned OPTION: what the plan says for this host.
+# _hpcvirt_planned OPTION: print the value that the plan has for this host.
 function _hpcvirt_planned {
     "${PYTHON:-python3}" - "$HPCVIRT_DATA_DIR/plan.json" \
         "$(_hpcvirt_host)" "$1" <<'EOF'
@@ -66,7 +66,7 @@ with open(sys.argv[1]) as plan:
 EOF
 }
 
-# Take huge pages, and remember how many there were.
+# Reserve huge pages, and record how many were reserved before.
 function hpcvirt_reserve_pages {
     local before=$HPCVIRT_DATA_DIR/nr_hugepages.before got
     [[ "$HPCVIRT_HUGEPAGES_2M" -gt 0 ]] || return 0
@@ -78,11 +78,11 @@ function hpcvirt_reserve_pages {
     echo "$HPCVIRT_HUGEPAGES_2M" | sudo tee "$HPCVIRT_NR_HUGEPAGES" >/dev/null
     got=$(cat "$HPCVIRT_NR_HUGEPAGES")
     if [[ "$got" -lt "$HPCVIRT_HUGEPAGES_2M" ]]; then
-        die $LINENO "HPCVIRT_HUGEPAGES_2M: the kernel gives $got pages of 2 MiB, not $HPCVIRT_HUGEPAGES_2M; reserve them at boot (hugepages=$HPCVIRT_HUGEPAGES_2M)"
+        die $LINENO "HPCVIRT_HUGEPAGES_2M: the kernel reserved $got of $HPCVIRT_HUGEPAGES_2M pages of 2 MiB; reserve them at boot (hugepages=$HPCVIRT_HUGEPAGES_2M)"
     fi
 }
 
-# Give them back.
+# Restore the previous number of huge pages.
 function hpcvirt_release_pages {
     local before=$HPCVIRT_DATA_DIR/nr_hugepages.before
     if [[ -f "$before" ]]; then
@@ -92,13 +92,13 @@ function hpcvirt_release_pages {
 }
 HPCVIRT_NR_HUGEPAGES=${HPCVIRT_NR_HUGEPAGES:-/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages}
 
-# Switch the filter and the weighers on, beside Nova's own.
+# Enable the filter and the weighers in addition to those of Nova.
 function hpcvirt_configure_scheduler {
     local classes found
     if [[ "$HPCVIRT_FILTER" == "True" ]]; then
-        # available_filters may be given many times, and loses its default
-        # once it is given. iniset would rewrite every line of it, and iniget
-        # see the last one only.
+        # available_filters may have many lines, and its default does not
+        # apply if it has one. iniset would replace all lines, and iniget
+        # returns only the last one.
         found=" $(iniget_multiline "$NOVA_CONF" filter_scheduler available_filters) "
         if [[ "$found" != *" nova.scheduler.filters.all_filters "* ]]; then
             iniadd "$NOVA_CONF" filter_scheduler available_filters nova.scheduler.filters.all_filters
@@ -108,7 +108,7 @@ function hpcvirt_configure_scheduler {
         fi
     fi
     if [[ "$HPCVIRT_WEIGHERS" == "True" ]]; then
-        # A list in one line; its default is lost once it is given.
+        # A list in one line; its default does not apply if it is set.
         classes=$(iniget "$NOVA_CONF" filter_scheduler weight_classes)
         classes=${classes:-nova.scheduler.weights.all_weighers}
         if [[ ",${classes// /}," != *,hpcvirt.nova.weights.all_weighers,* ]]; then
@@ -117,7 +117,7 @@ function hpcvirt_configure_scheduler {
     fi
 }
 
-# _hpcvirt_cpus OPTION VALUE: set a CPU list of [compute], if asked.
+# _hpcvirt_cpus OPTION VALUE: set a CPU list of [compute] unless it is empty.
 function _hpcvirt_cpus {
     local value=$2
     if [[ "$value" == "plan" ]]; then
@@ -128,30 +128,30 @@ function _hpcvirt_cpus {
     fi
 }
 
-# What nova-compute needs. Into nova.conf: start_nova_compute copies it to
-# nova-cpu.conf, and what the user wrote in local.conf is merged later.
+# Configure nova-compute in nova.conf: start_nova_compute copies it to
+# nova-cpu.conf, and options from local.conf are merged later.
 function hpcvirt_configure_compute {
     _hpcvirt_cpus cpu_dedicated_set "$HPCVIRT_CPU_DEDICATED_SET"
     _hpcvirt_cpus cpu_shared_set "$HPCVIRT_CPU_SHARED_SET"
     if [[ "$HPCVIRT_HUGEPAGES_2M" -gt 0 ]]; then
-        # libvirt looks for pools of huge pages when it starts.
+        # libvirt looks for huge page pools only when it starts.
         restart_service libvirtd
     fi
 }
 
-# Create the flavors. They appear in the API; no service needs a restart.
+# Create the flavors through the API; no service needs a restart.
 function hpcvirt_create_flavors {
     OS_CLOUD=${OS_CLOUD:-devstack-admin} _hpcvirt_flavor apply --apply
 }
 
-# Tell Tempest what this cloud has.
+# Set the options of the Tempest plugin.
 function hpcvirt_configure_tempest {
     iniset "$TEMPEST_CONFIG" hpcvirt weighers "$HPCVIRT_WEIGHERS"
     iniset "$TEMPEST_CONFIG" hpcvirt plan_file "$HPCVIRT_DATA_DIR/plan.json"
     iniset "$TEMPEST_CONFIG" hpcvirt topology_dir "$HPCVIRT_DATA_DIR/topologies"
     if is_service_enabled neutron && [[ "${NEUTRON_CREATE_INITIAL_NETWORKS:-True}" == "True" ]]; then
-        # lib/tempest names no network then. This one has a router to the
-        # public network, for floating addresses.
+        # lib/tempest sets no network in this case. The private network has a
+        # router to the public network, for floating IP addresses.
         iniset "$TEMPEST_CONFIG" hpcvirt guest_network "$PRIVATE_NETWORK_NAME"
     fi
     if [[ -n "$HPCVIRT_PCI_ALIAS" ]]; then
@@ -159,7 +159,7 @@ function hpcvirt_configure_tempest {
         iniset "$TEMPEST_CONFIG" hpcvirt guest_pci_alias "$HPCVIRT_PCI_ALIAS"
     fi
     if is_service_enabled n-cpu && [[ -n "$HPCVIRT_CPU_DEDICATED_SET" ]]; then
-        # Without dedicated CPUs no instance of the plan can start.
+        # Without dedicated CPUs no flavor of the plan can boot.
         iniset "$TEMPEST_CONFIG" hpcvirt libvirt_uri qemu:///system
         iniset "$TEMPEST_CONFIG" hpcvirt hosts "${HPCVIRT_TWIN_HOSTS:-$(_hpcvirt_host)}"
         iniset "$TEMPEST_CONFIG" hpcvirt guest_plan_file "$HPCVIRT_DATA_DIR/plan.json"
@@ -172,15 +172,14 @@ function hpcvirt_configure_tempest {
 function hpcvirt_stack {
     case "$1" in
     pre-install)
-        # System packages are in files/bindep.txt; pages are easiest to get
-        # before the other services fill the memory.
+        # Pages are easiest to reserve before other services use the memory.
         if is_service_enabled n-cpu; then
             hpcvirt_reserve_pages
         fi
         ;;
     install)
-        # Where nova-scheduler and nova-api run; without the extra "nova",
-        # since Nova is there already.
+        # In the environment of nova-scheduler and nova-api; without the extra
+        # "nova", since Nova is already installed.
         setup_develop "$HPCVIRT_DIR"
         ;;
     post-config)
@@ -213,7 +212,7 @@ if is_service_enabled hpcvirt; then
         hpcvirt_stack "$2"
         ;;
     unstack)
-        # Nothing of ours runs.
+        # The plugin has no service to stop.
         hpcvirt_release_pages
         ;;
     clean)

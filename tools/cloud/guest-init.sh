@@ -11,8 +11,8 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 #
-# The first process of the test guest: load drivers, read the config drive,
-# set the address and the keys, start the SSH server.
+# The first process of the test guest: it loads drivers, reads the config
+# drive, sets the address and the keys, and starts the SSH server.
 export PATH=/sbin:/usr/sbin:/bin:/usr/bin
 mount -t proc proc /proc
 mount -t sysfs sys /sys
@@ -27,8 +27,8 @@ done < /lib/modules/order
 hostname guest
 ip link set lo up
 
-# The config drive is an ISO 9660 disk; which device depends on the machine
-# type. The drivers may still be looking for it.
+# The config drive is an ISO 9660 disk. Its device depends on the machine type,
+# and may appear late.
 mkdir -p /mnt/config
 drive=
 tries=0
@@ -46,7 +46,7 @@ while [ -z "$drive" ] && [ "$tries" -lt 100 ]; do
     tries=$((tries + 1))
 done
 
-first() { # PATTERN FILE: the first match
+first() { # PATTERN FILE: print the first match
     grep -oE "$1" "$2" | head -n 1
 }
 

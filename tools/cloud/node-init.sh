@@ -11,9 +11,9 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 #
-# The first process of the hypervisor's mount namespace: it sees directories
-# of the cloud where libvirt and Open vSwitch expect the machine's own, and
-# no D-Bus, so that no other daemon of the machine hears of the guests.
+# The first process of the hypervisor's mount namespace. It mounts directories
+# of the cloud where libvirt and Open vSwitch expect those of the machine. It
+# hides D-Bus, so that other daemons of the machine do not learn of the guests.
 #
 # Usage: node-init.sh RUN_DIRECTORY
 set -eu
@@ -39,9 +39,9 @@ mount --bind "$run/ovs/etc" /etc/openvswitch
 mount --bind "$run/ovs/log" /var/log/openvswitch
 mount -t hugetlbfs -o pagesize=2M none "$run/hugepages"
 touch "$run/node-ready"
-# When a guest starts, libvirt switches its tap on and Open vSwitch takes it
-# over. If both happen at once the switch may set the tap back to what it was
-# before, off, and the guest is never heard of.
+# When a guest starts, libvirt brings its tap device up and Open vSwitch adds
+# it to a bridge. If both happen at once, Open vSwitch may set the device down
+# again, and the guest cannot be reached: bring it up.
 while sleep 1; do
     for tap in /sys/class/net/tap????????-??; do
         name=${tap##*/}

@@ -15,7 +15,7 @@
 The guests are emulated, 10 to 700 times slower than the machine itself. So the
 test that compares a flavor with native must fail, with the verdict FAIL and
 far from the bounds, while MPI between two guests must work. What
-``tools/guest_image/prove.py`` checks without a cloud is not repeated here.
+``tools/guest_image/check.py`` checks without a cloud is not repeated here.
 """
 
 import json

@@ -11,13 +11,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 #
-# The calls of DevStack that the plugin makes, with the behaviour that matters
-# to it: values are split at white space, iniget gives one line, iniset
-# rewrites every line of an option. HARNESS_DEVSTACK names a DevStack to take
-# the real ones from.
+# The functions of DevStack that the plugin calls, with the behaviour that it
+# depends on: values are split at white space, iniget returns one line, iniset
+# replaces every line of an option. HARNESS_DEVSTACK names a clone of DevStack
+# whose functions are used instead.
 #
-# Usage: harness.sh PHASES...; a phase is "settings" or "MODE/PHASE". What the
-# plugin asks of the machine is written to $CALLS.
+# Usage: harness.sh PHASES...; a phase is "settings" or "MODE/PHASE". Calls that
+# would change the machine are written to $CALLS.
 
 set -o errexit
 TOP_DIR=$WORK
@@ -50,7 +50,7 @@ else
         echo $found
     }
     function iniget { lines_of "$@" | tail -n 1; }
-    function put { # FILE SECTION OPTION VALUE...: in the place of all lines
+    function put { # FILE SECTION OPTION VALUE...: replace all lines
         local file=$1 section=$2 option=$3 value
         shift 3
         grep -q "^\[$section\]" "$file" || printf '\n[%s]\n' "$section" >>"$file"

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The DevStack plugin, phase by phase, on a stand-in for DevStack."""
+"""The DevStack plugin, phase by phase, with stand-ins for DevStack."""
 
 import json
 import os
@@ -33,7 +33,7 @@ BOTH_WEIGHERS = ('nova.scheduler.weights.all_weighers,'
 #: Two packages of one cell with 16 cores, no SMT.
 MACHINE = PLUGIN.parent / 'etc' / 'hpcvirt' / 'topologies' / 'hs06-2s-16c.json'
 
-# The command; it does not look at this machine, and at no cloud.
+# A stand-in for hpcvirt that reads neither this machine nor a cloud.
 COMMAND = f"""#!/bin/sh
 echo "hpcvirt $*" >>"$CALLS"
 case "$1 $2" in
@@ -78,7 +78,7 @@ class PluginTest(unittest.TestCase):
                          done.stdout + done.stderr)
         return done
 
-    def said(self, done, name):
+    def printed(self, done, name):
         return dict(line.split('=', 1) for line in
                     done.stdout.splitlines() if '=' in line)[name]
 
@@ -94,25 +94,26 @@ class PluginTest(unittest.TestCase):
         done = self.run_phases('settings')
         self.assertEqual('ComputeFilter,SameHostFilter,HPCTopologyFilter,'
                          'PciPassthroughFilter',
-                         self.said(done, 'NOVA_FILTERS'))
+                         self.printed(done, 'NOVA_FILTERS'))
 
     def test_filter_can_be_left_out(self):
         done = self.run_phases('stack/post-config', HPCVIRT_FILTER='no',
                                HPCVIRT_WEIGHERS='False')
-        self.assertNotIn('HPCTopologyFilter', self.said(done, 'NOVA_FILTERS'))
+        self.assertNotIn('HPCTopologyFilter',
+                         self.printed(done, 'NOVA_FILTERS'))
         self.assertNotIn('hpcvirt', self.nova.read_text())
 
-    def test_tempest_plugin_takes_the_place_of_none(self):
+    def test_tempest_plugin_is_added_where_there_is_none(self):
         for before in ('', '0'):
             with self.subTest(before=before):
                 done = self.run_phases(TEMPEST_PLUGINS=before)
                 self.assertEqual(str(PLUGIN.parent),
-                                 self.said(done, 'TEMPEST_PLUGINS'))
+                                 self.printed(done, 'TEMPEST_PLUGINS'))
 
-    def test_tempest_plugin_stands_beside_others_once(self):
+    def test_tempest_plugin_is_added_to_others_once(self):
         done = self.run_phases('settings', TEMPEST_PLUGINS='/opt/other')
         self.assertEqual(f'/opt/other {PLUGIN.parent}',
-                         self.said(done, 'TEMPEST_PLUGINS'))
+                         self.printed(done, 'TEMPEST_PLUGINS'))
 
     def test_scheduler_keeps_novas_own_classes(self):
         self.run_phases('stack/post-config')
@@ -121,7 +122,7 @@ class PluginTest(unittest.TestCase):
         self.assertEqual([BOTH_WEIGHERS],
                          self.values(self.nova, 'weight_classes'))
 
-    def test_scheduler_keeps_what_others_added(self):
+    def test_scheduler_keeps_classes_of_others(self):
         self.nova.write_text(
             '[filter_scheduler]\n'
             'available_filters = nova.scheduler.filters.all_filters\n'
@@ -137,22 +138,22 @@ class PluginTest(unittest.TestCase):
             self.values(self.nova, 'weight_classes'))
 
     def test_second_run_changes_nothing(self):
-        asked = {'HPCVIRT_CPU_DEDICATED_SET': '4-7'}
-        self.run_phases('stack/post-config', **asked)
+        variables = {'HPCVIRT_CPU_DEDICATED_SET': '4-7'}
+        self.run_phases('stack/post-config', **variables)
         before = self.nova.read_text()
-        self.run_phases('stack/post-config', 'stack/post-config', **asked)
+        self.run_phases('stack/post-config', 'stack/post-config', **variables)
         self.assertEqual(before, self.nova.read_text())
 
-    def test_neutrons_part_is_waited_for(self):
+    def test_plugin_waits_for_neutrons_part_of_nova_conf(self):
         self.run_phases('stack/post-config')
         self.assertEqual('async_wait configure_neutron_nova',
                          self.calls.read_text().splitlines()[0])
 
-    def test_cpus_are_taken_only_when_asked_for(self):
+    def test_no_cpus_are_dedicated_by_default(self):
         self.run_phases('stack/post-config')
         self.assertEqual([], self.values(self.nova, 'cpu_dedicated_set'))
 
-    def test_cpus_are_those_asked_for(self):
+    def test_dedicated_cpus_are_those_of_the_variable(self):
         self.run_phases('stack/post-config', HPCVIRT_CPU_DEDICATED_SET='4-7',
                         HPCVIRT_CPU_SHARED_SET='plan')
         self.assertEqual(['4-7'],
@@ -173,24 +174,24 @@ class PluginTest(unittest.TestCase):
         self.assertEqual([], self.values(self.nova, 'cpu_dedicated_set'))
         self.assertEqual('7\n', self.knob.read_text())
 
-    def test_pages_are_taken_and_given_back(self):
-        asked = {'HPCVIRT_HUGEPAGES_2M': '64'}
-        self.run_phases('stack/pre-install', 'stack/post-config', **asked)
+    def test_pages_are_reserved_and_released(self):
+        variables = {'HPCVIRT_HUGEPAGES_2M': '64'}
+        self.run_phases('stack/pre-install', 'stack/post-config', **variables)
         self.assertEqual('64\n', self.knob.read_text())
         self.assertIn('restart_service libvirtd', self.calls.read_text())
-        # Stacking again must not take our pages for the former ones.
-        self.run_phases('stack/pre-install', **asked)
-        self.run_phases('unstack/', **asked)
+        # Stacking again must not record these as the previous number.
+        self.run_phases('stack/pre-install', **variables)
+        self.run_phases('unstack/', **variables)
         self.assertEqual('7\n', self.knob.read_text())
 
     def test_too_few_pages_stop_the_stack(self):
         done = self.run_phases(
             'stack/pre-install', fails=True, HPCVIRT_HUGEPAGES_2M='64',
             HARNESS_FEW_PAGES='yes')
-        self.assertIn('HPCVIRT_HUGEPAGES_2M: the kernel gives 1 pages',
+        self.assertIn('HPCVIRT_HUGEPAGES_2M: the kernel reserved 1 of 64 pages',
                       done.stdout + done.stderr)
 
-    def test_flavors_are_made_where_api_and_compute_are(self):
+    def test_flavors_are_created_on_a_node_with_api_and_compute(self):
         for services, expected in ((ALL, True), ('n-api', False),
                                    ('n-cpu', False)):
             with self.subTest(services=services):
@@ -199,7 +200,7 @@ class PluginTest(unittest.TestCase):
                 self.assertEqual(expected, 'hpcvirt flavor apply --apply'
                                  in self.calls.read_text())
 
-    def test_tempest_learns_what_the_cloud_has(self):
+    def test_tempest_options_describe_the_cloud(self):
         self.run_phases('stack/post-config', 'stack/test-config',
                         HPCVIRT_CPU_DEDICATED_SET='4-7',
                         HPCVIRT_HUGEPAGES_2M='64')
@@ -211,13 +212,13 @@ class PluginTest(unittest.TestCase):
                          self.values(tempest, 'libvirt_uri'))
         self.assertEqual([], self.values(tempest, 'guest_network'))
 
-    def test_tempest_learns_the_network_that_devstack_leaves_out(self):
+    def test_guest_network_is_the_private_network(self):
         self.run_phases('stack/post-config', 'stack/test-config',
                         services=ALL + ',q-svc', PRIVATE_NETWORK_NAME='mine')
         self.assertEqual(['mine'], self.values(self.work / 'tempest.conf',
                                                'guest_network'))
 
-    def test_tempest_is_told_of_no_network_that_is_not_made(self):
+    def test_guest_network_is_not_set_if_devstack_creates_none(self):
         self.run_phases('stack/post-config', 'stack/test-config',
                         services=ALL + ',q-svc',
                         NEUTRON_CREATE_INITIAL_NETWORKS='False')
@@ -234,12 +235,12 @@ class PluginTest(unittest.TestCase):
             cell['pages']['2048'] = pages // len(document['cells'])
         self.machine.write_text(json.dumps(document))
 
-    def test_plan_is_of_the_whole_host_where_nothing_is_asked(self):
+    def test_plan_divides_the_whole_host_by_default(self):
         self.run_phases('stack/post-config')
         (config,) = self.plan()['host_config'].values()
         self.assertEqual('0-31', config['cpu_dedicated_set'])
 
-    def test_plan_tiles_the_cpus_and_pages_asked_for(self):
+    def test_plan_divides_the_cpus_and_pages_of_the_variables(self):
         self.machine_has(2048)
         self.run_phases('stack/post-config',
                         HPCVIRT_CPU_DEDICATED_SET='4-7,16-19',
@@ -265,7 +266,7 @@ class PluginTest(unittest.TestCase):
             cells = int(flavor['extra_specs']['hw:numa_nodes'])
             self.assertLessEqual(flavor['ram_mib'], cells * memory // 2)
 
-    def test_users_own_profile_is_taken(self):
+    def test_profile_of_the_user_is_used(self):
         profile = self.work / 'own.yaml'
         profile.write_text('name_prefix: own\n')
         self.run_phases('stack/post-config', HPCVIRT_PROFILE=str(profile))
@@ -286,7 +287,7 @@ class PluginTest(unittest.TestCase):
         self.assertEqual({f'{name}.json' for name in twins.split(',')},
                          {path.name for path in kept.iterdir()})
 
-    def test_tempest_is_not_told_of_hosts_without_dedicated_cpus(self):
+    def test_tempest_hosts_are_not_set_without_dedicated_cpus(self):
         self.run_phases('stack/post-config', 'stack/test-config')
         tempest = self.work / 'tempest.conf'
         self.assertEqual([], self.values(tempest, 'hosts'))
@@ -303,4 +304,4 @@ class PluginTest(unittest.TestCase):
         for flags, expected in (((), 'off'), (('-x',), 'on')):
             done = self.run_phases('stack/post-config', 'unstack/',
                                    flags=flags)
-            self.assertEqual(expected, self.said(done, 'xtrace'))
+            self.assertEqual(expected, self.printed(done, 'xtrace'))

@@ -18,7 +18,7 @@ import testtools
 from tools import check_page
 
 #: Measurements of a page without faults.
-MEASURED = {'dark': False, 'wide': [], 'faint': [], 'refers': [], 'fetched': [],
+PAGE = {'dark': False, 'wide': [], 'faint': [], 'refers': [], 'fetched': [],
         'scripts': 0, 'width': 400, 'content': 400,
         'rows': [{'group': 'hpcc mpi', 'figure': 'HPL_Tflops', 'word': 'FAIL',
                   'chart': True},
@@ -34,7 +34,7 @@ def judged(**more):
 
 class TestFaults(testtools.TestCase):
     def faults(self, **more):
-        return list(check_page.faults({**MEASURED, **more}))
+        return list(check_page.faults({**PAGE, **more}))
 
     def test_a_good_page_has_none(self):
         self.assertEqual([], self.faults())
@@ -56,7 +56,7 @@ class TestFaults(testtools.TestCase):
 
 class TestMissing(testtools.TestCase):
     def missing(self, **more):
-        return list(check_page.missing(MEASURED, judged(**more)))
+        return list(check_page.missing(PAGE, judged(**more)))
 
     def test_what_shows_is_not_missing(self):
         self.assertEqual([], self.missing())
@@ -64,7 +64,7 @@ class TestMissing(testtools.TestCase):
             label='qe-small mpi', metric='wall_s', word='INVALID',
             interval=None))
         self.assertEqual([], list(check_page.missing(
-            MEASURED, [{'verdict': None}])))
+            PAGE, [{'verdict': None}])))
 
     def test_another_verdict_figure_or_benchmark_is(self):
         for more in ({'word': 'PASS'}, {'metric': 'StarSTREAM_Triad'},

@@ -10,17 +10,17 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Measure an emulated guest for real, and see that the verdicts are true.
+"""Measure an emulated guest and check that the verdicts are true.
 
-* The machine beside itself must not FAIL.
-* An output that something cut in its middle must be INVALID.
-* An emulated guest is 10 to 700 times slower than native: the verdict on it
-  must be FAIL, far from the bound. It is killed while it runs, which must cost
-  no finished sample.
-* Chromium must show all of that on the page, in light and dark, in a wide and
-  a narrow window; a page that was spoiled must not pass.
+* The machine compared with itself must not get the verdict FAIL.
+* A result whose outputs are damaged must be INVALID.
+* An emulated guest is 10 to 700 times slower than native: its verdict must be
+  FAIL, far from the bound. The guest is killed during a run, which must not
+  lose a finished sample.
+* Chromium must show all of these on the page, in light and dark mode, in a
+  wide and a narrow window; a page with faults must not pass.
 
-Run by ``tox -e guest``, as root on Debian; see tools/guest_image/build.
+``tox -e guest`` runs it, as root on Debian; see tools/guest_image/build.
 """
 
 import json
@@ -40,207 +40,211 @@ from typing import Any
 from tools import check_page
 
 HERE = pathlib.Path(__file__).resolve().parent
-#: HPCC in seconds under emulation; one rank, since two that spin on one
-#: emulated CPU never end.
+#: HPCC ends in seconds under emulation. With two ranks that spin on one
+#: emulated CPU it never ends.
 SMALL = ('--set', 'N=300', '--set', 'ranks=1')
 PAIRS = 5
-#: The guest is killed when so many samples are finished: two of native and
-#: the guest's warm-up; the next is the guest's.
+#: The guest is killed after this number of samples, two native ones and its
+#: warm-up: the next sample is measured in the guest.
 KILLED_AFTER = 3
-#: By then that sample runs.
+#: Seconds until that sample certainly runs.
 RUNNING_S = 2
 LIMIT_S = 1200
 
-#: In the place of hpcc: the output ends as it should, its middle is gone.
-SPOILER = """\
+#: Runs hpcc and removes the middle of its output.
+DAMAGING_HPCC = """\
 #!/bin/sh
 '{hpcc}' "$@" || exit
 third=$(($(wc -c < hpccoutf.txt) / 3))
 {{ head -c $third hpccoutf.txt; tail -c $third hpccoutf.txt; }} > cut
 mv cut hpccoutf.txt
 """
-#: Wider than any window, fetched from elsewhere, hardly to be seen.
-SPOILED = ('<p style="width: 200rem">wide</p><p><img src="http://elsewhere.invalid/">'
+#: An element wider than any window, a reference, a text without contrast.
+FAULTY_HTML = ('<p style="width: 200rem">wide</p><p><img src="http://elsewhere.invalid/">'
            '</p><p style="color: #777; background: #888">faint</p>')
-SPOILS = ('wider than the window', 'refers to', 'hard to read', 'fetches')
+FINDINGS = ('wider than the window', 'refers to', 'hard to read', 'fetches')
 
 
-class Wrong(Exception):
-    """Something is not as it must be."""
+class CheckFailed(Exception):
+    """A check failed."""
 
 
 class Progress:
-    """One line for each thing that was proved, with the seconds it took."""
+    """Prints a line with the duration of each step and counts the checks."""
 
     def __init__(self) -> None:
-        self.proved = 0
+        self.passed = 0
         self._began = time.monotonic()
 
     def step(self, line: str) -> None:
-        """Something else than a proof took its time."""
+        """Print a step that is not a check."""
         now = time.monotonic()
         print(f'{now - self._began:5.0f} s  {line}', flush=True)
         self._began = now
 
-    def proof(self, line: str) -> None:
-        """Something is as it must be."""
-        self.proved += 1
+    def check_passed(self, line: str) -> None:
+        """Print and count a check that passed."""
+        self.passed += 1
         self.step(line)
 
 
 class Measurement:
-    """``hpcvirt bench run`` at work; what it tells is passed on."""
+    """A running ``hpcvirt bench run``, whose progress is printed."""
 
     def __init__(self, data: pathlib.Path, benchmark: str, where: str,
                  *more: str, pairs: int = PAIRS,
                  environment: Mapping[str, str] | None = None) -> None:
         self._samples = 2 * (pairs + 1)
         self._lines: list[str] = []
-        self._told = threading.Condition()
+        self._progressed = threading.Condition()
         self._process = subprocess.Popen(
             ['hpcvirt', 'bench', 'run', benchmark, '--where', where,
              '--native', 'local', '--pairs', str(pairs), '--data', str(data),
              '--format', 'json', *more], stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True,
             env={**os.environ, **(environment or {})})
-        self._reader = threading.Thread(target=self._pass_on, daemon=True)
+        self._reader = threading.Thread(target=self._print_progress,
+                                        daemon=True)
         self._reader.start()
 
     def wait_for(self, number: int) -> None:
-        """Wait until that many samples are finished."""
-        with self._told:
-            there = self._told.wait_for(
+        """Wait until this number of samples is finished."""
+        with self._progressed:
+            reached = self._progressed.wait_for(
                 lambda: len(self._lines) > number or not self._reading(),
                 LIMIT_S)
-        if not there or not self._reading():
-            raise Wrong(f'hpcvirt ended before sample {number}')
+        if not reached or not self._reading():
+            raise CheckFailed(f'hpcvirt ended before sample {number}')
 
     def result(self) -> dict[str, Any]:
-        """The judged result, whole."""
+        """Return the result, and check that it has all samples."""
         out = self._process.stdout.read()
         status = self._process.wait(LIMIT_S)
         self._reader.join()
         if status not in (0, 1):
-            raise Wrong(f'hpcvirt ended with status {status}')
+            raise CheckFailed(f'hpcvirt ended with status {status}')
         result: dict[str, Any] = json.loads(out)
         samples = result['runs'][0]['samples']
         if len(samples) != self._samples:
-            raise Wrong(f'{len(samples)} samples, not {self._samples}')
+            raise CheckFailed(f'the result has {len(samples)} samples, not '
+                              f'{self._samples}')
         return result
 
     def _reading(self) -> bool:
         return self._process.poll() is None
 
-    def _pass_on(self) -> None:
+    def _print_progress(self) -> None:
         for line in self._process.stderr:
             print(f'         {line}', end='', flush=True)
-            with self._told:
+            with self._progressed:
                 self._lines.append(line)
-                self._told.notify_all()
+                self._progressed.notify_all()
 
 
 def main(image: str = '.guest') -> int:
-    """Prove all of it, cleaning up behind."""
+    """Run all checks and clean up."""
     scratch = pathlib.Path(tempfile.mkdtemp(prefix='hpcvirt-guest-'))
     state = scratch / 'guest'
     progress = Progress()
     try:
         subprocess.run([str(HERE / 'build'), image], check=True)
-        progress.step('the image is there')
-        alike = prove_alike(scratch, progress)
-        cut = prove_cut(scratch, progress)
-        slow = prove_slow(scratch, progress, image, state)
-        prove_page(scratch, progress, [alike, cut, slow])
-    except (Wrong, subprocess.CalledProcessError) as exc:
-        print(f'prove: {exc}', file=sys.stderr)
-        print(f'{progress.proved} passed, 1 failed')
+        progress.step('built the image')
+        native = check_native(scratch, progress)
+        damaged = check_damaged(scratch, progress)
+        emulated = check_emulated(scratch, progress, image, state)
+        check_report(scratch, progress, [native, damaged, emulated])
+    except (CheckFailed, subprocess.CalledProcessError) as exc:
+        print(f'check: {exc}', file=sys.stderr)
+        print(f'{progress.passed} passed, 1 failed')
         return 1
     finally:
         subprocess.run([str(HERE / 'boot'), '--stop', str(state)],
                        check=False)
         shutil.rmtree(scratch)
-    print(f'{progress.proved} passed, 0 failed')
+    print(f'{progress.passed} passed, 0 failed')
     return 0
 
 
-def prove_alike(scratch: pathlib.Path, progress: Progress) -> dict[str, Any]:
-    """Native against native: PASS or INCONCLUSIVE."""
+def check_native(scratch: pathlib.Path, progress: Progress) -> dict[str, Any]:
+    """Compare native with native: PASS or INCONCLUSIVE."""
     result = Measurement(scratch / 'data', 'qe-small', 'local', '--set',
                          'ranks=1').result()
     word = _word(result, 'PASS', 'INCONCLUSIVE')
-    progress.proof(f'native against native: {word}')
+    progress.check_passed(f'native against native: {word}')
     return result
 
 
-def prove_cut(scratch: pathlib.Path, progress: Progress) -> dict[str, Any]:
-    """An output without its middle: INVALID, and it says why."""
+def check_damaged(scratch: pathlib.Path, progress: Progress) -> dict[str, Any]:
+    """Measure with damaged outputs: INVALID, with the reason."""
     hpcc = shutil.which('hpcc')
     if hpcc is None:
-        raise Wrong('hpcc is not installed')
-    spoiler = scratch / 'bin' / 'hpcc'
-    spoiler.parent.mkdir()
-    spoiler.write_text(SPOILER.format(hpcc=hpcc))
-    spoiler.chmod(0o755)
+        raise CheckFailed('hpcc is not installed')
+    program = scratch / 'bin' / 'hpcc'
+    program.parent.mkdir()
+    program.write_text(DAMAGING_HPCC.format(hpcc=hpcc))
+    program.chmod(0o755)
     result = Measurement(
         scratch / 'data', 'hpcc', 'local', *SMALL, pairs=1,
-        environment={'PATH': f'{spoiler.parent}:{os.environ["PATH"]}'},
+        environment={'PATH': f'{program.parent}:{os.environ["PATH"]}'},
     ).result()
     _word(result, 'INVALID')
     reasons = {sample['outcome']['reason']
                for sample in result['runs'][0]['samples']}
     reason = result['verdict']['reason']
     if None in reasons or not any(why in reason for why in reasons):
-        raise Wrong(f'INVALID, but why: {reason} ({reasons})')
-    progress.proof(f'an output that was cut: INVALID, {reason}')
+        raise CheckFailed(f'INVALID for another reason: {reason} ({reasons})')
+    progress.check_passed(f'a damaged output: INVALID, {reason}')
     return result
 
 
-def prove_slow(scratch: pathlib.Path, progress: Progress, image: str,
+def check_emulated(scratch: pathlib.Path, progress: Progress, image: str,
                state: pathlib.Path) -> dict[str, Any]:
-    """An emulated guest that is killed: FAIL, and not by a little."""
+    """Measure an emulated guest that is killed once: FAIL, far from native."""
     port = _free_port()
     where = _boot(image, state, port)
-    progress.step('the guest is up')
+    progress.step('booted the guest')
     measurement = Measurement(scratch / 'data', 'hpcc', where, *SMALL)
     measurement.wait_for(KILLED_AFTER)
     time.sleep(RUNNING_S)
     pid = int((state / 'pid').read_text())
     os.kill(pid, signal.SIGKILL)
-    progress.step('the guest was killed')
+    progress.step('killed the guest')
     _boot(image, state, port)
-    progress.step('the guest is up again')
+    progress.step('booted the guest again')
     result = measurement.result()
     _word(result, 'FAIL')
-    for judged in result['verdict']['judgements']:
-        if judged['interval']['high'] > 0.5:
-            raise Wrong(f'{judged["metric"]} of an emulated guest is near '
-                        f'native: {judged["interval"]}')
-    progress.proof('the emulated guest: FAIL, no sample lost')
+    for judgement in result['verdict']['judgements']:
+        if judgement['interval']['high'] > 0.5:
+            raise CheckFailed(
+                f'{judgement["metric"]} of an emulated guest is near native: '
+                f'{judgement["interval"]}')
+    progress.check_passed('an emulated guest: FAIL, no sample lost')
     return result
 
 
-def prove_page(scratch: pathlib.Path, progress: Progress,
+def check_report(scratch: pathlib.Path, progress: Progress,
                results: list[dict[str, Any]]) -> None:
-    """Chromium shows every verdict, and finds what is wrong with a page."""
-    at = scratch / 'page.html'
+    """Check the report in Chromium, and that faults of a page are found."""
+    path = scratch / 'page.html'
     subprocess.run(['hpcvirt', 'bench', 'report', '--data',
-                    str(scratch / 'data'), '--html', str(at)], check=True)
-    page = at.read_text(encoding='utf-8')
+                    str(scratch / 'data'), '--html', str(path)], check=True)
+    page = path.read_text(encoding='utf-8')
     findings = check_page.check(page, results)
     if findings:
-        raise Wrong('\n'.join(['the page:', *findings]))
-    progress.proof('the page shows all of it')
-    spoiled = check_page.check(page.replace('</h1>', f'</h1>{SPOILED}'), [])
-    for what in SPOILS:
-        if not any(what in finding for finding in spoiled):
-            raise Wrong(f'a page with something {what} passed: {spoiled}')
-    progress.proof('a page that was spoiled does not pass')
+        raise CheckFailed('\n'.join(['the page:', *findings]))
+    progress.check_passed('the page shows all verdicts')
+    findings = check_page.check(
+        page.replace('</h1>', f'</h1>{FAULTY_HTML}'), [])
+    for what in FINDINGS:
+        if not any(what in finding for finding in findings):
+            raise CheckFailed(f'the fault "{what}" was not found: {findings}')
+    progress.check_passed('faults of a page are found')
 
 
 def _word(result: dict[str, Any], *allowed: str) -> str:
     word, reason = result['verdict']['word'], result['verdict']['reason']
     if word not in allowed:
-        raise Wrong(f'{word} ({reason}), not {" or ".join(allowed)}')
+        raise CheckFailed(f'{word} ({reason}), not {" or ".join(allowed)}')
     return str(word)
 
 
