@@ -13,6 +13,7 @@
 """What the demonstration prints: text of at most 100 columns."""
 
 import textwrap
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from typing import Any
 from demo import fleet
 from demo import strategies
 from demo import workload
+from hpcvirt import text_table
 
 WIDTH = 100
 
@@ -66,14 +68,13 @@ def flavors(fillings: Mapping[str, Any]) -> Iterator[str]:
 
 def fills(fillings: Mapping[str, Any]) -> Iterator[str]:
     """How each flavor fills each host."""
-    yield (f'  {"Flavor":36}{"Host":8}{"Planned":>7}{"Booted":>8}'
-           f'{"PCPUs left":>12}  One more')
-    for filling in fillings.values():
-        for row in filling['rows']:
-            yield (f'  {row["flavor"]:36}{row["host"]:8}{row["planned"]:7}'
-                   f'{row["booted"]:8}{row["left_pcpus"]:12}  '
-                   + ('refused' if row['one_more'] == 'ERROR'
-                      else 'NOT REFUSED'))
+    yield from _table(
+        ('Flavor', 'Host', 'Planned', 'Booted', 'PCPUs left', 'One more'),
+        [(row['flavor'], row['host'], str(row['planned']),
+          str(row['booted']), str(row['left_pcpus']),
+          'refused' if row['one_more'] == 'ERROR' else 'NOT REFUSED')
+         for filling in fillings.values() for row in filling['rows']],
+        {'Planned', 'Booted', 'PCPUs left'})
     whys = [row['why'] for filling in fillings.values()
             for row in filling['rows']]
     yield ''
@@ -115,14 +116,15 @@ def about_requests(seed: int, places: Mapping[str, Any]) -> Iterator[str]:
 
 def comparison(places: Mapping[str, Any]) -> Iterator[str]:
     """The strategies side by side."""
-    for name, strategy in strategies.STRATEGIES.items():
-        if name in places:
-            yield f'  {strategy.title:14}{strategy.meaning}'
+    yield from _table(('Strategy', 'Meaning'), [
+        (strategy.title, strategy.meaning)
+        for name, strategy in strategies.STRATEGIES.items()
+        if name in places])
     yield ''
-    yield '  ' + ' ' * 54 + ''.join(
-        f'{strategies.STRATEGIES[name].title:>14}' for name in places)
-    for title, cells in _figures(places):
-        yield f'  {title:54}' + ''.join(f'{cell:>14}' for cell in cells)
+    titles = [strategies.STRATEGIES[name].title for name in places]
+    yield from _table(
+        ('Figure', *titles),
+        [(title, *cells) for title, cells in _figures(places)], titles)
 
 
 def _figures(places: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
@@ -159,31 +161,26 @@ def _started(place: Mapping[str, Any], late: bool) -> str:
 
 def maps(places: Mapping[str, Any]) -> Iterator[str]:
     """The fleet under each strategy, before the large guests come."""
-    names = list(places)
-    cells = {name: places[name]['state']['hosts'] for name in names}
-    width = max(len(text) for host in cells[names[0]].values()
-                for text in host.values()) + 8
-    yield ('  ' + ' ' * 16 + ''.join(
-        f'{strategies.STRATEGIES[name].title:{width}}'
-        for name in names)).rstrip()
-    for host, own in cells[names[0]].items():
-        for number, cell in enumerate(own):
-            label = host if not number else ''
-            yield (f'  {label:8}cell {cell:3}' + ''.join(
-                f'{cells[name][host][cell]:{width}}'
-                for name in names)).rstrip()
+    cells = {name: place['state']['hosts'] for name, place in places.items()}
+    first = next(iter(cells.values()))
+    yield from _table(
+        ('Host', 'Cell', *(strategies.STRATEGIES[name].title
+                           for name in cells)),
+        [(host if not number else '', str(cell),
+          *(of_place[host][cell] for of_place in cells.values()))
+         for host, own in first.items() for number, cell in enumerate(own)],
+        {'Cell'})
 
 
 def large(places: Mapping[str, Any]) -> Iterator[str]:
     """Each of the large guests, and where it could start."""
-    names = list(places)
-    yield f'  {"Asked for":38}' + ''.join(
-        f'{strategies.STRATEGIES[name].title:>14}' for name in names)
-    for answers in zip(*(
-            [each for each in places[name]['answers'] if each['late']]
-            for name in names), strict=True):
-        yield f'  {answers[0]["flavor"]:38}' + ''.join(
-            f'{each["host"] or "refused":>14}' for each in answers)
+    answers = zip(*([each for each in place['answers'] if each['late']]
+                    for place in places.values()), strict=True)
+    yield from _table(
+        ('Requested', *(strategies.STRATEGIES[name].title
+                        for name in places)),
+        [(row[0]['flavor'], *(each['host'] or 'refused' for each in row))
+         for row in answers])
 
 
 def refusals(place: Mapping[str, Any], plans: Iterable[Mapping[str, Any]],
@@ -204,6 +201,12 @@ def refusals(place: Mapping[str, Any], plans: Iterable[Mapping[str, Any]],
         if not said:
             yield ('       Placement knows no host of this kind with as many'
                    ' PCPUs left')
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]],
+           numbers: Collection[str] = ()) -> list[str]:
+    return [f'  {line}' for line in text_table.draw(
+        headings, rows, numbers, WIDTH - 2).splitlines()]
 
 
 def _wrap(text: str, indent: int) -> list[str]:
