@@ -37,7 +37,7 @@ class BoundTest(unittest.TestCase):
 
 
 class ScriptTest(unittest.TestCase):
-    """The script itself, on this machine and on ones made of files."""
+    """The script, on this machine and on machines that consist of files."""
 
     def setUp(self):
         self.scratch = pathlib.Path(tempfile.mkdtemp())

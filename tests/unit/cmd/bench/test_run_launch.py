@@ -67,7 +67,8 @@ class LaunchTest(run_case.RunCase):
                          [run['launch'] for run in result['runs']])
         self.assertEqual(
             ['npb-ep serial hpc.2c warm', 'npb-ep serial hpc.2c cold'],
-            [made['label'] for made in result['verdict']['judgements']])
+            [figure['label']
+             for figure in result['verdict']['judgements']])
 
     def test_reports_distinguish_cold_from_warm(self):
         words = [word for word in self.words('--launch', 'both')
