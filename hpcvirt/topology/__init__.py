@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Read a compute host's topology, whatever tells it.
+"""Read the topology of a compute host from one of several sources.
 
-``read(path, source)`` is all that other rooms need; the readers, one per
-source, stand beside each other in this package.
+Other packages call ``read(path, source)``. Each source has a reader of its
+own; :mod:`hpcvirt.topology.source` lists them.
 """
 
 from hpcvirt.topology import source

@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Make a Host of what a source tells, or say what in it is contradictory.
+"""Build a Host from the facts of a source, and refuse contradictions.
 
-All readers end here, so that one machine gives one Host whatever describes
-it, and a contradiction is found the same way in every source.
+All readers use this module, so that every source describes a machine by the
+same Host, and a contradiction is found in the same way in every source.
 """
 
 import dataclasses
@@ -36,15 +36,14 @@ MAX_MEMORY_KIB = 2 ** 42
 #: The largest distance of an ACPI SLIT, which counts in bytes.
 MAX_DISTANCE = 255
 
-#: ARM and POWER have small pages of 64 KiB; the smallest huge page in use
-#: above them has 1 MiB (s390x).
+#: ARM and POWER have small pages of 64 KiB; the smallest huge page larger
+#: than that is 1 MiB (s390x).
 _MAX_SMALL_KIB = 64
-
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CellFacts:
-    """What a source says of one cell, before anything is checked.
+    """What a source says about one cell, unchecked.
 
     :ivar package: as :class:`hpcvirt.model.host.Cell` has it
     :ivar memory_kib: total memory, huge pages included
@@ -62,15 +61,15 @@ def host(where: str, name: str, cells: Sequence[CellFacts],
          caches: Mapping[int, frozenset[int]],
          distances: Mapping[tuple[int, int], int],
          devices: Iterable[host_model.Device]) -> host_model.Host:
-    """Check everything and make the Host.
+    """Check the facts of a machine and build the Host.
 
     :param where: the file or directory, for errors
     :param siblings: CPU -> the CPUs of its core, itself included
     :param caches: CPU -> the CPUs that share its last-level cache, which
-        may reach over several cells; CPUs left out share what is left of
-        their cell
+        may span several cells; the CPUs of a cell that are left out are
+        taken to share one cache
     :param distances: (from cell, to cell) -> distance; empty if unknown
-    :raises InvalidInput: for whatever contradicts itself
+    :raises InvalidInput: for a contradiction or an impossible value
     """
     _check_name(where, name)
     ordered = sorted(cells, key=lambda cell: cell.id)
@@ -98,7 +97,7 @@ def small_page_kib(sizes: Iterable[int]) -> int:
     """Find the size of a small page among the page sizes of a machine.
 
     :param sizes: in KiB; no machine has small pages above 64 KiB
-    :returns: the smallest, or 4 if none of them can be it
+    :returns: the smallest size, or 4 if none of them can be a small page
     """
     return min((size for size in sizes if 1 <= size <= _MAX_SMALL_KIB),
                default=host_model.SMALL_PAGE_KIB)
@@ -106,9 +105,9 @@ def small_page_kib(sizes: Iterable[int]) -> int:
 
 def with_small_pages(memory_kib: int, pools: Sequence[host_model.PagePool],
                      small_kib: int) -> tuple[host_model.PagePool, ...]:
-    """Add the pool of small pages if the source tells the huge ones alone.
+    """Add the pool of small pages if the source has only huge pages.
 
-    :param pools: what the source tells, perhaps nothing
+    :param pools: the pools of the source; may be empty
     """
     if any(pool.size_kib <= _MAX_SMALL_KIB for pool in pools):
         return tuple(pools)
@@ -185,32 +184,32 @@ def _partition(where: str, what: str,
                cell_of: Mapping[int, int]) -> dict[int, frozenset[int]]:
     """Check that the groups are a partition of CPUs that exist.
 
-    :returns: the same, with one object for all CPUs of a group
+    :returns: the same mapping, with one object for all CPUs of a group
     """
-    one: dict[frozenset[int], frozenset[int]] = {}
-    said_by: dict[frozenset[int], int] = {}
+    canonical: dict[frozenset[int], frozenset[int]] = {}
+    first_cpu: dict[frozenset[int], int] = {}
     unique = {}
     for cpu, group in sorted(groups.items()):
-        unique[cpu] = one.setdefault(group, group)
-        said_by.setdefault(group, cpu)
+        unique[cpu] = canonical.setdefault(group, group)
+        first_cpu.setdefault(group, cpu)
         here = f'{where}: {what} of CPU {cpu}'
         if cpu not in cell_of:
             raise exception.InvalidInput(here, 'that CPU is in no cell')
         if cpu not in group:
             raise exception.InvalidInput(
-                here, f'{cpuset.render(group) or "nothing"} leaves out '
-                'the CPU itself')
-    for group, cpu in said_by.items():
+                here, f'{cpuset.render(group) or "an empty set"} does not '
+                'include the CPU itself')
+    for group, cpu in first_cpu.items():
         here = f'{where}: {what} of CPU {cpu}'
         for other in sorted(group):
             if other not in cell_of:
                 raise exception.InvalidInput(
                     here, f'CPU {other} does not exist')
-            if unique.get(other) is not one[group]:
+            if unique.get(other) is not canonical[group]:
                 theirs = cpuset.render(unique.get(other, ()))
                 raise exception.InvalidInput(
                     here, f'{cpuset.render(group)[:40]}, but CPU {other} '
-                    f'says {theirs[:40] or "nothing"}')
+                    f'has {theirs[:40] or "none"}')
     return unique
 
 
@@ -218,25 +217,25 @@ def _cell(where: str, facts: CellFacts,
           siblings: Mapping[int, frozenset[int]],
           caches: Mapping[int, frozenset[int]]) -> host_model.Cell:
     here = f'{where}: cell {facts.id}'
-    silent = facts.cpus - siblings.keys()
-    if silent:
+    missing = facts.cpus - siblings.keys()
+    if missing:
         raise exception.InvalidInput(
-            here, f'the siblings of CPU {min(silent)} are not told')
+            here, f'the siblings of CPU {min(missing)} are missing')
     cores = {siblings[cpu] for cpu in facts.cpus}
     for core in cores:
         if not core <= facts.cpus:
             raise exception.InvalidInput(
                 here, f'CPU {min(core & facts.cpus)} has the sibling '
                 f'{min(core - facts.cpus)}, which is in another cell')
-    told = {cache & facts.cpus for cache in
-            {caches[cpu] for cpu in facts.cpus if cpu in caches}}
-    rest = facts.cpus.difference(*told)
+    llc = {cache & facts.cpus for cache in
+           {caches[cpu] for cpu in facts.cpus if cpu in caches}}
+    rest = facts.cpus.difference(*llc)
     return host_model.Cell(
         id=facts.id,
         package=facts.package,
         cpus=facts.cpus,
         siblings=_ordered(cores),
-        llc=_ordered(told | {rest} if rest else told),
+        llc=_ordered(llc | {rest} if rest else llc),
         memory_mib=facts.memory_kib // 1024,
         pages=tuple(sorted(facts.pages, key=lambda pool: pool.size_kib)))
 

@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Sets as the kernel and hwloc write them: ``000000ff,00000003``.
+"""Bitmaps in the notation of the kernel and hwloc: ``000000ff,00000003``.
 
-Words of 32 bits, the most significant first. hwloc puts 0x before each,
-leaves out those that are 0 (``0x1,,0x3``), and writes ``0xf...f`` for all
-numbers above the other words.
+A bitmap consists of words of 32 bits, the most significant first. hwloc
+writes ``0x`` before each word, omits words that are 0 (``0x1,,0x3``), and
+writes ``0xf...f`` for all numbers above the other words.
 """
 
 from collections.abc import Iterable
@@ -24,17 +24,18 @@ from hpcvirt.model import cpuset
 from hpcvirt.topology import document
 
 _WORD_BITS = 32
-#: Enough for every CPU number.
+#: Enough for all CPU numbers.
 _MAX_WORDS = (cpuset.MAX_CPU + 1) // _WORD_BITS
 
 _INFINITE = '0xf...f'
 
 
 def members(text: str, universe: Iterable[int], where: str) -> frozenset[int]:
-    """Tell which numbers of a universe are in the set.
+    """Return the numbers of a universe that are in the set.
 
-    :param text: the set; infinite ones are the reason for the universe
-    :raises InvalidInput: if it is not such a set
+    :param text: the bitmap
+    :param universe: the numbers to consider, because a set can be infinite
+    :raises InvalidInput: if it is not a bitmap
     """
     words = [word.strip() for word in text.strip().split(',')]
     if len(words) > _MAX_WORDS:
@@ -56,9 +57,9 @@ def members(text: str, universe: Iterable[int], where: str) -> frozenset[int]:
 
 
 def only_member(text: str, where: str) -> int | None:
-    """Find the number in a set of exactly one; None for all other sets.
+    """Return the number in a set of exactly one; None for other sets.
 
-    :raises InvalidInput: if it is not a set
+    :raises InvalidInput: if it is not a bitmap
     """
     found = members(text, range(_WORD_BITS * (text.count(',') + 2)), where)
     return min(found) if len(found) == 1 else None

@@ -10,15 +10,16 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Open what a user names, without trusting it.
+"""Read files and numbers of untrusted origin.
 
-Everything that is wrong with a file as such (missing, a directory, a FIFO,
-too large, XML with entities) becomes one
-:class:`hpcvirt.exception.InvalidInput`; what the file says about a machine
-is the readers' business.
+A file that cannot be used (missing, a directory, a FIFO, too large, XML with
+entities) raises :class:`hpcvirt.exception.InvalidInput`. What the file says
+about a machine is checked by the readers.
 """
 
+import functools
 import os
+import pathlib
 import stat
 from typing import Any
 from typing import NoReturn
@@ -32,10 +33,10 @@ from hpcvirt import exception
 #: The hwloc XML of a machine with 2048 hardware threads is about 12 MB.
 MAX_BYTES = 64 * 1024 * 1024
 
-#: hwloc nests one element per level of the machine: 20 is a lot.
+#: hwloc nests one element per level of the machine; 20 levels are many.
 MAX_DEPTH = 64
 
-#: That machine has 40,000.
+#: The machine with 2048 hardware threads has 40,000.
 MAX_ELEMENTS = 250_000
 
 _KINDS = (
@@ -47,18 +48,55 @@ _KINDS = (
 )
 
 
+#: The first bytes of gzip, bzip2, xz, zstd and zip.
+_ARCHIVES = (b'\x1f\x8b', b'BZh', b'\xfd7zXZ', b'\x28\xb5\x2f\xfd',
+             b'PK\x03\x04')
+
+
+class Document:
+    """A file that describes a machine, read once.
+
+    :ivar stem: its name without suffix, in printable characters
+    :raises InvalidInput: if it cannot be read, is empty or is an archive
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.stem = exception.one_line(pathlib.Path(path).stem)
+        self.data = content(path)
+        if not self.data.strip():
+            raise exception.InvalidInput(path, 'is empty')
+        if self.data.startswith(_ARCHIVES) or self.data[257:262] == b'ustar':
+            raise exception.InvalidInput(
+                path, 'is an archive; unpack it and name what is in it')
+
+    def begins_with(self, characters: str) -> bool:
+        """Whether it begins with one of the characters, even in UTF-16."""
+        head = self.data[:64].lstrip(b'\xef\xbb\xbf\xff\xfe').lstrip()
+        first = head.lstrip(b'\0')[:1].decode('ascii', 'replace')
+        return bool(first) and first in characters
+
+    @functools.cached_property
+    def root(self) -> ElementTree.Element:
+        """The root element of XML.
+
+        :raises InvalidInput: if it is not well-formed
+        """
+        return xml_root(self.data, self.path)
+
+
 def content(path: str | os.PathLike[str], most: int = MAX_BYTES,
             where: str | None = None) -> bytes:
-    """Read a regular file as a whole, and never wait for one.
+    """Read a whole regular file, without ever blocking.
 
     :param most: the largest size in bytes that is accepted
     :param where: what to name in the error, the path if None
-    :raises InvalidInput: if it is no file, cannot be read or is too large
+    :raises InvalidInput: if it is not a file, cannot be read or is too large
     """
     where = where or os.fspath(path) or repr(path)
     try:
-        # Looked at before it is opened: to open a FIFO can block, and to
-        # open a device (a watchdog, a tape) does something.
+        # Check before opening: opening a FIFO can block, and opening a
+        # device (a watchdog, a tape) has effects.
         _require_file(os.stat(path), where)
         descriptor = os.open(
             path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
@@ -90,10 +128,10 @@ def _too_large(where: str, most: int) -> NoReturn:
 
 
 class _Guard:
-    """Refuses a DTD of one's own, deep nesting and too many elements.
+    """Refuses an internal DTD, deep nesting and too many elements.
 
-    A plain ``<!DOCTYPE topology SYSTEM "hwloc2.dtd">`` passes, since every
-    hwloc file has one; the file that it names is never opened.
+    ``<!DOCTYPE topology SYSTEM "hwloc2.dtd">`` is accepted, because every
+    hwloc file has it; the file that it names is never opened.
     """
 
     def __init__(self, parser: Any, where: str) -> None:
@@ -128,10 +166,10 @@ class _Guard:
 
 
 def xml_root(data: bytes, where: str) -> ElementTree.Element:
-    """Parse XML; entities are refused, nothing else is ever opened.
+    """Parse XML without entities, and without opening other files.
 
     :returns: the root element
-    :raises InvalidInput: if it is not well-formed, or not harmless
+    :raises InvalidInput: if it is not well-formed, or could do harm
     """
     try:
         parser = defusedxml.ElementTree.DefusedXMLParser(
@@ -144,7 +182,7 @@ def xml_root(data: bytes, where: str) -> ElementTree.Element:
         raise exception.InvalidInput(
             where, 'declares an XML entity, which is refused') from exc
     except (ElementTree.ParseError, LookupError, ValueError) as exc:
-        # LookupError and ValueError: an encoding that Python does not have.
+        # LookupError and ValueError: an encoding unknown to Python.
         raise exception.InvalidInput(
             where, f'is not well-formed XML ({exc})') from exc
 
@@ -173,7 +211,7 @@ def whole(text: str | None, where: str, what: str, most: int,
 def hexadecimal(text: str, where: str, what: str, digits: int) -> int:
     """Read a hexadecimal number, with or without ``0x``.
 
-    :param digits: how many digits it has at most
+    :param digits: the largest number of digits
     :raises InvalidInput: if it is anything else
     """
     bare = text.strip().lower().removeprefix('0x')

@@ -10,12 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Read hwloc's XML, versions 1 to 3, what ``lstopo --of xml`` writes.
+"""Read hwloc's XML, versions 1 to 3: the output of ``lstopo --of xml``.
 
-Every object of the machine is an element ``<object>`` inside its parent.
-CPUs that are offline or forbidden to the one who ran lstopo are left out, as
-are nodes whose memory was forbidden, unless they have CPUs. hwloc tells
-neither drivers nor SR-IOV capabilities, and since version 3 no page sizes.
+Every object of the machine is an ``<object>`` element inside its parent.
+CPUs are left out if they are offline or if lstopo was not allowed to use
+them; so are nodes whose memory it was not allowed to use, unless they have
+CPUs. hwloc has neither drivers nor SR-IOV capabilities, and since version 3
+no page sizes.
 """
 
 import re
@@ -35,7 +36,7 @@ from hpcvirt.topology import pci
 
 _IO = ('Bridge', 'PCIDev', 'OSDev', 'Misc')
 
-#: Version 1 up to hwloc 1.10 says Socket.
+#: Version 1 has Socket up to hwloc 1.10.
 _PACKAGES = ('Package', 'Socket')
 
 _CACHE = re.compile('L([1-5])Cache')
@@ -50,7 +51,7 @@ def read(root: hwloc_tree.Element, where: str, name: str) -> host_model.Host:
 
     :param root: the element ``<topology>``
     :param where: the file's name, for errors
-    :param name: the host's name if the file does not tell it
+    :param name: the name of the host if the file has none
     :raises InvalidInput: if the XML is not a complete description
     """
     machine = root.find('object')
@@ -99,7 +100,7 @@ def _cell(tree: hwloc_tree.Tree, number: int,
           ) -> assemble.CellFacts:
     """Describe a cell.
 
-    :param memory: the object with its memory; None if that is forbidden
+    :param memory: the object with its memory; None if it must not be used
     """
     here = f'{tree.where}: NUMANode {number}'
     memory_kib = 0
@@ -131,7 +132,7 @@ def _pool(element: hwloc_tree.Element, where: str) -> host_model.PagePool:
 
 
 def _package(tree: hwloc_tree.Tree, cpu: int) -> int:
-    """Tell the package of a CPU; 0 on a machine that numbers none."""
+    """Return the package of a CPU; 0 if packages have no numbers."""
     package = tree.cpus[cpu].nearest(*_PACKAGES)
     if package is None or package.get('os_index') is None:
         return 0
@@ -141,7 +142,7 @@ def _package(tree: hwloc_tree.Tree, cpu: int) -> int:
 def _groups(tree: hwloc_tree.Tree,
             shared: Callable[[hwloc_tree.Place], hwloc_tree.Element | None],
             ) -> dict[int, frozenset[int]]:
-    """Group the CPUs by the object around them that they share."""
+    """Group the CPUs by an object that contains them."""
     groups: dict[hwloc_tree.Element, frozenset[int]] = {}
     group_of = {}
     for cpu, place in tree.cpus.items():
@@ -154,16 +155,16 @@ def _groups(tree: hwloc_tree.Tree,
 
 
 def _core(place: hwloc_tree.Place) -> hwloc_tree.Element:
-    """Find the core; a PU without one is a core of its own.
+    """Return the core of a PU; a PU without one is a core of its own.
 
-    lstopo leaves cores out where they tell nothing: one PU in each.
+    lstopo leaves out cores that have only one PU.
     """
     core = place.nearest('Core')
     return place.element if core is None else core
 
 
 def _last_level_cache(place: hwloc_tree.Place) -> hwloc_tree.Element | None:
-    """Find the cache of the highest level that holds data."""
+    """Return the cache of the highest level that holds data."""
     levels = [(_level(parent), parent) for parent in place.parents]
     level, cache = max(levels, key=lambda pair: pair[0],
                        default=(0, place.element))
@@ -171,7 +172,7 @@ def _last_level_cache(place: hwloc_tree.Place) -> hwloc_tree.Element | None:
 
 
 def _level(element: hwloc_tree.Element) -> int:
-    """Tell the level of a data or unified cache, 0 for anything else."""
+    """Return the level of a data or unified cache; 0 for other objects."""
     kind = element.get('type', '')
     if kind == 'Cache':  # version 1: the level is another attribute
         level = element.get('depth', '')
@@ -193,12 +194,12 @@ def _devices(tree: hwloc_tree.Tree, cell_of: Mapping[int, int],
         if pci.is_listed(int(match[1], 16)):
             yield host_model.Device(
                 address, match[2].lower(), match[3].lower(),
-                _cell_beside(tree, place, cell_of))
+                _local_cell(tree, place, cell_of))
 
 
-def _cell_beside(tree: hwloc_tree.Tree, place: hwloc_tree.Place,
-                 cell_of: Mapping[int, int]) -> int | None:
-    """Tell the one cell whose CPUs are local to a device."""
+def _local_cell(tree: hwloc_tree.Tree, place: hwloc_tree.Place,
+                cell_of: Mapping[int, int]) -> int | None:
+    """Return the cell whose CPUs are local to a device, if there is one."""
     holder = next((parent for parent in place.parents
                    if parent.get('type') not in _IO), tree.machine)
     cells = {cell_of[cpu] for cpu in tree.below.get(holder, ())}

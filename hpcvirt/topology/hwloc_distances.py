@@ -12,9 +12,9 @@
 
 """The distances between NUMA nodes in hwloc's XML.
 
-Versions 2 and 3 have a matrix with the numbers of its nodes, perhaps several
-matrices of several meanings; version 1 one list, scaled so that the smallest
-is 1, over the nodes in the order of the file.
+Versions 2 and 3 have one or more matrices, of several kinds, each with the
+numbers of its nodes. Version 1 has a list in the order of the nodes in the
+file, scaled so that the smallest distance is 1.
 """
 
 import itertools
@@ -38,7 +38,7 @@ def read(root: hwloc_tree.Element, tree: hwloc_tree.Tree,
          cells: Collection[int]) -> _Matrix:
     """Read the distances of a machine's cells.
 
-    :returns: (from, to) -> distance; empty if the file does not tell all
+    :returns: (from, to) -> distance; empty if any is missing
     :raises InvalidInput: if a matrix is not square or names missing nodes
     """
     nodes = [tree.number(place.element, assemble.MAX_CELL)
@@ -48,8 +48,8 @@ def read(root: hwloc_tree.Element, tree: hwloc_tree.Tree,
         matrix = _from_latencies(tree, nodes)
     kept = {pair: distance for pair, distance in matrix.items()
             if pair[0] in cells and pair[1] in cells}
-    # Nodes whose memory was forbidden are in no matrix: better no distances
-    # than some.
+    # Nodes that lstopo was not allowed to use are in no matrix. Incomplete
+    # distances are left out.
     complete = len(kept) == len(cells) ** 2
     return kept if complete else {}
 
@@ -116,7 +116,7 @@ def _from_latencies(tree: hwloc_tree.Tree, nodes: Sequence[int]) -> _Matrix:
         depth = document.whole(element.get('relative_depth'), here,
                                'relative_depth', 2 ** 20)
         if count != len(nodes) or depth != len(places[0].parents):
-            continue  # of other objects than NUMA nodes
+            continue  # distances of other objects than NUMA nodes
         base = _real(element.get('latency_base'), here)
         latencies = element.findall('latency')
         _check_count(len(latencies), count ** 2, here)

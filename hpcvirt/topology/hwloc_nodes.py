@@ -11,12 +11,12 @@
 # under the License.
 
 
-"""Which NUMA node of hwloc's XML has which CPUs.
+"""Assign the CPUs of hwloc's XML to NUMA nodes.
 
-Version 1 has NUMA nodes among the parents of the CPUs; later ones attach
-them as memory to the object whose CPUs are local to it, and may attach
-several (HBM beside DRAM): the CPUs then belong to one cell as Linux has it,
-the DRAM one, which is the lowest number unless the file says ``subtype``.
+In version 1 NUMA nodes are parents of CPUs. Later versions attach them as
+memory to the object whose CPUs are local to it, and may attach several (HBM
+in addition to DRAM). The CPUs then belong to the DRAM node, as in Linux: the
+node with the lowest number unless the file has a ``subtype``.
 """
 
 import dataclasses
@@ -28,13 +28,13 @@ from hpcvirt.topology import assemble
 from hpcvirt.topology import bitmap
 from hpcvirt.topology import hwloc_tree
 
-#: Memory hangs on an object beside its CPUs, not between them.
+#: Memory is attached to an object next to its CPUs, not among them.
 _MEMORY = ('NUMANode', 'MemCache')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Node:
-    """A NUMANode object, the CPUs local to it and whether they may use it."""
+    """A NUMANode object, its local CPUs, and whether it may be used."""
 
     number: int
     local: frozenset[int]
@@ -43,7 +43,7 @@ class Node:
 
     @property
     def rank(self) -> tuple[int, bool, int]:
-        """The node with the lowest rank has the CPUs to itself."""
+        """The CPUs belong to the local node with the lowest rank."""
         subtype = self.element.get('subtype') or 'DRAM'
         return len(self.local), subtype != 'DRAM', self.number
 
@@ -51,7 +51,7 @@ class Node:
 def read(tree: hwloc_tree.Tree) -> list[Node]:
     """Find the NUMA nodes, and check their CPUs against the tree.
 
-    :raises InvalidInput: if they do not agree
+    :raises InvalidInput: if the file contradicts itself
     """
     nodes: dict[int, Node] = {}
     cpus = frozenset(tree.cpus)
@@ -61,7 +61,7 @@ def read(tree: hwloc_tree.Tree) -> list[Node]:
             raise exception.InvalidInput(
                 f'{tree.where}: NUMANode {number}', 'occurs twice')
         local = tree.members(place.element, 'cpuset', cpus) or frozenset()
-        # Version 1: the CPUs are inside. Later: beside, in the same object.
+        # In version 1 the CPUs are inside; later, next to it in its parent.
         holder = next((element for element in (place.element, *place.parents)
                        if element in tree.below
                        or element.get('type') not in _MEMORY), place.element)
@@ -69,7 +69,7 @@ def read(tree: hwloc_tree.Tree) -> list[Node]:
         if local and local != inside:
             raise exception.InvalidInput(
                 f'{tree.where}: NUMANode {number}',
-                f'its cpuset and its place do not agree on CPU '
+                f'its cpuset and its position do not agree on CPU '
                 f'{min(local ^ inside)}')
         allowed = tree.members(tree.machine, 'allowed_nodeset',
                                frozenset({number}))
@@ -80,10 +80,10 @@ def read(tree: hwloc_tree.Tree) -> list[Node]:
 
 
 def _check_complete(tree: hwloc_tree.Tree, described: Set[int]) -> None:
-    """Refuse a file that names nodes which it does not describe.
+    """Refuse a file that names nodes but does not describe them.
 
-    hwloc 2 writes such files where it is told to write version 1 on a
-    machine with several kinds of memory.
+    hwloc 2 writes such files when it writes version 1 on a machine with
+    several kinds of memory.
     """
     named = tree.members(tree.machine, 'nodeset',
                          frozenset(range(assemble.MAX_CELL + 1)))
@@ -96,7 +96,7 @@ def _check_complete(tree: hwloc_tree.Tree, described: Set[int]) -> None:
 
 def cell_of(tree: hwloc_tree.Tree, nodes: Sequence[Node],
             ) -> dict[int, int]:
-    """Tell the cell of each CPU.
+    """Return the cell of each CPU.
 
     :raises InvalidInput: for a CPU in no node or in several
     """
@@ -118,11 +118,11 @@ def cell_of(tree: hwloc_tree.Tree, nodes: Sequence[Node],
 
 def _forbidden_node(tree: hwloc_tree.Tree, cpu: int, place: hwloc_tree.Place,
                     nodes: Sequence[Node]) -> int:
-    """Find the cell of a CPU that no NUMANode object covers.
+    """Return the cell of a CPU that no NUMANode object covers.
 
     A machine without any such object is one cell. Otherwise lstopo was not
-    allowed to use the node's memory and left it out, but its number is
-    still in the complete_nodeset of what is around the CPU.
+    allowed to use the memory of the node and left it out, but the number of
+    the node is still in the complete_nodeset of an object around the CPU.
     """
     if not nodes:
         return 0

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The tree of objects in hwloc's XML: who is inside of whom."""
+"""The tree of objects in hwloc's XML."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ Element = ElementTree.Element
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Place:
-    """An object and what it is inside of, innermost first."""
+    """An object and the objects that contain it, innermost first."""
 
     element: Element
     parents: tuple[Element, ...]
@@ -70,7 +70,7 @@ class Tree:
 
     def members(self, element: Element, attribute: str,
                 universe: frozenset[int]) -> frozenset[int] | None:
-        """Read a set of an object, as far as it is in the universe."""
+        """Read a bitmap of an object, limited to the universe."""
         text = element.get(attribute)
         if text is None:
             return None
@@ -87,8 +87,8 @@ class Tree:
                     f'{self.where}: PU {number}', 'occurs twice')
             found[number] = place
         usable = frozenset(found)
-        # cpuset: online. The other two only matter in files that show the
-        # whole system; online_cpuset is version 1 alone.
+        # cpuset has the online CPUs. The other two matter only in files that
+        # show the whole system; online_cpuset exists only in version 1.
         for attribute in ('cpuset', 'allowed_cpuset', 'online_cpuset'):
             among = self.members(self.machine, attribute, usable)
             usable = usable if among is None else among

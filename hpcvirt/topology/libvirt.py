@@ -10,14 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Read libvirt's capabilities XML, what ``virsh capabilities`` prints.
+"""Read libvirt's capabilities XML: the output of ``virsh capabilities``.
 
-libvirt knows no PCI devices here (they are node devices of their own) and
-only caches of level 3 and above, so that a machine without a third level
-gets one last-level cache per cell. It leaves out ``<memory>`` where a cell
-has none, and on a machine without NUMA it reports one cell without
-``<pages>`` in which siblings may name CPUs that are offline
-(libvirt, src/conf/capabilities.c).
+The XML has no PCI devices (libvirt reports them as node devices) and only
+caches of level 3 and above, so that a machine without a third level gets one
+last-level cache per cell. libvirt leaves out ``<memory>`` of a cell without
+memory. On a machine without NUMA it reports one cell without ``<pages>``,
+whose siblings may include offline CPUs (libvirt, src/conf/capabilities.c).
 """
 
 from collections.abc import Iterable
@@ -30,7 +29,8 @@ from hpcvirt.model import host as host_model
 from hpcvirt.topology import assemble
 from hpcvirt.topology import document
 
-#: POWER and SPARC have 8. A bound keeps a hostile file from naming millions.
+#: POWER and SPARC have 8. The bound keeps a hostile file from naming
+#: millions.
 _MOST_SIBLINGS = 64
 
 #: Bytes per unit, as libvirt scales them (virScaleInteger).
@@ -46,7 +46,7 @@ def read(root: ElementTree.Element, where: str, name: str) -> host_model.Host:
 
     :param root: the element ``<capabilities>``
     :param where: the file's name, for errors
-    :param name: the host's name, which the XML does not tell
+    :param name: the name of the host, which is not in the XML
     :raises InvalidInput: if the XML is not a complete description
     """
     if root.tag != 'capabilities':
@@ -87,8 +87,8 @@ def _siblings(cells: Iterable[ElementTree.Element], where: str,
               ) -> dict[int, frozenset[int]]:
     """Read the siblings of every online CPU, as libvirt wrote them.
 
-    libvirt gives a CPU only its number where the kernel tells no topology
-    of it, because it is offline: such a CPU is left out.
+    For an offline CPU libvirt knows no topology and writes only the number:
+    such a CPU is left out.
     """
     siblings: dict[int, frozenset[int]] = {}
     for cell in cells:
@@ -111,7 +111,7 @@ def _siblings(cells: Iterable[ElementTree.Element], where: str,
 
 
 def _small_page_kib(root: ElementTree.Element, where: str) -> int:
-    """Find the size of a small page, for cells that list no pages."""
+    """Find the size of a small page, for cells without ``<pages>``."""
     sizes = [kib(element, 'size', where)
              for element in root.iterfind('host/cpu/pages')]
     return assemble.small_page_kib(sizes)
@@ -125,7 +125,7 @@ def _cell(element: ElementTree.Element, where: str,
     for cpu in element.iterfind('cpus/cpu'):
         cpu_id = number(cpu, 'id', here, cpuset.MAX_CPU)
         if cpu_id in online:
-            # -1: a machine whose firmware does not number its packages.
+            # -1 means that the firmware does not number the packages.
             packages[cpu_id] = max(
                 0, number(cpu, 'socket_id', here, 2 ** 31 - 1, least=-1))
     memory = element.find('memory')
@@ -176,7 +176,7 @@ def _caches(banks: Iterable[ElementTree.Element], where: str,
             if found == level:
                 raise exception.InvalidInput(
                     here, f'names CPU {cpu}, which another bank of level '
-                    f'{level} names, too')
+                    f'{level} also names')
             if found < level:
                 caches[cpu] = level, cpus & online
     return {cpu: group for cpu, (_, group) in caches.items()}

@@ -10,12 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Which PCI functions a topology lists: one rule for every source.
+"""Select and check the PCI functions of a topology.
 
-The class code alone decides, since every source knows it: not the driver
-(a function bound to vfio-pci is as much a network adapter as before) and not
-the SR-IOV capability, which hwloc does not tell. Virtual functions have the
-class of their physical function and are listed beside it.
+Only the class code decides whether a function is listed, because every
+source has it. The driver does not (a function bound to vfio-pci is still a
+network adapter), nor does the SR-IOV capability, which hwloc does not
+report. Virtual functions have the class of their physical function and are
+listed as well.
 """
 
 import re
@@ -28,20 +29,20 @@ from hpcvirt.model import host as host_model
 #: TotalVFs of the SR-IOV capability has 16 bits.
 MAX_VFS = 65535
 
-#: Base classes (PCI Code and ID Assignment Specification) of which every
-#: function is listed.
+#: Base classes (PCI Code and ID Assignment Specification) whose functions are
+#: all listed.
 _BASE_CLASSES = {
     0x02,  # network controllers: Ethernet, InfiniBand, Omni-Path
     0x12,  # processing accelerators
 }
 
-#: Single classes beside them. Left out on purpose: 0300, the VGA console of
-#: nearly every server; 0100, 0104, 0106 and 0107, the disks that the host
-#: itself runs on; 1080, the security processor in every EPYC.
+#: Other classes that are listed. Left out on purpose: 0300, the VGA console
+#: of nearly every server; 0100, 0104, 0106 and 0107, the disks of the host
+#: itself; 1080, the security processor in every EPYC.
 _CLASSES = {
     0x0108,  # NVMe
     0x0302,  # 3D controllers: GPUs without a display
-    0x0380,  # other display controllers: GPUs without a display, too
+    0x0380,  # other display controllers: also GPUs without a display
     0x0b40,  # co-processors: QuickAssist
     0x0c06,  # InfiniBand, before the class 0207 existed
 }
@@ -52,7 +53,7 @@ _DRIVER = re.compile(r'[\w.+-]{1,64}', re.ASCII)
 
 
 def is_listed(class_code: int) -> bool:
-    """Tell whether a function of this class belongs into a topology.
+    """Whether a topology lists functions of this class.
 
     :param class_code: base class and subclass: 0x0200 is Ethernet
     """
@@ -61,12 +62,12 @@ def is_listed(class_code: int) -> bool:
 
 def checked(where: str, cells: Set[int], devices: Iterable[host_model.Device],
             ) -> tuple[host_model.Device, ...]:
-    """Check devices and put them in order.
+    """Check devices and sort them.
 
     :param where: the file or directory, for errors
-    :param cells: the numbers of the cells that there are
+    :param cells: the numbers of the existing cells
     :returns: ascending by address
-    :raises InvalidInput: for whatever cannot be
+    :raises InvalidInput: for an impossible or repeated device
     """
     found: dict[str, host_model.Device] = {}
     for device in devices:
@@ -96,5 +97,5 @@ def checked(where: str, cells: Set[int], devices: Iterable[host_model.Device],
 
 
 def _address_key(address: str) -> tuple[int, ...]:
-    """Order PCI addresses: domains may have more than four digits."""
+    """Sort PCI addresses by number: domains may have more than 4 digits."""
     return tuple(int(part, 16) for part in re.split('[:.]', address))

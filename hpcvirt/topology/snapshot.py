@@ -10,9 +10,9 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The project's own form of a topology: JSON with a schema version.
+"""Snapshots: hpcvirt's own JSON form of a topology, with a schema version.
 
-``dumps`` writes it and ``read`` reads it; nothing is lost on the way::
+``dumps`` writes a Host, and ``read`` reads the same Host back::
 
     {"schema_version": 1, "name": "node1",
      "cells": [{"id": 0, "package": 0, "cpus": [0, 1, 2, 3],

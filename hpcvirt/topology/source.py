@@ -10,15 +10,21 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Pick the reader for what the user named.
+"""The sources of a topology, and the choice of the one that reads a path.
 
-``auto`` looks at the content, never at the name: no path is the machine this
-runs on, a directory is a root with a sysfs in it, XML is told apart by its
-root element, and what begins with ``{`` is a snapshot.
+``auto`` decides by the content, never by the name: without a path it reads
+the running machine, a directory is the root of a sysfs, and a file is read by
+the first source that recognizes it.
+
+To add a source, write a module with its reader, and add one line to
+``_SOURCES``.
 """
 
+import dataclasses
 import os
 import pathlib
+from collections.abc import Callable
+from xml.etree import ElementTree
 
 from hpcvirt import exception
 from hpcvirt.model import host
@@ -28,21 +34,50 @@ from hpcvirt.topology import libvirt
 from hpcvirt.topology import snapshot
 from hpcvirt.topology import sysfs
 
-SOURCES = ('auto', 'sysfs', 'libvirt', 'hwloc', 'snapshot')
 
-#: What gzip, bzip2, xz, zstd and zip begin with.
-_ARCHIVES = (b'\x1f\x8b', b'BZh', b'\xfd7zXZ', b'\x28\xb5\x2f\xfd',
-             b'PK\x03\x04')
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Source:
+    """A kind of file that describes a machine.
 
-_XML_READERS = {'libvirt': libvirt.read, 'hwloc': hwloc.read}
-_XML_ROOTS = {'capabilities': 'libvirt', 'topology': 'hwloc'}
+    :ivar name: the value of ``--source``
+    :ivar form: the form of its files, for messages
+    :ivar recognizes: whether a file has this form
+    :ivar read: reads the machine, or raises InvalidInput
+    """
+
+    name: str
+    form: str
+    recognizes: Callable[[document.Document], bool]
+    read: Callable[[document.Document], host.Host]
+
+
+def _xml(name: str, root: str,
+         read: Callable[[ElementTree.Element, str, str], host.Host],
+         ) -> _Source:
+    """Describe a source of XML files, which its root element identifies."""
+    return _Source(
+        name, f'XML of <{root}>',
+        lambda file: file.begins_with('<') and file.root.tag == root,
+        lambda file: read(file.root, file.path, file.stem))
+
+
+#: The sources that are files, in the order in which ``auto`` asks them.
+_SOURCES = (
+    _xml('libvirt', 'capabilities', libvirt.read),
+    _xml('hwloc', 'topology', hwloc.read),
+    _Source('snapshot', 'JSON', lambda file: file.begins_with('{['),
+            lambda file: snapshot.read(file.data, file.path)),
+)
+
+#: The values of ``--source``.
+SOURCES = ('auto', 'sysfs', *(source.name for source in _SOURCES))
 
 
 def read(path: str | None = None, source: str = 'auto') -> host.Host:
     """Read one machine.
 
     :param path: a file, or the root directory (or the ``sys`` directory) of
-        another machine; None is the machine this runs on
+        another machine; None reads the running machine
     :param source: one of ``SOURCES``
     :raises InvalidInput: if there is no complete and consistent topology
     """
@@ -54,26 +89,15 @@ def read(path: str | None = None, source: str = 'auto') -> host.Host:
     if path is None:
         raise exception.InvalidInput(
             f'--source {source}', 'needs the PATH of a file')
-    data = document.content(path)
-    if not data.strip():
-        raise exception.InvalidInput(path, 'is empty')
-    if data.startswith(_ARCHIVES) or data[257:262] == b'ustar':
-        raise exception.InvalidInput(
-            path, 'is an archive; unpack it and name what is in it')
-    if source == 'snapshot' or (source == 'auto' and _begins(data, b'{[')):
-        return snapshot.read(data, path)
-    if source == 'auto' and not _begins(data, b'<'):
-        raise exception.InvalidInput(
-            path, 'is neither XML (libvirt, hwloc) nor JSON (a snapshot)')
-    root = document.xml_root(data, path)
-    if source == 'auto':
-        if root.tag not in _XML_ROOTS:
-            raise exception.InvalidInput(
-                path, f'the root element is <{root.tag[:40]}>, neither '
-                '<capabilities> (libvirt) nor <topology> (hwloc)')
-        source = _XML_ROOTS[root.tag]
-    name = exception.one_line(pathlib.Path(path).stem)
-    return _XML_READERS[source](root, path, name)
+    file = document.Document(path)
+    for candidate in _SOURCES:
+        if source == candidate.name or (
+                source == 'auto' and candidate.recognizes(file)):
+            return candidate.read(file)
+    found = (f'is XML of <{file.root.tag[:40]}>' if file.begins_with('<')
+             else 'has an unknown form')
+    forms = ', '.join(f'{known.form} ({known.name})' for known in _SOURCES)
+    raise exception.InvalidInput(path, f'{found}; expected one of: {forms}')
 
 
 def _is_directory(path: str | None) -> bool:
@@ -81,9 +105,3 @@ def _is_directory(path: str | None) -> bool:
         return path is None or os.path.isdir(path)
     except ValueError:  # a NUL in the path
         return False
-
-
-def _begins(data: bytes, marks: bytes) -> bool:
-    """Look at the first character, of UTF-16 XML, too."""
-    head = data[:64].lstrip(b'\xef\xbb\xbf\xff\xfe').lstrip()
-    return head.lstrip(b'\0')[:1] in {bytes([mark]) for mark in marks}

@@ -10,15 +10,15 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Read a machine from its sysfs, the running one's or a copy.
+"""Read a machine from sysfs: the running machine, or a copy of another.
 
-A copy is a root directory with ``sys`` in it, or that ``sys`` itself. What
-the kernel always tells must be there: a sysfs without it is an error.
+A copy is a root directory with ``sys`` in it, or that ``sys`` itself. Files
+that the kernel always provides must exist; a sysfs without them is an error.
 
-The kernel's own rules: ``online`` has the CPUs that run; a node's ``cpulist``
-has the online ones of its CPUs; ``distance`` has one column per online node
+The rules of the kernel: ``online`` lists the online CPUs; ``cpulist`` of a
+node lists its online CPUs; ``distance`` has one column per online node
 (Documentation/ABI/stable/sysfs-devices-node). A machine without NUMA has no
-nodes: it is one cell, whose memory stands in ``/proc/meminfo``.
+nodes: it is one cell, whose memory is in ``/proc/meminfo``.
 """
 
 import pathlib
@@ -38,7 +38,7 @@ _CPU = 'sys/devices/system/cpu'
 _NODE = 'sys/devices/system/node'
 _PCI = 'sys/bus/pci/devices'
 
-#: What the kernel calls caches that hold data.
+#: The kernel's types of caches that hold data.
 _DATA = ('Unified', 'Data')
 
 
@@ -46,16 +46,16 @@ def read(root: pathlib.Path) -> host_model.Host:
     """Read a machine.
 
     :param root: ``/``, or the root (or the ``sys``) of a copy
-    :raises InvalidInput: if it is no sysfs or lacks something
+    :raises InvalidInput: if it is not a sysfs, or is incomplete
     """
     tree = sysfs_tree.Tree(root)
     online = tree.cpus(f'{_CPU}/online')
     nodes = _nodes(tree)
     cells = list(_cells(tree, nodes, online))
-    homeless = online.difference(*(cell.cpus for cell in cells))
-    if homeless:
+    missing = online.difference(*(cell.cpus for cell in cells))
+    if missing:
         raise exception.InvalidInput(
-            tree.where, f'CPU {min(homeless)} is online but in no node')
+            tree.where, f'CPU {min(missing)} is online but in no node')
     return assemble.host(
         tree.where, tree.host_name(), cells,
         siblings=dict(_siblings(tree, online)),
@@ -74,10 +74,10 @@ def _nodes(tree: sysfs_tree.Tree) -> list[int]:
     if tree.text(f'{_NODE}/online') is None:
         return sorted(found)
     online = tree.cpus(f'{_NODE}/online')
-    lost = online.difference(found)
-    if lost:
+    missing = online.difference(found)
+    if missing:
         raise exception.InvalidInput(
-            f'{tree.where}: node {min(lost)}', 'is online but missing')
+            f'{tree.where}: node {min(missing)}', 'is online but missing')
     return sorted(online)
 
 
@@ -108,7 +108,7 @@ def _cell(tree: sysfs_tree.Tree, number: int, cpus: frozenset[int],
 
 
 def _package(tree: sysfs_tree.Tree, cpu: int) -> int:
-    # -1: a machine whose firmware does not number its packages.
+    # -1 means that the firmware does not number the packages.
     return max(0, tree.number(f'{_CPU}/cpu{cpu}/topology/physical_package_id',
                               2 ** 31 - 1, least=-1))
 
@@ -128,7 +128,7 @@ def _siblings(tree: sysfs_tree.Tree, online: frozenset[int],
 
 def _existing(tree: sysfs_tree.Tree, online: frozenset[int],
               ) -> frozenset[int]:
-    """List the CPUs that there can be, offline ones included."""
+    """List the CPUs that can exist, offline ones included."""
     name = f'{_CPU}/possible'
     return online if tree.text(name) is None else tree.cpus(name) | online
 
@@ -147,17 +147,17 @@ def _online(tree: sysfs_tree.Tree, name: str, as_map: str,
 
 def _caches(tree: sysfs_tree.Tree, online: frozenset[int],
             ) -> Iterator[tuple[int, frozenset[int]]]:
-    """Find the last-level cache of each CPU of which the kernel knows one.
+    """Find the last-level cache of each CPU, if the kernel knows one.
 
-    That is the highest level that is there: the second where there is no
-    third, as on many ARM processors and on low-power cores.
+    It is the cache of the highest level that exists: the second level if
+    there is no third, as on many ARM processors and on low-power cores.
     """
     existing = _existing(tree, online)
     for cpu in sorted(online):
         best = (0, '')
         here = f'{_CPU}/cpu{cpu}/cache'
         for name in tree.names(here):
-            # The kernel leaves out level and type where firmware is silent.
+            # The kernel omits level and type if the firmware omits them.
             if (re.fullmatch('index[0-9]+', name)
                     and tree.text(f'{here}/{name}/level') is not None
                     and tree.text(f'{here}/{name}/type') in _DATA):
@@ -206,7 +206,7 @@ def _hexadecimal(tree: sysfs_tree.Tree, name: str, digits: int) -> int:
 
 
 def _node_of(tree: sysfs_tree.Tree, name: str) -> int | None:
-    """Read the node of a device; None if firmware does not tell (-1)."""
+    """Read the node of a device; None if it is unknown (-1)."""
     if tree.text(name) is None:
         return None  # a kernel without NUMA
     node = tree.number(name, assemble.MAX_CELL, least=-1)
@@ -214,13 +214,13 @@ def _node_of(tree: sysfs_tree.Tree, name: str) -> int | None:
 
 
 def _total_vfs(tree: sysfs_tree.Tree, name: str) -> int:
-    """Read how many VFs a function can have; 0 without SR-IOV."""
+    """Read the number of VFs a function can have; 0 without SR-IOV."""
     return 0 if tree.text(name) is None else tree.number(
         name, pci.MAX_VFS)
 
 
 def _driver(tree: sysfs_tree.Tree, device: str) -> str | None:
-    """Tell the driver; a copy may have lost the link, but not uevent."""
+    """Return the driver; a copy may lack the link, but not uevent."""
     linked = tree.link_name(f'{device}/driver')
     if linked is not None:
         return linked

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The memory of a sysfs: totals, huge pages, and how large a page is."""
+"""Read memory from sysfs: totals, huge pages and the page size."""
 
 import re
 from collections.abc import Sequence
@@ -30,12 +30,12 @@ def total_kib(tree: sysfs_tree.Tree, name: str) -> int:
 
 def pools(tree: sysfs_tree.Tree, directory: str, memory_kib: int,
           small_kib: int) -> tuple[host_model.PagePool, ...]:
-    """Read the page pools of a node, or of a machine that has none.
+    """Read the page pools of a node, or of a machine without nodes.
 
-    :param directory: where the kernel keeps ``hugepages-2048kB`` and so on;
-        missing if the kernel has no huge pages
-    :returns: all pools; the small pages are what the huge ones leave, as
-        libvirt counts them
+    :param directory: the directory of ``hugepages-2048kB`` and so on; missing
+        if the kernel has no huge pages
+    :returns: all pools; small pages are counted as the memory without huge
+        pages, as libvirt does
     """
     huge = []
     for name in tree.names(directory):
@@ -45,17 +45,17 @@ def pools(tree: sysfs_tree.Tree, directory: str, memory_kib: int,
                 int(match[1]),
                 tree.number(f'{directory}/{name}/nr_hugepages', 2 ** 42)))
     rest = memory_kib - sum(pool.size_kib * pool.total for pool in huge)
-    # Below 0 there is a contradiction, which is reported when all is known.
+    # A negative rest is a contradiction, which assemble reports.
     return (host_model.PagePool(small_kib, max(rest, 0) // small_kib), *huge)
 
 
 def small_page_kib(tree: sysfs_tree.Tree, nodes: Sequence[int]) -> int:
-    """Tell the size of a small page.
+    """Determine the size of a small page.
 
-    The running kernel says it. A copy does not, but it has the free memory
-    both in KiB and in pages; both change all the time, so the quotient is
-    rounded to a power of two. Without them, huge pages of 512 MiB tell an
-    ARM kernel with pages of 64 KiB, and all others are taken for 4 KiB.
+    The running kernel reports it. A copy does not, but it has the free
+    memory both in KiB and in pages; both change all the time, so the quotient
+    is rounded to a power of two. Without them, huge pages of 512 MiB identify
+    an ARM kernel with pages of 64 KiB; otherwise 4 KiB is assumed.
     """
     running = tree.small_page_kib()
     if running is not None:
@@ -64,7 +64,7 @@ def small_page_kib(tree: sysfs_tree.Tree, nodes: Sequence[int]) -> int:
         here = f'{_NODE}/node{node}'
         pages = re.search('^nr_free_pages ([0-9]{1,18})$',
                           tree.text(f'{here}/vmstat') or '', re.MULTILINE)
-        # Little free memory could change by as much in between.
+        # A small amount could change too much between the two files.
         if pages and int(pages[1]) > 1000:
             free_kib = _field(tree, f'{here}/meminfo', 'MemFree')
             for size_kib in (4, 8, 16, 32, 64):
@@ -79,5 +79,5 @@ def _field(tree: sysfs_tree.Tree, name: str, field: str) -> int:
                       tree.need(name), re.MULTILINE)
     if match is None or int(match[1]) > assemble.MAX_MEMORY_KIB:
         raise exception.InvalidInput(
-            f'{tree.where}: {name}', f'tells no {field}')
+            f'{tree.where}: {name}', f'has no valid {field}')
     return int(match[1])

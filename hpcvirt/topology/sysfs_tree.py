@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The files of a sysfs, the running machine's or a copy of another one's."""
+"""Read the files of a sysfs: of the running machine, or of a copy."""
 
 import os
 import pathlib
@@ -21,15 +21,15 @@ from hpcvirt.model import cpuset
 from hpcvirt.topology import bitmap
 from hpcvirt.topology import document
 
-#: The longest file read is a list of 8192 CPUs.
+#: The longest file is a list of 8192 CPUs.
 _MAX_BYTES = 1024 * 1024
 
 
 class Tree:
-    """Reads files by their names below the root: ``sys/...``, ``proc/...``.
+    """The files below a root, by name: ``sys/...``, ``proc/...``.
 
     :param root: ``/``, the root of a copy, or the ``sys`` directory of one
-    :ivar is_running: this is the machine that the program runs on
+    :ivar is_running: whether it is the running machine
     :raises InvalidInput: if there is no sysfs
     """
 
@@ -48,7 +48,7 @@ class Tree:
         self.is_running = self._sys == pathlib.Path('/sys')
 
     def text(self, name: str) -> str | None:
-        """Read a file without the white space around; None if missing."""
+        """Read a file without surrounding white space; None if missing."""
         path = self._path(name)
         if path is None:
             return None
@@ -61,17 +61,17 @@ class Tree:
         return text.strip(' \t\r\n\0')
 
     def need(self, name: str) -> str:
-        """Read a file that the kernel always has."""
+        """Read a file that the kernel always provides."""
         text = self.text(name)
         if text is None:
             raise exception.InvalidInput(self._where(name), 'is missing')
         return text
 
     def cpus(self, name: str, as_map: str = '') -> frozenset[int]:
-        """Read a list of CPUs that the kernel always has.
+        """Read a list of CPUs that the kernel always provides.
 
-        :param as_map: the file that has the same as a bitmap: some copies
-            have only that
+        :param as_map: the file with the same CPUs as a bitmap; some copies
+            have only this file
         """
         if as_map and self.text(name) is None:
             text = self.text(as_map)
@@ -81,12 +81,12 @@ class Tree:
         return cpuset.parse(self.need(name), self._where(name))
 
     def number(self, name: str, most: int, least: int = 0) -> int:
-        """Read a number that the kernel always has."""
+        """Read a number that the kernel always provides."""
         return document.whole(self.need(name), self._where(name),
                               'the content', most, least)
 
     def names(self, name: str) -> list[str]:
-        """List a directory; nothing if it is missing."""
+        """List a directory; empty if it is missing."""
         path = self._path(name)
         if path is None:
             return []
@@ -98,7 +98,7 @@ class Tree:
                 f'cannot be listed ({exc.strerror or exc})') from exc
 
     def link_name(self, name: str) -> str | None:
-        """Tell the last part of what a symbolic link points to."""
+        """Return the last component of the target of a symbolic link."""
         try:
             target = os.readlink(self._below(name))
         except (OSError, ValueError):
@@ -106,16 +106,15 @@ class Tree:
         return target.rpartition('/')[2]
 
     def host_name(self) -> str:
-        """Tell the machine's name: its own, or the copy's directory's."""
+        """Return the host name; of a copy without one, the directory name."""
         if self.is_running:
             return socket.gethostname()
-        told = (self.text('proc/sys/kernel/hostname')
-                or self.text('etc/hostname'))
-        name = told or self._root.name
+        name = (self.text('proc/sys/kernel/hostname')
+                or self.text('etc/hostname') or self._root.name)
         return exception.one_line(name) or 'host'
 
     def small_page_kib(self) -> int | None:
-        """Tell the page size of the running kernel; None for a copy."""
+        """Return the page size of the running kernel; None for a copy."""
         return os.sysconf('SC_PAGE_SIZE') // 1024 if self.is_running else None
 
     def _where(self, name: str) -> str:
@@ -123,11 +122,11 @@ class Tree:
 
     def _below(self, name: str) -> pathlib.Path:
         top, _, rest = name.partition('/')
-        known = {'sys': self._sys, 'proc': self._proc}
-        return known.get(top, self._root / top) / rest
+        tops = {'sys': self._sys, 'proc': self._proc}
+        return tops.get(top, self._root / top) / rest
 
     def _path(self, name: str) -> pathlib.Path | None:
-        """Find what a name leads to, unless it leads out of the copy."""
+        """Resolve the links of a name; refuse links that leave the copy."""
         try:
             path = pathlib.Path(os.path.realpath(self._below(name),
                                                  strict=True))

@@ -10,10 +10,9 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Put text into boxes and boxes beside each other.
+"""Draw boxes of text, and arrange them in rows.
 
-A block is a list of lines of the same length; nothing here knows what is
-drawn.
+A block is a list of lines of equal length.
 """
 
 import itertools
@@ -26,12 +25,12 @@ Block = list[str]
 LIGHT = '─│┌┐┘└'
 HEAVY = '━┃┏┓┛┗'
 
-#: What an output without these characters gets instead.
+#: Replacements for output that cannot encode these characters.
 _PLAIN = str.maketrans('─│┌┐┘└━┃┏┓┛┗·…', '-|++++=|++++..')
 
 
 def block(lines: Iterable[str], width: int = 0) -> Block:
-    """Make lines equally long: as the longest of them, or the width."""
+    """Pad lines to the length of the longest, or to the width."""
     rows = list(lines)
     longest = max((len(row) for row in rows), default=0)
     return [row.ljust(max(longest, width)) for row in rows]
@@ -41,7 +40,7 @@ def box(title: str, lines: Iterable[str], style: str = LIGHT,
         width: int = 0) -> Block:
     """Draw a box around lines, with a title in its upper edge.
 
-    :param width: the least width of the whole box
+    :param width: the minimum width of the whole box
     """
     across, down, corners = style[0], style[1], style[2:]
     head = f' {title} ' if title else ''
@@ -53,23 +52,23 @@ def box(title: str, lines: Iterable[str], style: str = LIGHT,
             f'{corners[3]}{across * inner}{corners[2]}']
 
 
-def beside(blocks: Iterable[Block], width: int, gap: int = 2) -> Block:
-    """Put blocks side by side, from the left, and on as many rows as needed.
+def side_by_side(blocks: Iterable[Block], width: int, gap: int = 2) -> Block:
+    """Arrange blocks side by side, from the left, in as many rows as needed.
 
-    Boxes in one row are made equally high.
+    Boxes in one row get the same height.
 
-    :param width: the greatest width, unless one block alone is wider
+    :param width: the maximum width, unless a single block is wider
     :param gap: blank columns between blocks
     """
     rows: list[list[Block]] = []
     used = 0
     for each in blocks:
-        wide = len(each[0]) if each else 0
-        if not rows or used + gap + wide > width:
+        columns = len(each[0]) if each else 0
+        if not rows or used + gap + columns > width:
             rows.append([])
             used = -gap
         rows[-1].append(each)
-        used += gap + wide
+        used += gap + columns
     return block(itertools.chain.from_iterable(
         _row(row, gap) for row in rows))
 
@@ -82,7 +81,7 @@ def _row(blocks: Sequence[Block], gap: int) -> Block:
 
 
 def _stretch(lines: Block, height: int) -> Block:
-    """Make a block higher, a box by blank lines above its lower edge."""
+    """Add blank lines to a block; to a box above its lower edge."""
     missing = height - len(lines)
     is_box = lines[-1][:1] in (LIGHT[-1], HEAVY[-1])
     down = lines[1][:1] if is_box and len(lines) > 2 else ' '
@@ -93,9 +92,9 @@ def _stretch(lines: Block, height: int) -> Block:
 
 
 def wrap(words: Iterable[str], width: int, indent: str = '') -> list[str]:
-    """Fill lines with words; a word that is too long gets a line of its own.
+    """Fill lines with words; a word that is too long gets its own line.
 
-    :param indent: put before every line but the first
+    :param indent: precedes every line except the first
     """
     lines: list[str] = []
     line = ''
@@ -109,5 +108,5 @@ def wrap(words: Iterable[str], width: int, indent: str = '') -> list[str]:
 
 
 def plain(text: str) -> str:
-    """Replace everything that ASCII does not have."""
+    """Replace all characters that are not in ASCII."""
     return text.translate(_PLAIN).encode('ascii', 'replace').decode()

@@ -10,11 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+"""Draw the contents of a NUMA cell's box: cores, memory and devices.
 
-"""What stands in the box of a NUMA cell: cores, memory, devices.
-
-Each core is written by the numbers of its CPUs; a bracket on the left holds
-together those that share a last-level cache.
+Each core is shown by the numbers of its CPUs; a bracket on the left groups
+the cores that share a last-level cache.
 """
 
 import itertools
@@ -25,15 +24,15 @@ from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
 from hpcvirt.topology.draw import boxes
 
-#: Wider, and the eye cannot follow a line from its left to its right end.
+#: The widest table: in a wider one a line is hard to follow.
 MOST_TABLE = 44
 
-#: More cores in a row cannot be counted at a glance.
+#: The most cores in a row: more are hard to count.
 _MOST_IN_ROW = 16
 
 
 def size(kib: int) -> str:
-    """Say an amount of memory: ``125.6 GiB``, ``512 MiB``, ``64 KiB``."""
+    """Format an amount of memory: ``125.6 GiB``, ``512 MiB``, ``64 KiB``."""
     for unit, factor in (('GiB', 1024 ** 2), ('MiB', 1024)):
         if kib >= factor:
             exact = kib % factor == 0
@@ -43,15 +42,15 @@ def size(kib: int) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """Say a number of things: ``1 core``, ``2 cores``."""
+    """Format a number of things: ``1 core``, ``2 cores``."""
     return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
 
 
 def contents(host: host_model.Host, cell: host_model.Cell,
              inner: int) -> list[str]:
-    """Write what stands in the box of a cell with CPUs.
+    """Draw the contents of the box of a cell with CPUs.
 
-    :param inner: columns inside of the box
+    :param inner: columns inside the box
     """
     table = min(inner, MOST_TABLE)
     parts = [_cell_summary(cell, table),
@@ -69,15 +68,15 @@ def _cell_summary(cell: host_model.Cell, inner: int) -> list[str]:
     threads = cell.threads_per_core
     if threads > 1:
         cores += f' x {threads}'
-    # A list that is too long for the line is left out: the cores below have
-    # all its numbers.
+    # A list that is too long for the line is left out: the cores below
+    # contain all of its numbers.
     cpus = f'CPUs {cpuset.render(cell.cpus)}'
     room = inner - len(cores)
     return [f'{cores}{cpus:>{room}}' if len(cpus) + 2 <= room else cores]
 
 
 def _cache_groups(cell: host_model.Cell) -> list[list[frozenset[int]]]:
-    """List the cores that share a cache; all in one if none share any."""
+    """Group the cores by cache; one group if no cores share a cache."""
     if not shares_caches(cell):
         return [list(cell.siblings)]
     return [[core for core in cell.siblings if core & cache]
@@ -85,23 +84,23 @@ def _cache_groups(cell: host_model.Cell) -> list[list[frozenset[int]]]:
 
 
 def shares_caches(cell: host_model.Cell) -> bool:
-    """Tell whether any cores share a last-level cache."""
+    """Whether any cores share a last-level cache."""
     return len(cell.llc) < len(cell.siblings) or len(cell.siblings) == 1
 
 
 def label_width(host: host_model.Host) -> int:
-    """Tell the width of the widest core, so that all cells look alike."""
+    """Return the width of the widest core, used for the cores of all cells."""
     return max(len(cpuset.render(core))
                for cell in host.cells for core in cell.siblings)
 
 
 def _row_width(cores: int, label: int, gap: int) -> int:
-    """Tell the width of a row: a bracket, a blank, and the cores."""
+    """Return the width of a row: a bracket, a blank and the cores."""
     return 2 + cores * (label + gap) - gap
 
 
 def cores(cell: host_model.Cell, inner: int, label: int) -> list[str]:
-    """Write the cores in rows.
+    """Draw the cores in rows.
 
     :param label: columns for each core
     """
@@ -116,13 +115,14 @@ def cores(cell: host_model.Cell, inner: int, label: int) -> list[str]:
                  else ' ' * len(rows))
         blocks.append(boxes.block(
             f'{mark} {row}' for mark, row in zip(marks, rows, strict=True)))
-    return boxes.beside(blocks, inner, 3)
+    return boxes.side_by_side(blocks, inner, 3)
 
 
 def _arrange(cores: int, inner: int, label: int) -> tuple[int, int]:
-    """Choose how many cores go into a row, and the blanks between them.
+    """Choose the number of cores in a row, and of blanks between them.
 
-    All rows alike if possible, and one blank only where that saves rows.
+    Rows are equally long if possible. There is a single blank only if that
+    saves rows.
     """
     best = (cores + 1, 1, 2)
     for gap in (2, 1):
@@ -155,7 +155,7 @@ def _brackets(rows: int) -> str:
 
 
 def pools(cell: host_model.Cell, inner: int) -> list[str]:
-    """Write the memory and its pages as a table."""
+    """Draw the memory and its pages as a table."""
     if not cell.memory_mib:
         return ['no memory']
     rows = [('memory', '', size(cell.memory_mib * 1024))]
@@ -170,14 +170,14 @@ def pools(cell: host_model.Cell, inner: int) -> list[str]:
 
 
 def devices(devices: Iterable[host_model.Device], inner: int) -> list[str]:
-    """List devices; functions that are alike share a line."""
+    """List devices; equal functions share a line."""
     lines: list[str] = []
-    alike: dict[tuple[object, ...], list[host_model.Device]] = {}
+    groups: dict[tuple[object, ...], list[host_model.Device]] = {}
     for device in devices:
         kind = (device.vendor_id, device.product_id, device.driver,
                 device.total_vfs)
-        alike.setdefault(kind, []).append(device)
-    for group in alike.values():
+        groups.setdefault(kind, []).append(device)
+    for group in groups.values():
         first = group[0]
         kind_of = f'{first.vendor_id}:{first.product_id}'
         words = _addresses(group) + (
@@ -192,7 +192,7 @@ def devices(devices: Iterable[host_model.Device], inner: int) -> list[str]:
 
 
 def _addresses(devices: Sequence[host_model.Device]) -> list[str]:
-    """Write the first address, and the last one without a common bus."""
+    """Write the first and last address; a common bus only once."""
     first, last = devices[0].address, devices[-1].address
     if len(devices) == 1:
         return [first]

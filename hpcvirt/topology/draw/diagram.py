@@ -12,7 +12,7 @@
 
 """Draw a host as text: packages and cells as boxes, cores with siblings.
 
-What stands in a cell's box is :mod:`hpcvirt.topology.draw.cell_diagram`'s.
+:mod:`hpcvirt.topology.draw.cell_diagram` draws the contents of a cell's box.
 """
 
 import itertools
@@ -22,8 +22,8 @@ from hpcvirt.model import host as host_model
 from hpcvirt.topology.draw import boxes
 from hpcvirt.topology.draw import cell_diagram
 
-#: The least room inside of a cell's box: two of them, in a package's box, go
-#: into 80 columns.
+#: The minimum width inside a cell's box: two of them, in a package's box,
+#: fit into 80 columns.
 _LEAST_INNER = 32
 
 _GAP = 2
@@ -33,13 +33,13 @@ _FRAME = 4
 def draw(host: host_model.Host, width: int = 80) -> str:
     """Draw a host.
 
-    :param width: columns to fill; a part that needs more gets more
+    :param width: columns to fill; a part that needs more is wider
     :returns: lines, each ended by a newline
     """
     parts = [_summary(host, width),
              _packages(host, width),
              _memory_cells(host, width),
-             _homeless_devices(host, width),
+             _devices_without_cell(host, width),
              _distances(host, width),
              _legend(host, width)]
     lines = itertools.chain.from_iterable(
@@ -76,18 +76,18 @@ def _packages(host: host_model.Host, width: int) -> list[str]:
             drawn.append(boxes.box(f'package {package} · cell {cells[0].id}',
                                    inside[0], boxes.HEAVY, outer))
             continue
-        drawn.append(boxes.box(f'package {package}', boxes.beside(
+        drawn.append(boxes.box(f'package {package}', boxes.side_by_side(
             [boxes.box(f'cell {cell.id}', lines, width=outer)
              for cell, lines in zip(cells, inside, strict=True)],
             room, _GAP), boxes.HEAVY))
-    return boxes.beside(drawn, width, _GAP)
+    return boxes.side_by_side(drawn, width, _GAP)
 
 
 def _cell_width(host: host_model.Host, count: int, room: int) -> int:
-    """Choose how wide a cell's box is, so that rows are equally full.
+    """Choose the width of a cell's box so that rows are equally full.
 
     :param count: the number of boxes
-    :param room: the columns that they may share
+    :param room: the columns available to them
     """
     least = _LEAST_INNER + _FRAME
     columns = max(1, min(count, (room + _GAP) // (least + _GAP)))
@@ -101,7 +101,7 @@ def _cell_width(host: host_model.Host, count: int, room: int) -> int:
 
 
 def _memory_cells(host: host_model.Host, width: int) -> list[str]:
-    """Draw the cells without CPUs, each with the cell that is nearest."""
+    """Draw the cells without CPUs, each with the nearest cell with CPUs."""
     drawn = []
     for cell in host.cells:
         if cell.cpus:
@@ -115,7 +115,7 @@ def _memory_cells(host: host_model.Host, width: int) -> list[str]:
             [device for device in host.devices if device.cell == cell.id],
             inner)
         drawn.append(boxes.box(title, lines))
-    return boxes.beside(drawn, width, _GAP)
+    return boxes.side_by_side(drawn, width, _GAP)
 
 
 def _nearest(host: host_model.Host, cell: host_model.Cell) -> str:
@@ -130,12 +130,12 @@ def _nearest(host: host_model.Host, cell: host_model.Cell) -> str:
     return f'cell {near}' if near.isdigit() else f'cells {near}'
 
 
-def _homeless_devices(host: host_model.Host, width: int) -> list[str]:
+def _devices_without_cell(host: host_model.Host, width: int) -> list[str]:
     lines = cell_diagram.devices(
         [device for device in host.devices if device.cell is None], width - 2)
     if not lines:
         return []
-    return ['devices on no cell', *(f'  {line}' for line in lines)]
+    return ['devices without a cell', *(f'  {line}' for line in lines)]
 
 
 def _distances(host: host_model.Host, width: int) -> list[str]:
@@ -164,13 +164,13 @@ def _legend(host: host_model.Host, width: int) -> list[str]:
         words.append(f'{cpuset.render(core)} is one core with its '
                      f'{len(core)} CPUs.')
     if any(cell_diagram.shares_caches(cell) for cell in cells):
-        words.append('A bracket holds together the cores that share a '
-                     'last-level cache.')
+        words.append('A bracket groups the cores that share a last-level '
+                     'cache.')
     return boxes.wrap(' '.join(words).split(), width)
 
 
 def _distance_list(host: host_model.Host, width: int) -> list[str]:
-    """Write distances as lists, for more cells than a table has room for."""
+    """Write distances as lists, if a table would be too wide."""
     lines = ['distances']
     for cell, row in zip(host.cells, host.distances, strict=True):
         words = []

@@ -20,6 +20,8 @@ from hpcvirt.fit import scope_check
 from hpcvirt.model import shape
 from tests.unit.fit import builders
 
+PACKAGE = shape.NUMAScope.PACKAGE
+
 
 class ScopeCheckTestCase(unittest.TestCase):
 
@@ -41,14 +43,12 @@ class ScopeCheckTestCase(unittest.TestCase):
 class PackageTest(ScopeCheckTestCase):
     """Packages of two cells each."""
 
-    PACKAGE = {'numa_scope': shape.NUMAScope.PACKAGE}
-
     def test_only_cells_of_one_package_are_accepted(self):
         supply = builders.host(0, 0, 0, 0)
         for first in range(4):
             for second in set(range(4)) - {first}:
                 accepted = self.enforce(supply, (first, second),
-                                        **self.PACKAGE)
+                                        numa_scope=PACKAGE)
                 self.assertEqual(
                     first // 2 == second // 2,
                     isinstance(accepted, placement.Placement))
@@ -58,14 +58,14 @@ class PackageTest(ScopeCheckTestCase):
             reasons.Code.SCOPE_PACKAGE,
             'Nova would use cells 1, 2 of packages 0, 1, but '
             'hpcvirt:numa_scope asks for one package',
-            builders.host(0, 0, 0, 0), (2, 1), **self.PACKAGE)
+            builders.host(0, 0, 0, 0), (2, 1), numa_scope=PACKAGE)
 
     def test_the_scope_host_accepts_any_cells(self):
         self.assert_accepted(builders.host(0, 0, 0, 0), (2, 1))
 
     def test_a_single_cell_is_accepted_even_if_its_package_is_unknown(self):
         supply = type(builders.host())((builders.host_cell(package=None),))
-        self.assert_accepted(supply, (0,), **self.PACKAGE)
+        self.assert_accepted(supply, (0,), numa_scope=PACKAGE)
 
     def test_several_cells_with_an_unknown_package_are_refused(self):
         supply = type(builders.host())((
@@ -73,7 +73,7 @@ class PackageTest(ScopeCheckTestCase):
         self.assert_refused(
             reasons.Code.PACKAGE_UNKNOWN,
             'the package of cell 1 is unknown, but hpcvirt:numa_scope asks '
-            'for one package', supply, (0, 1), **self.PACKAGE)
+            'for one package', supply, (0, 1), numa_scope=PACKAGE)
 
 
 class ExclusiveCellsTest(ScopeCheckTestCase):

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Invent machines: odd, but such as can be."""
+"""Create random machines: irregular, but possible."""
 
 import random
 
@@ -23,7 +23,7 @@ def cell(number: int, *cores: tuple[int, ...], package: int | None = 0,
          llc: tuple[tuple[int, ...], ...] = (), small: int = GIB,
          huge: tuple[tuple[int, int], ...] = (),
          small_kib: int = 4) -> host.Cell:
-    """Make a cell of which all memory is in pages."""
+    """Create a cell whose memory is all in pages."""
     cpus = frozenset(cpu for core in cores for cpu in core)
     pools = (host.PagePool(small_kib, small),
              *(host.PagePool(size, total) for size, total in huge))
@@ -47,7 +47,7 @@ def of_cells(*cells: host.Cell, distances: bool = True,
 
 
 def invent(seed: int) -> tuple[host.Host, frozenset[int]]:
-    """Invent a machine.
+    """Create a random machine.
 
     :returns: the machine, and CPUs of it that are offline
     """
@@ -101,7 +101,7 @@ def _partition(dice: random.Random, cores: list[tuple[int, ...]],
 def _devices(dice: random.Random, cells: list[host.Cell],
              ) -> list[host.Device]:
     with_cpus = [each.id for each in cells if each.cpus]
-    # hwloc cannot tell "the only cell" from "no cell".
+    # hwloc does not distinguish "the only cell" from "no cell".
     places = [*with_cpus, None] if len(with_cpus) > 1 else with_cpus
     return [host.Device(f'0000:{bus:02x}:00.0', '8086',
                         dice.choice(('1572', '10fb')), dice.choice(places),

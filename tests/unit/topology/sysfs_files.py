@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Lay out a sysfs in a directory: a captured machine's, or a made-up one's.
+"""Write the sysfs of a captured or invented machine to a directory.
 
 A machine is a dict: path -> content; ``Link`` as content makes a symbolic
 link.
@@ -31,7 +31,7 @@ class Link(str):
 
 
 def captured(machine: str) -> dict[str, str]:
-    """Read a machine's sysfs.txt; its README.rst tells the form."""
+    """Read the sysfs.txt of a machine; README.rst describes its format."""
     files: dict[str, str] = {}
     text = (MACHINES / machine / 'sysfs.txt').read_text()
     for line in text.splitlines():
@@ -55,9 +55,9 @@ def lay_out(files: dict[str, str], root: str | pathlib.Path) -> None:
 
 
 def scratch(case: unittest.TestCase) -> str:
-    """Make a directory for one test, in memory where there is one.
+    """Create a directory for one test, in memory if possible.
 
-    A sysfs has hundreds of small files, which a busy disk is slow with.
+    A sysfs has hundreds of small files, which are slow on a busy disk.
     """
     memory = '/dev/shm' if os.access('/dev/shm', os.W_OK) else None
     directory = tempfile.TemporaryDirectory(dir=memory)

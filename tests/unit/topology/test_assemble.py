@@ -34,7 +34,7 @@ def build(*cells: assemble.CellFacts, **changes: Any) -> host_model.Host:
 
 
 class HostTest(unittest.TestCase):
-    def test_cells_cores_pools_and_devices_are_put_in_order(self) -> None:
+    def test_cells_cores_pools_and_devices_are_sorted(self) -> None:
         host = build(
             OTHER, dataclasses.replace(CELL, pages=(
                 host_model.PagePool(2048, 0), POOL)),
@@ -49,7 +49,7 @@ class HostTest(unittest.TestCase):
             ['0001:01:00.0', 'ffff:01:00.0', '10000:01:00.0'],
             [device.address for device in host.devices])
 
-    def test_cpus_without_a_cache_share_what_is_left(self) -> None:
+    def test_cpus_without_a_cache_share_one(self) -> None:
         three = assemble.CellFacts(0, 0, frozenset({0, 1, 2, 3}), 4096, ())
         host = build(three, caches={0: frozenset({0, 1}),
                                     1: frozenset({0, 1})})
@@ -76,15 +76,15 @@ class HostTest(unittest.TestCase):
             'cell 0: has -1 pages of 4 KiB': {
                 'cells': (dataclasses.replace(
                     CELL, pages=(host_model.PagePool(4, -1),)), OTHER)},
-            'siblings of CPU 0: 0-1, but CPU 1 says 1': {
+            'siblings of CPU 0: 0-1, but CPU 1 has 1': {
                 'siblings': CORES | {1: frozenset({1})}},
             'siblings of CPU 9: that CPU is in no cell': {
                 'siblings': CORES | {9: frozenset({9})}},
             'siblings of CPU 2: CPU 9 does not exist': {
                 'siblings': CORES | {2: frozenset({2, 9})}},
-            'siblings of CPU 2: nothing leaves out the CPU itself': {
-                'siblings': CORES | {2: frozenset()}},
-            'cell 3: the siblings of CPU 2 are not told': {
+            'siblings of CPU 2: an empty set does not include the CPU '
+            'itself': {'siblings': CORES | {2: frozenset()}},
+            'cell 3: the siblings of CPU 2 are missing': {
                 'siblings': {0: CORES[0], 1: CORES[1]}},
             'cell 0: CPU 0 has the sibling 2, which is in another cell': {
                 'siblings': {0: frozenset({0, 2}), 1: frozenset({1}),
@@ -100,32 +100,32 @@ class HostTest(unittest.TestCase):
                     exception.InvalidInput, pattern):
                 build(**change)
 
-    def test_a_host_of_many_cpus_is_checked_in_no_time(self) -> None:
-        every = frozenset(range(65536))
-        groups = dict.fromkeys(every, every)
-        host = build(assemble.CellFacts(0, 0, every, 4096, ()),
+    def test_a_host_with_the_most_cpus_is_checked_quickly(self) -> None:
+        cpus = frozenset(range(65536))
+        groups = dict.fromkeys(cpus, cpus)
+        host = build(assemble.CellFacts(0, 0, cpus, 4096, ()),
                      siblings=groups, caches=groups)
-        self.assertEqual((every,), host.cells[0].llc)
+        self.assertEqual((cpus,), host.cells[0].llc)
 
 
 class SmallPagesTest(unittest.TestCase):
-    def test_the_smallest_of_a_machine_s_page_sizes(self) -> None:
+    def test_a_small_page_is_the_smallest_of_the_page_sizes(self) -> None:
         for sizes, small_kib in (([], 4), ([4, 2048], 4), ([524288, 64], 64),
                                  ([2048, 1048576], 4), ([0, 16], 16)):
             self.assertEqual(small_kib, assemble.small_page_kib(sizes))
 
-    def test_they_are_what_huge_pages_leave(self) -> None:
+    def test_small_pages_are_the_memory_without_huge_pages(self) -> None:
         huge = host_model.PagePool(2048, 3)
         self.assertEqual((host_model.PagePool(4, 512), huge),
                          assemble.with_small_pages(8192, [huge], 4))
         self.assertEqual((host_model.PagePool(64, 32), huge),
                          assemble.with_small_pages(8192, [huge], 64))
 
-    def test_nothing_is_left_of_less_than_the_huge_pages(self) -> None:
+    def test_huge_pages_beyond_the_memory_leave_no_small_pages(self) -> None:
         huge = host_model.PagePool(2048, 5)
         self.assertEqual((host_model.PagePool(4, 0), huge),
                          assemble.with_small_pages(8192, [huge], 4))
 
-    def test_what_the_source_tells_is_kept(self) -> None:
+    def test_small_pages_of_the_source_are_kept(self) -> None:
         self.assertEqual((POOL,),
                          assemble.with_small_pages(8192, [POOL], 4))

@@ -31,10 +31,10 @@ class MembersTest(unittest.TestCase):
                 ' 0x3\n': {0, 1}}.items():
             self.assertEqual(numbers, bitmap.members(text, SOME, 'a'), text)
 
-    def test_numbers_outside_of_the_universe_do_not_count(self) -> None:
+    def test_numbers_outside_of_the_universe_are_ignored(self) -> None:
         self.assertEqual({1}, bitmap.members('0xf', [1, 9], 'a'))
 
-    def test_what_is_written_is_read_back(self) -> None:
+    def test_a_written_bitmap_is_read_back(self) -> None:
         dice = random.Random(1)
         for _ in range(200):
             numbers = set(dice.sample(SOME, dice.randint(0, 100)))

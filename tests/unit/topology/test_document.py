@@ -33,7 +33,7 @@ class ContentTest(unittest.TestCase):
         with self.assertRaisesRegex(exception.InvalidInput, pattern):
             document.content(self.path if path is None else path, 10)
 
-    def test_a_file_is_read_as_a_whole(self) -> None:
+    def test_a_whole_file_is_read(self) -> None:
         self.path.write_bytes(b'0123456789')
         self.assertEqual(b'0123456789', document.content(self.path, 10))
 
@@ -41,7 +41,7 @@ class ContentTest(unittest.TestCase):
         self.path.write_bytes(b'0123456789a')
         self.refused('file: is larger than')
 
-    def test_so_is_one_whose_size_is_not_told(self) -> None:
+    def test_a_file_of_unknown_size_that_is_too_large_is_refused(self) -> None:
         self.refused('is larger than', '/proc/self/status')
 
     def test_a_missing_file_is_refused(self) -> None:
@@ -51,7 +51,7 @@ class ContentTest(unittest.TestCase):
         self.path.mkdir()
         self.refused('file: is a directory, not a file')
 
-    def test_a_fifo_is_refused_and_not_waited_for(self) -> None:
+    def test_a_fifo_is_refused_without_blocking(self) -> None:
         os.mkfifo(self.path)
         self.refused('file: is a FIFO, not a file')
 
@@ -63,11 +63,11 @@ class ContentTest(unittest.TestCase):
     def test_a_device_is_refused(self) -> None:
         self.refused('/dev/zero: is a character device', '/dev/zero')
 
-    def test_a_link_in_a_circle_is_refused(self) -> None:
+    def test_a_circular_link_is_refused(self) -> None:
         self.path.symlink_to(self.path)
         self.refused('file: cannot be read')
 
-    def test_paths_that_cannot_be_are_refused(self) -> None:
+    def test_impossible_paths_are_refused(self) -> None:
         for path in ('', 'a\0b', 'x' * 5000, '/dev/null/x', '\udcff'):
             self.refused('cannot be read', path)
 
@@ -101,10 +101,10 @@ class XmlTest(unittest.TestCase):
             self.refused(f'<!DOCTYPE topology [{declaration}]>'
                          '<topology>&a;</topology>', 'refused')
 
-    def test_entities_that_nobody_declared_are_refused(self) -> None:
+    def test_undeclared_entities_are_refused(self) -> None:
         self.refused(f'{DOCTYPE}<topology>&a;</topology>', 'well-formed')
 
-    def test_what_is_not_well_formed_is_refused(self) -> None:
+    def test_xml_that_is_not_well_formed_is_refused(self) -> None:
         for xml in ('', '<', '<a', '<a>', '<a></b>', '<a/><b/>', 'x<a/>',
                     '<a b="1" b="2"/>', '<a>\0</a>',
                     '<?xml version="1.0" encoding="no-such"?><a/>',
@@ -142,7 +142,7 @@ class WholeTest(unittest.TestCase):
 
 
 class HexadecimalTest(unittest.TestCase):
-    def test_a_prefix_may_be_there(self) -> None:
+    def test_the_prefix_is_optional(self) -> None:
         for text in ('0x8086', '8086', ' 0X8086\n'):
             self.assertEqual(0x8086, document.hexadecimal(text, 'a', 'b', 4))
 

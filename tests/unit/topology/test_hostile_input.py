@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Whatever a file holds: a Host that is sound, or one line that says no.
+"""Any file gives a sound Host or an error of one line.
 
-Real files of every source are changed by seeded dice, byte by byte and
-element by element. Set HPCVIRT_FUZZ to a factor for more cases.
+Real files of every source are changed at random, with fixed seeds, byte by
+byte and element by element. Set HPCVIRT_FUZZ to a factor for more cases.
 """
 
 import copy
@@ -62,7 +62,7 @@ class HostileInputTest(unittest.TestCase):
         self.sound = self.refused = 0
 
     def judge(self, path: pathlib.Path, hint: str) -> None:
-        """Read; refuse by one line, or prove that the Host is sound."""
+        """Read a file; expect an error of one line or a sound Host."""
         try:
             host = topology.read(str(path))
         except exception.InvalidInput as exc:
@@ -148,7 +148,7 @@ class HostileInputTest(unittest.TestCase):
         self.assertGreater(self.refused, 10)
         self.assertGreater(self.sound, 5)
 
-    def test_files_made_to_cost_time_or_memory_do_not(self) -> None:
+    def test_files_meant_to_cost_time_or_memory_do_not(self) -> None:
         cpu = '<cpu id="{0}" socket_id="0" siblings="{1}"/>'
         memory = '<memory>4194304</memory>'
         many = range(20000)

@@ -64,7 +64,7 @@ class Case(unittest.TestCase):
 
 
 class SyntheticTest(unittest.TestCase):
-    """What hwloc itself made up and wrote."""
+    """Synthetic topologies written by hwloc itself."""
 
     def test_both_versions_give_the_same_cells(self) -> None:
         directory = sysfs_files.MACHINES / 'synthetic-2x2'
@@ -76,7 +76,7 @@ class SyntheticTest(unittest.TestCase):
         self.assertEqual(({24, 25}, {26, 27}, {28, 29}, {30, 31}),
                          new.cells[3].siblings)
 
-    def test_cpus_belong_to_the_first_of_several_memories(self) -> None:
+    def test_cpus_belong_to_the_first_of_several_memory_nodes(self) -> None:
         read = topology.read(
             str(sysfs_files.MACHINES / 'synthetic-hbm' / 'lstopo.xml'))
         self.assertEqual(
@@ -91,7 +91,7 @@ class SyntheticTest(unittest.TestCase):
 
 
 class NodesTest(Case):
-    def test_a_subtype_tells_which_memory_is_main_memory(self) -> None:
+    def test_the_subtype_identifies_the_main_memory(self) -> None:
         for first, second, owner in (
                 ('', '', 0), ('subtype="HBM"', '', 1),
                 ('subtype="HBM"', 'subtype="DRAM"', 1),
@@ -103,14 +103,14 @@ class NodesTest(Case):
             self.assertEqual({owner: ({0, 1}, 1024),
                               1 - owner: (set(), 1024)}, found)
 
-    def test_the_memory_of_the_fewest_cpus_is_theirs(self) -> None:
+    def test_cpus_belong_to_the_memory_with_the_fewest_cpus(self) -> None:
         found = self.cells(machine(
             node(0, 0xf), group(node(1, 3), pus(0, 1)),
             group(node(2, 0xc), pus(2, 3))))
         self.assertEqual({0: (set(), 1024), 1: ({0, 1}, 1024),
                           2: ({2, 3}, 1024)}, found)
 
-    def test_a_memory_side_cache_stands_between(self) -> None:
+    def test_a_memory_side_cache_may_contain_the_node(self) -> None:
         found = self.cells(machine(
             f'<object type="MemCache" cpuset="0x3">{node(0, 3)}</object>',
             pus(0, 1)))
@@ -128,18 +128,18 @@ class NodesTest(Case):
                              (host_model.PagePool(4, 262144),))],
             list(host.cells))
 
-    def test_version_3_tells_no_pages(self) -> None:
+    def test_version_3_has_no_pages(self) -> None:
         host = read(machine(node(0, 1), pus(0)))
         self.assertEqual((host_model.PagePool(4, 262144),),
                          host.cells[0].pages)
 
-    def test_cells_may_be_without_memory(self) -> None:
+    def test_cells_may_lack_memory(self) -> None:
         found = self.cells(machine(
             group('<object type="NUMANode" os_index="0" cpuset="0x1"/>',
                   pus(0)), group(node(1, 2), pus(1))))
         self.assertEqual({0: ({0}, 0), 1: ({1}, 1024)}, found)
 
-    def test_one_cell_may_hold_several_packages(self) -> None:
+    def test_a_cell_may_span_several_packages(self) -> None:
         package = '<object type="Package" os_index="{}">{}</object>'
         host = read(machine(node(0, 0xf), package.format(4, pus(0, 1)),
                             package.format(3, pus(2, 3))))
@@ -147,7 +147,7 @@ class NodesTest(Case):
 
 
 class AllowedTest(Case):
-    """Offline and forbidden CPUs and memory."""
+    """CPUs and memory that are offline, or that lstopo must not use."""
 
     def test_offline_and_forbidden_cpus_are_left_out(self) -> None:
         for attributes in ('cpuset="0x3" complete_cpuset="0x7"',
@@ -169,13 +169,13 @@ class AllowedTest(Case):
                       attributes='allowed_nodeset="0x1" nodeset="0x3"')
         self.assertEqual({0: ({0}, 1024)}, self.cells(xml))
 
-    def test_but_not_the_cpus_beside_it(self) -> None:
+    def test_the_cpus_of_forbidden_memory_are_kept(self) -> None:
         xml = machine(group(node(0, 1), pus(0)), group(node(1, 2), pus(1)),
                       attributes='allowed_nodeset="0x2"')
         self.assertEqual({0: ({0}, 0), 1: ({1}, 1024)}, self.cells(xml))
 
-    def test_they_keep_their_cell_where_its_object_is_left_out(self) -> None:
-        # What lstopo writes without --disallowed.
+    def test_cpus_keep_their_cell_if_its_object_is_left_out(self) -> None:
+        # This is what lstopo writes without --disallowed.
         xml = machine(
             '<object type="Group" complete_nodeset="0x1">'
             f'{pus(0)}</object>', group(node(1, 2), pus(1)),
@@ -188,7 +188,7 @@ class AllowedTest(Case):
 
 
 class GroupsTest(Case):
-    def test_last_level_is_the_highest_level_of_data_caches(self) -> None:
+    def test_the_last_level_is_the_highest_level_of_data_caches(self) -> None:
         def cache(kind: str, inside: str) -> str:
             return f'<object type="{kind}">{inside}</object>'
 
@@ -214,7 +214,7 @@ class GroupsTest(Case):
             3, 2, xml.format(2, 0, pus(0)) + xml.format(2, 1, pus(1)))))
         self.assertEqual(({0}, {1}), host.cells[0].llc)
 
-    def test_a_cache_over_several_cells_is_cut(self) -> None:
+    def test_a_cache_over_several_cells_is_split_by_cell(self) -> None:
         host = read(machine(
             '<object type="L3Cache">', group(node(0, 1), pus(0)),
             group(node(1, 2), pus(1)), '</object>'))
@@ -244,7 +244,7 @@ class DevicesTest(Case):
            'pci_busid="0000:{}:00.0" pci_type="{} [8086:15AB] [8086:0001] '
            '01 00"/></object>')
 
-    def test_a_device_is_on_the_cell_whose_cpus_are_around_it(self) -> None:
+    def test_a_device_is_on_the_cell_whose_cpus_are_local(self) -> None:
         host = read(machine(
             group(node(0, 1), pus(0), self.PCI.format('b0', '0200')),
             group(node(1, 2), pus(1), self.PCI.format('a0', '0108')),
@@ -257,7 +257,7 @@ class DevicesTest(Case):
             host.devices[0].vendor_id, host.devices[0].product_id,
             host.devices[0].total_vfs, host.devices[0].driver))
 
-    def test_memory_beside_the_same_cpus_does_not_matter(self) -> None:
+    def test_a_second_memory_node_of_the_same_cpus_is_ignored(self) -> None:
         host = read(machine(
             node(1, 1), node(0, 1), pus(0), self.PCI.format('b0', '0200')))
         self.assertEqual(0, host.devices[0].cell)
@@ -293,14 +293,14 @@ class DistancesTest(Case):
                  self.MATRIX.format('NUMANode', 5, 'os', '0 4', 21)]):
             self.assertEqual(((10, 21), (22, 10)), self.read(*after))
 
-    def test_their_nodes_may_be_in_any_order(self) -> None:
+    def test_the_nodes_of_distances_may_be_in_any_order(self) -> None:
         self.assertEqual(((10, 22), (21, 10)), self.read(
             self.MATRIX.format('NUMANode', 5, 'os', '4 0', 21)))
 
-    def test_without_them_distances_are_unknown(self) -> None:
+    def test_without_latencies_distances_are_unknown(self) -> None:
         self.assertEqual((), self.read())
 
-    def test_version_1_scales_its_list(self) -> None:
+    def test_the_list_of_version_1_is_scaled_back(self) -> None:
         def xml(depth: int, *values: str) -> str:
             latencies = ''.join(f'<latency value="{value}"/>'
                                 for value in values)
@@ -318,7 +318,7 @@ class DistancesTest(Case):
         for bad in ('nan', 'inf', '-1', 'x', '0', '1e9'):
             self.refused(xml(1, '1', bad, '2', '1'), 'is not a distance')
 
-    def test_what_is_no_matrix_of_these_nodes_is_refused(self) -> None:
+    def test_a_matrix_of_other_nodes_is_refused(self) -> None:
         good = self.MATRIX.format('NUMANode', 5, 'os', '0 4', 21)
         for pattern, bad in {
                 'names node 7, which does not exist':
@@ -339,7 +339,7 @@ class DistancesTest(Case):
 
 
 class NameTest(Case):
-    def test_the_machine_or_since_version_3_the_topology_tells(self) -> None:
+    def test_the_name_is_in_the_machine_or_the_topology(self) -> None:
         info = '<info name="HostName" value="node7"/>'
         self.assertEqual('node7', read(machine(
             info, node(0, 1), pus(0))).name)
@@ -355,7 +355,7 @@ class ContradictionTest(Case):
                 group(node(0, 1), pus(0)), group(node(1, 2), pus(0))),
             'NUMANode 0: occurs twice': machine(
                 group(node(0, 1), pus(0)), group(node(0, 2), pus(1))),
-            'NUMANode 1: its cpuset and its place do not agree on CPU 0':
+            'NUMANode 1: its cpuset and its position do not agree on CPU 0':
                 machine(group(node(0, 1), pus(0)),
                         group(node(1, 3), pus(1))),
             'NUMANode 0: CPU 1 is also in NUMANode 1': machine(

@@ -90,12 +90,12 @@ class LibvirtTest(Case):
             (host_model.PagePool(4, 1000), host_model.PagePool(2048, 3),
              host_model.PagePool(1048576, 1)), host.cells[0].pages)
 
-    def test_without_pages_all_memory_is_in_small_ones(self) -> None:
+    def test_without_pages_all_memory_is_in_small_pages(self) -> None:
         xml = cell(0, CPU.format(0, 0))
         self.assertEqual((host_model.PagePool(4, 1048576),),
                          read(capabilities(xml)).cells[0].pages)
 
-    def test_the_cpu_tells_how_large_a_small_page_is(self) -> None:
+    def test_the_size_of_a_small_page_is_that_of_the_cpu(self) -> None:
         host = read(capabilities(
             cell(0, CPU.format(0, 0)),
             cpu='<pages unit="KiB" size="524288"/>'
@@ -103,7 +103,7 @@ class LibvirtTest(Case):
         self.assertEqual((host_model.PagePool(64, 65536),),
                          host.cells[0].pages)
 
-    def test_huge_pages_alone_are_taken_out_of_the_small_ones(self) -> None:
+    def test_small_pages_are_added_if_only_huge_are_listed(self) -> None:
         # libvirt 1.2.6 and 1.2.7 did not count small pages.
         host = read(capabilities(cell(
             0, CPU.format(0, 0),
@@ -112,25 +112,25 @@ class LibvirtTest(Case):
             (host_model.PagePool(4, 786432), host_model.PagePool(2048, 512)),
             host.cells[0].pages)
 
-    def test_a_cell_without_memory_and_one_without_cpus(self) -> None:
+    def test_cells_may_lack_memory_or_cpus(self) -> None:
         host = read(capabilities(cell(0, CPU.format(0, 0), inside=''),
                                  cell(1, inside=MEMORY)))
         self.assertEqual([(0, {0}, 0), (None, set(), 4096)],
                          [(cell.package, cell.cpus, cell.memory_mib)
                           for cell in host.cells])
 
-    def test_a_cell_may_lack_even_the_element_for_its_cpus(self) -> None:
+    def test_a_cell_may_lack_the_cpus_element(self) -> None:
         host = read(capabilities(
             cell(0, CPU.format(0, 0)), f'<cell id="1">{MEMORY}</cell>'))
         self.assertEqual(frozenset(), host.cells[1].cpus)
 
-    def test_offline_cpus_have_a_number_alone_and_are_left_out(self) -> None:
+    def test_offline_cpus_with_only_a_number_are_left_out(self) -> None:
         host = read(capabilities(cell(
             0, CPU.format(0, 0), CPU.format(1, 1), '<cpu id="2"/>')))
         self.assertEqual({0, 1}, host.cpus)
 
     def test_siblings_may_be_offline(self) -> None:
-        # So it is on a machine without NUMA, whose siblings libvirt counts.
+        # This is so on a machine without NUMA.
         host = read(capabilities(cell(0, CPU.format(0, '0-1'),
                                       CPU.format(2, '2-3')),
                                  cache='<bank id="0" level="3" type="both" '
@@ -138,7 +138,7 @@ class LibvirtTest(Case):
         self.assertEqual(({0}, {2}), host.cells[0].siblings)
         self.assertEqual(({0, 2},), host.cells[0].llc)
 
-    def test_a_package_without_number_is_package_0(self) -> None:
+    def test_a_package_without_a_number_is_package_0(self) -> None:
         host = read(capabilities(cell(
             0, '<cpu id="0" socket_id="-1" siblings="0"/>')))
         self.assertEqual(0, host.cells[0].package)
@@ -155,7 +155,7 @@ class LibvirtTest(Case):
         self.assertEqual(host.distances,
                          read(writers.libvirt(turned)).distances)
 
-    def test_the_highest_level_of_cache_counts(self) -> None:
+    def test_the_cache_of_the_highest_level_is_used(self) -> None:
         bank = '<bank id="{0}" level="{1}" type="{2}" cpus="{3}"/>'
         host = read(capabilities(
             cell(0, CPU.format(0, 0), CPU.format(1, 1), CPU.format(2, 2)),
@@ -180,15 +180,17 @@ class ContradictionTest(Case):
             'cell 0: CPU 0 has the sibling 2, which is in another cell':
                 capabilities(cell(0, CPU.format(0, '0,2')),
                              cell(1, CPU.format(2, '0,2'))),
-            'siblings of CPU .*: 0-1, but CPU 1 says 1': capabilities(
+            'siblings of CPU .*: 0-1, but CPU 1 has 1': capabilities(
                 cell(0, CPU.format(0, '0-1'), CPU.format(1, 1))),
-            'siblings of CPU 0: 1 leaves out the CPU itself': capabilities(
+            'siblings of CPU 0: 1 does not include the CPU '
+            'itself': capabilities(
                 cell(0, CPU.format(0, 1), CPU.format(1, 1))),
             'siblings of CPU 0: no core has 65 threads': capabilities(
                 cell(0, CPU.format(0, '0-64'))),
             'cache bank 7: names CPU 9, which does not exist': capabilities(
                 one, cache=bank.format('0-1,9')),
-            'cache bank 7: names CPU 1, which another bank of level 3 names':
+            'cache bank 7: names CPU 1, which another bank of level 3 '
+            'also names':
                 capabilities(one, cache=bank.format('0-1')
                              + bank.format('1')),
             'cell 0: has pages of 8388608 KiB in 4194304 KiB of memory':
@@ -231,6 +233,6 @@ class ContradictionTest(Case):
             with self.subTest(pattern):
                 self.refused(xml, f'caps.xml.*{pattern}')
 
-    def test_siblings_that_nobody_tells_are_not_guessed(self) -> None:
+    def test_missing_siblings_are_not_guessed(self) -> None:
         self.refused(capabilities(cell(0, '<cpu id="0"/>')),
                      'no cell has a CPU')

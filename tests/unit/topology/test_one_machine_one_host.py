@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Whatever describes a machine, the Host is the same."""
+"""All sources describe a machine by the same Host."""
 
 import dataclasses
 import unittest
@@ -58,13 +58,13 @@ class CapturedMachineTest(Written):
         self.assertEqual(self.by_sysfs.distances, self.by_libvirt.distances)
         self.assertEqual(self.by_sysfs.distances, self.by_hwloc.distances)
 
-    def test_hwloc_knows_all_of_a_device_but_vfs_and_driver(self) -> None:
+    def test_hwloc_has_all_of_a_device_but_vfs_and_driver(self) -> None:
         self.assertEqual(
             [dataclasses.replace(device, total_vfs=0, driver=None)
              for device in self.by_sysfs.devices],
             list(self.by_hwloc.devices))
 
-    def test_sysfs_tells_what_numactl_told(self) -> None:
+    def test_sysfs_agrees_with_numactl(self) -> None:
         first, second = self.by_sysfs.cells
         self.assertEqual({0, 1, 2, 3}, first.cpus)
         self.assertEqual(({4, 5}, {6, 7}), second.siblings)
@@ -73,7 +73,7 @@ class CapturedMachineTest(Written):
             (host_model.PagePool(4, 741763), host_model.PagePool(2048, 512),
              host_model.PagePool(1048576, 0)), first.pages)
 
-    def test_sysfs_tells_adapters_with_their_vfs(self) -> None:
+    def test_sysfs_has_adapters_with_their_vfs(self) -> None:
         found = {device.address: (device.product_id, device.cell,
                                   device.total_vfs, device.driver)
                  for device in self.by_sysfs.devices}
@@ -85,15 +85,14 @@ class CapturedMachineTest(Written):
             '0000:81:10.0': ('10ca', 1, 0, 'vfio-pci'),
             '0000:81:10.2': ('10ca', 1, 0, 'igbvf')}, found)
 
-    def test_hwloc_tells_the_name_and_the_others_take_the_file_s(self,
-                                                                 ) -> None:
+    def test_hwloc_has_a_name_and_other_files_give_theirs(self) -> None:
         self.assertEqual('emuhost', self.by_hwloc.name)
         self.assertEqual('capabilities', self.by_libvirt.name)
         self.assertEqual('box', self.by_sysfs.name)
 
 
 class InventedMachinesTest(Written):
-    """Invented machines, written by writers and read back."""
+    """Random machines, written by writers and read back."""
 
     def expect(self, seed: int, host: host_model.Host, read: host_model.Host,
                **unknown: object) -> None:

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The machines of etc/hpcvirt/topologies are what their names say."""
+"""The machines of etc/hpcvirt/topologies are as their names say."""
 
 import pathlib
 import unittest
@@ -22,13 +22,13 @@ SHIPPED = pathlib.Path(__file__).parents[3] / 'etc/hpcvirt/topologies'
 
 
 class ShippedMachinesTest(unittest.TestCase):
-    def test_files_are_as_the_program_writes_them(self) -> None:
+    def test_files_are_as_hpcvirt_writes_them(self) -> None:
         for path in SHIPPED.iterdir():
             host = topology.read(str(path))
             self.assertEqual(path.read_text(), snapshot.dumps(host))
             self.assertEqual(path.stem, host.name)
 
-    def test_each_is_what_it_is_there_for(self) -> None:
+    def test_each_machine_has_the_shape_of_its_name(self) -> None:
         found = {}
         for path in SHIPPED.iterdir():
             host = topology.read(str(path))

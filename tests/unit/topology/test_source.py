@@ -13,10 +13,12 @@
 import json
 import pathlib
 import unittest
+from unittest import mock
 
 from hpcvirt import exception
 from hpcvirt import topology
 from hpcvirt.topology import snapshot
+from hpcvirt.topology import source as sources
 from tests.unit.topology import machines
 from tests.unit.topology import sysfs_files
 from tests.unit.topology import writers
@@ -46,22 +48,22 @@ class SourceTest(unittest.TestCase):
         with self.assertRaisesRegex(exception.InvalidInput, pattern):
             topology.read(*args)
 
-    def test_auto_tells_the_sources_apart_by_their_content(self) -> None:
+    def test_auto_recognizes_the_sources_by_their_content(self) -> None:
         for path in self.paths.values():
             self.assertEqual(self.host.cells, topology.read(path).cells)
 
-    def test_a_named_source_reads_its_own(self) -> None:
+    def test_a_named_source_reads_its_files(self) -> None:
         for source, path in self.paths.items():
             self.assertEqual(self.host.cells,
                              topology.read(path, source).cells)
 
-    def test_a_named_source_refuses_the_others(self) -> None:
+    def test_a_named_source_refuses_files_of_others(self) -> None:
         for source in self.paths:
             for other, path in self.paths.items():
                 if source != other:
                     self.refused('', path, source)
 
-    def test_blanks_and_marks_before_the_content_do_not_matter(self) -> None:
+    def test_blanks_and_byte_order_marks_are_ignored(self) -> None:
         text = pathlib.Path(self.paths['snapshot']).read_bytes()
         for before in (b'\xef\xbb\xbf', b'\n \t', b'\xef\xbb\xbf\n'):
             path = self.write('x', before + text)
@@ -75,16 +77,17 @@ class SourceTest(unittest.TestCase):
     def test_other_content_is_refused(self) -> None:
         for data, pattern in (
                 (b'', 'is empty'), (b' \n', 'is empty'),
-                (b'hello', 'is neither XML'), (b'[1]', 'must be a mapping'),
+                (b'hello', 'has an unknown form; expected one of: XML of'),
+                (b'[1]', 'must be a mapping'),
                 (b'\x1f\x8b\x08', 'is an archive'),
                 (b'BZh91AY', 'is an archive; unpack it'),
                 (b'sys/'.ljust(257, b'\0') + b'ustar  ', 'is an archive'),
-                (b'<domain/>', '<domain>, neither <capabilities>'),
-                (b'<domainCapabilities/>', 'neither'),
+                (b'<domain/>', 'is XML of <domain>; .*XML of <capabilities>'),
+                (b'<domainCapabilities/>', 'expected one of'),
                 (b'{', 'is not valid JSON')):
             self.refused(f'/x: .*{pattern}', self.write('x', data))
 
-    def test_a_source_that_does_not_exist_is_refused(self) -> None:
+    def test_an_unknown_source_is_refused(self) -> None:
         self.refused("--source: 'acpi' is not one of auto, sysfs",
                      self.paths['hwloc'], 'acpi')
 
@@ -100,7 +103,23 @@ class SourceTest(unittest.TestCase):
         path = self.write('a\nb\udcff.xml', writers.libvirt(self.host))
         self.assertEqual('a b?', topology.read(path).name)
 
-    def test_a_snapshot_has_a_name_of_its_own(self) -> None:
+    def test_a_snapshot_has_its_own_name(self) -> None:
         plain = snapshot.to_json(self.host) | {'name': 'node9'}
         path = self.write('node7.json', json.dumps(plain).encode())
         self.assertEqual('node9', topology.read(path).name)
+
+    def test_a_source_is_added_by_one_entry(self) -> None:
+        name_only = sources._Source(
+            'names', 'a name alone', lambda file: file.data == b'node7',
+            lambda _file: machines.of_cells(machines.cell(0, (0,))))
+        path = self.write('x', b'node7')
+        self.refused('has an unknown form', path)
+        with (mock.patch.object(sources, '_SOURCES',
+                                (*sources._SOURCES, name_only)),
+              mock.patch.object(sources, 'SOURCES',
+                                (*sources.SOURCES, 'names'))):
+            for source in ('auto', 'names'):
+                host = topology.read(path, source)
+                self.assertEqual({0}, host.cpus)
+            self.refused(r'JSON \(snapshot\), a name alone \(names\)',
+                         self.write('y', b'node8'))

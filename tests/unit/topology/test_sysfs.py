@@ -59,8 +59,8 @@ class CellsTest(SysfsTest):
     def test_everything_is_read(self) -> None:
         self.assertEqual(self.host, self.read())
 
-    def test_a_cpu_that_is_offline_is_left_out_everywhere(self) -> None:
-        # As kernels do that keep it among the siblings, and in a cpulist.
+    def test_an_offline_cpu_is_left_out_everywhere(self) -> None:
+        # Some kernels keep it among the siblings and in a cpulist.
         self.files[f'{CPU}/online'] = '0-4,6-7'
         cell = self.read().cells[0]
         self.assertEqual({0, 1, 4}, cell.cpus)
@@ -85,7 +85,7 @@ class CellsTest(SysfsTest):
                 self.files[old] = self.files.pop(name)
         self.assertEqual(self.host, self.read())
 
-    def test_bitmaps_are_read_where_a_copy_has_no_lists(self) -> None:
+    def test_bitmaps_are_read_if_a_copy_has_no_lists(self) -> None:
         for name in list(self.files):
             if name.endswith(('cpulist', 'cpus_list', 'cpu_list')):
                 as_map = name.replace('cpulist', 'cpumap').replace(
@@ -106,12 +106,12 @@ class CellsTest(SysfsTest):
                 '3' if cpu in (0, 4) else '2')
         self.assertEqual([2, 2], [cell.package for cell in self.read().cells])
 
-    def test_a_package_without_number_is_package_0(self) -> None:
+    def test_a_package_without_a_number_is_package_0(self) -> None:
         for cpu in range(8):
             self.files[f'{CPU}/cpu{cpu}/topology/physical_package_id'] = '-1'
         self.assertEqual((0,), self.read().packages)
 
-    def test_nodes_that_went_offline_are_not_read(self) -> None:
+    def test_offline_nodes_are_not_read(self) -> None:
         self.files[f'{NODE}/node2/cpulist'] = ''
         self.assertEqual(self.host, self.read())
 
@@ -136,23 +136,23 @@ class CellsTest(SysfsTest):
             read.cells[0].pages)
         self.assertEqual((), read.distances)
 
-    def test_without_nodes_the_whole_memory_must_be_told(self) -> None:
+    def test_without_nodes_the_memory_of_the_machine_is_needed(self) -> None:
         self.drop(NODE)
         self.refused('proc/meminfo: is missing')
 
 
 class CachesTest(SysfsTest):
-    def test_a_cache_over_several_cells_is_cut(self) -> None:
+    def test_a_cache_over_several_cells_is_split_by_cell(self) -> None:
         for cpu in range(8):
             self.files[f'{CPU}/cpu{cpu}/cache/index3/shared_cpu_list'] = '0-7'
         self.assertEqual(self.host, self.read())
 
-    def test_the_highest_level_counts_where_there_is_no_third(self) -> None:
+    def test_the_highest_level_is_used_if_there_is_no_third(self) -> None:
         self.drop('/index3/')
         self.assertEqual(
             ({0}, {1}, {4}, {5}), self.read().cells[0].llc)
 
-    def test_instruction_caches_do_not_count(self) -> None:
+    def test_instruction_caches_are_ignored(self) -> None:
         self.drop('/index3/', '/index2/')
         for cpu in range(8):
             self.files[f'{CPU}/cpu{cpu}/cache/index1/shared_cpu_list'] = '0-7'
@@ -163,7 +163,7 @@ class CachesTest(SysfsTest):
         self.drop('/cache/')
         self.assertEqual(({0, 1, 4, 5},), self.read().cells[0].llc)
 
-    def test_low_power_cores_have_a_last_level_of_their_own(self) -> None:
+    def test_low_power_cores_have_their_own_last_level(self) -> None:
         self.drop('cpu1/cache/index3', 'cpu5/cache/index3')
         for cpu in (0, 4):
             self.files[f'{CPU}/cpu{cpu}/cache/index3/shared_cpu_list'] = '0,4'
@@ -171,11 +171,11 @@ class CachesTest(SysfsTest):
             self.files[f'{CPU}/cpu{cpu}/cache/index2/shared_cpu_list'] = '1,5'
         self.assertEqual(({0, 4}, {1, 5}), self.read().cells[0].llc)
 
-    def test_a_cache_whose_level_nobody_knows_is_passed_over(self) -> None:
+    def test_a_cache_of_unknown_level_is_ignored(self) -> None:
         self.drop('index3/level')
         self.assertEqual(4, len(self.read().cells[0].llc))
 
-    def test_a_cache_with_cpus_that_do_not_exist_is_refused(self) -> None:
+    def test_a_cache_with_missing_cpus_is_refused(self) -> None:
         self.files[f'{CPU}/cpu3/cache/index3/shared_cpu_list'] = '2-3,6-7,99'
         self.refused('cpu3/cache/index3/shared_cpu_list: names CPU 99')
 
@@ -187,19 +187,19 @@ class PagesTest(SysfsTest):
         self.files['sys/kernel/mm/hugepages/hugepages-524288kB/'
                    'nr_hugepages'] = '2'
 
-    def test_free_memory_tells_how_large_a_small_page_is(self) -> None:
+    def test_free_memory_gives_the_size_of_a_small_page(self) -> None:
         self.arm()
         self.drop('sys/kernel')
         self.assertEqual(host_model.PagePool(64, 10 ** 6),
                          self.read().cells[0].pages[0])
 
-    def test_so_do_huge_pages_of_512_mib(self) -> None:
+    def test_huge_pages_of_512_mib_mean_small_pages_of_64_kib(self) -> None:
         self.arm()
         self.drop('vmstat')
         self.assertEqual(host_model.PagePool(64, 10 ** 6),
                          self.read().cells[0].pages[0])
 
-    def test_without_both_a_small_page_has_4_kib(self) -> None:
+    def test_without_either_a_small_page_has_4_kib(self) -> None:
         self.drop('vmstat')
         self.assertEqual(self.host, self.read())
 
@@ -215,7 +215,7 @@ class PagesTest(SysfsTest):
 
     def test_a_meminfo_without_total_is_refused(self) -> None:
         self.files[f'{NODE}/node1/meminfo'] = 'Node 1 MemTotal: many kB'
-        self.refused('node1/meminfo: tells no MemTotal')
+        self.refused('node1/meminfo: has no valid MemTotal')
 
 
 class DevicesTest(SysfsTest):
@@ -223,16 +223,16 @@ class DevicesTest(SysfsTest):
         self.files[f'{PCI}/numa_node'] = '-1'
         self.assertIsNone(self.read().devices[0].cell)
 
-    def test_so_has_one_of_which_the_kernel_does_not_say(self) -> None:
+    def test_a_device_without_a_node_file_has_no_cell(self) -> None:
         self.drop('numa_node')
         self.assertIsNone(self.read().devices[0].cell)
 
-    def test_a_copy_without_links_tells_the_driver_in_uevent(self) -> None:
+    def test_a_copy_without_links_has_the_driver_in_uevent(self) -> None:
         self.drop(f'{PCI}/driver')
         self.files[f'{PCI}/uevent'] = 'DRIVER=ice\nPCI_CLASS=20000'
         self.assertEqual('ice', self.read().devices[0].driver)
 
-    def test_what_is_bound_to_no_driver_has_none(self) -> None:
+    def test_a_device_bound_to_no_driver_has_none(self) -> None:
         self.drop(f'{PCI}/driver')
         self.assertIsNone(self.read().devices[0].driver)
 
@@ -250,7 +250,7 @@ class DevicesTest(SysfsTest):
 
 
 class IncompleteTest(SysfsTest):
-    """What the kernel always tells must be there; nothing is guessed."""
+    """Files that the kernel always provides must exist."""
 
     def test_a_missing_file_is_named(self) -> None:
         whole = dict(self.files)
@@ -302,14 +302,14 @@ class PlaceTest(SysfsTest):
         self.assertEqual(self.host.cells,
                          topology.read(str(self.root / 'sys')).cells)
 
-    def test_proc_is_found_beside_the_sys_directory(self) -> None:
+    def test_proc_is_found_next_to_the_sys_directory(self) -> None:
         self.drop(NODE, 'pci')
         self.files['proc/meminfo'] = 'MemTotal:        4194304 kB'
         self.read()
         self.assertEqual(
             4096, topology.read(str(self.root / 'sys')).cells[0].memory_mib)
 
-    def test_a_copy_is_named_by_its_host_name_or_its_directory(self) -> None:
+    def test_a_copy_is_named_after_its_host_or_its_directory(self) -> None:
         self.assertEqual('box', self.read().name)
         (self.root / 'etc').mkdir()
         (self.root / 'etc' / 'hostname').write_text('node7\n')
@@ -319,30 +319,30 @@ class PlaceTest(SysfsTest):
         self.files[f'{CPU}/online'] = sysfs_files.Link('/etc/passwd')
         self.refused('cpu/online: is a link that leads out of the copy')
 
-    def test_a_link_in_a_circle_is_refused(self) -> None:
+    def test_a_circular_link_is_refused(self) -> None:
         self.files[f'{CPU}/online'] = sysfs_files.Link('online')
         self.refused('cpu/online: ')
 
-    def test_a_fifo_is_refused_and_never_waited_for(self) -> None:
+    def test_a_fifo_is_refused_without_blocking(self) -> None:
         sysfs_files.lay_out(self.files, self.root)
         (self.root / CPU / 'online').unlink()
         os.mkfifo(self.root / CPU / 'online')
         with self.assertRaisesRegex(exception.InvalidInput, 'is a FIFO'):
             topology.read(str(self.root))
 
-    def test_what_is_no_text_is_refused(self) -> None:
+    def test_a_file_that_is_not_text_is_refused(self) -> None:
         sysfs_files.lay_out(self.files, self.root)
         (self.root / CPU / 'online').write_bytes(b'\xff\xfe')
         with self.assertRaisesRegex(exception.InvalidInput, 'is not text'):
             topology.read(str(self.root))
 
-    def test_the_running_machine_is_read_where_it_has_a_sysfs(self) -> None:
-        # Some containers hide parts of it: then a part is named.
+    def test_the_running_machine_is_read_if_it_has_a_sysfs(self) -> None:
+        # Some containers hide parts of it: the error then names a part.
         try:
             read = topology.read()
         except exception.InvalidInput as exc:
             self.assertIn('/', str(exc))
         else:
             self.assertEqual(socket.gethostname(), read.name)
-            # Not the memory: a virtual machine may be given more meanwhile.
+            # Memory is not compared: a virtual machine may get more meanwhile.
             self.assertEqual(read.cpus, topology.read('/sys').cpus)

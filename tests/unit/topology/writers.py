@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Write a machine as Linux, libvirt and hwloc of both versions would.
+"""Write a machine as Linux, libvirt and both versions of hwloc would.
 
-Every writer takes a Host of which all memory is in pages, and CPUs of it
-that are offline. What the readers do not look at is left out.
+Every writer takes a Host whose memory is all in pages, and additional CPUs
+that are offline. What the readers do not use is left out.
 """
 
 from collections.abc import Iterable
@@ -112,7 +112,7 @@ def _sysfs_device(device: host_model.Device) -> dict[str, str]:
 
 
 def libvirt(host: host_model.Host, offline: Iterable[int] = ()) -> bytes:
-    """Write libvirt's capabilities; offline CPUs have a number alone."""
+    """Write libvirt's capabilities; offline CPUs have only a number."""
     root = ElementTree.Element('capabilities')
     top = ElementTree.SubElement(root, 'host')
     cells = _sub(_sub(top, 'topology'), 'cells', num=len(host.cells))
@@ -203,8 +203,8 @@ def _hwloc_cell(holder: ElementTree.Element, cell: host_model.Cell,
 
 def _node(holder: ElementTree.Element, cell: host_model.Cell,
           cpus: Iterable[int]) -> ElementTree.Element:
-    # A memory-only node may have the lowest number beside the same CPUs:
-    # hwloc then says what kind it is.
+    # A memory-only node may have the lowest number of the nodes of some
+    # CPUs: hwloc then writes what kind it is.
     subtype = {} if cell.cpus else {'subtype': 'HBM'}
     element = _object(
         holder, 'NUMANode', cpus, [cell.id], os_index=cell.id,
@@ -237,7 +237,7 @@ def _hwloc_distances(root: ElementTree.Element, host: host_model.Host) -> None:
 
 
 def bitmap(numbers: Iterable[int]) -> str:
-    """Write a set as hwloc does."""
+    """Write a bitmap as hwloc does."""
     bits = sum(1 << number for number in set(numbers))
     words = []
     while bits:

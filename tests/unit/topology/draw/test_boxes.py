@@ -16,7 +16,7 @@ from hpcvirt.topology.draw import boxes
 
 
 class BoxTest(unittest.TestCase):
-    def test_lines_stand_in_a_box_under_their_title(self) -> None:
+    def test_a_box_has_its_title_above_the_lines(self) -> None:
         self.assertEqual(['┌─ title ──┐',
                           '│ a line   │',
                           '│ a longer │',
@@ -36,14 +36,15 @@ class BoxTest(unittest.TestCase):
                     self.assertEqual(1, len(set(map(len, drawn))), drawn)
 
 
-class BesideTest(unittest.TestCase):
-    def test_blocks_stand_side_by_side_while_there_is_room(self) -> None:
+class SideBySideTest(unittest.TestCase):
+    def test_blocks_are_side_by_side_if_there_is_room(self) -> None:
         self.assertEqual(['aa  b', 'aa  c', 'dd'.ljust(5)],
-                         boxes.beside([['aa', 'aa'], ['b', 'c'], ['dd']], 7))
+                         boxes.side_by_side(
+                             [['aa', 'aa'], ['b', 'c'], ['dd']], 7))
 
-    def test_a_block_that_is_too_wide_has_a_row_of_its_own(self) -> None:
+    def test_a_block_that_is_too_wide_gets_its_own_row(self) -> None:
         self.assertEqual(['a   ', 'bbbb', 'c   '],
-                         boxes.beside([['a'], ['bbbb'], ['c']], 3))
+                         boxes.side_by_side([['a'], ['bbbb'], ['c']], 3))
 
     def test_boxes_in_a_row_are_equally_high(self) -> None:
         self.assertEqual(
@@ -51,11 +52,11 @@ class BesideTest(unittest.TestCase):
              '│ a │  │ b │',
              '│ a │  │   │',
              '└───┘  └───┘'],
-            boxes.beside([boxes.box('', ['a', 'a']), boxes.box('', ['b'])],
-                         80))
+            boxes.side_by_side([boxes.box('', ['a', 'a']),
+                                boxes.box('', ['b'])], 80))
 
-    def test_nothing_beside_nothing_is_nothing(self) -> None:
-        self.assertEqual([], boxes.beside([], 80))
+    def test_no_blocks_make_no_rows(self) -> None:
+        self.assertEqual([], boxes.side_by_side([], 80))
 
 
 class WrapTest(unittest.TestCase):
@@ -69,7 +70,7 @@ class WrapTest(unittest.TestCase):
 
 
 class PlainTest(unittest.TestCase):
-    def test_only_ascii_is_left(self) -> None:
+    def test_only_ascii_remains(self) -> None:
         drawn = '\n'.join(boxes.box('a · b', ['…', 'é'], boxes.HEAVY))
         self.assertEqual('+= a . b =+\n| .       |\n| ?       |\n+=========+',
                          boxes.plain(drawn))

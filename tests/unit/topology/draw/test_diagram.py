@@ -16,7 +16,6 @@ import unittest
 from hpcvirt import topology
 from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
-from hpcvirt.topology.draw import cell_diagram
 from hpcvirt.topology.draw import diagram
 from tests.unit.topology import machines
 
@@ -31,7 +30,7 @@ def expected(name: str) -> str:
 class DrawTest(unittest.TestCase):
     maxDiff = None
 
-    def test_two_cells_stand_side_by_side(self) -> None:
+    def test_two_cells_are_side_by_side(self) -> None:
         host = machines.of_cells(
             machines.cell(0, (0, 4), (1, 5), llc=((0, 1, 4, 5),),
                           huge=((2048, 512), (1048576, 0))),
@@ -46,17 +45,17 @@ class DrawTest(unittest.TestCase):
                 host_model.Device('0000:c1:00.0', '15b3', '101d', None)))
         self.assertEqual(expected('two-cells'), diagram.draw(host, 80))
 
-    def test_cells_of_one_package_stand_in_its_box(self) -> None:
+    def test_cells_of_one_package_are_in_its_box(self) -> None:
         host = machines.of_cells(
             machines.cell(0, (0,), (1,)), machines.cell(1, (2,), (3,)),
             machines.cell(2), distances=False)
         self.assertEqual(expected('one-package'), diagram.draw(host, 80))
 
-    def test_the_example_of_the_documentation_is_true(self) -> None:
+    def test_the_example_of_the_documentation_is_correct(self) -> None:
         host = topology.read(str(SHIPPED / 'xeon-2s-24c-snc2-1g.json'))
         self.assertEqual(expected(host.name), diagram.draw(host, 80))
 
-    def test_a_memory_only_cell_tells_the_nearest_cells(self) -> None:
+    def test_a_memory_only_cell_names_the_nearest_cells(self) -> None:
         host = machines.of_cells(
             machines.cell(0, (0,)), machines.cell(1, (1,)),
             machines.cell(2))
@@ -76,7 +75,7 @@ class DrawTest(unittest.TestCase):
                 for device in host.devices:
                     self.assertIn(device.product_id, text)
 
-    def test_shipped_machines_fit_where_they_can(self) -> None:
+    def test_shipped_machines_fit_into_the_width(self) -> None:
         for path in sorted(SHIPPED.glob('*.json')):
             host = topology.read(str(path))
             for width in (80, 100, 120, 140):
@@ -84,14 +83,14 @@ class DrawTest(unittest.TestCase):
                 self.assertLessEqual(
                     max(map(len, text.splitlines())), width, path.name)
 
-    def test_boxes_are_whole_whatever_the_machine(self) -> None:
+    def test_boxes_of_any_machine_are_complete(self) -> None:
         for seed in range(60):
             host, _ = machines.invent(seed)
             for line in diagram.draw(host, 60 + seed).splitlines():
                 if line[:1] in '┃│' and line:
                     self.assertIn(line[-1], '┃│┓┐┛┘')
 
-    def test_sixteen_cells_of_256_cpus_stand_in_rows(self) -> None:
+    def test_sixteen_cells_are_arranged_in_rows(self) -> None:
         host = machines.of_cells(*(
             machines.cell(number, *((cpu, cpu + 128) for cpu in
                                     range(number * 8, number * 8 + 8)),
@@ -113,11 +112,3 @@ class DrawTest(unittest.TestCase):
         text = diagram.draw(host, 80)
         self.assertLessEqual(max(map(len, text.splitlines())), 80)
         self.assertIn('cell 3: 10 to 3; 23 to 0;', text)
-
-
-class SizeTest(unittest.TestCase):
-    def test_amounts_of_memory(self) -> None:
-        for kib, text in ((4, '4 KiB'), (64, '64 KiB'), (2048, '2 MiB'),
-                          (1048576, '1 GiB'), (1572864, '1.5 GiB'),
-                          (131693420, '125.6 GiB'), (524288, '512 MiB')):
-            self.assertEqual(text, cell_diagram.size(kib))
