@@ -45,7 +45,7 @@ class ProcessesTest(cloud_case.CloudCase):
                         and self.running.tail('one').isdigit())
         child = int(self.running.tail('one'))
         self.assertIsNotNone(processes.stat(child))
-        self.running.stop(['one'])
+        self.running.stop(['one'], 0.1)
         self.assertIsNone(processes.stat(child))
 
     def test_running_program_is_not_started_again(self):
