@@ -24,6 +24,10 @@ from hpcvirt.bench.model import outcome
 UP = outcome.Direction.UP
 DOWN = outcome.Direction.DOWN
 
+#: Time limits would fail on a busy machine.
+SETTINGS = hypothesis.settings(
+    deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+
 VALUES = strategies.lists(strategies.floats(0.01, 100), min_size=5,
                           max_size=30)
 
@@ -46,6 +50,7 @@ class TestLoss(testtools.TestCase):
 
 
 class TestIntervals(testtools.TestCase):
+    @SETTINGS
     @hypothesis.given(VALUES)
     def test_paired_ends_are_those_of_the_t_test(self, losses):
         hypothesis.assume(statistics.stdev(losses) > 1e-6)
@@ -54,6 +59,7 @@ class TestIntervals(testtools.TestCase):
         self.assertTrue(math.isclose(expected.low, low, abs_tol=1e-9))
         self.assertTrue(math.isclose(expected.high, high, abs_tol=1e-9))
 
+    @SETTINGS
     @hypothesis.given(VALUES, VALUES)
     def test_unpaired_ends_are_those_of_welch(self, native, guest):
         logs = [[math.log(value) for value in arm]
@@ -65,6 +71,7 @@ class TestIntervals(testtools.TestCase):
         self.assertTrue(math.isclose(expected.low, low, abs_tol=1e-8))
         self.assertTrue(math.isclose(expected.high, high, abs_tol=1e-8))
 
+    @SETTINGS
     @hypothesis.given(VALUES, strategies.floats(-3, 3))
     def test_the_p_value_and_the_ends_say_the_same(self, losses, limit):
         estimate = stats.paired(losses)
@@ -99,6 +106,7 @@ class TestHolm(testtools.TestCase):
         self.assertEqual((0.04,), stats.holm((0.04,)))
         self.assertEqual((), stats.holm(()))
 
+    @SETTINGS
     @hypothesis.given(strategies.lists(strategies.floats(0, 1), max_size=20))
     def test_adjusting_never_lowers_and_keeps_the_order(self, p_values):
         adjusted = stats.holm(p_values)
