@@ -17,42 +17,59 @@ function _hpcvirt_host {
     hostname
 }
 
-# Write the topology of this host and the plan that is made from it. If CPUs or
-# pages were asked for, guests have these and no more, and that is planned.
+# Name the file with the topology of a host.
+function _hpcvirt_topology {
+    echo "$HPCVIRT_DATA_DIR/topologies/$1.json"
+}
+
+# Write the topology of this host, and the plan of its flavors.
 function _hpcvirt_write_plan {
-    local host whole cpus=$HPCVIRT_CPU_DEDICATED_SET
-    host=$(_hpcvirt_host)
-    whole=$HPCVIRT_DATA_DIR/topologies/$host.json
     sudo install -d -o "$(id -un)" "$HPCVIRT_DATA_DIR/topologies"
     sudo chown "$(id -un)" "$HPCVIRT_DATA_DIR"
-    _hpcvirt topology show / --format json >"$whole"
-    cp "$whole" "$HPCVIRT_DATA_DIR/part.json"
-    echo '{}' >"$HPCVIRT_DATA_DIR/profile.yaml"
-    if [[ "$cpus" == "plan" ]]; then
-        cpus=""
-    fi
-    if [[ -n "$cpus" || "$HPCVIRT_HUGEPAGES_2M" -gt 0 ]]; then
-        "${PYTHON:-python3}" "$HPCVIRT_DIR/tools/guest_part.py" \
-            "$whole" "$HPCVIRT_DATA_DIR/part.json" \
-            "$HPCVIRT_DATA_DIR/profile.yaml" "$cpus"
-    fi
+    _hpcvirt topology show / --format json >"$(_hpcvirt_topology "$(_hpcvirt_host)")"
     _hpcvirt_flavor plan --format json >"$HPCVIRT_DATA_DIR/plan.json"
 }
 
-# _hpcvirt_flavor VERB...: what to do with the flavors of this host, and of
-# those that are like it.
+# Whether the topology of this host shows huge pages of 2 MiB.
+function _hpcvirt_has_huge_pages {
+    "${PYTHON:-python3}" - "$(_hpcvirt_topology "$(_hpcvirt_host)")" <<'EOF'
+import json
+import sys
+with open(sys.argv[1]) as topology:
+    cells = json.load(topology)['cells']
+sys.exit(not any(cell['pages'].get('2048') for cell in cells))
+EOF
+}
+
+# _hpcvirt_flavor VERB...: plan or create the flavors of this host and of its
+# twins. If the user asks for CPUs or pages, guests get these: the host also
+# runs everything else. Without huge pages guests get half of its memory.
 function _hpcvirt_flavor {
-    local host hosts=("$(_hpcvirt_host)=$HPCVIRT_DATA_DIR/part.json")
+    local here host topology hosts profile=$HPCVIRT_PROFILE part=()
+    here=$(_hpcvirt_host)
+    topology=$(_hpcvirt_topology "$here")
+    hosts=("$here=$topology")
     for host in ${HPCVIRT_TWIN_HOSTS//,/ }; do
-        if [[ "$host" != "$(_hpcvirt_host)" ]]; then
-            hosts+=("$host=$HPCVIRT_DATA_DIR/part.json")
-            cp "$HPCVIRT_DATA_DIR/topologies/$(_hpcvirt_host).json" \
-                "$HPCVIRT_DATA_DIR/topologies/$host.json"
+        if [[ "$host" != "$here" ]]; then
+            cp "$topology" "$(_hpcvirt_topology "$host")"
+            hosts+=("$host=$(_hpcvirt_topology "$host")")
         fi
     done
-    _hpcvirt flavor "$@" \
-        --profile "${HPCVIRT_PROFILE:-$HPCVIRT_DATA_DIR/profile.yaml}" \
-        "${hosts[@]}"
+    if [[ -n "$HPCVIRT_CPU_DEDICATED_SET" && "$HPCVIRT_CPU_DEDICATED_SET" != "plan" ]]; then
+        part+=(--cpus "$HPCVIRT_CPU_DEDICATED_SET")
+    fi
+    if [[ ${#part[@]} -gt 0 || "$HPCVIRT_HUGEPAGES_2M" -gt 0 ]]; then
+        profile=${profile:-$HPCVIRT_DIR/devstack/profile.yaml}
+        if _hpcvirt_has_huge_pages; then
+            part+=(--pages 2M)
+        else
+            part+=(--pages 4K:50%)
+        fi
+    fi
+    if [[ -n "$profile" ]]; then
+        part+=(--profile "$profile")
+    fi
+    _hpcvirt flavor "$@" "${part[@]}" "${hosts[@]}"
 }
 
 # _hpcvirt_planned OPTION: print the value that the plan has for this host.

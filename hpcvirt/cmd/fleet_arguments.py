@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The arguments that name hosts and a profile, for every verb that plans."""
+"""The arguments that name hosts, the part for guests and a profile."""
 
 import argparse
 import dataclasses
@@ -20,45 +20,71 @@ from collections.abc import Sequence
 from hpcvirt import exception
 from hpcvirt import topology
 from hpcvirt.cmd import yaml_file
+from hpcvirt.flavors import host_part
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import host as host_model
 from hpcvirt.topology import source
 
 EPILOG = """\
 PATH is anything that "hpcvirt topology show" reads. Hosts must have different
-names; NAME=PATH gives a host the name NAME.
+names; NAME=PATH gives a host the name NAME. Without --cpus and --pages the
+whole of each host is divided; the profile says what it keeps for itself.
 """
 
-#: No profile comes near this.
+#: Far larger than any profile.
 MAX_PROFILE_BYTES = 1024 * 1024
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add PATH..., --source and --profile."""
+    """Add PATH, --source, --profile, --cpus and --pages."""
     parser.add_argument('path', metavar='PATH', nargs='+',
-                        help='a host: where its topology is')
+                        help='the topology of a host')
     parser.add_argument('--source', choices=source.SOURCES, default='auto',
-                        help='what every PATH is; auto (the default) looks '
-                        'at each')
+                        help='the format of every PATH; auto (the default) '
+                        'detects it')
+    add_division(parser)
+
+
+def add_division(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say how hosts are divided."""
     parser.add_argument('--profile', metavar='FILE',
-                        help='a YAML file with the choices of the operator')
+                        help="a YAML file with the operator's choices")
+    parser.add_argument('--cpus', metavar='LIST',
+                        help='the CPUs of each host that guests may have, as '
+                        'in cpu_dedicated_set: 2-7,10-15 (default: all)')
+    parser.add_argument(
+        '--pages', metavar='[CELL:]SIZE[:COUNT]', action='append', default=[],
+        help='the memory pages that guests may have of one host cell, or of '
+        'each: 2M:1024 for a number, 4K:50%% for a share of the memory of '
+        'the cell, 2M for all that the host has set aside now; may be given '
+        'once for each cell (default: all memory that the profile does not '
+        'keep for the host)')
 
 
-def read(args: argparse.Namespace,
-         ) -> tuple[list[host_model.Host], profiles.Profile]:
-    """Read what the arguments name.
+def read(args: argparse.Namespace) -> tuple[
+        list[host_model.Host], profiles.Profile, host_part.HostPart]:
+    """Read the hosts that the arguments name, and how they are divided.
 
-    :raises InvalidInput: for a file that cannot be used, and for two hosts
-        of one name
+    :raises InvalidInput: for a file or an argument that cannot be used, and
+        for two hosts of one name
+    """
+    return (read_hosts(args.path, args.source), *read_division(args))
+
+
+def read_division(args: argparse.Namespace,
+                  ) -> tuple[profiles.Profile, host_part.HostPart]:
+    """Read how hosts are divided.
+
+    :raises InvalidInput: for a file or an argument that cannot be used
     """
     profile = (profiles.Profile() if args.profile is None
                else read_profile(args.profile))
-    return read_hosts(args.path, args.source), profile
+    return profile, host_part.build(args.cpus, args.pages)
 
 
 def read_hosts(words: Sequence[str],
                kind: str = 'auto') -> list[host_model.Host]:
-    """Read hosts from PATH or NAME=PATH."""
+    """Read each PATH or NAME=PATH as a host."""
     hosts: dict[str, host_model.Host] = {}
     origin: dict[str, str] = {}
     for word in words:
@@ -68,9 +94,9 @@ def read_hosts(words: Sequence[str],
             host = dataclasses.replace(host, name=name)
         if host.name in hosts:
             raise exception.InvalidInput(
-                path, f'the host is called {host.name}, as that of '
-                f'{origin[host.name]}; write NAME={path} to give it a name '
-                'of its own')
+                path, f'the host is called {host.name}, like that of '
+                f'{origin[host.name]}; write NAME={path} to give it another '
+                'name')
         hosts[host.name] = host
         origin[host.name] = path
     return list(hosts.values())

@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Whose are the CPUs of a host: the guests', the emulators', the host's.
+"""Divide the CPUs of a host between guests, emulator threads and the host.
 
-A guest gets whole cores, so that no two guests share one: a core is given
-with all its SMT siblings (``smt: use``), or with one thread while its
+A guest gets whole cores, so that no two guests share a core: either with all
+SMT siblings of the core (``smt: use``), or with one thread, while its
 siblings stay idle (``smt: leave``).
 """
 
@@ -23,8 +23,9 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 
-from hpcvirt.flavors import notice
+from hpcvirt.flavors import host_part
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.flavors import warning
 from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
 
@@ -33,12 +34,12 @@ Core = frozenset[int]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CellShare:
-    """What guests get of one cell.
+    """The CPUs of one host cell that guests and emulator threads get.
 
     :ivar id: the host cell
-    :ivar package: its package
+    :ivar package: the package of the cell
     :ivar cores: the dedicated CPUs of each core
-    :ivar llc: number of these cores under each last-level cache
+    :ivar llc: the number of these cores under each last-level cache
     :ivar shared: CPUs for emulator threads and shared guests
     """
 
@@ -54,17 +55,19 @@ class CellShare:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Division:
-    """The division of a host's CPUs.
+class Partition:
+    """How the CPUs of a host are divided.
 
-    :ivar threads: dedicated CPUs of each core
+    :ivar threads: the number of dedicated CPUs of each core
     :ivar cells: the cells from which guests get cores
+    :ivar part: the part of the host that was divided
     """
 
     host: host_model.Host
     threads: int
     cells: tuple[CellShare, ...]
-    notices: tuple[notice.Notice, ...] = ()
+    part: host_part.HostPart = host_part.WHOLE
+    warnings: tuple[warning.PlanWarning, ...] = ()
 
     @property
     def dedicated(self) -> frozenset[int]:
@@ -75,65 +78,68 @@ class Division:
         return frozenset().union(*(cell.shared for cell in self.cells))
 
 
-def divide(host: host_model.Host, profile: profiles.Profile) -> Division:
+def divide(host: host_model.Host, profile: profiles.Profile,
+           part: host_part.HostPart = host_part.WHOLE) -> Partition:
     """Divide the CPUs of a host.
 
-    Cells without CPUs or without memory give nothing, and say so. Where
+    Cells without CPUs or without memory are left out, with a warning. Where
     cores have different numbers of threads (a sibling is offline, or the
-    machine mixes kinds of cores) the guests get the cores of the kind with
-    the most CPUs, so that a guest's cores are alike.
+    machine has several kinds of cores), guests get cores of the kind that has
+    the most CPUs, so that all cores of a guest are alike.
+
+    :param part: the part of the host that guests may have
     """
-    notices = list(_unusable(host))
-    usable = [cell for cell in host.cells if cell.cpus and cell.memory_mib]
+    warnings = list(_unusable(host))
+    usable = [cell for cell in host.cells
+              if part.has(cell) and cell.memory_mib]
     threads = (1 if profile.smt is profiles.SMT.LEAVE
-               else _usual_threads(usable))
-    cells, without = [], []
-    odd: set[int] = set()
-    for cell in usable:
-        share, left = _share(cell, threads, profile)
-        odd |= left
-        if share.cores:
-            cells.append(share)
-        else:
-            without.append(cell.id)
+               else _usual_threads(
+                   core for cell in usable for core in part.cores(cell)))
+    shares = [_share(cell, part.cores(cell), threads, profile)
+              for cell in usable]
+    without = [share.id for share in shares if not share.cores]
+    odd = {cpu for cell in usable for core in part.cores(cell)
+           if len(core) < threads for cpu in core}
     if without:
-        notices.append(notice.Notice(
-            notice.Code.CELL_NOT_USED,
+        warnings.append(warning.PlanWarning(
+            warning.Code.CELL_NOT_USED,
             f'{cells_in_words(without)} no core left for guests',
             (host.name,)))
     if odd:
-        notices.append(notice.Notice(
-            notice.Code.IRREGULAR_CORES,
-            f'CPUs {cpuset.render(odd)} are left to the host, because '
-            f'their cores do not have {threads} threads as the others do',
+        warnings.append(warning.PlanWarning(
+            warning.Code.IRREGULAR_CORES,
+            f'the host keeps CPUs {cpuset.render(odd)}, because their cores '
+            f'have fewer than the {threads} threads of the other cores',
             (host.name,)))
     if profile.smt is profiles.SMT.LEAVE and host.threads_per_core > 1:
-        notices.append(notice.Notice(
-            notice.Code.SIBLINGS_IDLE,
-            'the SMT siblings of dedicated CPUs stay idle; nothing else may '
-            'be put on them', (host.name,)))
-    return Division(host, threads, tuple(cells), tuple(notices))
+        warnings.append(warning.PlanWarning(
+            warning.Code.SIBLINGS_IDLE,
+            'the SMT siblings of dedicated CPUs must stay idle; run nothing '
+            'else on them', (host.name,)))
+    return Partition(
+        host, threads, tuple(share for share in shares if share.cores), part,
+        tuple(warnings))
 
 
-def _unusable(host: host_model.Host) -> Iterator[notice.Notice]:
-    """Say which cells have nothing for guests."""
+def _unusable(host: host_model.Host) -> Iterator[warning.PlanWarning]:
+    """Warn of cells that have nothing for guests."""
     without_cpus = [cell for cell in host.cells if not cell.cpus]
     if without_cpus:
         memory_mib = sum(cell.memory_mib for cell in without_cpus)
-        yield notice.Notice(
-            notice.Code.CELL_WITHOUT_CPUS,
+        yield warning.PlanWarning(
+            warning.Code.CELL_WITHOUT_CPUS,
             f'{cells_in_words(c.id for c in without_cpus)} {memory_mib} MiB '
-            'and no CPUs; Nova places no pinned guest there, so the memory '
-            'stays with the host', (host.name,))
+            'and no CPUs; Nova places no pinned guest there, so the host '
+            'keeps the memory', (host.name,))
     without_memory = [cell for cell in host.cells
                       if cell.cpus and not cell.memory_mib]
     if without_memory:
         cpus = frozenset[int]().union(*(c.cpus for c in without_memory))
-        yield notice.Notice(
-            notice.Code.CELL_WITHOUT_MEMORY,
-            f'{cells_in_words(c.id for c in without_memory)} no memory; the '
-            f'CPUs {cpuset.render(cpus)} are not dedicated, because no guest '
-            'fits there', (host.name,))
+        yield warning.PlanWarning(
+            warning.Code.CELL_WITHOUT_MEMORY,
+            f'{cells_in_words(c.id for c in without_memory)} no memory; CPUs '
+            f'{cpuset.render(cpus)} are not dedicated, because no guest fits '
+            'there', (host.name,))
 
 
 def cells_in_words(ids: Iterable[int]) -> str:
@@ -144,39 +150,35 @@ def cells_in_words(ids: Iterable[int]) -> str:
             f'{"have" if plural else "has"}')
 
 
-def _usual_threads(cells: Sequence[host_model.Cell]) -> int:
-    """The threads of the kind of core that has the most CPUs."""
+def _usual_threads(cores: Iterable[Core]) -> int:
+    """Return the threads of the kind of core that has the most CPUs."""
     cpus: collections.Counter[int] = collections.Counter()
-    for cell in cells:
-        for core in cell.siblings:
-            cpus[len(core)] += len(core)
+    for core in cores:
+        cpus[len(core)] += len(core)
     return max(cpus, key=lambda threads: (cpus[threads], threads), default=1)
 
 
-def _share(cell: host_model.Cell, threads: int, profile: profiles.Profile,
-           ) -> tuple[CellShare, set[int]]:
-    """Share out one cell; also the CPUs of cores that are not alike."""
-    alike = [core for core in cell.siblings if len(core) >= threads]
-    odd = {cpu for core in cell.siblings if len(core) < threads
-           for cpu in core}
-    queue = _by_cache_in_turn(alike, cell.llc)
+def _share(cell: host_model.Cell, usable: Iterable[Core], threads: int,
+           profile: profiles.Profile) -> CellShare:
+    queue = _by_cache_in_turn(
+        [core for core in usable if len(core) >= threads], cell.llc)
     kept = profile.housekeeping_cores_per_cell
-    given_away = kept + profile.shared_cores_per_cell
-    shared = frozenset().union(*queue[kept:given_away])
-    dedicated = sorted(queue[given_away:], key=min)
+    undedicated = kept + profile.shared_cores_per_cell
+    shared = frozenset().union(*queue[kept:undedicated])
+    dedicated = sorted(queue[undedicated:], key=min)
     cores = tuple(frozenset(sorted(core)[:threads]) for core in dedicated)
     llc = [sum(not core.isdisjoint(cache) for core in cores)
            for cache in cell.llc]
     return CellShare(cell.id, cell.package, cores,
-                     tuple(count for count in llc if count), shared), odd
+                     tuple(count for count in llc if count), shared)
 
 
 def _by_cache_in_turn(cores: Sequence[Core],
                       caches: Sequence[frozenset[int]]) -> list[Core]:
-    """Order cores so that each cache in turn gives its lowest one.
+    """Order cores so that each cache in turn gives its lowest core.
 
-    What is taken from the front for the host then leaves the caches with
-    equal numbers of cores wherever that is possible.
+    Cores that are taken from the front for the host then leave the caches
+    with equal numbers of cores wherever that is possible.
     """
     rank = {}
     for cache in caches:

@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Check flavors against hosts: does one fit, and what does it strand.
+"""Check whether flavors fit on hosts, and which CPUs they leave unused.
 
-CPUs and memory are held against the hosts as the default plan divides them;
-how many huge pages a host has set aside today does not count.
+A host is divided as for a plan. The huge pages that it has set aside now do
+not matter, unless the operator says that guests get just these.
 """
 
 import dataclasses
@@ -25,6 +25,7 @@ from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import finding
+from hpcvirt.flavors import host_part
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import host as host_model
@@ -35,11 +36,16 @@ from hpcvirt.specs import vocabulary
 
 
 def lint(flavor: catalogue.Flavor, host: host_model.Host,
-         profile: profiles.Profile) -> Iterator[finding.Finding]:
+         profile: profiles.Profile,
+         part: host_part.HostPart = host_part.WHOLE,
+         ) -> Iterator[finding.Finding]:
     """Check one flavor against one host.
 
-    A flavor that Nova refuses, or that has no NUMA cells, is passed over:
-    the first has its finding already and the second fits by its totals.
+    Flavors that Nova refuses and flavors without NUMA cells are skipped: the
+    former have a finding already, and the latter need only enough in total.
+
+    :param part: the part of the host that guests may have
+    :raises InvalidInput: if the host lacks what the part takes of it
     """
     try:
         guest = codec.decode(flavor.vcpus, flavor.ram_mib,
@@ -48,24 +54,25 @@ def lint(flavor: catalogue.Flavor, host: host_model.Host,
         return
     if not guest.cells:
         return
-    divided = cpu_partition.divide(host, profile)
+    host_part.check(host, part)
+    partition = cpu_partition.divide(host, profile, part)
     yield from _page_sizes(flavor, guest, host)
     yield from _threads(flavor, guest, host)
     filling = capacity.fill(_without_pages(guest),
-                            _supply(divided, profile))
-    dedicated = len(divided.dedicated)
+                            _supply(partition, profile))
+    dedicated = len(partition.dedicated)
     if not filling.count:
         reason = filling.misfit.message if filling.misfit else ''
         yield finding.Finding(
             'does-not-fit', finding.Severity.ERROR, flavor.name, 'vcpus',
-            f'{host.name} takes none: {reason}',
+            f'{host.name} takes no instance: {reason}',
             'make the guest smaller, or give it more cells')
     elif (guest.cpu_policy is not shape_model.CPUPolicy.SHARED
           and filling.free_pcpus):
         yield finding.Finding(
             'strands-cpus', finding.Severity.WARNING, flavor.name, 'vcpus',
-            f'{host.name} takes {filling.count}, and {filling.free_pcpus} of '
-            f'its {dedicated} dedicated CPUs are left over',
+            f'{host.name} takes {filling.count}, which leave '
+            f'{filling.free_pcpus} of its {dedicated} dedicated CPUs unused',
             'use a size that divides the cells of the host, or fill the '
             'rest with smaller guests')
 
@@ -77,7 +84,7 @@ def _threads(flavor: catalogue.Flavor, guest: shape_model.Shape,
         yield finding.Finding(
             'isolate-on-smt', finding.Severity.ERROR, flavor.name,
             vocabulary.CPU_THREAD_POLICY.name,
-            f'{host.name} has SMT, and isolate keeps the guest off it',
+            f'{host.name} has SMT, and Nova refuses isolate there',
             'use require with whole cores')
 
 
@@ -97,20 +104,28 @@ def _page_sizes(flavor: catalogue.Flavor, guest: shape_model.Shape,
 
 
 def _without_pages(guest: shape_model.Shape) -> shape_model.Shape:
-    """The guest as far as CPUs and memory go, without devices."""
+    """Drop devices and page sizes, so that CPUs and memory decide."""
     return dataclasses.replace(guest, devices=(), cells=tuple(
         dataclasses.replace(cell, page_kib=None) for cell in guest.cells))
 
 
-def _supply(divided: cpu_partition.Division,
+def _guest_mib(partition: cpu_partition.Partition, cell: host_model.Cell,
+               profile: profiles.Profile) -> int:
+    given_kib = partition.part.memory_kib(cell)
+    if given_kib is not None:
+        return given_kib // 1024
+    return cell.memory_mib - memory.reserve_mib(profile, cell)
+
+
+def _supply(partition: cpu_partition.Partition,
             profile: profiles.Profile) -> supplies.Supply:
-    host = divided.host
+    host = partition.host
     cells = tuple(dataclasses.replace(
         cell, pages=(),
-        memory_mib=max(0, cell.memory_mib - memory.reserve_mib(
-            profile, cell))) for cell in host.cells)
+        memory_mib=max(0, _guest_mib(partition, cell, profile)))
+        for cell in host.cells)
     usage = usage_model.Usage(tuple(
-        usage_model.CellUsage(cell.id, cell.cpus & divided.dedicated,
-                              cell.cpus & divided.shared)
+        usage_model.CellUsage(cell.id, cell.cpus & partition.dedicated,
+                              cell.cpus & partition.shared)
         for cell in host.cells))
     return supplies.of_host(dataclasses.replace(host, cells=cells), usage)

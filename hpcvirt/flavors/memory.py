@@ -10,13 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""How much memory the cells of a host can give to guests, and in what pages.
+"""Work out the memory of each cell that guests get, and in what pages.
 
-From the memory of a cell go, first, what the host needs for itself and what
-the emulators of the guests need beside the guests' own memory; whole pages
-of what is left are the guests'. What the host keeps in truth, after all
-rounding and with the host full of its smallest guests, is never less than
-the reserve.
+The reserve of the host and the memory that emulators need in addition to
+their guests are taken off the memory of a cell; guests get whole pages of the
+rest. The host therefore keeps at least its reserve after all rounding, even
+when it is full of its smallest guests. Where the operator names the pages of
+guests (:mod:`hpcvirt.flavors.host_part`), they get exactly these.
 """
 
 import dataclasses
@@ -26,8 +26,8 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.flavors import cpu_partition
-from hpcvirt.flavors import notice
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.flavors import warning
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape
 
@@ -36,8 +36,8 @@ DEFAULT_RESERVE_SHARE = 8
 DEFAULT_PAGE_KIB = 2048
 GIB_PAGE_KIB = 1024 * 1024
 
-#: Below this a cell is left to the host. Nothing that is called HPC runs in
-#: less, and one poor cell would make every guest that spans cells poor.
+#: The host keeps a cell that has less. No HPC workload runs in less, and one
+#: such cell would limit the memory of every guest that spans cells.
 LEAST_MIB_PER_CPU = 128
 
 
@@ -45,10 +45,11 @@ LEAST_MIB_PER_CPU = 128
 class Piece:
     """The part of a guest that lies on one host cell.
 
-    :ivar cpus: dedicated CPUs
-    :ivar guest_cells: cells of the guest, which share its fixed overhead
-    :ivar memory_mib: memory, once it is known
-    :ivar page_kib: size of its pages
+    :ivar cpus: its dedicated CPUs
+    :ivar guest_cells: the number of cells of the guest, which share the fixed
+        overhead of its emulator
+    :ivar memory_mib: its memory; 0 before it is known
+    :ivar page_kib: the size of its pages; 0 before it is known
     """
 
     cpus: int
@@ -63,12 +64,12 @@ class Piece:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CellPool:
-    """What guests can have of a cell.
+    """The cores and pages of a host cell that guests can have.
 
     :ivar id: the host cell
-    :ivar cores: dedicated cores
-    :ivar pages: pages for guests, at most
-    :ivar page_kib: their size
+    :ivar cores: the number of dedicated cores
+    :ivar pages: the largest number of pages for guests
+    :ivar page_kib: the size of these pages
     """
 
     id: int
@@ -77,16 +78,16 @@ class CellPool:
     page_kib: int
 
     def share_mib(self, cores: int) -> int:
-        """The memory that goes with some of the cores, in whole MiB."""
+        """Return the memory that goes with a number of cores, in MiB."""
         pages = self.pages * cores // self.cores
         return pages * self.page_kib // 1024
 
 
 def pieces(guest: shape.Shape) -> Iterator[Piece]:
-    """The parts of a guest, each on a host cell of its own.
+    """List the parts of a guest, each on a host cell of its own.
 
-    The CPU of isolated emulator threads is counted where it must be: beside
-    the only guest cell. Of several cells just one has it.
+    The CPU of isolated emulator threads is counted only for a guest of one
+    cell; of several cells just one has it.
     """
     alone = len(guest.cells) == 1
     for cell in set(guest.cells):
@@ -95,60 +96,60 @@ def pieces(guest: shape.Shape) -> Iterator[Piece]:
 
 
 def overhead_mib(profile: profiles.Profile, piece: Piece) -> float:
-    """What the emulator of a guest needs on one of the guest's cells."""
+    """Return the memory that an emulator needs for one piece of its guest."""
     return (profile.guest_overhead_mib / piece.guest_cells
             + profile.guest_overhead_mib_per_vcpu * piece.cpus
             + profile.guest_overhead_permille * piece.memory_mib / 1000)
 
 
 def reserve_mib(profile: profiles.Profile, cell: host_model.Cell) -> int:
-    """What the host is promised of a cell."""
+    """Return the memory of a cell that the host keeps at least."""
     if profile.host_reserve_mib_per_cell is not None:
         return profile.host_reserve_mib_per_cell
     return min(DEFAULT_RESERVE_MIB, cell.memory_mib // DEFAULT_RESERVE_SHARE)
 
 
 def host_pages_mib(profile: profiles.Profile) -> int:
-    """The huge pages of the host's own programs on one cell."""
+    """Return the memory of the host's own huge pages on one cell."""
     return sum(-(-size_kib * count // 1024)
                for size_kib, count in profile.host_pages_per_cell)
 
 
-def poor_cells(divided: cpu_partition.Division,
+def poor_cells(partition: cpu_partition.Partition,
                profile: profiles.Profile) -> dict[int, int]:
-    """The cells with too little memory for guests, and what they could give.
+    """Find the cells with too little memory for guests.
 
-    :returns: cell id -> MiB, zero if it could give none
+    :returns: cell id -> MiB that the cell could give to guests
     """
     poor = {}
-    for share in divided.cells:
+    for share in partition.cells:
         cpus = len(share.dedicated)
-        room = _room_mib(divided.host.by_id[share.id], share,
-                         [Piece(cpus, 1)], profile)
+        room = _room_mib(partition, share, [Piece(cpus, 1)], profile)
         if room < LEAST_MIB_PER_CPU * cpus:
             poor[share.id] = max(0, int(room))
     return poor
 
 
-def pools(divided: cpu_partition.Division, profile: profiles.Profile,
+def pools(partition: cpu_partition.Partition, profile: profiles.Profile,
           pieces: Collection[Piece], page_kib: int) -> tuple[CellPool, ...]:
     """Size the pool of each cell from which guests get cores.
 
     :param pieces: every piece of a guest that may come to this host
     """
-    found = []
-    for share in divided.cells:
-        room = _room_mib(divided.host.by_id[share.id], share, pieces,
-                         profile)
-        found.append(CellPool(share.id, len(share.cores),
-                              max(0, int(room)) * 1024 // page_kib,
-                              page_kib))
-    return tuple(found)
+    return tuple(
+        CellPool(share.id, len(share.cores),
+                 max(0, int(_room_mib(partition, share, pieces, profile)))
+                 * 1024 // page_kib, page_kib)
+        for share in partition.cells)
 
 
-def _room_mib(cell: host_model.Cell, share: cpu_partition.CellShare,
-              pieces: Collection[Piece],
+def _room_mib(partition: cpu_partition.Partition,
+              share: cpu_partition.CellShare, pieces: Collection[Piece],
               profile: profiles.Profile) -> float:
+    cell = partition.host.by_id[share.id]
+    given_kib = partition.part.memory_kib(cell)
+    if given_kib is not None:
+        return given_kib / 1024
     cpus = len(share.dedicated)
     emulators = max((
         cpus // piece.cpus * overhead_mib(
@@ -159,32 +160,33 @@ def _room_mib(cell: host_model.Cell, share: cpu_partition.CellShare,
     return left / (1 + profile.guest_overhead_permille / 1000)
 
 
-def choose_page(divided: cpu_partition.Division, profile: profiles.Profile,
-                ) -> tuple[int, tuple[notice.Notice, ...]]:
+def choose_page(partition: cpu_partition.Partition, profile: profiles.Profile,
+                ) -> tuple[int, tuple[warning.PlanWarning, ...]]:
     """Choose the size of the guests' pages, in KiB.
 
-    :raises InvalidInput: naming the cells, if the profile asks for a size
+    :raises InvalidInput: naming the cells, if the operator asks for a size
         that some of them do not have
     """
-    host = divided.host
-    cells = [host.by_id[share.id] for share in divided.cells]
+    host = partition.host
+    cells = [host.by_id[share.id] for share in partition.cells]
     small = small_page_kib(host)
     known = [{pool.size_kib for pool in cell.pages} | {small}
              for cell in cells]
     common = set.intersection(*known) if known else set()
-    wanted = profile.page_size or DEFAULT_PAGE_KIB
+    chosen = partition.part.page_kib or profile.page_size
+    wanted = chosen or DEFAULT_PAGE_KIB
     _check_host_pages(host, common - {small} or {
         DEFAULT_PAGE_KIB, GIB_PAGE_KIB}, profile)
     if wanted in common:
         return wanted, ()
     if not any(sizes - {small} for sizes in known) and _is_usual(small,
                                                                  wanted):
-        return wanted, (notice.Notice(
-            notice.Code.HUGE_PAGES_UNKNOWN,
-            f'the topology names no huge pages; {page_name(wanted)} pages '
-            'are taken for granted, as on every machine with 4 KiB pages',
+        return wanted, (warning.PlanWarning(
+            warning.Code.HUGE_PAGES_UNKNOWN,
+            f'the topology names no huge pages; pages of {page_name(wanted)} '
+            'are assumed, which machines with 4 KiB pages have',
             (host.name,)),)
-    if profile.page_size is not None:
+    if chosen is not None:
         without = [cell.id for cell, sizes in zip(cells, known, strict=True)
                    if wanted not in sizes]
         raise exception.InvalidInput(
@@ -206,20 +208,20 @@ def _check_host_pages(host: host_model.Host, huge: set[int],
 
 
 def _is_usual(small_kib: int, wanted_kib: int) -> bool:
-    """Whether machines with such small pages have such huge ones."""
+    """Tell whether machines with such small pages have such huge pages."""
     return small_kib == host_model.SMALL_PAGE_KIB and wanted_kib in (
         DEFAULT_PAGE_KIB, GIB_PAGE_KIB)
 
 
 def small_page_kib(host: host_model.Host) -> int:
-    """The size of the host's normal pages."""
+    """Return the size of the host's normal pages."""
     return min((pool.size_kib for cell in host.cells for pool in cell.pages),
                default=host_model.SMALL_PAGE_KIB)
 
 
 def uneven(host: host_model.Host,
-           found: Sequence[CellPool]) -> Iterator[notice.Notice]:
-    """Say where gigabyte pages do not come out even between like cells."""
+           found: Sequence[CellPool]) -> Iterator[warning.PlanWarning]:
+    """Warn where equal cells have room for different numbers of GiB pages."""
     if not found or found[0].page_kib < GIB_PAGE_KIB // 2:
         return
     if len({pool.cores for pool in found}) > 1:
@@ -232,10 +234,10 @@ def uneven(host: host_model.Host,
     if rooms:
         richer = [f'{cpu_partition.cells_in_words(cells)} room for {pages}'
                   for pages, cells in rooms.items()]
-        yield notice.Notice(
-            notice.Code.HUGE_PAGES_UNEVEN,
-            f'pages of {page_name(found[0].page_kib)} do not come out even; '
-            f'every cell can give {least}, ' + ', '.join(richer),
+        yield warning.PlanWarning(
+            warning.Code.HUGE_PAGES_UNEVEN,
+            f'guests get {least} pages of {page_name(found[0].page_kib)} of '
+            'each cell, although ' + ' and '.join(richer),
             (host.name,))
 
 
@@ -248,10 +250,10 @@ def page_name(size_kib: int) -> str:
 
 
 def round_down(memory_mib: int, step_mib: int, page_kib: int) -> int:
-    """Round a guest cell's memory to a figure that people can remember.
+    """Round a guest cell's memory down to a simple figure.
 
-    The step is halved as long as rounding would cost more than a sixteenth,
-    but stays whole pages and whole MiB.
+    The step is halved until rounding costs no more than a sixteenth of the
+    memory, but stays a multiple of the page size and of 1 MiB.
     """
     page_mib = max(1, page_kib // 1024)
     while step_mib > page_mib and memory_mib % step_mib * 16 > memory_mib:

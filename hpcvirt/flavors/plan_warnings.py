@@ -16,21 +16,21 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt.flavors import memory
-from hpcvirt.flavors import notice
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import published_losses
-from hpcvirt.flavors import sizes as sizes_room
+from hpcvirt.flavors import sizes as guest_sizes
+from hpcvirt.flavors import warning
 from hpcvirt.model import shape as shape_model
 
 
 def on(hosts: Sequence[plans.PlannedHost],
        flavors: Sequence[plans.PlannedFlavor],
-       profile: profiles.Profile) -> Iterator[notice.Notice]:
+       profile: profiles.Profile) -> Iterator[warning.PlanWarning]:
     """Find what is worth a word."""
     if not profile.housekeeping_cores_per_cell:
-        yield notice.Notice(
-            notice.Code.NO_HOUSEKEEPING,
+        yield warning.PlanWarning(
+            warning.Code.NO_HOUSEKEEPING,
             "all cores are dedicated to guests, which the host's own "
             'processes slow down (by 1 to 2 % in '
             f'{published_losses.HS06_STUDY.document.citation}); set '
@@ -46,37 +46,37 @@ def on(hosts: Sequence[plans.PlannedHost],
 
 def _served(planned: plans.PlannedHost,
             flavors: Sequence[plans.PlannedFlavor],
-            ) -> Iterator[notice.Notice]:
+            ) -> Iterator[warning.PlanWarning]:
     if not any(item.per_host[planned.host.name] for item in flavors):
-        yield notice.Notice(notice.Code.HOST_NOT_SERVED,
+        yield warning.PlanWarning(warning.Code.HOST_NOT_SERVED,
                             'none of the flavors fits', (planned.host.name,))
 
 
 def _parts(planned: plans.PlannedHost,
-           profile: profiles.Profile) -> Iterator[notice.Notice]:
+           profile: profiles.Profile) -> Iterator[warning.PlanWarning]:
     """Say how cells could be cut where the rule cuts none."""
-    widths = {len(share.cores) for share in planned.divided.cells}
+    widths = {len(share.cores) for share in planned.partition.cells}
     if len(widths) != 1:
         return
     width = widths.pop()
-    sizes = sizes_room.sizes(planned.divided, profile.host_steps,
+    sizes = guest_sizes.sizes(planned.partition, profile.host_steps,
                              profile.smallest_cores)
     cuts = [str(part) for part in range(width // 8 or 1, width)
             if width % part == 0 and part > 1]
     if cuts and all(max(size.cores) == width for size in sizes):
-        yield notice.Notice(
-            notice.Code.NO_PARTS,
+        yield warning.PlanWarning(
+            warning.Code.NO_PARTS,
             f'no flavor is smaller than a cell, because its {width} cores '
             'share a cache; smallest_cores allows parts of '
             f'{" or ".join(cuts)} cores', (planned.host.name,))
 
 
-def _caches(planned: plans.PlannedHost) -> Iterator[notice.Notice]:
-    cut = [share.id for share in planned.divided.cells
+def _caches(planned: plans.PlannedHost) -> Iterator[warning.PlanWarning]:
+    cut = [share.id for share in planned.partition.cells
            if len(share.llc) > 1 and max(share.llc) > 1]
     if cut:
-        yield notice.Notice(
-            notice.Code.LLC_NOT_SEEN,
+        yield warning.PlanWarning(
+            warning.Code.LLC_NOT_SEEN,
             'cells have several last-level caches, which Nova does not see; '
             'a part of a cell has the size of whole caches, but its pins may '
             'lie across them unless the firmware shows each cache as a NUMA '
@@ -84,7 +84,7 @@ def _caches(planned: plans.PlannedHost) -> Iterator[notice.Notice]:
 
 
 def _given_back(planned: plans.PlannedHost,
-                profile: profiles.Profile) -> Iterator[notice.Notice]:
+                profile: profiles.Profile) -> Iterator[warning.PlanWarning]:
     small = memory.small_page_kib(planned.host)
     kept = {size for size, _ in profile.host_pages_per_cell}
     given: dict[int, int] = {}
@@ -95,34 +95,34 @@ def _given_back(planned: plans.PlannedHost,
                 given[pool.size_kib] = given.get(pool.size_kib,
                                                  0) + pool.total
     for size, count in given.items():
-        yield notice.Notice(
-            notice.Code.HUGE_PAGES_GIVEN_BACK,
+        yield warning.PlanWarning(
+            warning.Code.HUGE_PAGES_GIVEN_BACK,
             f'there are {count} pages of {memory.page_name(size)} now, and '
             'none under this plan; host_pages_per_cell keeps pages for '
             'programs of the host', (planned.host.name,))
 
 
 def _devices(planned: plans.PlannedHost,
-             profile: profiles.Profile) -> Iterator[notice.Notice]:
+             profile: profiles.Profile) -> Iterator[warning.PlanWarning]:
     if profile.devices is None or planned.settings.functions:
         return
     vendor = profile.devices.vendor_id
-    yield notice.Notice(
-        notice.Code.DEVICES_MISSING,
+    yield warning.PlanWarning(
+        warning.Code.DEVICES_MISSING,
         'there is no device with virtual functions'
         + (f' of vendor {vendor}' if vendor else ''), (planned.host.name,))
 
 
 def _mixed_smt(hosts: Sequence[plans.PlannedHost],
                flavors: Sequence[plans.PlannedFlavor],
-               ) -> Iterator[notice.Notice]:
+               ) -> Iterator[warning.PlanWarning]:
     wide = [planned.host.name for planned in hosts
-            if planned.divided.threads > 1]
+            if planned.partition.threads > 1]
     for name in wide if len(wide) < len(hosts) else ():
         if any(item.guest.thread_policy is not shape_model.ThreadPolicy.REQUIRE
                and item.per_host[name] for item in flavors):
-            yield notice.Notice(
-                notice.Code.SMT_MIXED,
+            yield warning.PlanWarning(
+                warning.Code.SMT_MIXED,
                 'takes flavors made for hosts without SMT, with their vCPUs '
                 'on the siblings of a core; keep hosts with and without SMT '
                 'apart by aggregates if that matters', (name,))

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The plan for a fleet: what every host takes, and how it must be set."""
+"""The nouns of a plan: hosts with settings and flavors with counts."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
-from hpcvirt.flavors import notice
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import settings as host_settings
+from hpcvirt.flavors import warning
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
 
@@ -29,22 +29,26 @@ from hpcvirt.model import shape as shape_model
 class PlannedHost:
     """A host of the fleet.
 
-    :ivar divided: whose its CPUs are
-    :ivar page_kib: size of the guests' pages
-    :ivar settings: what to set on it
-    :ivar supply: what it then has for guests
+    :ivar partition: how its CPUs are divided
+    :ivar page_kib: the size of the guests' pages
+    :ivar settings: the settings that its flavors need
+    :ivar supply: what it has for guests under these settings
     """
 
     host: host_model.Host
-    divided: cpu_partition.Division
+    partition: cpu_partition.Partition
     page_kib: int
     settings: host_settings.Settings
     supply: supplies.Supply
 
+    @property
+    def name(self) -> str:
+        return self.host.name
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stranded:
-    """What is left of a host when it is full of one flavor."""
+    """What a host has left when it is full of instances of one flavor."""
 
     pcpus: int
     memory_mib: int
@@ -54,10 +58,10 @@ class Stranded:
 class PlannedFlavor:
     """A flavor of the fleet.
 
-    :ivar kinds: host -> what the guest is of it, for the hosts for which it
-        was made
-    :ivar per_host: host -> how many it takes
-    :ivar stranded: host -> what is left then
+    :ivar kinds: host -> the share of it that the guest is, for the hosts that
+        the flavor was sized for
+    :ivar per_host: host -> the number of instances that it takes
+    :ivar stranded: host -> what these instances leave
     """
 
     flavor: catalogue.Flavor
@@ -69,9 +73,9 @@ class PlannedFlavor:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """The whole plan."""
+    """The plan of a fleet: its hosts, its flavors and what to know of them."""
 
     profile: profiles.Profile
     hosts: tuple[PlannedHost, ...]
     flavors: tuple[PlannedFlavor, ...]
-    notices: tuple[notice.Notice, ...]
+    warnings: tuple[warning.PlanWarning, ...]

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The plan for a fleet: flavors, what each host takes of them, settings."""
+"""Plan the flavors of a fleet, how many each host takes, and its settings."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -20,72 +20,75 @@ from hpcvirt.fit import capacity
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
+from hpcvirt.flavors import host_part
 from hpcvirt.flavors import memory
-from hpcvirt.flavors import notice
 from hpcvirt.flavors import plan_warnings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import propose
-from hpcvirt.flavors import settings as settings_room
-from hpcvirt.flavors import sizes as rule
+from hpcvirt.flavors import settings as host_settings
+from hpcvirt.flavors import sizes as guest_sizes
+from hpcvirt.flavors import warning
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Draft:
-    """A host before its settings are known."""
+class _DividedHost:
+    """A host of which the CPUs are divided; its settings are not known yet."""
 
-    divided: cpu_partition.Division
-    sizes: tuple[rule.Size, ...]
+    partition: cpu_partition.Partition
+    sizes: tuple[guest_sizes.Size, ...]
     page_kib: int
-    notices: tuple[notice.Notice, ...]
+    warnings: tuple[warning.PlanWarning, ...]
 
 
-def plan(hosts: Sequence[host_model.Host],
-         profile: profiles.Profile) -> plans.Plan:
+def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
+         part: host_part.HostPart = host_part.WHOLE) -> plans.Plan:
     """Plan flavors for hosts.
 
-    :param hosts: with different names
-    :raises InvalidInput: if two hosts have one name, if the profile asks
-        for pages that a host does not have, or if no host can take a guest
+    :param hosts: hosts with different names
+    :param part: the part of each host that guests may have
+    :raises InvalidInput: if two hosts have one name, if a host lacks CPUs or
+        pages that the operator asks for, or if no host can take a guest
     """
     _check_names(hosts)
-    drafts = [_draft(host, profile) for host in hosts]
-    pieces = {piece for draft in drafts for size in draft.sizes
+    divided_hosts = [_divide(host, profile, part) for host in hosts]
+    pieces = {piece for divided in divided_hosts for size in divided.sizes
               for piece in propose.pieces(size, profile)}
-    notices: list[notice.Notice] = []
-    offers, pools = [], []
-    for draft in drafts:
-        notices += draft.notices
-        found = memory.pools(draft.divided, profile, pieces, draft.page_kib)
-        notices += memory.uneven(draft.divided.host, found)
-        pools.append(found)
+    warnings: list[warning.PlanWarning] = []
+    offers, host_pools = [], []
+    for divided in divided_hosts:
+        partition = divided.partition
+        pools = memory.pools(partition, profile, pieces, divided.page_kib)
+        host_pools.append(pools)
+        warnings += divided.warnings
+        warnings += memory.uneven(partition.host, pools)
         offers += [
-            catalogue.Offer(item.guest, {draft.divided.host.name: item.kind})
-            for item in propose.proposals(draft.divided, draft.sizes, found,
+            catalogue.Offer(item.guest, {partition.host.name: item.kind})
+            for item in propose.proposals(partition, divided.sizes, pools,
                                           profile)]
     merged = catalogue.merge(offers, profile.memory_tolerance_percent)
     guests = [offer.guest for offer in merged]
     planned = tuple(
-        _host(draft, found, guests, profile)
-        for draft, found in zip(drafts, pools, strict=True))
-    fill = _Filler(planned, profile.pack_cells)
+        _host(divided, pools, guests, profile)
+        for divided, pools in zip(divided_hosts, host_pools, strict=True))
+    fill = _HostFiller(planned, profile.pack_cells)
     flavors = []
     for offer in merged:
-        flavor, said = _flavor(offer, planned, profile, fill)
-        notices += said
+        flavor, flavor_warnings = _flavor(offer, planned, profile, fill)
+        warnings += flavor_warnings
         if flavor is not None:
             flavors.append(flavor)
     if not flavors:
         raise exception.InvalidInput(
             ', '.join(host.name for host in hosts),
             'no guest fits: ' + '; '.join(
-                item.message for item in notices)
-            if notices else 'no guest fits')
-    notices += plan_warnings.on(planned, flavors, profile)
+                item.message for item in warnings)
+            if warnings else 'no guest fits')
+    warnings += plan_warnings.on(planned, flavors, profile)
     return plans.Plan(profile, planned, tuple(flavors),
-                      notice.gather(notices))
+                      warning.gather(warnings))
 
 
 def _check_names(hosts: Sequence[host_model.Host]) -> None:
@@ -95,126 +98,131 @@ def _check_names(hosts: Sequence[host_model.Host]) -> None:
     for host in hosts:
         if host.name in seen:
             raise exception.InvalidInput(
-                host.name, 'is the name of two hosts; give each host a name '
-                'of its own')
+                host.name, 'is the name of two hosts; give each host a '
+                'different name')
         seen.add(host.name)
 
 
-def _draft(host: host_model.Host, profile: profiles.Profile) -> _Draft:
-    divided = cpu_partition.divide(host, profile)
-    notices = list(divided.notices)
-    poor = memory.poor_cells(divided, profile)
+def _divide(host: host_model.Host, profile: profiles.Profile,
+            part: host_part.HostPart) -> _DividedHost:
+    host_part.check(host, part)
+    partition = cpu_partition.divide(host, profile, part)
+    warnings = list(partition.warnings)
+    poor = memory.poor_cells(partition, profile)
     if poor:
-        divided = dataclasses.replace(divided, cells=tuple(
-            share for share in divided.cells if share.id not in poor))
+        partition = dataclasses.replace(partition, cells=tuple(
+            share for share in partition.cells if share.id not in poor))
         room = ', '.join(str(mib) for mib in sorted(set(poor.values())))
-        notices.append(notice.Notice(
-            notice.Code.CELL_NOT_USED,
-            f'{cpu_partition.cells_in_words(poor)} {room} MiB for guests '
-            'after the reserve, less than '
-            f'{memory.LEAST_MIB_PER_CPU} MiB for each CPU; the host keeps it',
-            (host.name,)))
-    page_kib, said = memory.choose_page(divided, profile)
-    return _Draft(
-        divided,
-        rule.sizes(divided, profile.host_steps, profile.smallest_cores),
-        page_kib, (*notices, *said))
+        warnings.append(warning.PlanWarning(
+            warning.Code.CELL_NOT_USED,
+            f'{cpu_partition.cells_in_words(poor)} {room} MiB for guests, '
+            f'less than {memory.LEAST_MIB_PER_CPU} MiB for each CPU; the host '
+            'keeps it', (host.name,)))
+    page_kib, page_warnings = memory.choose_page(partition, profile)
+    sizes = guest_sizes.sizes(partition, profile.host_steps,
+                              profile.smallest_cores)
+    return _DividedHost(partition, sizes, page_kib,
+                        (*warnings, *page_warnings))
 
 
-def _host(draft: _Draft, pools: Sequence[memory.CellPool],
+def _host(divided: _DividedHost, pools: Sequence[memory.CellPool],
           guests: Sequence[shape_model.Shape],
           profile: profiles.Profile) -> plans.PlannedHost:
-    host = draft.divided.host
-    found = settings_room.settings(draft.divided, pools, guests, profile)
+    host = divided.partition.host
+    settings = host_settings.settings(divided.partition, pools, guests,
+                                      profile)
     return plans.PlannedHost(
-        host, draft.divided, draft.page_kib, found,
-        settings_room.supply(host, found, profile.devices))
+        host, divided.partition, divided.page_kib, settings,
+        host_settings.supply(host, settings, profile.devices))
 
 
-class _Filler:
-    """Fills hosts, and those that are alike only once."""
+class _HostFiller:
+    """Fills hosts with guests; equal hosts are filled only once."""
 
     def __init__(self, hosts: Sequence[plans.PlannedHost],
                  packing: bool) -> None:
         self._packing = packing
         first: dict[host_model.Host, str] = {}
         self._twin = {
-            planned.host.name: first.setdefault(
-                dataclasses.replace(planned.host, name=''),
-                planned.host.name) for planned in hosts}
-        self._known: dict[tuple[shape_model.Shape, str, bool],
-                          capacity.Filling] = {}
+            host.name: first.setdefault(
+                dataclasses.replace(host.host, name=''), host.name)
+            for host in hosts}
+        self._fillings: dict[tuple[shape_model.Shape, str, bool],
+                             capacity.Filling] = {}
 
-    def __call__(self, guest: shape_model.Shape, planned: plans.PlannedHost,
+    def __call__(self, guest: shape_model.Shape, host: plans.PlannedHost,
                  packing: bool | None = None) -> capacity.Filling:
         packing = self._packing if packing is None else packing
-        key = guest, self._twin[planned.host.name], packing
-        if key not in self._known:
-            self._known[key] = capacity.fill(guest, planned.supply,
-                                             packing=packing)
-        return self._known[key]
+        key = guest, self._twin[host.name], packing
+        if key not in self._fillings:
+            self._fillings[key] = capacity.fill(guest, host.supply,
+                                                packing=packing)
+        return self._fillings[key]
 
 
 def _flavor(offer: catalogue.Offer, hosts: Sequence[plans.PlannedHost],
-            profile: profiles.Profile, fill: _Filler,
-            ) -> tuple[plans.PlannedFlavor | None, list[notice.Notice]]:
-    """Count an offer on every host; None if no host takes it."""
-    guest, said = _held_scope(offer.guest, hosts, profile, fill)
-    full = {planned.host.name: fill(guest, planned) for planned in hosts}
+            profile: profiles.Profile, fill: _HostFiller,
+            ) -> tuple[plans.PlannedFlavor | None, list[warning.PlanWarning]]:
+    """Count the guests of an offer on every host; None if no host takes it."""
+    guest, scope_warning = _without_costly_scope(offer.guest, hosts, profile,
+                                                 fill)
+    fillings = {host.name: fill(guest, host) for host in hosts}
     flavor = catalogue.flavor(guest, profile)
-    if not any(filling.count for filling in full.values()):
-        reason = next((filling.misfit.message for filling in full.values()
+    if not any(filling.count for filling in fillings.values()):
+        reason = next((filling.misfit.message for filling in fillings.values()
                        if filling.misfit), '')
-        return None, [notice.Notice(
-            notice.Code.SIZE_NOT_PLACED,
+        return None, [warning.PlanWarning(
+            warning.Code.SIZE_NOT_PLACED,
             f'is left out, because no host takes it: {reason}',
             (flavor.name,))]
-    said = [dataclasses.replace(item, subjects=(flavor.name,))
-            for item in said]
-    return plans.PlannedFlavor(
+    planned = plans.PlannedFlavor(
         flavor, guest, offer.kinds,
-        {name: filling.count for name, filling in full.items()},
-        {planned.host.name: plans.Stranded(
-            full[planned.host.name].free_pcpus,
-            _free_mib(full[planned.host.name].supply, planned.page_kib))
-         for planned in hosts}), said
+        {name: filling.count for name, filling in fillings.items()},
+        {host.name: plans.Stranded(
+            fillings[host.name].free_pcpus,
+            _free_mib(fillings[host.name].supply, host.page_kib))
+         for host in hosts})
+    return planned, [] if scope_warning is None else [warning.PlanWarning(
+        warning.Code.PACKAGE_SCOPE_NOT_HELD, scope_warning, (flavor.name,))]
 
 
-def _held_scope(guest: shape_model.Shape, hosts: Sequence[plans.PlannedHost],
-                profile: profiles.Profile, fill: _Filler,
-                ) -> tuple[shape_model.Shape, list[notice.Notice]]:
-    """Drop the package scope where it would cost guests.
+def _without_costly_scope(
+        guest: shape_model.Shape, hosts: Sequence[plans.PlannedHost],
+        profile: profiles.Profile, fill: _HostFiller,
+        ) -> tuple[shape_model.Shape, str | None]:
+    """Drop the package scope where hosts would take fewer guests with it.
 
-    Nova's claim chooses the cells, and it looks for free memory, not for
-    neighbours: where cell 0 has a little less memory than the others, as on
-    most machines, it starts at cell 1. The filter could only refuse that,
-    and the host would stay empty. The figures of a plan thus hold with the
-    filter and without.
+    Nova's claim chooses the cells by their free memory, not by their package:
+    where cell 0 has a little less memory than the others, as on most
+    machines, it starts at cell 1. The filter could only refuse such a host,
+    which would stay empty. Without the scope, the figures of the plan hold
+    with the filter and without it.
+
+    :returns: the guest, and why it lost its scope; None if it did not
     """
     if guest.numa_scope is not shape_model.NUMAScope.PACKAGE:
-        return guest, []
+        return guest, None
     losing = _losing(guest, hosts, fill, profile.pack_cells)
     if not losing:
-        return guest, []
-    message = ('its cells may lie in different packages on '
-               f'{", ".join(losing)}, because of the order in which Nova '
-               'takes cells there')
+        return guest, None
+    reason = ('its cells may lie in different packages on '
+              f'{", ".join(losing)}, because of the order in which Nova takes '
+              'cells there')
     if not profile.pack_cells and not _losing(guest, hosts, fill, True):
-        message += ('; with pack_cells they would share one, see '
-                    'packing_host_numa_cells_allocation_strategy')
-    return _anywhere(guest), [notice.Notice(
-        notice.Code.PACKAGE_SCOPE_NOT_HELD, message)]
+        reason += ('; with pack_cells they would share one, see '
+                   'packing_host_numa_cells_allocation_strategy')
+    return _without_scope(guest), reason
 
 
 def _losing(guest: shape_model.Shape, hosts: Sequence[plans.PlannedHost],
-            fill: _Filler, packing: bool) -> list[str]:
-    """The hosts that would take fewer guests for the package scope."""
-    return [planned.host.name for planned in hosts
-            if fill(guest, planned, packing).count
-            < fill(_anywhere(guest), planned, packing).count]
+            fill: _HostFiller, packing: bool) -> list[str]:
+    """Name the hosts that take fewer guests because of the package scope."""
+    return [host.name for host in hosts
+            if fill(guest, host, packing).count
+            < fill(_without_scope(guest), host, packing).count]
 
 
-def _anywhere(guest: shape_model.Shape) -> shape_model.Shape:
+def _without_scope(guest: shape_model.Shape) -> shape_model.Shape:
     return dataclasses.replace(guest, numa_scope=shape_model.NUMAScope.HOST)
 
 

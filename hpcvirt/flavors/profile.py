@@ -45,7 +45,7 @@ class Ports(enum.StrEnum):
 _KIB_PER_UNIT = {'K': 1, 'M': 1024, 'G': 1024 * 1024}
 
 
-def _page_size(value: object) -> int:
+def page_size(value: object) -> int:
     """Read a page size in KiB from ``2M``, ``1G`` or ``64K``."""
     match = (re.fullmatch(r'([1-9][0-9]{0,5})([KMG])', value)
              if isinstance(value, str) else None)
@@ -62,7 +62,7 @@ def _page_counts(value: object) -> tuple[tuple[int, int], ...]:
                                      'pages', value)
     counts: dict[int, int] = {}
     for size, pages in value.items():
-        kib = _page_size(size)
+        kib = page_size(size)
         if kib in counts:
             raise ValueError(f'must not name {size} twice')
         counts[kib] = serialization.whole(1, 1 << 30)(pages)
@@ -75,7 +75,7 @@ _Some = Annotated[int, serialization.whole(1, 4096)]
 _Hex = Annotated[str, serialization.text(
     '[0-9a-f]{4}', "'15b3' (four hexadecimal digits, in quotes)")]
 _Name = Annotated[str, serialization.text('[A-Za-z0-9_.-]{1,64}', 'hpc-vf')]
-_PageSize = Annotated[int, _page_size]
+_PageSize = Annotated[int, page_size]
 
 
 @dataclasses.dataclass(frozen=True)

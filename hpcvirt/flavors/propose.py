@@ -10,12 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""From a host's sizes and memory to the guests that it is made for.
+"""Propose guests for a host from its sizes and its memory.
 
-Memory goes with cores: a guest cell gets the share of its host cell's pages
-that its cores are of the cell's cores, rounded down. Where the cells of a
-host differ in memory by more than the tolerance, a size is proposed once for
-each level of memory at which it fits.
+A guest cell gets a share of the pages of its host cell in proportion to its
+cores, rounded down. Where the cells of a host differ in memory by more than
+the tolerance, a size is proposed once for each level of memory at which it
+fits.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.flavors import sizes as rule
+from hpcvirt.flavors import sizes as guest_sizes
 from hpcvirt.model import shape as shape_model
 
 
@@ -35,50 +35,51 @@ from hpcvirt.model import shape as shape_model
 class Proposal:
     """A guest for a host.
 
-    :ivar kind: what it is of the host, in words
-    :ivar size: its CPU side, in cores of the host
+    :ivar kind: the share of the host that it is, in words
+    :ivar size: its cores
     """
 
     guest: shape_model.Shape
     kind: str
-    size: rule.Size
+    size: guest_sizes.Size
 
 
-def pieces(size: rule.Size,
+def pieces(size: guest_sizes.Size,
            profile: profiles.Profile) -> Iterator[memory.Piece]:
-    """The parts of a guest, each on a host cell of its own."""
+    """List the parts of a guest, each on a host cell of its own."""
     guest = _guest(size, [1] * len(size.cores), None, profile)
     if guest is not None:
         yield from memory.pieces(guest)
 
 
-def proposals(divided: cpu_partition.Division, sizes: Sequence[rule.Size],
+def proposals(partition: cpu_partition.Partition,
+              sizes: Sequence[guest_sizes.Size],
               pools: Sequence[memory.CellPool],
               profile: profiles.Profile) -> tuple[Proposal, ...]:
     """Propose guests for one host, smallest first.
 
-    A size gets no proposal if its memory rounds to nothing, or if isolated
+    A size is left out if its memory rounds to nothing, or if isolated
     emulator threads leave it no vCPU.
     """
     by_id = {pool.id: pool for pool in pools}
     found = []
     for size in sizes:
-        for memory_mib in _memories(divided, size, by_id, profile):
+        for memory_mib in _memories(partition, size, by_id, profile):
             guest = _guest(size, memory_mib, pools[0].page_kib, profile)
             if guest is not None:
                 found.append(Proposal(guest, size.kind, size))
     return tuple(found)
 
 
-def _memories(divided: cpu_partition.Division, size: rule.Size,
+def _memories(partition: cpu_partition.Partition, size: guest_sizes.Size,
               pools: Mapping[int, memory.CellPool],
               profile: profiles.Profile) -> Iterator[tuple[int, ...]]:
-    """The memory of each guest cell, once for every level."""
+    """List the memory of the guest cells, once for every level."""
     if len(set(size.cores)) > 1:
-        yield _uneven_memory(divided, size, pools, profile)
+        yield _uneven_memory(partition, size, pools, profile)
         return
     cores, count = size.cores[0], len(size.cores)
-    able = _cells_for(divided, cores)
+    able = _cells_for(partition, cores)
     shares = {cell.id: pools[cell.id].share_mib(cores) for cell in able}
     for level in _levels(list(shares.values()),
                          profile.memory_tolerance_percent):
@@ -87,20 +88,20 @@ def _memories(divided: cpu_partition.Division, size: rule.Size,
             yield (_rounded(level, pools, profile),) * count
 
 
-def _cells_for(divided: cpu_partition.Division,
+def _cells_for(partition: cpu_partition.Partition,
                cores: int) -> list[cpu_partition.CellShare]:
-    """The cells that a size was made for.
+    """List the cells that a size was made for.
 
-    Those that it tiles; a small guest on a large cell would otherwise be
-    proposed with the memory of the large one as well.
+    These are the cells that it tiles. Otherwise a small guest would also be
+    proposed with the memory of a larger cell.
     """
-    tiled = [cell for cell in divided.cells if len(cell.cores) % cores == 0]
-    return tiled or [cell for cell in divided.cells
+    tiled = [cell for cell in partition.cells if len(cell.cores) % cores == 0]
+    return tiled or [cell for cell in partition.cells
                      if len(cell.cores) > cores]
 
 
 def _levels(amounts: Sequence[int], tolerance_percent: int) -> list[int]:
-    """The least of each group of amounts that lie close together."""
+    """Return the least of each group of amounts within the tolerance."""
     levels: list[int] = []
     for amount in sorted(amounts):
         if not levels or amount * 100 > levels[-1] * (
@@ -117,16 +118,17 @@ def _room_for(count: int, cells: Sequence[cpu_partition.CellShare],
     return any(packages.count(package) >= count for package in packages)
 
 
-def _uneven_memory(divided: cpu_partition.Division, size: rule.Size,
+def _uneven_memory(partition: cpu_partition.Partition, size: guest_sizes.Size,
                    pools: Mapping[int, memory.CellPool],
                    profile: profiles.Profile) -> tuple[int, ...]:
-    """Unequal guest cells: each has what the host cells of its width have.
+    """Return the memory of unequal guest cells.
 
-    But no more than the cell before it: a cell with fewer CPUs and more
-    memory than another is the guest that Nova's claim lets in where it does
-    not fit, without pins and with pages that do not exist (defect A).
+    Each gets the memory of the host cells of its width, but no more than the
+    cell before it: Nova's claim accepts a guest that has a cell with fewer
+    CPUs and more memory than another where it does not fit, without pins and
+    with pages that do not exist (defect A).
     """
-    shares = (min(pools[cell.id].share_mib(cores) for cell in divided.cells
+    shares = (min(pools[cell.id].share_mib(cores) for cell in partition.cells
                   if len(cell.cores) == cores) for cores in size.cores)
     return tuple(_rounded(share, pools, profile)
                  for share in itertools.accumulate(shares, min))
@@ -138,11 +140,13 @@ def _rounded(memory_mib: int, pools: Mapping[int, memory.CellPool],
     return memory.round_down(memory_mib, profile.memory_step_mib, page_kib)
 
 
-def _guest(size: rule.Size, memory_mib: Sequence[int], page_kib: int | None,
-           profile: profiles.Profile) -> shape_model.Shape | None:
+def _guest(size: guest_sizes.Size, memory_mib: Sequence[int],
+           page_kib: int | None, profile: profiles.Profile,
+           ) -> shape_model.Shape | None:
     isolated = profile.emulator_threads is shape_model.EmulatorThreads.ISOLATE
-    # Nova takes the emulator's CPU beside guest cell 0 alone, but guest
-    # cells that differ are where its claim fails: each gives up a core.
+    # Nova takes the emulator's CPU from the host cell of guest cell 0 only.
+    # Every guest cell gives up a core all the same, for Nova's claim fails
+    # with guest cells that differ.
     cores = [number - isolated for number in size.cores]
     if min(cores) < 1 or min(memory_mib) < 1:
         return None

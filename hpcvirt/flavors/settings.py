@@ -68,7 +68,7 @@ class Settings:
     functions: tuple[Functions, ...] = ()
 
 
-def settings(divided: cpu_partition.Division,
+def settings(partition: cpu_partition.Partition,
              pools: Sequence[memory.CellPool],
              guests: Collection[shape_model.Shape],
              profile: profiles.Profile) -> Settings:
@@ -77,10 +77,10 @@ def settings(divided: cpu_partition.Division,
     No more huge pages are set aside than guests can fill: what rounding
     leaves stays in normal pages, with the host.
     """
-    host = divided.host
+    host = partition.host
     small = memory.small_page_kib(host)
     pieces = {piece for guest in guests for piece in memory.pieces(guest)}
-    taken = {pool.id: _pages_needed(divided, pool, pieces) for pool in pools}
+    taken = {pool.id: _pages_needed(partition, pool, pieces) for pool in pools}
     page_kib = pools[0].page_kib if pools else small
     pages, reserved, rest = {}, [], {}
     for cell in host.cells:
@@ -99,13 +99,13 @@ def settings(divided: cpu_partition.Division,
         if page_kib == small and cell.id in taken:
             reserved.append(ReservedPages(cell.id, small, normal - count))
         guests_mib = -(-count * page_kib // 1024)
-        emulators = _overhead_mib(divided, cell.id, count, pieces, profile)
+        emulators = _overhead_mib(partition, cell.id, count, pieces, profile)
         # The sum is of floating point: a whole MiB may be a hair below.
         rest[cell.id] = max(0, int(
             cell.memory_mib - guests_mib - emulators + 1e-6
             - (memory.host_pages_mib(profile) if own else 0)))
     return Settings(
-        divided.dedicated, divided.shared, sum(rest.values()),
+        partition.dedicated, partition.shared, sum(rest.values()),
         tuple(reserved), pages, rest, functions(host, profile.devices))
 
 
@@ -160,7 +160,7 @@ def _device_pools(found: Settings, wanted: profiles.Devices | None,
                  for item in found.functions)
 
 
-def _pages_needed(divided: cpu_partition.Division, pool: memory.CellPool,
+def _pages_needed(partition: cpu_partition.Partition, pool: memory.CellPool,
                   pieces: Collection[memory.Piece]) -> int:
     """The most pages that guests can fill on a cell, in any mixture."""
     fitting = [piece for piece in pieces
@@ -168,7 +168,7 @@ def _pages_needed(divided: cpu_partition.Division, pool: memory.CellPool,
                and piece.pages <= pool.pages]
     # By the number of CPUs: the most pages that go with so many.
     most = [0]
-    for cpus in range(1, _cpus(divided, pool.id) + 1):
+    for cpus in range(1, _cpus(partition, pool.id) + 1):
         most.append(max((most[cpus - piece.cpus] + piece.pages
                          for piece in fitting if piece.cpus <= cpus),
                         default=0))
@@ -176,17 +176,17 @@ def _pages_needed(divided: cpu_partition.Division, pool: memory.CellPool,
     return min(pool.pages, most[-1])
 
 
-def _overhead_mib(divided: cpu_partition.Division, cell_id: int, pages: int,
+def _overhead_mib(partition: cpu_partition.Partition, cell_id: int, pages: int,
                   pieces: Collection[memory.Piece],
                   profile: profiles.Profile) -> float:
     """What emulators need on a cell that is full of the neediest guests."""
-    cpus = _cpus(divided, cell_id)
+    cpus = _cpus(partition, cell_id)
     return max((
         min(cpus // piece.cpus, pages // piece.pages)
         * memory.overhead_mib(profile, piece) for piece in pieces),
         default=0.0)
 
 
-def _cpus(divided: cpu_partition.Division, cell_id: int) -> int:
-    return next((len(share.dedicated) for share in divided.cells
+def _cpus(partition: cpu_partition.Partition, cell_id: int) -> int:
+    return next((len(share.dedicated) for share in partition.cells
                  if share.id == cell_id), 0)

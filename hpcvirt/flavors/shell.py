@@ -21,7 +21,7 @@ from hpcvirt.flavors import planned as plans
 
 def commands(plan: plans.Plan) -> Iterator[str]:
     """Write one line for each flavor; warnings are comments."""
-    for item in plan.notices:
+    for item in plan.warnings:
         yield f'# {item.code}: {item.message}'
     for planned in plan.flavors:
         yield command(planned.flavor)

@@ -65,7 +65,7 @@ class Size:
         return sum(self.cores) * self.threads
 
 
-def sizes(divided: cpu_partition.Division, steps: int = 4,
+def sizes(partition: cpu_partition.Partition, steps: int = 4,
           smallest: int | None = None) -> tuple[Size, ...]:
     """List the sizes of a host, smallest first.
 
@@ -74,14 +74,14 @@ def sizes(divided: cpu_partition.Division, steps: int = 4,
         a last-level-cache group
     """
     found: dict[tuple[int, ...], Size] = {}
-    for size in (*_whole(divided), *_in_packages(divided),
-                 *_parts(divided, smallest), *_steps(divided, steps)):
+    for size in (*_whole(partition), *_in_packages(partition),
+                 *_parts(partition, smallest), *_steps(partition, steps)):
         found.setdefault(size.cores, size)
     return tuple(sorted(found.values(), key=lambda size: (
         size.vcpus, len(size.cores), size.cores)))
 
 
-def parts_of_cell(divided: cpu_partition.Division,
+def parts_of_cell(partition: cpu_partition.Partition,
                   smallest: int | None = None) -> list[int]:
     """The parts into which every cell can be cut, in cores, rising.
 
@@ -89,8 +89,8 @@ def parts_of_cell(divided: cpu_partition.Division,
     the caches have unequal groups (cores switched off or kept by the host)
     parts go down to half a group instead.
     """
-    widths = [len(cell.cores) for cell in divided.cells]
-    groups = {count for cell in divided.cells for count in cell.llc}
+    widths = [len(cell.cores) for cell in partition.cells]
+    groups = {count for cell in partition.cells for count in cell.llc}
     if not widths:
         return []
     alike = len(groups) == 1
@@ -101,40 +101,40 @@ def parts_of_cell(divided: cpu_partition.Division,
                                   for group in groups))]
 
 
-def _parts(divided: cpu_partition.Division,
+def _parts(partition: cpu_partition.Partition,
            smallest: int | None) -> Iterator[Size]:
-    widths = {len(cell.cores) for cell in divided.cells}
-    for part in parts_of_cell(divided, smallest):
+    widths = {len(cell.cores) for cell in partition.cells}
+    for part in parts_of_cell(partition, smallest):
         share = (f'1/{max(widths) // part} cell' if len(widths) == 1
                  else 'part')
-        yield Size((part,), divided.threads, kind=share)
+        yield Size((part,), partition.threads, kind=share)
 
 
-def _whole(divided: cpu_partition.Division) -> Iterator[Size]:
+def _whole(partition: cpu_partition.Partition) -> Iterator[Size]:
     """The host and its packages."""
-    packages = _packages(divided)
-    widths = _falling(len(cell.cores) for cell in divided.cells)
+    packages = _packages(partition)
+    widths = _falling(len(cell.cores) for cell in partition.cells)
     if widths:
-        yield Size(widths, divided.threads, _sockets(divided, widths),
+        yield Size(widths, partition.threads, _sockets(partition, widths),
                    kind='host')
     for package in packages:
-        yield Size(package, divided.threads, 1, len(package) > 1, 'package')
+        yield Size(package, partition.threads, 1, len(package) > 1, 'package')
 
 
-def _in_packages(divided: cpu_partition.Division) -> Iterator[Size]:
+def _in_packages(partition: cpu_partition.Partition) -> Iterator[Size]:
     """Single cells, and several that divide a package."""
-    for package in _packages(divided):
+    for package in _packages(partition):
         for width in sorted(set(package)):
-            yield Size((width,), divided.threads, kind='cell')
+            yield Size((width,), partition.threads, kind='cell')
         if len(set(package)) == 1:
             for count in _divisors(len(package)):
                 if 1 < count < len(package):
-                    yield Size(package[:count], divided.threads, 1, True,
+                    yield Size(package[:count], partition.threads, 1, True,
                                f'{count} cells')
 
 
-def _steps(divided: cpu_partition.Division, steps: int) -> Iterator[Size]:
-    widths = [len(cell.cores) for cell in divided.cells]
+def _steps(partition: cpu_partition.Partition, steps: int) -> Iterator[Size]:
+    widths = [len(cell.cores) for cell in partition.cells]
     if len(set(widths)) != 1 or sum(widths) % steps:
         return
     width, step = widths[0], sum(widths) // steps
@@ -145,8 +145,8 @@ def _steps(divided: cpu_partition.Division, steps: int) -> Iterator[Size]:
         for count in range(math.ceil(total / width), len(widths) + 1):
             if total % count == 0:
                 cores = (total // count,) * count
-                yield Size(cores, divided.threads,
-                           _sockets(divided, cores),
+                yield Size(cores, partition.threads,
+                           _sockets(partition, cores),
                            kind=_fraction(number, steps))
                 break
 
@@ -156,14 +156,14 @@ def _fraction(number: int, steps: int) -> str:
     return f'{number // common}/{steps // common} host'
 
 
-def _sockets(divided: cpu_partition.Division, cores: Sequence[int]) -> int:
+def _sockets(partition: cpu_partition.Partition, cores: Sequence[int]) -> int:
     """Sockets for a guest that may span packages.
 
     As many as the packages that it needs, if they hold equal shares of it;
     otherwise one for each guest cell. Cells of unequal size share one
     socket: a socket's border may not cut a cell in two.
     """
-    packages = _packages(divided)
+    packages = _packages(partition)
     if len(set(cores)) > 1:
         return 1
     if len({len(package) for package in packages}) > 1:
@@ -172,13 +172,13 @@ def _sockets(divided: cpu_partition.Division, cores: Sequence[int]) -> int:
     return len(cores) if len(cores) % spanned else spanned
 
 
-def _packages(divided: cpu_partition.Division) -> list[tuple[int, ...]]:
+def _packages(partition: cpu_partition.Partition) -> list[tuple[int, ...]]:
     """The cores of each cell of each package, largest cell first.
 
     A cell whose package is unknown stands alone.
     """
     found: dict[tuple[str, int], list[int]] = {}
-    for cell in divided.cells:
+    for cell in partition.cells:
         key = (('cell', cell.id) if cell.package is None
                else ('package', cell.package))
         found.setdefault(key, []).append(len(cell.cores))

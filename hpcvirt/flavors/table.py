@@ -45,10 +45,10 @@ def table(plan: plans.Plan) -> str:
         textwrap.fill(note, WIDTH, subsequent_indent='  ',
                       break_on_hyphens=False)
         for note in notes))
-    if plan.notices:
+    if plan.warnings:
         blocks.append('\n'.join(
             ['Warnings', *(_notice(f'{item.code}: {item.message}.')
-                           for item in plan.notices)]))
+                           for item in plan.warnings)]))
     return '\n\n'.join(blocks) + '\n'
 
 
@@ -83,10 +83,10 @@ def _facts(planned: plans.PlannedHost) -> str:
     cells = [cell for cell in host.cells if cell.cpus]
     pages = sum(
         planned.settings.pages[share.id].get(planned.page_kib, 0)
-        for share in planned.divided.cells) * planned.page_kib // 1024
+        for share in planned.partition.cells) * planned.page_kib // 1024
     total = sum(cell.memory_mib for cell in host.cells)
-    return (f'{_count(len(host.packages), "package")}, '
-            f'{_count(len(cells), "cell")} with CPUs, '
+    return (f'{counted(len(host.packages), "package")}, '
+            f'{counted(len(cells), "cell")} with CPUs, '
             f'{len(planned.settings.dedicated)} of {len(host.cpus)} CPUs '
             f'dedicated, {_gib(pages)} of {_gib(total)} GiB in '
             f'{memory.page_name(planned.page_kib)} pages for guests')
@@ -105,7 +105,7 @@ def _rows(plan: plans.Plan,
 
 
 def _unused(left: plans.Stranded) -> str:
-    amounts = [_count(left.pcpus, 'CPU')] if left.pcpus else []
+    amounts = [counted(left.pcpus, 'CPU')] if left.pcpus else []
     if left.memory_mib:
         amounts.append(f'{_gib(left.memory_mib)} GiB')
     return ', '.join(amounts) or 'none'
@@ -147,5 +147,6 @@ def _gib(memory_mib: int) -> str:
     return f'{gib:.1f}'.removesuffix('.0') if gib < 100 else f'{gib:.0f}'
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """Write a number with its noun: ``1 flavor``, ``2 flavors``."""
     return f'{number} {noun}' + ('' if number == 1 else 's')

@@ -131,15 +131,15 @@ def _may_be_split(planned: CasePlan) -> bool:
     if guest is None or len(guest.cells) == 1 or (
             guest.numa_scope is shape.NUMAScope.PACKAGE):
         return False
-    divided = planned.plan.hosts[0].divided
-    packages = {cell.package for cell in divided.cells}
-    return guest.cpus * len(packages) <= len(divided.dedicated)
+    partition = planned.plan.hosts[0].partition
+    packages = {cell.package for cell in partition.cells}
+    return guest.cpus * len(packages) <= len(partition.dedicated)
 
 
 def _site(plan: plans.Plan) -> scaling.Site | None:
     """Describe the hosts for the scaling; None if they are not alike."""
-    sizes = {(len(planned.divided.dedicated),
-              len({share.package for share in planned.divided.cells}))
+    sizes = {(len(planned.partition.dedicated),
+              len({share.package for share in planned.partition.cells}))
              for planned in plan.hosts}
     if len(sizes) > 1:
         return None

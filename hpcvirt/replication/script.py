@@ -22,7 +22,7 @@ from hpcvirt.bench.studies import preconditions
 from hpcvirt.bench.studies import scaling
 from hpcvirt.bench.studies import study
 from hpcvirt.flavors import catalogue
-from hpcvirt.flavors import hostconfig
+from hpcvirt.flavors import host_config
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import shell
 from hpcvirt.model import cpuset
@@ -243,7 +243,7 @@ def _variables(scaled: scaling.ScaledCase) -> Iterator[str]:
 
 def _settings(planned: case_plan.CasePlan) -> Iterator[str]:
     if planned.scaled.guest is not None:
-        yield from hostconfig.lines(planned.plan)
+        yield from host_config.lines(planned.plan)
         return
     for host in planned.plan.hosts:
         yield from _floating(host)
@@ -257,7 +257,7 @@ def _floating(planned: plans.PlannedHost) -> Iterator[str]:
     yield ('reserved_host_memory_mb = '
            f'{planned.settings.reserved_host_memory_mib}')
     yield '[compute]'
-    yield f'cpu_shared_set = {cpuset.render(planned.divided.dedicated)}'
+    yield f'cpu_shared_set = {cpuset.render(planned.partition.dedicated)}'
 
 
 def _host(scaled: scaling.ScaledCase, number: int) -> int:

@@ -99,7 +99,7 @@ class FlavorApplyTest(nova.EmbeddedNova):
         before = self.flavors()
         status, text = self.hpcvirt('apply', path)
         self.assertEqual(0, status)
-        self.assertIn('4 create. Nothing was changed', text)
+        self.assertIn('4 flavors: 4 to create. Nothing was changed', text)
         self.assertEqual(before, self.flavors())
 
         status, text = self.hpcvirt('apply', path, '--apply')

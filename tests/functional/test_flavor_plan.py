@@ -21,7 +21,7 @@ from nova.api.validation.extra_specs import validators
 
 from hpcvirt import exception
 from hpcvirt.fit import capacity
-from hpcvirt.flavors import document
+from hpcvirt.flavors import json_document
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import shape
@@ -34,7 +34,7 @@ ROLLS = 200
 
 def as_read(plan):
     """The document as a program reads it."""
-    return json.loads(json.dumps(document.document(plan)))
+    return json.loads(json.dumps(json_document.document(plan)))
 
 
 def compute_hosts(plan):

@@ -21,7 +21,7 @@ from nova.api.validation.extra_specs import validators
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import scaling
 from hpcvirt.bench.studies import study
-from hpcvirt.flavors import document
+from hpcvirt.flavors import json_document
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.replication import case_plan
 from tests import hosts
@@ -38,7 +38,7 @@ class StudyFlavorsTest(unittest.TestCase):
     def packages(self, planned):
         """Claim the guests of a host; the packages that each is on."""
         host = planned.plan.hosts[0]
-        config = json.loads(json.dumps(document.host_config(
+        config = json.loads(json.dumps(json_document.host_config(
             host.settings, planned.plan.profile)))
         nova.conf.CONF.set_override(
             PACKING, planned.plan.profile.pack_cells, 'compute')

@@ -39,9 +39,6 @@ FLEET = {
     'opteron1': 'opteron-4s-12c.json',
 }
 
-#: Cuts out of a topology what guests may have.
-PART = cloud_settings.REPOSITORY / 'tools' / 'guest_part.py'
-
 #: Virtual functions of each SR-IOV port of a simulated host.
 VFS_PER_PORT = 8
 
@@ -87,26 +84,22 @@ def guest_plan_file(settings: cloud_settings.Settings) -> pathlib.Path:
 def plan_guests(settings: cloud_settings.Settings) -> None:
     """Plan flavors for the part of this machine that guests may use.
 
-    Of the memory of each cell, guests may use only the cloud's huge pages.
+    Guests get an equal number of the cloud's huge pages from every cell.
     """
     hpcvirt = settings.program('hpcvirt')
     document = json.loads(commands.output([
         hpcvirt, 'topology', 'show', '--format', 'json']))
     document['name'] = compute.LIBVIRT_HOST
     cells = [cell for cell in document['cells'] if cell['cpus']]
-    for cell in cells:
-        cell['pages']['2048'] = settings.pages // len(cells)
     path = topology(settings, compute.LIBVIRT_HOST)
     _write(path, document)
-    part = settings.etc / f'{compute.LIBVIRT_HOST}-part.json'
     profile = settings.etc / 'guest-profile.yaml'
-    commands.output([settings.program('python'), str(PART), str(path),
-                     str(part), str(profile)])
-    with open(profile, 'a', encoding='utf-8') as stream:
-        stream.write('name_prefix: guest\n')
+    profile.write_text(
+        'name_prefix: guest\nsmallest_cores: 1\nmemory_step_mib: 64\n')
     guest_plan_file(settings).write_text(commands.output([
         hpcvirt, 'flavor', 'plan', '--format', 'json', '--profile',
-        str(profile), str(part)]))
+        str(profile), '--pages', f'2M:{settings.pages // len(cells)}',
+        str(path)]))
 
 
 def write(settings: cloud_settings.Settings) -> None:

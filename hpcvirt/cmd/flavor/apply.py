@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``hpcvirt flavor apply``: make the planned flavors in a cloud."""
+"""``hpcvirt flavor apply``: create the planned flavors in a cloud."""
 
 import argparse
-import importlib
+import collections
 import json
 import sys
 from typing import Any
@@ -22,20 +22,30 @@ from hpcvirt import exception
 from hpcvirt.cmd import fleet_arguments
 from hpcvirt.flavors import diff
 from hpcvirt.flavors import planner
+from hpcvirt.flavors import table
 
 _ABOUT = """\
-Compare the planned flavors with those of a cloud and say what would be done;
-with --apply, do it. Flavors that hpcvirt did not make are never touched, its
-own are changed only with --replace, and none is deleted because it is no
+Compare the planned flavors with those of a cloud and print what is to be done;
+with --apply, do it. Flavors that hpcvirt did not create are never changed, its
+own are changed only with --replace, and no flavor is deleted because it is no
 longer planned.
 """
 
 _EPILOG = fleet_arguments.EPILOG + """
-The cloud is found as by every OpenStack client: clouds.yaml (OS_CLOUD or
---os-cloud), or the other OS_* variables. Status 0: the cloud has what was
-planned, or without --apply the comparison was made; 1: with --apply, some
-flavor is not as planned; 2: the cloud cannot be used.
+The cloud is chosen as by every OpenStack client: clouds.yaml (OS_CLOUD or
+--os-cloud), or the other OS_* variables. Exit status: 0 if the cloud has all
+planned flavors, or without --apply if the comparison succeeded; 1 if after
+--apply a flavor is not as planned; 2 if the input or the cloud cannot be used.
 """
+
+#: What the summary calls a flavor before and after its step.
+_STATES = {
+    diff.Action.CREATE: ('to create', 'created'),
+    diff.Action.COMPLETE: ('to complete', 'completed'),
+    diff.Action.SAME: ('as planned', 'as planned'),
+    diff.Action.DIFFERS: ('different from the plan', 'replaced'),
+    diff.Action.FOREIGN: ('not created by hpcvirt', 'not created by hpcvirt'),
+}
 
 
 def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
@@ -46,17 +56,18 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
     fleet_arguments.add(parser)
     add_cloud(parser)
     parser.add_argument('--apply', action='store_true',
-                        help='act; without it the plan is only shown')
+                        help='change the cloud; without it the steps are only '
+                        'printed')
     parser.add_argument(
         '--replace', action='store_true',
-        help='also change flavors that hpcvirt made and that differ from '
+        help='also change flavors that hpcvirt created and that differ from '
         'the plan')
     parser.add_argument(
         '--private', action='store_true',
-        help='create flavors that no project may use before it is given '
-        'access')
+        help='create private flavors, which a project can use only after it '
+        'is given access')
     parser.add_argument('--format', choices=('table', 'json'),
-                        default='table', help='lines for people (the '
+                        default='table', help='text for people (the '
                         'default) or a document for programs')
     parser.set_defaults(run=run)
 
@@ -68,16 +79,16 @@ def add_cloud(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare, and act if told to."""
-    planned = planner.plan(*fleet_arguments.read(args))
-    wanted = [item.flavor for item in planned.flavors]
-    # The client libraries take half a second to load: not for "plan".
-    cloud = importlib.import_module('hpcvirt.cloud.flavors')
-    session = importlib.import_module('hpcvirt.cloud.session')
+    """Compare the plan with the cloud, and with --apply carry it out."""
+    # The client libraries take half a second to load, which "plan" saves.
+    from hpcvirt.cloud import flavors as cloud_flavors
+    from hpcvirt.cloud import session
+    plan = planner.plan(*fleet_arguments.read(args))
+    wanted = [item.flavor for item in plan.flavors]
     nova = session.compute(args.os_cloud)
-    existing = cloud.read(nova)
+    existing = cloud_flavors.read(nova)
     steps = diff.steps(wanted, existing)
-    done = {step.flavor.name: _act(cloud, nova, step, args)
+    done = {step.flavor.name: _act(nova, step, args)
             for step in steps} if args.apply else {}
     left_over = diff.left_over(wanted, existing)
     if args.format == 'json':
@@ -85,11 +96,11 @@ def run(args: argparse.Namespace) -> int:
             _document(steps, done, left_over), indent=1) + '\n')
     else:
         sys.stdout.write(_text(steps, done, left_over, args))
-        if planned.notices:
-            count = len(planned.notices)
+        if plan.warnings:
             sys.stdout.write(
-                f'"hpcvirt flavor plan" has {count} '
-                f'warning{"" if count == 1 else "s"} about these hosts.\n')
+                f'"hpcvirt flavor plan" prints '
+                f'{table.counted(len(plan.warnings), "warning")} about these '
+                'hosts.\n')
     as_planned = all(
         step.action is diff.Action.SAME
         or done.get(step.flavor.name) == ''
@@ -98,20 +109,20 @@ def run(args: argparse.Namespace) -> int:
     return 0 if as_planned or not args.apply else 1
 
 
-def _act(cloud: Any, nova: Any, step: diff.Step,
-         args: argparse.Namespace) -> str | None:
-    """Do what a step asks for.
+def _act(nova: Any, step: diff.Step, args: argparse.Namespace) -> str | None:
+    """Carry out a step.
 
-    :returns: an empty text if it is done, why it could not be done, or None
-        if there was nothing to do
+    :returns: an empty text on success, the cause of a failure, or None if
+        there was nothing to do
     """
+    from hpcvirt.cloud import flavors as cloud_flavors
     try:
         if step.action is diff.Action.CREATE:
-            cloud.create(nova, step.flavor, not args.private)
+            cloud_flavors.create(nova, step.flavor, not args.private)
         elif step.action is diff.Action.COMPLETE:
-            cloud.complete(nova, step)
+            cloud_flavors.complete(nova, step)
         elif step.action is diff.Action.DIFFERS and args.replace:
-            cloud.replace(nova, step)
+            cloud_flavors.replace(nova, step)
         else:
             return None
     except exception.Unreachable as exc:
@@ -146,24 +157,32 @@ def _text(steps: tuple[diff.Step, ...], done: dict[str, str | None],
         lines += [f'         {text}' for text in _remarks(step)]
     if left_over:
         lines.append('')
-        lines.append('Made by hpcvirt earlier, not in this plan, and left '
-                     'alone: ' + ', '.join(left_over))
-    counts = ', '.join(
-        f'{number} {action}' for action in diff.Action
-        if (number := sum(step.action is action for step in steps)))
-    lines += ['', f'{counts}.{_hint(steps, done, args)}']
+        lines.append('Created by hpcvirt for an earlier plan, and left alone: '
+                     + ', '.join(left_over))
+    states = collections.Counter(
+        _state(step.action, done.get(step.flavor.name)) for step in steps)
+    counts = ', '.join(f'{number} {state}' for state, number
+                       in states.items())
+    lines += ['', f'{table.counted(len(steps), "flavor")}: {counts}.'
+              + _hint(steps, done, args)]
     return '\n'.join(lines) + '\n'
+
+
+def _state(action: diff.Action, result: str | None) -> str:
+    """Describe a flavor after its step: ``to create``, ``created``."""
+    before, after = _STATES[action]
+    return before if result is None else 'failed' if result else after
 
 
 def _remarks(step: diff.Step) -> list[str]:
     remarks = list(step.differences)
     if step.action is diff.Action.FOREIGN:
-        remarks.insert(0, 'hpcvirt did not make this flavor and leaves it '
+        remarks.insert(0, 'hpcvirt did not create this flavor and leaves it '
                        'alone' if step.differences else
-                       'hpcvirt did not make this flavor, but it is as '
+                       'hpcvirt did not create this flavor, but it is as '
                        'planned')
     if step.edited:
-        remarks.insert(0, 'it was changed after hpcvirt made it')
+        remarks.insert(0, 'it was changed after hpcvirt created it')
     return remarks
 
 
@@ -171,10 +190,10 @@ def _hint(steps: tuple[diff.Step, ...], done: dict[str, str | None],
           args: argparse.Namespace) -> str:
     actions = {step.action for step in steps}
     if any(done.values()):
-        return ' Some could not be done; run again when the cause is gone.'
+        return ' Remove the causes of the failures and run this again.'
     if not args.apply and actions & {diff.Action.CREATE,
                                      diff.Action.COMPLETE}:
-        return ' Nothing was changed; --apply does it.'
+        return ' Nothing was changed; use --apply to do it.'
     if diff.Action.DIFFERS in actions and not args.replace:
-        return ' --replace changes those that differ.'
+        return ' Use --replace to change those that differ.'
     return '' if args.apply else ' Nothing was changed.'

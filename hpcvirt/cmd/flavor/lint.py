@@ -10,11 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``hpcvirt flavor lint``: check flavors that exist."""
+"""``hpcvirt flavor lint``: check existing flavors."""
 
 import argparse
 import dataclasses
-import importlib
 import json
 import os
 import sys
@@ -29,19 +28,19 @@ from hpcvirt.flavors import finding
 from hpcvirt.flavors import flavor_files
 from hpcvirt.flavors import lint
 from hpcvirt.flavors import lint_hosts
-from hpcvirt.flavors import profile as profiles
+from hpcvirt.flavors import table
 
 _ABOUT = """\
 Check flavors for what Nova refuses, misplaces or wastes, and with --host for
-what they strand on real hosts.
+the CPUs that they leave unused on hosts.
 """
 
 _EPILOG = """\
-A FILE is a plan of "hpcvirt flavor plan", or the output of "openstack flavor
-show" or "openstack flavor list --long", as JSON or YAML. Anything that is no
-file and does not look like one is the NAME of a flavor in the cloud. Status
-0: no errors; 1: at least one finding is an error; 2: the input cannot be
-used.
+FILE is a plan of "hpcvirt flavor plan", or the output of "openstack flavor
+show" or "openstack flavor list --long", as JSON or YAML. Any other argument is
+the NAME of a flavor in the cloud. --profile, --cpus and --pages describe how
+the hosts are divided, as for "hpcvirt flavor plan". Exit status: 0 if there
+are no errors, 1 if a finding is an error, 2 if the input cannot be used.
 """
 
 _MAX_BYTES = 16 * 1024 * 1024
@@ -51,46 +50,44 @@ _FILE_ENDINGS = ('.json', '.yaml', '.yml')
 
 def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
     """Add the verb."""
-    parser = verbs.add_parser('lint', help='check flavors that exist',
+    parser = verbs.add_parser('lint', help='check existing flavors',
                               description=_ABOUT, epilog=_EPILOG)
     parser.add_argument('subject', metavar='FILE|NAME', nargs='+',
                         help='a file of flavors, or a flavor of the cloud')
     parser.add_argument('--host', metavar='PATH', action='append',
-                        default=[], help='also hold the flavors against this '
+                        default=[], help='also check the flavors against this '
                         'host; may be given more than once')
-    parser.add_argument('--profile', metavar='FILE',
-                        help='how the hosts are divided, see plan')
+    fleet_arguments.add_division(parser)
     apply.add_cloud(parser)
     parser.add_argument('--format', choices=('table', 'json'),
-                        default='table', help='lines for people (the '
+                        default='table', help='text for people (the '
                         'default) or a document for programs')
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings."""
-    profile = (profiles.Profile() if args.profile is None
-               else fleet_arguments.read_profile(args.profile))
+    profile, part = fleet_arguments.read_division(args)
     hosts = fleet_arguments.read_hosts(args.host)
     flavors = _flavors(args)
-    found: list[finding.Finding] = []
+    findings: list[finding.Finding] = []
     for flavor in flavors:
-        found += lint.lint(flavor)
+        findings += lint.lint(flavor)
         for host in hosts:
-            found += lint_hosts.lint(flavor, host, profile)
+            findings += lint_hosts.lint(flavor, host, profile, part)
     if args.format == 'json':
         sys.stdout.write(json.dumps({
             'schema_version': 1, 'flavors': [item.name for item in flavors],
-            'findings': [dataclasses.asdict(item) for item in found],
+            'findings': [dataclasses.asdict(item) for item in findings],
         }, indent=1) + '\n')
     else:
-        sys.stdout.write(_text(flavors, found))
+        sys.stdout.write(_text(flavors, findings))
     return int(any(item.severity is finding.Severity.ERROR
-                   for item in found))
+                   for item in findings))
 
 
 def _flavors(args: argparse.Namespace) -> list[catalogue.Flavor]:
-    """Read files, and ask the cloud for the rest."""
+    """Read the flavors of files, and the other ones from the cloud."""
     flavors: list[catalogue.Flavor] = []
     names = []
     for subject in args.subject:
@@ -111,11 +108,11 @@ def _is_file(subject: str) -> bool:
 
 def _from_cloud(names: list[str],
                 os_cloud: str | None) -> list[catalogue.Flavor]:
-    # The client libraries take half a second to load: not for files.
-    session = importlib.import_module('hpcvirt.cloud.session')
-    cloud = importlib.import_module('hpcvirt.cloud.flavors')
+    # The client libraries take half a second to load, which files save.
+    from hpcvirt.cloud import flavors as cloud_flavors
+    from hpcvirt.cloud import session
     try:
-        existing = cloud.read(session.compute(os_cloud))
+        existing = cloud_flavors.read(session.compute(os_cloud))
     except exception.Unreachable as exc:
         raise exception.Unreachable(
             f'{names[0]!r} is no file, and {exc}') from exc
@@ -131,10 +128,10 @@ def _from_cloud(names: list[str],
 
 
 def _text(flavors: list[catalogue.Flavor],
-          found: list[finding.Finding]) -> str:
+          findings: list[finding.Finding]) -> str:
     lines = []
     for flavor in flavors:
-        mine = [item for item in found if item.flavor == flavor.name]
+        mine = [item for item in findings if item.flavor == flavor.name]
         if mine:
             lines.append(flavor.name)
         for item in mine:
@@ -143,7 +140,8 @@ def _text(flavors: list[catalogue.Flavor],
                 f'Advice: {item.advice}.', _WIDTH, initial_indent='  ',
                 subsequent_indent='    ', break_on_hyphens=False)
     counts = ', '.join(
-        f'{sum(item.severity is severity for item in found)} {severity}s'
+        table.counted(sum(item.severity is severity for item in findings),
+                      severity)
         for severity in finding.Severity)
-    lines.append(f'{len(flavors)} flavors: {counts}.')
+    lines.append(f'{table.counted(len(flavors), "flavor")}: {counts}.')
     return '\n'.join(lines) + '\n'

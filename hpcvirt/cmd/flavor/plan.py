@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``hpcvirt flavor plan``: flavors and settings for hosts."""
+"""``hpcvirt flavor plan``: plan flavors for hosts, and their settings."""
 
 import argparse
 import json
@@ -19,17 +19,17 @@ import sys
 import yaml
 
 from hpcvirt.cmd import fleet_arguments
-from hpcvirt.flavors import document
-from hpcvirt.flavors import hostconfig
+from hpcvirt.flavors import host_config
+from hpcvirt.flavors import json_document
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import shell
 from hpcvirt.flavors import table
 
 _ABOUT = """\
-Read hosts, divide them into guests that tile them, and print the flavors,
-how many of each every host takes, and the settings that the hosts need.
-Nothing is changed anywhere.
+Divide hosts into guests that tile them, and print the flavors, the number of
+instances of each that every host takes, and the settings that the hosts need.
+Neither the hosts nor the cloud are changed.
 """
 
 
@@ -58,16 +58,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _text(plan: plans.Plan, form: str, host_config: bool) -> str:
+def _text(plan: plans.Plan, form: str, with_settings: bool) -> str:
     if form == 'json':
-        return json.dumps(document.document(plan), indent=1) + '\n'
+        return json.dumps(json_document.document(plan), indent=1) + '\n'
     if form == 'yaml':
-        return yaml.safe_dump(document.document(plan), sort_keys=False)
+        return yaml.safe_dump(json_document.document(plan), sort_keys=False)
     if form == 'shell':
         text = '\n'.join(shell.commands(plan)) + '\n'
         comments = [f'# {line}' if line else '#'
-                    for line in hostconfig.lines(plan)]
-        return text + '\n'.join(comments) + '\n' if host_config else text
+                    for line in host_config.lines(plan)]
+        return text + '\n'.join(comments) + '\n' if with_settings else text
     text = table.table(plan)
-    return (text + '\n' + '\n'.join(hostconfig.lines(plan)) if host_config
-            else text)
+    return (text + '\n' + '\n'.join(host_config.lines(plan))
+            if with_settings else text)

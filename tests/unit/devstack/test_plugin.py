@@ -33,6 +33,9 @@ BOTH_WEIGHERS = ('nova.scheduler.weights.all_weighers,'
 #: Two packages of one cell with 16 cores, no SMT.
 MACHINE = PLUGIN.parent / 'etc' / 'hpcvirt' / 'topologies' / 'hs06-2s-16c.json'
 
+#: Two packages of one cell with 16 cores, with SMT.
+SMT_MACHINE = MACHINE.with_name('intel-2s-16c-smt.json')
+
 # A stand-in for hpcvirt that reads neither this machine nor a cloud.
 COMMAND = f"""#!/bin/sh
 echo "hpcvirt $*" >>"$CALLS"
@@ -233,6 +236,7 @@ class PluginTest(unittest.TestCase):
         document = json.loads(MACHINE.read_text())
         for cell in document['cells']:
             cell['pages']['2048'] = pages // len(document['cells'])
+            cell['pages']['4'] -= 512 * cell['pages']['2048']
         self.machine.write_text(json.dumps(document))
 
     def test_plan_divides_the_whole_host_by_default(self):
@@ -265,6 +269,12 @@ class PluginTest(unittest.TestCase):
         for flavor in flavors:
             cells = int(flavor['extra_specs']['hw:numa_nodes'])
             self.assertLessEqual(flavor['ram_mib'], cells * memory // 2)
+
+    def test_cpus_that_split_a_core_stop_the_stack(self):
+        self.machine.write_text(SMT_MACHINE.read_text())
+        done = self.run_phases('stack/post-config', fails=True,
+                               HPCVIRT_CPU_DEDICATED_SET='4-7')
+        self.assertIn('not its SMT sibling', done.stdout + done.stderr)
 
     def test_profile_of_the_user_is_used(self):
         profile = self.work / 'own.yaml'

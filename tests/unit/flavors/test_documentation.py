@@ -18,10 +18,10 @@ import textwrap
 import unittest
 
 from hpcvirt.flavors import diff
-from hpcvirt.flavors import notice
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile
 from hpcvirt.flavors import table
+from hpcvirt.flavors import warning
 from tests import hosts
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -37,7 +37,7 @@ class DocumentationTest(unittest.TestCase):
         self.assertIn(shown, PAGE)
 
     def test_every_warning_is_explained(self):
-        for code in notice.Code:
+        for code in warning.Code:
             self.assertIn(f'``{code}``', PAGE)
 
     def test_every_finding_is_explained(self):

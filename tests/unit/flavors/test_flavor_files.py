@@ -13,8 +13,8 @@
 import unittest
 
 from hpcvirt import exception
-from hpcvirt.flavors import document
 from hpcvirt.flavors import flavor_files
+from hpcvirt.flavors import json_document
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile
 from tests import hosts
@@ -39,7 +39,7 @@ class FlavorFilesTest(unittest.TestCase):
     def test_own_plans(self):
         plan = planner.plan([hosts.build()], profile.Profile())
         self.assertEqual([row.flavor for row in plan.flavors],
-                         read(document.document(plan)))
+                         read(json_document.document(plan)))
 
     def test_openstack_flavor_show(self):
         self.assert_one({

@@ -97,9 +97,9 @@ class PoolsTest(unittest.TestCase):
 
     def test_a_cell_with_too_little_memory_is_poor(self):
         choices = profile.Profile()
-        divided = cpu_partition.divide(
+        partition = cpu_partition.divide(
             hosts.build(cells=2, cores=16, mib=(65536, 2048)), choices)
-        self.assertEqual([1], list(memory.poor_cells(divided, choices)))
+        self.assertEqual([1], list(memory.poor_cells(partition, choices)))
 
 
 class RoundingTest(unittest.TestCase):
@@ -163,7 +163,8 @@ class PageSizeTest(unittest.TestCase):
                  memory.CellPool(2, 8, 62, 1048576)]
         said = list(memory.uneven(hosts.build(), found))
         self.assertEqual(1, len(said))
-        self.assertIn('every cell can give 61, cells 1-2 have room for 62',
+        self.assertIn('guests get 61 pages of 1g of each cell, although '
+                      'cells 1-2 have room for 62',
                       said[0].message)
 
     def test_two_mib_pages_are_never_called_uneven(self):

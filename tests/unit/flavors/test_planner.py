@@ -15,7 +15,7 @@ import random
 import unittest
 
 from hpcvirt import exception
-from hpcvirt.flavors import document
+from hpcvirt.flavors import json_document
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import cpuset
@@ -36,7 +36,7 @@ def by_vcpus(found, host):
 
 
 def codes(found):
-    return [item.code.value for item in found.notices]
+    return [item.code.value for item in found.warnings]
 
 
 class StudiesTest(unittest.TestCase):
@@ -106,7 +106,7 @@ class FleetTest(unittest.TestCase):
         found = plan(*(hosts.build(name=f'n{number}', huge_kib=())
                        for number in range(9)))
         self.assertEqual(1, codes(found).count('huge-pages-unknown'))
-        told = next(item for item in found.notices
+        told = next(item for item in found.warnings
                     if item.code == 'huge-pages-unknown')
         self.assertIn('and 3 more', told.message)
 
@@ -211,7 +211,7 @@ class FleetTest(unittest.TestCase):
 
     def test_small_pages_keep_the_reserve_by_reserved_pages(self):
         found = plan(hosts.build(cells=1, mib=8192), page_size=4)
-        config = document.document(found)['host_config']['host']
+        config = json_document.document(found)['host_config']['host']
         reserved = config['reserved_huge_pages']
         self.assertEqual(1, len(reserved))
         self.assertEqual(4, reserved[0]['size'])
@@ -219,7 +219,7 @@ class FleetTest(unittest.TestCase):
 
     def test_pages_for_programs_of_the_host_are_reserved(self):
         found = plan(hosts.build(), host_pages_per_cell=((1048576, 2),))
-        config = document.document(found)['host_config']['host']
+        config = json_document.document(found)['host_config']['host']
         self.assertEqual(
             [{'node': 0, 'size': 1048576, 'count': 2},
              {'node': 1, 'size': 1048576, 'count': 2}],
@@ -255,7 +255,7 @@ class AnyHostTest(unittest.TestCase):
 
     def test_a_host_never_gives_more_than_it_has(self):
         for found in self.plans:
-            config = document.document(found)['host_config']
+            config = json_document.document(found)['host_config']
             for planned in found.hosts:
                 host = planned.host
                 own = config[host.name]
@@ -282,7 +282,7 @@ class AnyHostTest(unittest.TestCase):
     def test_what_the_host_keeps_of_a_used_cell_is_its_reserve(self):
         for found in self.plans:
             for planned in found.hosts:
-                for share in planned.divided.cells:
+                for share in planned.partition.cells:
                     cell = planned.host.by_id[share.id]
                     promised = found.profile.host_reserve_mib_per_cell
                     if promised is None:
@@ -318,8 +318,8 @@ class AnyHostTest(unittest.TestCase):
     def test_unequal_guest_cells_are_for_unequal_hosts_alone(self):
         for found in self.plans:
             unequal = any(
-                len({len(share.cores) for share in planned.divided.cells}) > 1
-                for planned in found.hosts)
+                len({len(share.cores) for share in host.partition.cells}) > 1
+                for host in found.hosts)
             for row in found.flavors:
                 if not unequal:
                     self.assertEqual(1, len(set(row.guest.cells)))
@@ -370,7 +370,7 @@ class AnyHostTest(unittest.TestCase):
             for planned in found.hosts:
                 if planned.page_kib > 2048 or len({
                         len(share.cores)
-                        for share in planned.divided.cells}) > 1:
+                        for share in planned.partition.cells}) > 1:
                     # A part of a poor cell may come to no whole page.
                     continue
                 # Where cells differ in memory, a size comes once for each
@@ -385,7 +385,8 @@ class AnyHostTest(unittest.TestCase):
 
     def test_dedicated_and_shared_cpus_are_apart_and_exist(self):
         for found in self.plans:
-            for name, own in document.document(found)['host_config'].items():
+            configs = json_document.document(found)['host_config']
+            for name, own in configs.items():
                 host = next(planned.host for planned in found.hosts
                             if planned.host.name == name)
                 dedicated = cpuset.parse(own['cpu_dedicated_set'])

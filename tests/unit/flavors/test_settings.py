@@ -13,8 +13,8 @@
 import json
 import unittest
 
-from hpcvirt.flavors import document
-from hpcvirt.flavors import hostconfig
+from hpcvirt.flavors import host_config
+from hpcvirt.flavors import json_document
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from tests import hosts
@@ -25,11 +25,11 @@ def plan(host, **choices):
 
 
 def config(host, **choices):
-    return document.document(plan(host, **choices))['host_config']['host']
+    return json_document.document(plan(host, **choices))['host_config']['host']
 
 
 def lines(host, **choices):
-    return list(hostconfig.lines(plan(host, **choices)))
+    return list(host_config.lines(plan(host, **choices)))
 
 
 class SettingsTest(unittest.TestCase):
@@ -51,7 +51,7 @@ class SettingsTest(unittest.TestCase):
             for planned in found.hosts:
                 pages = sum(
                     planned.settings.pages[share.id][planned.page_kib]
-                    for share in planned.divided.cells)
+                    for share in planned.partition.cells)
                 most = max(
                     row.per_host[host.name] * row.flavor.ram_mib * 1024
                     // planned.page_kib for row in found.flavors)
@@ -60,7 +60,7 @@ class SettingsTest(unittest.TestCase):
 
     def test_small_pages_are_counted_from_what_the_source_says(self):
         host = hosts.named('hs06-2s-16c')
-        found = document.document(plan(host))['host_config'][host.name]
+        found = json_document.document(plan(host))['host_config'][host.name]
         for cell in host.cells:
             before = sum(pool.size_kib * pool.total for pool in cell.pages)
             pages = found['pages'][str(cell.id)]

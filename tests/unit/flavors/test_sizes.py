@@ -19,8 +19,8 @@ from tests import hosts
 
 
 def sizes_of(steps=4, smallest=None, **host):
-    divided = cpu_partition.divide(hosts.build(**host), profile.Profile())
-    return sizes.sizes(divided, steps, smallest)
+    partition = cpu_partition.divide(hosts.build(**host), profile.Profile())
+    return sizes.sizes(partition, steps, smallest)
 
 
 def vcpus_of(**host):
@@ -67,11 +67,11 @@ class SizesTest(unittest.TestCase):
 
     def test_unequal_caches_do_not_keep_a_cell_whole(self):
         # One of 16 cores is kept: 7 and 8 are left under the caches.
-        divided = cpu_partition.divide(
+        partition = cpu_partition.divide(
             hosts.build(cells=1, cores=16, llc_cores=8),
             profile.Profile(housekeeping_cores_per_cell=1))
-        self.assertEqual([(7, 8)], [cell.llc for cell in divided.cells])
-        self.assertEqual([5], sizes.parts_of_cell(divided))
+        self.assertEqual([(7, 8)], [cell.llc for cell in partition.cells])
+        self.assertEqual([5], sizes.parts_of_cell(partition))
 
     def test_cells_of_a_package_are_offered_where_they_divide_it(self):
         found = sizes_of(steps=1, cells=12, cores=4, packages=2)
@@ -114,8 +114,8 @@ class SizesTest(unittest.TestCase):
 
     def test_sizes_are_sorted_and_unique(self):
         for host in hosts.shipped():
-            divided = cpu_partition.divide(host, profile.Profile())
-            found = sizes.sizes(divided)
+            partition = cpu_partition.divide(host, profile.Profile())
+            found = sizes.sizes(partition)
             self.assertEqual(len({size.cores for size in found}),
                              len(found))
             self.assertEqual(sorted(size.vcpus for size in found),
@@ -126,5 +126,5 @@ class SizesTest(unittest.TestCase):
                          vcpus_of(cells=2, cores=16, threads=4))
 
     def test_a_host_without_cells_has_no_sizes(self):
-        divided = cpu_partition.divide(hosts.build(mib=0), profile.Profile())
-        self.assertEqual((), sizes.sizes(divided))
+        partition = cpu_partition.divide(hosts.build(mib=0), profile.Profile())
+        self.assertEqual((), sizes.sizes(partition))

@@ -130,6 +130,38 @@ class PlanTest(CommandTest):
                                      profile)
         self.assertRegex(out, r'big\.16c1n\.\d+g\.1g')
 
+    def test_a_part_of_the_host_is_planned_applied_and_linted(self):
+        path = self.host()
+        part = ('--cpus', '2-5', '--pages', '0:2M:1024')
+        _, out, _ = self.run_command('plan', path, *part, '--format', 'json')
+        document = json.loads(out)
+        self.assertEqual('2-5', document['host_config']['host'][
+            'cpu_dedicated_set'])
+        names = {flavor['name'] for flavor in document['flavors']}
+        api = self.serve()
+        self.assertEqual(
+            0, self.run_command('apply', path, *part, '--apply')[0])
+        self.assertEqual(names, {flavor['name'] for flavor
+                                 in api.flavors.values()})
+        plan = self.write('plan.json', out)
+        self.assertEqual(0, self.run_command('lint', plan, '--host', path,
+                                             *part)[0])
+        _, out, _ = self.run_command('plan', path, '--format', 'json')
+        status, out, _ = self.run_command(
+            'lint', self.write('whole.json', out), '--host', path, *part)
+        self.assertEqual(1, status)
+        self.assertIn('does-not-fit', out)
+
+    def test_a_bad_part_is_one_line(self):
+        path = self.host()
+        for words, pattern in (
+                (('--cpus', '2-'), '--cpus'),
+                (('--cpus', '40'), 'host: has no CPU 40'),
+                (('--pages', '2M:x'), r"--pages: '2M:x' is not \[CELL:\]"),
+                (('--pages', '9:2M:1'), 'host: has no cell 9'),
+                (('--pages', '2M:99999999'), 'which has 65536 MiB')):
+            self.assert_bad_input(pattern, 'plan', path, *words)
+
     def test_a_host_may_be_given_a_name(self):
         path = self.host()
         _, out, _ = self.run_command('plan', f'a={path}', f'b={path}',
@@ -194,7 +226,8 @@ class ApplyTest(CommandTest):
         status, out, _ = self.run_command('apply', self.host())
         self.assertEqual(0, status)
         self.assertIn('create   hpc.8c1n', out)
-        self.assertIn('4 create. Nothing was changed; --apply does it.', out)
+        self.assertIn('4 flavors: 4 to create. Nothing was changed; use '
+                      '--apply to do it.', out)
         self.assertEqual({}, api.flavors)
         self.assertEqual({'GET'}, {method for method, *_ in api.requests})
 
@@ -202,12 +235,12 @@ class ApplyTest(CommandTest):
         api = self.serve()
         path = self.host()
         self.assertEqual(0, self.run_command('apply', path, '--apply')[0])
-        made = {key: dict(value) for key, value in api.flavors.items()}
+        before = {key: dict(value) for key, value in api.flavors.items()}
         del api.requests[:]
         status, out, _ = self.run_command('apply', path, '--apply')
         self.assertEqual(0, status)
-        self.assertIn('4 same.', out)
-        self.assertEqual(made, api.flavors)
+        self.assertIn('4 flavors: 4 as planned.', out)
+        self.assertEqual(before, api.flavors)
         self.assertEqual({'GET'}, {method for method, *_ in api.requests})
 
     def test_one_failure_does_not_stop_the_others(self):
@@ -235,9 +268,9 @@ class ApplyTest(CommandTest):
         theirs['extra_specs'] = {'hw:cpu_policy': 'shared'}
         status, out, _ = self.run_command('apply', path, '--apply')
         self.assertEqual(1, status)
-        self.assertIn('it was changed after hpcvirt made it', out)
-        self.assertIn('hpcvirt did not make this flavor', out)
-        self.assertIn('--replace changes those that differ', out)
+        self.assertIn('it was changed after hpcvirt created it', out)
+        self.assertIn('hpcvirt did not create this flavor', out)
+        self.assertIn('Use --replace to change those that differ', out)
         status, out, _ = self.run_command('apply', path, '--apply',
                                           '--replace')
         self.assertEqual(1, status)
@@ -313,7 +346,7 @@ class LintTest(CommandTest):
         status, out, _ = self.run_command('lint', good, bad, poor)
         self.assertEqual(1, status)
         self.assertIn('error: page-size-class: hw:mem_page_size: ', out)
-        self.assertIn('3 flavors: 1 errors, 1 warnings, 0 notes.', out)
+        self.assertIn('3 flavors: 1 error, 1 warning, 0 notes.', out)
 
     def test_hosts_are_held_against_flavors(self):
         path = self.write('f.json', self.GOOD.replace('8,', '6,'))
@@ -321,8 +354,8 @@ class LintTest(CommandTest):
                                           self.host(), '--host',
                                           self.host('b', cores=12))
         self.assertEqual(0, status)
-        self.assertIn('strands-cpus: vcpus: host takes 4, and 8 of its 32',
-                      out)
+        self.assertIn('strands-cpus: vcpus: host takes 4, which leave 8 of '
+                      'its 32 dedicated', out)
         self.assertNotIn('b takes', out)
 
     def test_the_document(self):

@@ -20,7 +20,7 @@ _NAMES_SPELT_OUT = 6
 
 
 class Code(enum.StrEnum):
-    """The codes of notices; each value is part of the JSON document."""
+    """The codes of warnings; each value is part of the JSON document."""
 
     CELL_NOT_USED = 'cell-not-used'
     CELL_WITHOUT_CPUS = 'cell-without-cpus'
@@ -41,7 +41,7 @@ class Code(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Notice:
+class PlanWarning:
     """Something that the operator should know about a plan.
 
     :ivar what: one sentence without a full stop, or the end of one that
@@ -62,11 +62,11 @@ class Notice:
         return f'{names}{f" and {more} more" if more > 0 else ""}: {self.what}'
 
 
-def gather(notices: Iterable[Notice]) -> tuple[Notice, ...]:
+def gather(warnings: Iterable[PlanWarning]) -> tuple[PlanWarning, ...]:
     """Say once what is true of many."""
     subjects: dict[tuple[Code, str], dict[str, None]] = {}
-    for item in notices:
+    for item in warnings:
         known = subjects.setdefault((item.code, item.what), {})
         known.update(dict.fromkeys(item.subjects))
-    return tuple(Notice(code, what, tuple(names))
+    return tuple(PlanWarning(code, what, tuple(names))
                  for (code, what), names in subjects.items())

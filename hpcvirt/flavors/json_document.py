@@ -32,7 +32,7 @@ def document(plan: plans.Plan) -> dict[str, Any]:
             planned.host.name: host_config(planned.settings, plan.profile)
             for planned in plan.hosts},
         'warnings': [{'code': item.code.value, 'message': item.message}
-                     for item in plan.notices],
+                     for item in plan.warnings],
     }
 
 
@@ -47,7 +47,7 @@ def _host(planned: plans.PlannedHost) -> dict[str, Any]:
         'memory_mib': sum(cell.memory_mib for cell in host.cells),
         'guest_memory_mib': sum(
             planned.settings.pages[share.id].get(planned.page_kib, 0)
-            * planned.page_kib // 1024 for share in planned.divided.cells),
+            * planned.page_kib // 1024 for share in planned.partition.cells),
     }
 
 

@@ -20,7 +20,7 @@ import json
 from collections.abc import Iterator
 
 from hpcvirt.flavors import cpu_partition
-from hpcvirt.flavors import document
+from hpcvirt.flavors import json_document
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import profile as profiles
@@ -57,11 +57,11 @@ def _nova(planned: plans.PlannedHost,
         return
     yield '[pci]'
     for function in found.functions:
-        spec = document.device_spec(function, profile.devices)
+        spec = json_document.device_spec(function, profile.devices)
         yield f'device_spec = {json.dumps(spec)}'
     if profile.devices.ports is profiles.Ports.ALIAS:
         yield '# also on the hosts of nova-api'
-        yield f'alias = {json.dumps(document.alias(profile.devices))}'
+        yield f'alias = {json.dumps(json_document.alias(profile.devices))}'
 
 
 def _pages(planned: plans.PlannedHost) -> Iterator[str]:
