@@ -68,8 +68,9 @@ def build(name: str, cells: int = 2, cores: int | Sequence[int] = 4,
                 pages=pools[number])
             for number, group in enumerate(siblings)),
         devices=tuple(
-            host_model.Device(f'0000:{0x41 + 0x20 * number:02x}:00.0', VENDOR_ID,
-                              PRODUCT_ID, cell, count, 'mlx5_core')
+            host_model.Device(
+                f'0000:{0x41 + 0x20 * number:02x}:00.0', VENDOR_ID,
+                PRODUCT_ID, cell, count, 'mlx5_core')
             for number, (cell, count) in enumerate(
                 sorted((vfs or {}).items()))))
     shared = frozenset().union(
