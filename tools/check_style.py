@@ -19,7 +19,9 @@
 * Extra specs are literals only in hpcvirt/specs/vocabulary.py and in tests,
   which check the spelling.
 * Modules that decide do not call builtins for input, output or execution.
-* tests/unit mirrors the package and the directories next to it.
+* tests/unit mirrors the package and the directories next to it: test_X.py
+  tests the module or the directory X of the same path.
+* Each module that decides has a test of its name.
 
 Prints each finding as FILE:LINE: sentence. The exit status is 1 if there is
 one.
@@ -38,15 +40,19 @@ VAGUE_NAMES = frozenset({'utils', 'util', 'common', 'helpers', 'helper',
                       'manager', 'misc'})
 EXTRA_SPEC = re.compile(r'(hw|hpcvirt|pci_passthrough|resources|trait):\w')
 TESTS = PACKAGE / 'tempest_plugin' / 'tests'
+UNIT_TESTS = pathlib.Path('tests', 'unit')
 DECIDERS = ('model', 'specs', 'fit', 'flavors', 'bench/parsers',
             'bench/analysis/stats.py', 'bench/analysis/verdict.py')
+#: Packages in which each module with a function needs a test of its name.
+TESTED = ('model', 'specs', 'fit', 'flavors', 'bench/parsers',
+          'bench/analysis', 'bench/catalogue', 'bench/studies')
 FORBIDDEN_CALLS = frozenset({'open', 'print', 'input', 'exec', 'eval',
                              'compile'})
 
 
 def main() -> int:
     """Print the findings."""
-    findings = [*layout(), *mirror()]
+    findings = [*layout(), *mirror(), *untested()]
     for path in sorted(PACKAGE.rglob('*.py')):
         findings += module(path)
     for finding in findings:
@@ -65,12 +71,29 @@ def layout() -> Iterator[str]:
 
 
 def mirror() -> Iterator[str]:
-    """Check that each directory of unit tests mirrors another directory."""
-    tests = pathlib.Path('tests', 'unit')
-    for path in sorted(tests.rglob('test_*.py')):
-        tested = path.parent.relative_to(tests)
-        if not (PACKAGE / tested).is_dir() and not tested.is_dir():
-            yield f'{path}:1: there is no directory {tested} to test'
+    """Check that each file of unit tests is where its subject is."""
+    for path in sorted(UNIT_TESTS.rglob('test_*.py')):
+        subject = path.relative_to(UNIT_TESTS).with_name(
+            path.stem.removeprefix('test_'))
+        if not any(place.with_suffix('.py').exists() or place.is_dir()
+                   for place in (PACKAGE / subject, subject)):
+            yield f'{path}:1: there is no module {subject} to test'
+
+
+def untested() -> Iterator[str]:
+    """Check that each module that decides has a test of its name."""
+    for package in TESTED:
+        for path in sorted((PACKAGE / package).rglob('*.py')):
+            test = UNIT_TESTS / path.relative_to(PACKAGE).with_name(
+                f'test_{path.name}')
+            if decides_something(path) and not test.exists():
+                yield f'{path}:1: there is no {test}'
+
+
+def decides_something(path: pathlib.Path) -> bool:
+    """Whether a module has a function that can be right or wrong."""
+    return any(isinstance(node, ast.FunctionDef)
+               for node in ast.walk(ast.parse(path.read_text())))
 
 
 def module(path: pathlib.Path) -> Iterator[str]:
