@@ -17,7 +17,7 @@ import os
 from unittest import mock
 
 from hpcvirt.bench.parsers import parser
-from tests.unit.bench import run_case
+from tests.integration.bench import run_case
 
 #: Leaves what real runs of HPCC left, the host's where it is tied to the
 #: CPU of the native arm.

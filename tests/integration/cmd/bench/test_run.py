@@ -20,7 +20,7 @@ from unittest import mock
 
 from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import sampler
-from tests.unit.bench import run_case
+from tests.integration.bench import run_case
 
 
 class RunCommandTest(run_case.RunCase):

@@ -14,7 +14,7 @@ import unittest
 
 from hpcvirt import exception
 from hpcvirt.bench.execute import reboot
-from tests.unit.bench import rebooting
+from tests.integration.bench import rebooting
 
 
 class RebootTest(unittest.TestCase):

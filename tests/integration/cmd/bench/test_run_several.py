@@ -21,8 +21,8 @@ import sys
 import unittest.mock
 
 from hpcvirt.bench.catalogue import catalogue
-from tests.unit.bench import run_case
-from tests.unit.bench import ssh_server
+from tests.integration.bench import run_case
+from tests.integration.bench import ssh_server
 
 #: Tells where and when it runs, and prints what a real run printed.
 PROGRAM = """\

@@ -15,7 +15,7 @@ import unittest
 
 from hpcvirt import exception
 from hpcvirt.bench.execute import ssh
-from tests.unit.bench import ssh_server
+from tests.integration.bench import ssh_server
 
 
 class SSHExecutorTest(unittest.TestCase):

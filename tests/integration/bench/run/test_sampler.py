@@ -29,7 +29,7 @@ from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import sampler
 from hpcvirt.bench.run import schedule
 from hpcvirt.bench.run import target
-from tests.unit.bench import rebooting
+from tests.integration.bench import rebooting
 
 
 class Elsewhere:

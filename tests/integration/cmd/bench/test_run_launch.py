@@ -16,8 +16,8 @@ import unittest.mock
 
 from hpcvirt.bench.run import target
 from hpcvirt.cmd.bench import targets
-from tests.unit.bench import rebooting
-from tests.unit.bench import run_case
+from tests.integration.bench import rebooting
+from tests.integration.bench import run_case
 
 
 class LaunchTest(run_case.RunCase):

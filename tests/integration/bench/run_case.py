@@ -34,7 +34,7 @@ from hpcvirt import exception
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store
 from hpcvirt.cmd import main
-from tests.unit.bench import ssh_server
+from tests.integration.bench import ssh_server
 
 DATA = pathlib.Path(__file__).parents[2] / 'data' / 'bench'
 
