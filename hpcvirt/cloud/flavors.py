@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The flavors of a cloud: read them, make them, change our own."""
+"""Read the flavors of a cloud, create flavors, and change our own."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,24 +20,24 @@ from hpcvirt.cloud import session
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import diff
 
-#: How many the API is asked for at once; it may give fewer.
+#: Flavors requested from the API at once; it may return fewer.
 PAGE = 500
 
 
 def read(nova: Any) -> list[diff.Existing]:
-    """Read all flavors, private ones too as far as the user may see them.
+    """Read all flavors, including private ones that the user may see.
 
-    :param nova: what :func:`hpcvirt.cloud.session.compute` made
-    :raises Unreachable: if the cloud cannot be asked
+    :param nova: a client of :func:`hpcvirt.cloud.session.compute`
+    :raises Unreachable: if the cloud does not answer
     """
     with session.one_line_errors():
         try:
             return [_existing(item) for item in _pages(nova)]
         except (AttributeError, KeyError, TypeError, ValueError) as exc:
-            # What answers is no Compute API: a proxy's page, another
-            # service. The client takes its answer apart unseen.
+            # The endpoint is not a Compute API, but a proxy or another
+            # service, whose response the client does not validate.
             raise exception.Unreachable(
-                'what answers at the Compute endpoint does not list flavors '
+                'the service at the Compute endpoint does not list flavors '
                 f'({type(exc).__name__}: {exc})') from exc
 
 
@@ -49,7 +49,7 @@ def _pages(nova: Any) -> Iterator[Any]:
         if not page:
             return
         yield from page
-        # A server that does not know the marker would repeat itself.
+        # A server that ignores the marker would repeat the page.
         if page[-1].id == marker:
             return
         marker = page[-1].id
@@ -70,24 +70,24 @@ def _existing(item: Any) -> diff.Existing:
 
 def create(nova: Any, flavor: catalogue.Flavor,
            public: bool = True) -> None:
-    """Create a flavor with its extra specs, or leave nothing behind.
+    """Create a flavor with its extra specs, or none at all.
 
-    :raises Unreachable: if it cannot be created; the message says so if
-        something is left behind
+    :raises Unreachable: if it cannot be created; the message says if an
+        incomplete flavor could not be deleted
     """
     with session.one_line_errors():
-        made = nova.flavors.create(
+        created = nova.flavors.create(
             flavor.name, flavor.ram_mib, flavor.vcpus, flavor.disk_gib,
             is_public=public, description=diff.description(flavor))
     try:
         with session.one_line_errors():
-            made.set_keys(dict(flavor.extra_specs))
+            created.set_keys(dict(flavor.extra_specs))
     except exception.Unreachable as first:
-        # Without its extra specs it would be an ordinary flavor under the
-        # name of one with pinned CPUs.
+        # Without its extra specs it would be an ordinary flavor with the
+        # name of a flavor with pinned CPUs.
         try:
             with session.one_line_errors():
-                made.delete()
+                created.delete()
         except exception.Unreachable as second:
             raise exception.Unreachable(
                 f'{first}; it exists without extra specs and could not be '
@@ -96,40 +96,40 @@ def create(nova: Any, flavor: catalogue.Flavor,
 
 
 def complete(nova: Any, step: diff.Step) -> None:
-    """Give a flavor that was created in part its extra specs.
+    """Set the extra specs of a flavor that was created without them.
 
-    :raises Unreachable: if that cannot be done
+    :raises Unreachable: if that fails
     """
     with session.one_line_errors():
         _find(nova, step).set_keys(dict(step.flavor.extra_specs))
 
 
 def replace(nova: Any, step: diff.Step) -> None:
-    """Make a flavor of ours what the plan wants.
+    """Change a flavor of hpcvirt to what the plan requires.
 
-    Extra specs are changed in place, new ones first. Where Nova cannot
-    change something (vCPUs, memory, disks) the flavor is deleted and
-    created again; instances keep what they were started with.
+    Extra specs are changed in place, new ones first. Nova cannot change
+    vCPUs, memory and disks: the flavor is then deleted and created again;
+    instances keep the flavor with which they were created.
 
-    :raises Unreachable: if that cannot be done; the old flavor is put back
-        if it is already deleted
+    :raises Unreachable: if that fails; the old flavor is restored if it is
+        already deleted
     """
     existing = step.existing
     if existing is None or not diff.is_ours(existing):
-        raise ValueError('only a flavor that hpcvirt made can be replaced')
+        raise ValueError('only a flavor that hpcvirt created can be replaced')
     with session.one_line_errors():
         found = _find(nova, step)
         if not step.sizes_differ:
             found.set_keys(dict(step.flavor.extra_specs))
-            gone = set(existing.flavor.extra_specs) - set(
+            removed = set(existing.flavor.extra_specs) - set(
                 step.flavor.extra_specs)
-            if gone:
-                found.unset_keys(sorted(gone))
+            if removed:
+                found.unset_keys(sorted(removed))
             return
         if existing.ephemeral_gib or existing.swap_mib:
             raise exception.Unreachable(
-                'it was given an ephemeral or swap disk by hand; delete it '
-                'by hand too')
+                'it has an ephemeral or swap disk that hpcvirt did not '
+                'create; delete it by hand')
         found.delete()
     try:
         create(nova, step.flavor, existing.public)
@@ -138,10 +138,10 @@ def replace(nova: Any, step: diff.Step) -> None:
             create(nova, existing.flavor, existing.public)
         except exception.Unreachable as lost:
             raise exception.Unreachable(
-                f'{exc}; the old flavor is deleted and could not be put '
-                f'back ({lost})') from exc
+                f'{exc}; the old flavor is deleted and could not be '
+                f'restored ({lost})') from exc
         raise exception.Unreachable(
-            f'{exc}; the old flavor was put back') from exc
+            f'{exc}; the old flavor was restored') from exc
 
 
 def _find(nova: Any, step: diff.Step) -> Any:

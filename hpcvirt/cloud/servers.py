@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""An instance that is measured: where it is, on which CPUs; start it anew.
+"""Look up instances that are measured, with host and CPUs; reboot them.
 
-The host's name and the pins are shown to operators only; without that right
-they are None, and the native arm has to be told its CPUs.
+Nova shows the name of the host and the pins only to administrators. For other
+users they are None, and the CPUs of the native run must be given.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ from hpcvirt import waiting
 from hpcvirt.cloud import session
 from hpcvirt.specs import codec
 
-#: A hard reboot is asked for and then waited for so long.
+#: Seconds to wait for a hard reboot.
 REBOOT_S = 300.0
 PAUSE_S = 1.0
 
@@ -35,12 +35,12 @@ PAUSE_S = 1.0
 class Server:
     """An instance.
 
-    :ivar address: a floating address if it has one, else its first
+    :ivar address: its floating address if it has one, else its first
     :ivar inner: its first fixed address, by which other instances reach it
-    :ivar host: the compute host, None if the caller may not know
+    :ivar host: the compute host, None if it is not shown to the user
     :ivar flavor: the name of its flavor
     :ivar host_cpus: the PCPUs of the host that its vCPUs are pinned to;
-        empty if it is not pinned, None if the caller may not know
+        empty if it is not pinned, None if they are not shown to the user
     :ivar page_kib: page size that backs its memory, None for small pages
     """
 
@@ -55,7 +55,7 @@ class Server:
 
 
 def find(nova: Any, name: str) -> Server:
-    """Look an instance up by its name or id.
+    """Look up an instance by its name or id.
 
     :param nova: a client of :func:`hpcvirt.cloud.session.compute`
     :raises InvalidInput: if there is none, or more than one
@@ -130,14 +130,14 @@ def _lookup(nova: Any, name: str) -> Any:
 
 
 def _addresses(server: Any, name: str) -> tuple[str, str]:
-    every = [entry for network in server.addresses.values()
-             for entry in network]
-    if not every:
+    entries = [entry for network in server.addresses.values()
+               for entry in network]
+    if not entries:
         raise exception.InvalidInput(f'server {name}', 'has no address')
-    # False sorts first, and the order stays otherwise.
-    every.sort(key=lambda entry: entry.get('OS-EXT-IPS:type') == 'floating')
-    floating = every[-1].get('OS-EXT-IPS:type') == 'floating'
-    return str(every[-1 if floating else 0]['addr']), str(every[0]['addr'])
+    # Floating addresses go last; otherwise the order is kept.
+    entries.sort(key=lambda entry: entry.get('OS-EXT-IPS:type') == 'floating')
+    floating = entries[-1].get('OS-EXT-IPS:type') == 'floating'
+    return str(entries[-1 if floating else 0]['addr']), str(entries[0]['addr'])
 
 
 def _topology(nova: Any,
@@ -148,7 +148,7 @@ def _topology(nova: Any,
         nodes = []
     pins = [node.get('cpu_pinning') for node in nodes]
     cpus = None
-    # A caller who is no operator sees the guest's side alone.
+    # Users who are not administrators see only the guest cells.
     if any('host_node' in node for node in nodes):
         cpus = frozenset(cpu for pin in pins if pin for cpu in pin.values())
     sizes = {node.get('pagesize_kb') for node in nodes} - {None}
@@ -156,6 +156,6 @@ def _topology(nova: Any,
         return cpus, min(sizes)
     shape = codec.decode(server.flavor['vcpus'], server.flavor['ram'],
                          server.flavor['extra_specs'])
-    asked = [cell.page_kib for cell in shape.cells
-             if cell.page_kib is not None]
-    return cpus, min(asked, default=None)
+    requested = [cell.page_kib for cell in shape.cells
+                 if cell.page_kib is not None]
+    return cpus, min(requested, default=None)

@@ -10,12 +10,14 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The way into a cloud: ``clouds.yaml`` and the ``OS_*`` variables.
+"""Create Compute clients from ``clouds.yaml`` and the ``OS_*`` variables.
 
-Read by openstacksdk as every OpenStack client does: ``--os-cloud`` or
-``OS_CLOUD`` names an entry of ``clouds.yaml``; without one the ``OS_*``
-variables tell. The Compute microversion is pinned, so that the answers keep
-their form when the cloud is upgraded.
+``--os-cloud`` or ``OS_CLOUD`` names an entry of ``clouds.yaml``; without it
+the ``OS_*`` variables describe the cloud. openstacksdk is used only to read
+this configuration, because keystoneauth1 and python-novaclient cannot read
+``clouds.yaml``, and os-client-config is now part of openstacksdk. The Compute
+microversion is pinned, so that responses keep their form when the cloud is
+upgraded.
 """
 
 import contextlib
@@ -34,23 +36,22 @@ from openstack import exceptions as sdk_exceptions
 
 from hpcvirt import exception
 
-#: The first microversion in which Nova checks extra specs when they are set.
+#: The first microversion in which Nova validates extra specs.
 COMPUTE_MICROVERSION = '2.86'
 
-#: Seconds without an answer before a cloud counts as out of reach.
+#: Seconds without a response after which a cloud is unreachable.
 TIMEOUT_S = 60
 
-# What they warn about comes again as an error, which is told in one line.
+# Their warnings are repeated by errors, which are reported in one line.
 for _name in ('keystoneauth', 'novaclient', 'openstack'):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
 def compute(cloud: str | None = None) -> Any:
-    """Make a novaclient for a cloud.
+    """Create a novaclient for a cloud.
 
-    :param cloud: an entry of ``clouds.yaml``; None leaves it to the
-        environment
-    :raises Unreachable: if the cloud is not described, or says no
+    :param cloud: an entry of ``clouds.yaml``; None uses the environment
+    :raises Unreachable: if the cloud is not configured or refuses access
     """
     with one_line_errors():
         region = _region(cloud)
@@ -67,20 +68,20 @@ def compute(cloud: str | None = None) -> Any:
 def _region(cloud: str | None) -> Any:
     try:
         config = openstack.config.OpenStackConfig(app_name='hpcvirt')
-        # Without clouds.yaml openstacksdk would pass over OS_CLOUD and ask
-        # for an auth_url instead.
+        # Without clouds.yaml openstacksdk would ignore OS_CLOUD and demand
+        # an auth_url instead.
         return config.get_one(cloud=cloud or os.environ.get('OS_CLOUD'),
                               api_timeout=TIMEOUT_S)
     except (AttributeError, KeyError, TypeError, ValueError,
             yaml.YAMLError) as exc:
-        # openstacksdk reads clouds.yaml without looking what is in it.
+        # openstacksdk does not validate the content of clouds.yaml.
         raise exception.Unreachable(
             f'clouds.yaml cannot be understood: {exc}') from exc
 
 
 @contextlib.contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Turn what the client libraries raise into one line.
+    """Convert the errors of the client libraries to messages of one line.
 
     :raises Unreachable: instead
     """

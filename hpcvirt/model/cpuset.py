@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""CPU lists as people and kernels write them: ``0-3,8`` and ``0-7,^2``.
+"""CPU lists in the notation of the kernel and Nova: ``0-3,8``, ``0-7,^2``.
 
-The only copy of this notation in hpcvirt. Ranges are inclusive; ``^`` takes
-CPUs (or a range) out again, as in Nova's ``[compute]cpu_dedicated_set``.
+Ranges are inclusive; ``^`` excludes CPUs or a range, as in Nova's
+``[compute]cpu_dedicated_set``.
 """
 
 import re
@@ -21,11 +21,11 @@ from collections.abc import Iterable
 
 from hpcvirt import exception
 
-#: No kernel numbers CPUs higher (NR_CPUS is at most 8192 on any port); the
-#: bound keeps a typing error such as ``0-99999999`` from filling the memory.
+#: No kernel has higher CPU numbers (NR_CPUS is at most 8192). The bound keeps
+#: a typing error such as ``0-99999999`` from using up the memory.
 MAX_CPU = 65535
 
-#: A list of every second one of them, written out, is shorter.
+#: A list of every second CPU number is shorter.
 _MAX_LENGTH = 400_000
 
 
@@ -35,11 +35,11 @@ def parse(text: str, where: str = 'CPU list') -> frozenset[int]:
     :param text: for example ``0-3,^2,8``; white space is ignored, an empty
         text is an empty set
     :param where: what to name in the error
-    :raises InvalidInput: for anything that is not such a list
+    :raises InvalidInput: if it is not a CPU list
     """
     if len(text) > _MAX_LENGTH:
         raise exception.InvalidInput(where, 'is too long to be a CPU list')
-    # Bit n is CPU n: a million ranges cost no more than their text.
+    # Bit n is CPU n, so that even a million ranges are read quickly.
     included = excluded = 0
     if not text.strip():
         return frozenset()

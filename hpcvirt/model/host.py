@@ -10,9 +10,9 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A compute host as the hardware is, before anybody takes anything of it.
+"""The hardware of a compute host, without its usage.
 
-CPU numbers and cell numbers are the operating system's own; both may have
+CPU numbers and cell numbers are those of the operating system; both may have
 gaps. Memory is in MiB, page sizes in KiB.
 """
 
@@ -27,10 +27,10 @@ SMALL_PAGE_KIB = 4
 class PagePool:
     """The memory pages of one size on one cell.
 
-    :ivar size_kib: page size in KiB: 4, 2048, 1048576, or whatever the
-        machine has (64 KiB small pages and 16 GiB huge pages exist)
-    :ivar total: number of pages; for the smallest size what is left of the
-        cell's memory once the huge pages are taken out, as libvirt counts
+    :ivar size_kib: page size in KiB: 4, 2048, 1048576 or another size of the
+        machine (64 KiB small pages and 16 GiB huge pages exist)
+    :ivar total: number of pages; for the smallest size, the memory of the
+        cell without its huge pages, as libvirt counts
     """
 
     size_kib: int
@@ -52,8 +52,8 @@ class Cell:
     :ivar siblings: the SMT siblings of each core, one set per core, online
         CPUs only; every CPU of the cell is in exactly one
     :ivar llc: the CPUs that share a last-level cache, one set per cache,
-        cut to this cell; every CPU is in exactly one; one set with all CPUs
-        if the source does not tell
+        limited to this cell; every CPU is in exactly one; one set with all
+        CPUs if the caches are unknown
     :ivar memory_mib: total memory, huge pages included, rounded down
     :ivar pages: one pool per page size, smallest first
     """
@@ -79,12 +79,12 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Device:
-    """A PCI function that can be given to a guest, or that has such VFs.
+    """A PCI function that can be assigned to a guest, or that has such VFs.
 
     :ivar address: ``0000:41:00.0``
     :ivar vendor_id: four hexadecimal digits, lower case, no ``0x``
     :ivar product_id: likewise
-    :ivar cell: NUMA cell, None if the machine does not say
+    :ivar cell: NUMA cell, None if it is unknown
     :ivar total_vfs: VFs that the function can create (``sriov_totalvfs``);
         0 if it has no SR-IOV capability
     :ivar driver: bound kernel driver, None if unbound or unknown
@@ -105,7 +105,7 @@ class Host:
     :ivar name: host name, or the name of the file it was read from
     :ivar cells: ascending by id
     :ivar distances: row by row in the order of ``cells`` (10 is local, as
-        ACPI SLIT); empty if the source does not tell
+        ACPI SLIT); empty if unknown
     :ivar devices: PCI network, accelerator and storage functions that are
         SR-IOV capable or assignable, ascending by address
     """

@@ -10,14 +10,14 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a guest needs, already understood: no strings of any API in here."""
+"""The requirements of a guest, independent of the strings of any API."""
 
 import dataclasses
 import enum
 
 
 class CPUPolicy(enum.StrEnum):
-    """``hw:cpu_policy``: how the vCPUs get host CPUs."""
+    """``hw:cpu_policy``: how vCPUs are assigned to host CPUs."""
 
     DEDICATED = 'dedicated'
     MIXED = 'mixed'
@@ -25,7 +25,7 @@ class CPUPolicy(enum.StrEnum):
 
 
 class ThreadPolicy(enum.StrEnum):
-    """``hw:cpu_thread_policy``: what happens on SMT hosts."""
+    """``hw:cpu_thread_policy``: how vCPUs use SMT siblings."""
 
     PREFER = 'prefer'
     REQUIRE = 'require'
@@ -33,14 +33,14 @@ class ThreadPolicy(enum.StrEnum):
 
 
 class EmulatorThreads(enum.StrEnum):
-    """``hw:emulator_threads_policy``; isolate costs one more PCPU."""
+    """``hw:emulator_threads_policy``; isolate needs one more PCPU."""
 
     ISOLATE = 'isolate'
     SHARE = 'share'
 
 
 class PageClass(enum.IntEnum):
-    """Page sizes asked for by class; the values are Nova's."""
+    """Page sizes requested by class; the values are Nova's."""
 
     SMALL = -1
     LARGE = -2
@@ -48,7 +48,7 @@ class PageClass(enum.IntEnum):
 
 
 class PCIAffinity(enum.StrEnum):
-    """``hw:pci_numa_affinity_policy``: which cells a device may sit on."""
+    """``hw:pci_numa_affinity_policy``: which cells a device may be on."""
 
     LEGACY = 'legacy'
     PREFERRED = 'preferred'
@@ -57,10 +57,10 @@ class PCIAffinity(enum.StrEnum):
 
 
 class NUMAScope(enum.StrEnum):
-    """``hpcvirt:numa_scope``: what the cells of a guest must have in common.
+    """``hpcvirt:numa_scope``: what the host cells of a guest have in common.
 
-    ``host`` asks nothing more; under ``package`` all host cells that the
-    claim will use belong to one physical package.
+    ``host`` sets no condition; with ``package`` all host cells that the claim
+    will use belong to one physical package.
     """
 
     HOST = 'host'
@@ -71,11 +71,11 @@ class NUMAScope(enum.StrEnum):
 class GuestCell:
     """A guest NUMA cell.
 
-    :ivar pcpus: dedicated vCPUs (each gets a host CPU of its own)
-    :ivar vcpus: shared vCPUs (float over the host's shared CPUs)
+    :ivar pcpus: dedicated vCPUs, each of which gets its own host CPU
+    :ivar vcpus: shared vCPUs, which float over the shared CPUs of the host
     :ivar memory_mib: memory of the cell
     :ivar page_kib: explicit page size in KiB, a :class:`PageClass`, or None
-        if the guest does not ask
+        if the guest requests none
     """
 
     pcpus: int
@@ -94,7 +94,7 @@ class DeviceRequest:
 
     :ivar alias: the name of Nova's PCI alias, None for a Neutron port
     :ivar count: number of devices
-    :ivar affinity: None leaves it to Nova's default, which is ``legacy``
+    :ivar affinity: None means Nova's default, which is ``legacy``
     :ivar physnet: physical network of an SR-IOV port, None for an alias
     """
 
@@ -115,10 +115,10 @@ class GuestTopology:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shape:
-    """A guest's demand on the topology of a host.
+    """The NUMA requirements of a guest.
 
     :ivar cells: guest NUMA cells in guest order; empty if the guest has no
-        NUMA topology, which then fits wherever its totals do
+        NUMA topology; it then fits wherever its totals fit
     """
 
     cells: tuple[GuestCell, ...]
@@ -136,7 +136,7 @@ class Shape:
 
     @property
     def pcpus(self) -> int:
-        """Dedicated CPUs that the guest takes, emulator thread included."""
+        """Dedicated CPUs, including that of isolated emulator threads."""
         own = sum(cell.pcpus for cell in self.cells)
         isolated = self.emulator_threads is EmulatorThreads.ISOLATE
         return own + (1 if own and isolated else 0)

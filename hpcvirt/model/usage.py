@@ -10,16 +10,16 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What the operator gave to guests on a host, and what is already taken."""
+"""The resources of a host that are available to guests, and those in use."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PageUsage:
-    """Pages of one size on one cell that a guest cannot have.
+    """Pages of one size on one cell that are not free.
 
-    :ivar used: pages taken by instances
+    :ivar used: pages allocated to instances
     :ivar reserved: pages kept for the host (``reserved_huge_pages``)
     """
 
@@ -30,14 +30,14 @@ class PageUsage:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CellUsage:
-    """The state of one host cell, as Nova's NUMACell keeps it.
+    """The state of one host cell, as in Nova's NUMACell.
 
     :ivar cell: id of the host cell
-    :ivar dedicated_cpus: its part of ``cpu_dedicated_set``: the PCPUs
-    :ivar shared_cpus: its part of ``cpu_shared_set``
-    :ivar pinned_cpus: PCPUs taken by instances, a subset of the dedicated
+    :ivar dedicated_cpus: its CPUs in ``cpu_dedicated_set``: the PCPUs
+    :ivar shared_cpus: its CPUs in ``cpu_shared_set``
+    :ivar pinned_cpus: PCPUs pinned to instances, a subset of the dedicated
     :ivar cpu_usage: shared vCPUs that float over ``shared_cpus``
-    :ivar memory_used_mib: memory given to instances
+    :ivar memory_used_mib: memory allocated to instances
     :ivar pages: one entry per page size of the cell; sizes left out are free
     :ivar physnets: physical networks with affinity to this cell
         (``[neutron_physnet_NAME]numa_nodes``)

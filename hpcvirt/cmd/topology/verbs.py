@@ -24,9 +24,9 @@ from hpcvirt.topology.draw import diagram
 
 _SHOW = """\
 Without PATH the running machine is read. PATH may be the root directory (or
-the sys directory) of a copy of another machine's sysfs, the XML of "virsh
-capabilities", the XML of "lstopo --of xml", or a snapshot: what this command
-prints with --format json.
+the sys directory) of a copy of the sysfs of another machine, the XML of
+"virsh capabilities", the XML of "lstopo --of xml", or a snapshot: the output
+of this command with --format json.
 """
 
 
@@ -37,10 +37,11 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
         'show', help='draw a host, or write it as a snapshot',
         description='Draw a host, or write it as a snapshot.', epilog=_SHOW)
     show.add_argument('path', metavar='PATH', nargs='?',
-                      help='where to read from; the running machine if left '
-                      'out')
+                      help='the file or directory to read; by default the '
+                      'running machine')
     show.add_argument('--source', choices=source.SOURCES, default='auto',
-                      help='what PATH is; auto (the default) looks at it')
+                      help='the kind of PATH; auto (the default) decides by '
+                      'the content')
     show.add_argument('--format', choices=('table', 'json'), default='table',
                       help='a drawing for people (the default) or a '
                       'snapshot for programs')

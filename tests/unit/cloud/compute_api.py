@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A Compute API over HTTP that keeps flavors and servers, and fails on demand.
+"""A Compute API over HTTP with flavors and servers, which fails on demand.
 
-It speaks what these calls of Nova's API reference say, no more, so that the
-real client libraries can be tested with every answer that there is.
+It implements some calls of Nova's API reference, so that the real client
+libraries can be tested with all kinds of responses.
 """
 
 import http.server
@@ -41,11 +41,11 @@ class ComputeAPI:
     :ivar flavors: flavors by id, as the API shows them
     :ivar servers: servers by id, likewise
     :ivar topologies: NUMA topologies by the server's id
-    :ivar reboots: (id, type) of each that was asked for
-    :ivar reboot_ends_as: status of a server some answers after a reboot
-    :ivar failures: (method, what the path holds) -> status to answer with
+    :ivar reboots: (id, type) of each reboot requested
+    :ivar reboot_ends_as: status of a server some responses after a reboot
+    :ivar failures: (method, part of the path) -> status of the response
     :ivar requests: (method, path, microversion) of each request
-    :ivar most: flavors in one answer
+    :ivar most: maximum number of flavors in one response
     """
 
     def __init__(self, most=1000):
@@ -80,7 +80,7 @@ class ComputeAPI:
         return f'http://127.0.0.1:{self._server.server_port}/v2.1'
 
     def client(self):
-        """The real client of Nova's API, talking to this one."""
+        """Create a novaclient for this API."""
         return nova_client.Client(
             session.COMPUTE_MICROVERSION,
             session=auth_session.Session(token_endpoint.Token(
@@ -93,7 +93,7 @@ class ComputeAPI:
         self._thread.join()
 
     def add(self, name, vcpus=1, ram=64, disk=0, extra_specs=None, **more):
-        """Put a flavor in, as somebody else would."""
+        """Add a flavor, as another user would."""
         flavor = {'id': str(uuid.uuid4()), 'name': name, 'vcpus': vcpus,
                   'ram': ram, 'disk': disk, 'swap': 0, 'description': None,
                   'OS-FLV-EXT-DATA:ephemeral': 0,
@@ -103,7 +103,7 @@ class ComputeAPI:
         return flavor
 
     def add_server(self, name, addresses, status='ACTIVE', **more):
-        """Put a server in.
+        """Add a server.
 
         :param addresses: network to [(address, fixed or floating)]
         """

@@ -44,7 +44,7 @@ class CloudFlavorsTest(unittest.TestCase):
                          [item.flavor.name for item in found])
         self.assertEqual({'a': 'b'}, found[0].flavor.extra_specs)
 
-    def test_private_flavors_are_asked_for(self):
+    def test_private_flavors_are_requested(self):
         flavors.read(self.nova)
         self.assertIn('is_public=None', self.api.requests[-1][1])
 
@@ -55,10 +55,10 @@ class CloudFlavorsTest(unittest.TestCase):
     def test_a_flavor_is_created_with_its_extra_specs(self):
         flavor = wanted()
         flavors.create(self.nova, flavor)
-        made = self.api.named(flavor.name)
-        self.assertEqual(dict(flavor.extra_specs), made['extra_specs'])
+        created = self.api.named(flavor.name)
+        self.assertEqual(dict(flavor.extra_specs), created['extra_specs'])
         self.assertEqual((8, 1024, 0),
-                         (made['vcpus'], made['ram'], made['disk']))
+                         (created['vcpus'], created['ram'], created['disk']))
         self.assertIs(diff.Action.SAME, self.step(flavor).action)
 
     def test_a_private_flavor_is_created_private(self):
@@ -66,13 +66,13 @@ class CloudFlavorsTest(unittest.TestCase):
         self.assertFalse(self.api.named(wanted().name)[
             'os-flavor-access:is_public'])
 
-    def test_without_its_extra_specs_nothing_is_left_behind(self):
+    def test_a_flavor_without_its_extra_specs_is_deleted(self):
         self.api.failures['POST', 'os-extra_specs'] = 400
         with self.assertRaisesRegex(exception.Unreachable, 'not today'):
             flavors.create(self.nova, wanted())
         self.assertEqual({}, self.api.flavors)
 
-    def test_what_is_left_behind_is_told_and_completed_later(self):
+    def test_an_incomplete_flavor_is_reported_and_completed_later(self):
         self.api.failures.update({('POST', 'os-extra_specs'): 500,
                                   ('DELETE', 'flavors'): 500})
         with self.assertRaisesRegex(exception.Unreachable,
@@ -100,7 +100,7 @@ class CloudFlavorsTest(unittest.TestCase):
         self.assertNotEqual(before, after['id'])
         self.assertEqual(8, after['vcpus'])
 
-    def test_the_old_flavor_is_put_back_if_the_new_one_fails(self):
+    def test_the_old_flavor_is_restored_if_the_new_one_fails(self):
         flavors.create(self.nova, wanted(vcpus=4))
         step = self.step(wanted())
         calls = []
@@ -113,19 +113,19 @@ class CloudFlavorsTest(unittest.TestCase):
 
         self.api._create = fail_once
         with self.assertRaisesRegex(exception.Unreachable,
-                                    'quota.*put back'):
+                                    'quota.*the old flavor was restored'):
             flavors.replace(self.nova, step)
         self.assertEqual(4, self.api.named(wanted().name)['vcpus'])
 
-    def test_a_flavor_that_is_lost_is_told(self):
+    def test_a_flavor_that_cannot_be_restored_is_reported(self):
         flavors.create(self.nova, wanted(vcpus=4))
         step = self.step(wanted())
         self.api.failures['POST', '/flavors'] = 500
         with self.assertRaisesRegex(exception.Unreachable,
-                                    'could not be put back'):
+                                    'could not be restored'):
             flavors.replace(self.nova, step)
 
-    def test_a_disk_given_by_hand_is_not_thrown_away(self):
+    def test_a_disk_added_by_hand_is_not_deleted(self):
         flavors.create(self.nova, wanted(vcpus=4))
         self.api.named(wanted().name)['swap'] = 512
         with self.assertRaisesRegex(exception.Unreachable, 'by hand'):
@@ -137,7 +137,7 @@ class CloudFlavorsTest(unittest.TestCase):
         with self.assertRaises(ValueError):
             flavors.replace(self.nova, self.step(wanted()))
 
-    def test_an_endpoint_that_is_no_compute_api_is_told(self):
+    def test_an_endpoint_that_is_not_a_compute_api_is_reported(self):
         for content in (None, [], {}, {'flavors': None},
                         {'flavors': [{'id': 1}]}, {'flavors': [1]}):
             self.api.answer = lambda request, content=content: (
@@ -146,7 +146,7 @@ class CloudFlavorsTest(unittest.TestCase):
                                         'does not list flavors'):
                 flavors.read(self.nova)
 
-    def test_every_answer_is_one_line(self):
+    def test_every_error_is_one_line(self):
         for status in (400, 401, 403, 404, 406, 409, 413, 429, 500, 503):
             self.api.failures['GET', 'flavors'] = status
             with self.assertRaises(exception.Unreachable) as caught:

@@ -37,9 +37,9 @@ class ServersCase(unittest.TestCase):
         self.nova = self.api.client()
 
     def add(self, name='hpc-1', addresses=FIXED, topology=GUEST_SIDE, **more):
-        made = self.api.add_server(name, addresses, **more)
-        self.api.topologies[made['id']] = topology
-        return made
+        server = self.api.add_server(name, addresses, **more)
+        self.api.topologies[server['id']] = topology
+        return server
 
     def find(self, name='hpc-1'):
         return servers.find(self.nova, name)
@@ -47,20 +47,20 @@ class ServersCase(unittest.TestCase):
 
 class FindTest(ServersCase):
 
-    def test_an_operator_learns_host_and_pins(self):
-        made = self.add(topology=PINNED, **{'OS-EXT-SRV-ATTR:host': 'n17'})
+    def test_an_administrator_sees_host_and_pins(self):
+        server = self.add(topology=PINNED, **{'OS-EXT-SRV-ATTR:host': 'n17'})
         self.assertEqual(
-            servers.Server(made['id'], 'hpc-1', '10.0.0.5', '10.0.0.5',
+            servers.Server(server['id'], 'hpc-1', '10.0.0.5', '10.0.0.5',
                            'n17', 'hpc.4c', frozenset({4, 5, 20, 21}), 2048),
             self.find())
 
-    def test_anybody_else_does_not(self):
+    def test_other_users_see_neither_host_nor_pins(self):
         self.add()
         found = self.find()
         self.assertIsNone(found.host)
         self.assertIsNone(found.host_cpus)
 
-    def test_one_that_is_not_pinned_has_no_cpus_of_its_own(self):
+    def test_a_server_that_is_not_pinned_has_no_cpus(self):
         nodes = [{**GUEST_SIDE['nodes'][0], 'host_node': 0,
                   'cpu_pinning': {}}]
         self.add(topology={'nodes': nodes, 'pagesize_kb': None})
@@ -72,13 +72,13 @@ class FindTest(ServersCase):
             self.api.failures['GET', 'topology'] = status
             self.assertIsNone(self.find().host_cpus)
 
-    def test_pages_of_the_flavor_stand_in_for_those_of_the_topology(self):
-        made = self.add()
+    def test_without_a_topology_the_pages_are_those_of_the_flavor(self):
+        server = self.add()
         self.assertIsNone(self.find().page_kib)
-        made['flavor']['extra_specs']['hw:mem_page_size'] = '1048576'
+        server['flavor']['extra_specs']['hw:mem_page_size'] = '1048576'
         self.assertEqual(1048576, self.find().page_kib)
 
-    def test_it_is_reached_from_outside_and_from_inside(self):
+    def test_a_server_has_an_outer_and_an_inner_address(self):
         self.add(addresses={'hpc': [('10.0.0.5', 'fixed'),
                                     ('192.0.2.7', 'floating')],
                             'ib': [('10.1.0.5', 'fixed')]})
@@ -86,23 +86,23 @@ class FindTest(ServersCase):
         self.assertEqual(('192.0.2.7', '10.0.0.5'),
                          (found.address, found.inner))
 
-    def test_the_first_address_is_used_for_both_if_none_floats(self):
+    def test_without_a_floating_address_both_are_the_first(self):
         self.add(addresses={'hpc': [('10.0.0.5', 'fixed')],
                             'ib': [('10.1.0.5', 'fixed')]})
         found = self.find()
         self.assertEqual(('10.0.0.5', '10.0.0.5'),
                          (found.address, found.inner))
 
-    def test_an_id_is_as_good_as_a_name(self):
+    def test_a_server_is_found_by_its_id(self):
         self.assertEqual(self.add()['id'],
                          self.find(next(iter(self.api.servers))).id)
 
-    def test_a_name_is_the_whole_name(self):
+    def test_a_name_must_match_as_a_whole(self):
         self.add('hpc-10')
-        made = self.add('hpc-1')
-        self.assertEqual(made['id'], self.find('hpc-1').id)
+        server = self.add('hpc-1')
+        self.assertEqual(server['id'], self.find('hpc-1').id)
 
-    def test_what_cannot_be_measured_is_refused(self):
+    def test_servers_that_cannot_be_measured_are_refused(self):
         self.add('twice')
         self.add('twice')
         self.add('off', status='SHUTOFF')
@@ -115,7 +115,7 @@ class FindTest(ServersCase):
                                         f'server {name}.*{said}'):
                 self.find(name)
 
-    def test_a_cloud_that_fails_is_told_in_one_line(self):
+    def test_an_error_of_the_cloud_is_one_line(self):
         self.api.failures['GET', 'servers'] = 500
         with self.assertRaisesRegex(exception.Unreachable, 'not today'):
             self.find()
@@ -126,26 +126,26 @@ class RebootTest(ServersCase):
     def reboot(self, server_id, patience_s=30.0):
         servers.Rebooter(self.nova, server_id, patience_s, 0.01).reboot()
 
-    def test_it_is_a_hard_reboot_that_is_waited_for(self):
-        made = self.add()
-        self.reboot(made['id'])
-        self.assertEqual([(made['id'], 'HARD')], self.api.reboots)
-        self.assertEqual('ACTIVE', made['status'])
-        self.assertIsNone(made['OS-EXT-STS:task_state'])
+    def test_the_reboot_is_hard_and_awaited(self):
+        server = self.add()
+        self.reboot(server['id'])
+        self.assertEqual([(server['id'], 'HARD')], self.api.reboots)
+        self.assertEqual('ACTIVE', server['status'])
+        self.assertIsNone(server['OS-EXT-STS:task_state'])
 
-    def test_one_that_fails_is_told(self):
+    def test_a_failed_reboot_is_reported(self):
         self.api.reboot_ends_as = 'ERROR'
         with self.assertRaisesRegex(exception.Unreachable,
                                     'server hpc-1: is ERROR'):
             self.reboot(self.add()['id'])
 
-    def test_one_that_never_ends_is_told(self):
+    def test_a_reboot_that_does_not_end_is_reported(self):
         self.api.reboot_ends_as = 'HARD_REBOOT'
         with self.assertRaisesRegex(exception.Unreachable,
                                     'is HARD_REBOOT'):
             self.reboot(self.add()['id'], patience_s=0.2)
 
-    def test_a_refusal_is_told(self):
+    def test_a_refused_reboot_is_reported(self):
         self.api.failures['POST', 'action'] = 403
         with self.assertRaisesRegex(exception.Unreachable, 'not today'):
             self.reboot(self.add()['id'])

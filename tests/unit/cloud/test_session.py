@@ -66,7 +66,7 @@ class SessionTest(unittest.TestCase):
                           OS_ENDPOINT=api.endpoint)
         self.assertEqual(1, len(flavors.read(session.compute())))
 
-    def test_nothing_configured_says_what_to_set(self):
+    def test_without_configuration_the_error_says_what_to_set(self):
         self.assert_unreachable('OS_CLOUD')
 
     def test_an_unknown_cloud_is_named(self):
@@ -92,10 +92,10 @@ class SessionTest(unittest.TestCase):
             OS_USER_DOMAIN_NAME='d', OS_PROJECT_DOMAIN_NAME='d')
         self.assert_unreachable('cannot be used')
 
-    def test_an_api_that_is_too_old_says_so(self):
+    def test_an_api_that_is_too_old_is_reported(self):
         self.serve().failures['GET', 'flavors'] = 406
         self.assert_unreachable('microversion 2.86', 'test')
 
-    def test_refused_credentials_say_so(self):
+    def test_refused_credentials_are_reported(self):
         self.serve().failures['GET', 'flavors'] = 401
         self.assert_unreachable('credentials', 'test')

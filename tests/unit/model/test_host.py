@@ -17,7 +17,7 @@ from tests.unit.topology import machines
 
 
 class CellTest(unittest.TestCase):
-    def test_threads_per_core_is_that_of_the_fullest_core(self) -> None:
+    def test_threads_per_core_is_the_maximum_of_the_cores(self) -> None:
         for cores, threads in (((), 1), (((0,), (1,)), 1),
                                (((0, 1), (2,)), 2)):
             self.assertEqual(
@@ -51,5 +51,5 @@ class HostTest(unittest.TestCase):
     def test_packages_are_listed_once_and_in_order(self) -> None:
         self.assertEqual((0, 1), self.host.packages)
 
-    def test_threads_per_core_is_that_of_the_fullest_cell(self) -> None:
+    def test_threads_per_core_is_the_maximum_of_the_cells(self) -> None:
         self.assertEqual(2, self.host.threads_per_core)

@@ -30,7 +30,7 @@ BOX = str(ROOT / 'etc/hpcvirt/topologies/single-1s-8c-smt.json')
 
 
 class Terminal(io.StringIO):
-    """What is printed on, with an encoding."""
+    """Standard output with an encoding."""
 
     def __init__(self, encoding: str = 'utf-8') -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class ShowTest(unittest.TestCase):
         self.assertEqual(sorted(longest), longest)
         self.assertLess(longest[0], longest[-1])
 
-    def test_ascii_is_enough_where_there_is_no_more(self) -> None:
+    def test_the_drawing_is_ascii_if_the_encoding_is(self) -> None:
         _, out, _ = run(BOX, encoding='ascii')
         self.assertTrue(out.isascii())
         self.assertIn('+= package 0 . cell 0 ==', out)
@@ -120,11 +120,11 @@ class RefusalTest(unittest.TestCase):
             self.assertIn('is larger than 65536 KiB',
                           self.expect_refusal(stream.name))
 
-    def test_line_breaks_in_names_do_not_break_the_line(self) -> None:
+    def test_line_breaks_in_names_stay_out_of_the_error(self) -> None:
         self.expect_refusal('a\nb')
         self.expect_refusal('a\x1b[31mb')
 
-    def test_sources_of_files_need_one(self) -> None:
+    def test_sources_of_files_need_a_path(self) -> None:
         self.expect_refusal('--source', 'hwloc')
 
     def test_unknown_choices_are_refused(self) -> None:
@@ -133,7 +133,7 @@ class RefusalTest(unittest.TestCase):
 
 
 class ProgramTest(unittest.TestCase):
-    def test_a_reader_that_has_seen_enough_is_no_error(self) -> None:
+    def test_a_closed_pipe_is_no_error(self) -> None:
         path = str(ROOT / 'etc/hpcvirt/topologies/epyc-2s-64c-nps4.json')
         command = ('"$0" -m hpcvirt.cmd.main topology show "$1" | head -1; '
                    'echo ${PIPESTATUS[0]}')
