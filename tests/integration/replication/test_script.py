@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The script of a case, run with programs that write down what they get."""
+"""Run the scripts of cases with programs that record their arguments."""
 
 import dataclasses
 import os
@@ -27,8 +27,8 @@ from hpcvirt.replication import script
 from hpcvirt.specs import codec
 from tests import hosts
 
-#: Stands for openstack, ssh and hpcvirt: writes down its words, prints an id
-#: for what it is asked to create, and fails where it is told to.
+#: Replaces openstack, ssh and hpcvirt: records its arguments, prints an id
+#: for everything that it creates, and fails where the test says so.
 PROGRAM = """\
 #!/bin/sh
 number=$(grep -c '^==$' '{log}')
@@ -74,7 +74,7 @@ class ScriptCase(unittest.TestCase):
 
     def execute(self, text, *words, failing="''", others=':', measuring=':',
                 device='e1000', state='ACTIVE', **variables):
-        """Run a script; its status and everything that it called."""
+        """Run a script; return its status and every call that it made."""
         programs = self.scratch / 'programs'
         programs.mkdir(exist_ok=True)
         for name in ('openstack', 'ssh', 'hpcvirt'):
@@ -85,7 +85,7 @@ class ScriptCase(unittest.TestCase):
             program.chmod(0o755)
         path = self.scratch / 'script'
         path.write_text(text)
-        # A shell cannot trap what whoever runs the tests lets it ignore.
+        # A shell cannot trap a signal that it inherits as ignored.
         done = subprocess.run(
             ['env', '--default-signal=HUP,INT,TERM', 'sh', str(path), *words],
             capture_output=True, check=False,
@@ -156,7 +156,7 @@ class RunTest(ScriptCase):
         self.assertFalse([words for words in calls if '--property' in words])
         self.assertIn('cpu_shared_set = 0-31', text)
 
-    def test_each_host_has_its_guests_and_stands_for_them(self):
+    def test_each_host_has_its_guests_and_is_their_native_arm(self):
         text, _ = written('S2', 'nodes-socket', *('opteron-4s-12c',) * 2)
         status, calls = self.execute(text, HOST_2='elsewhere')
         self.assertEqual(0, status, self.stderr)
@@ -181,7 +181,7 @@ class RunTest(ScriptCase):
                 words[words.index('--network') + 1] for words in calls
                 if words[3:5] == ['server', 'create']])
 
-    def test_devices_are_ports_that_are_deleted_too(self):
+    def test_ports_of_devices_are_created_and_deleted(self):
         for case, kind in (('sriov', 'direct'),
                            ('passthrough', 'direct-physical')):
             self.log.write_text('')
@@ -201,7 +201,7 @@ class RunTest(ScriptCase):
             created, deleted = self.created_and_deleted(calls)
             self.assertEqual(set(created), set(deleted))
 
-    def test_guests_get_to_each_other(self):
+    def test_guests_can_log_in_to_each_other(self):
         text, _ = written('S5', 'virtio', 'hs06-2s-16c', 'hs06-2s-16c')
         _, calls = self.execute(text, KEY_FILE='/my keys/id')
         joined = [words for words in calls
@@ -214,7 +214,7 @@ class RunTest(ScriptCase):
         self.assertTrue(run[run.index('--where') + 1].endswith(
             '?key=/my keys/id'))
 
-    def test_pages_inside_the_guest_are_set_where_they_are_the_question(self):
+    def test_transparent_huge_pages_are_set_where_the_case_varies_them(self):
         for case, word in (('small-on', 'never'), ('large-on', 'always')):
             self.log.write_text('')
             text, _ = written('S1', case, 'hs06-2s-16c')
@@ -236,12 +236,12 @@ class TroubleTest(ScriptCase):
         self.assertFalse(list(self.work.iterdir()))
         return set(created) - set(deleted)
 
-    def test_the_verdict_is_the_status_and_all_is_deleted(self):
+    def test_the_status_is_the_verdict_and_everything_is_deleted(self):
         text, _ = written('S4', '2x16-tuned', 'hs06-2s-16c')
         status, calls = self.execute(text, failing="'hpcvirt '*")
         self.assertEqual(set(), self.assert_clean(calls, status, 7))
 
-    def test_a_start_that_fails_deletes_what_there_was(self):
+    def test_a_failed_start_deletes_what_was_created(self):
         text, _ = written('S4', '4x8-tuned', 'hs06-2s-16c')
         status, calls = self.execute(text, failing="*'tuned-3'")
         left = self.assert_clean(calls, status, 7)
@@ -257,12 +257,12 @@ class TroubleTest(ScriptCase):
         self.assertIn('is not ACTIVE', self.stderr)
         self.assertFalse([words for words in calls if words[0] == 'hpcvirt'])
 
-    def test_a_flavor_that_cannot_be_made_whole_is_deleted(self):
+    def test_a_flavor_whose_properties_cannot_be_set_is_deleted(self):
         text, _ = written('S4', '4x8-tuned', 'hs06-2s-16c')
         status, calls = self.execute(text, failing="*' flavor set '*")
         self.assertEqual(set(), self.assert_clean(calls, status, 7))
 
-    def test_a_name_that_is_taken_touches_nothing(self):
+    def test_nothing_is_deleted_if_the_flavor_name_is_taken(self):
         text, _ = written('S4', '4x8-tuned', 'hs06-2s-16c')
         status, calls = self.execute(text, failing="*'flavor create '*")
         self.assertEqual(7, status)
@@ -275,7 +275,7 @@ class TroubleTest(ScriptCase):
         self.assertIn('n1 has guests', self.stderr)
         self.assertEqual(1, len(calls))
 
-    def test_an_interrupted_script_deletes_what_there_was(self):
+    def test_an_interrupted_script_deletes_what_it_created(self):
         text, _ = written('S5', 'sriov', 'hs06-2s-16c', 'hs06-2s-16c')
         for signal, status in (('TERM', 130), ('INT', 130), ('HUP', 130)):
             self.log.write_text('')
@@ -283,14 +283,14 @@ class TroubleTest(ScriptCase):
                                       measuring=f'kill -{signal} $PPID')
             self.assertEqual(set(), self.assert_clean(calls, got, status))
 
-    def test_an_image_with_another_device_is_another_case(self):
+    def test_an_image_with_another_device_is_refused(self):
         text, _ = written('S3', 'on-2vm-1net-8', 'intel-2s-16c-smt')
         status, calls = self.execute(text, device='virtio')
         self.assertEqual(2, status)
         self.assertIn('hw_vif_model', self.stderr)
         self.assertFalse([words for words in calls if 'create' in words])
 
-    def test_what_is_not_given_is_named(self):
+    def test_a_missing_variable_is_named(self):
         text, _ = written('S3', 'on-2vm-2net-8', 'intel-2s-16c-smt')
         for name in ('IMAGE', 'KEY', 'NETWORK_1', 'NETWORK_2'):
             status, calls = self.execute(text, **{name: ''})
@@ -301,7 +301,7 @@ class TroubleTest(ScriptCase):
 
 class TextTest(unittest.TestCase):
 
-    def test_every_script_is_shell(self):
+    def test_every_script_is_valid_shell(self):
         host = hosts.named('intel-2s-16c-smt')
         planners = {count: case_plan.CasePlanner(
             [dataclasses.replace(host, name=f'n{number}')
@@ -316,7 +316,7 @@ class TextTest(unittest.TestCase):
                                           capture_output=True, check=False)
                     self.assertEqual((0, b''), (done.returncode, done.stderr))
 
-    def test_what_has_to_be_set_by_hand_is_said(self):
+    def test_the_script_lists_what_to_set_by_hand(self):
         text, _ = written('S1', 'large-off', 'intel-2s-16c-smt')
         for words in ('ept=0', 'SMT off', 'cpu_dedicated_set = 0-31',
                       'hugepagesz=2M', 'transparent_hugepage'):
@@ -327,7 +327,7 @@ class TextTest(unittest.TestCase):
             self.assertIn(words, text)
         self.assertNotIn('cpu_dedicated_set', text)
 
-    def test_a_strange_host_name_stays_a_word(self):
+    def test_a_host_name_is_quoted(self):
         study_ = study_catalogue.get('S4')
         host = dataclasses.replace(hosts.named('hs06-2s-16c'),
                                    name='a`touch x`"b')

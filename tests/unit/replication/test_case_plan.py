@@ -46,7 +46,7 @@ class ScalingTest(unittest.TestCase):
         self.assertIsInstance(found, scaling.Refusal)
         self.assertIn(what, found.reason)
 
-    def test_parts_of_the_host_of_the_study_are_its_own_guests(self):
+    def test_a_host_like_the_study_s_gets_the_study_s_guests(self):
         # Two packages of 16 cores, one cell each.
         for case, guests, cells in (
                 ('4x8-tuned', '4x8', 1), ('2x16-tuned', '2x16', 1),
@@ -99,14 +99,14 @@ class ScalingTest(unittest.TestCase):
         self.assert_scaled('2x24', 2, 'S4', '2x16-tuned', 'opteron-4s-12c')
         self.assert_scaled('1x36', 3, 'S4', '1x24-tuned', 'opteron-4s-12c')
 
-    def test_several_hosts_have_their_guests_each(self):
+    def test_each_of_several_hosts_gets_guests(self):
         two = ('opteron-4s-12c', 'opteron-4s-12c')
         self.assert_scaled('8x12', 1, 'S2', 'nodes-socket', *two)
         self.assert_scaled('2x48', 0, 'S2', 'nodes-virtio', *two)
         self.assert_scaled('3x32', 2, 'S5', 'wrf-sriov',
                            *('hs06-2s-16c',) * 3)
 
-    def test_what_does_not_divide_is_refused(self):
+    def test_a_host_that_does_not_divide_is_refused(self):
         # 19 cores with two threads, 7 in one package and 12 in the other.
         uneven = 'uneven-2s'
         self.assert_refused('38 CPUs cannot be divided so', 'S4', '4x8-tuned',
@@ -124,7 +124,7 @@ class ScalingTest(unittest.TestCase):
         self.assert_refused('runs on one host', 'S1', 'small-on', host, host)
         self.assert_refused('alike', 'S5', 'sriov', host, 'opteron-4s-12c')
 
-    def test_the_operator_s_cores_are_not_given_away(self):
+    def test_housekeeping_cores_are_not_given_to_guests(self):
         found = on('S4', '4x8-tuned', 'hs06-2s-16c',
                    housekeeping_cores_per_cell=2)
         self.assertEqual('4x7', found.scaled.shape)
@@ -132,7 +132,7 @@ class ScalingTest(unittest.TestCase):
 
 class FlavorTest(unittest.TestCase):
 
-    def test_a_tuned_flavor_says_what_was_scaled(self):
+    def test_a_tuned_flavor_decodes_to_the_scaled_guest(self):
         for host in hosts.shipped():
             for study_id, case in (('S4', '4x8-tuned'), ('S4', '1x32-tuned'),
                                    ('S1', 'large-on'),
@@ -154,14 +154,14 @@ class FlavorTest(unittest.TestCase):
                 self.assertLess(
                     flavor.ram_mib * found.scaled.per_host, room)
 
-    def test_an_untuned_one_has_the_same_size_and_asks_for_nothing(self):
+    def test_an_untuned_flavor_has_the_same_size_and_no_extra_specs(self):
         tuned = on('S4', '1x24-tuned', 'hs06-2s-16c').flavor
         untuned = on('S4', '1x24-untuned', 'hs06-2s-16c').flavor
         self.assertEqual({}, untuned.extra_specs)
         self.assertEqual((tuned.vcpus, tuned.ram_mib),
                          (untuned.vcpus, untuned.ram_mib))
 
-    def test_it_is_not_taken_for_a_flavor_of_a_plan(self):
+    def test_the_flavor_is_not_marked_as_one_of_a_plan(self):
         flavor = on('S4', '4x8-tuned', 'hs06-2s-16c').flavor
         self.assertEqual('hpcvirt-s4-4x8-tuned', flavor.name)
         self.assertFalse([key for key in flavor.extra_specs

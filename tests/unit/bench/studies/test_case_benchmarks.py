@@ -25,13 +25,13 @@ def use_of(name, case):
 
 
 class TestParameters(testtools.TestCase):
-    def test_guests_like_the_study_s_run_what_it_ran(self):
+    def test_guests_of_the_study_s_size_use_its_parameters(self):
         case, use = use_of('S1', 'small-on')
         self.assertEqual(
             {'N': '40000', 'NB': '100', 'P': '2', 'Q': '2', 'ranks': '4'},
             case_benchmarks.parameters(case, use, sizing.Machine(4, 22100)))
 
-    def test_others_follow_the_rule_and_keep_their_part_of_the_cpus(self):
+    def test_other_guests_follow_the_size_rule_and_scale_the_ranks(self):
         case, use = use_of('S1', 'small-on')
         for machine in (sizing.Machine(4, 16000), sizing.Machine(16, 99000)):
             self.assertEqual(
@@ -50,7 +50,7 @@ class TestParameters(testtools.TestCase):
         self.assertEqual('1', case_benchmarks.parameters(
             case, use, sizing.Machine(2, 2000))['ranks'])
 
-    def test_what_is_run_in_each_guest_is_given_no_ranks_of_all(self):
+    def test_a_variant_that_runs_in_each_guest_gets_no_ranks(self):
         case, _ = use_of('S3', 'on-4vm-1net-4')
         alone = study.StudyBenchmark('gromacs', 'threads', {'ranks': '4'})
         self.assertEqual({}, case_benchmarks.parameters(
@@ -72,12 +72,12 @@ class TestStandIns(testtools.TestCase):
             (study.StudyBenchmark('gromacs', 'mpi', {'ranks': '4'}),),
             case_benchmarks.select(case, 'gmx'))
 
-    def test_one_benchmark_for_two_is_run_once(self):
+    def test_a_stand_in_for_two_benchmarks_is_run_once(self):
         case, _ = use_of('S5', 'sriov')
         self.assertEqual(['netpipe'], [
             use.benchmark for use in case_benchmarks.select(case, 'netpipe')])
 
-    def test_what_the_study_does_not_allow_is_refused(self):
+    def test_a_stand_in_that_the_study_does_not_allow_is_refused(self):
         for name, case, word in (('S1', 'small-on', 'stream'),
                                  ('S3', 'off-1vm-4', 'hpcc'),
                                  ('S3', 'off-1vm-4', 'nothing')):
@@ -85,7 +85,7 @@ class TestStandIns(testtools.TestCase):
                               case_benchmarks.select,
                               use_of(name, case)[0], word)
 
-    def test_none_is_taken_unless_it_is_named(self):
+    def test_no_stand_in_is_used_unless_it_is_named(self):
         case, use = use_of('S4', '4x8-tuned')
         self.assertEqual((use,), case_benchmarks.select(case, None))
 
@@ -100,13 +100,13 @@ class TestCount(testtools.TestCase):
                           case_benchmarks.check_guest_count,
                               case, count)
 
-    def test_as_many_guests_are_measured_as_the_case_has(self):
+    def test_the_number_of_guests_must_be_that_of_the_case(self):
         self.assert_counts((4,), (1, 3, 5), 'S4', '4x8-tuned')
         self.assert_counts((1,), (2,), 'S1', 'small-on')
         self.assert_counts((1,), (2,), 'S2', 'numa-host-cold')
         self.assert_counts((2,), (1, 4), 'S3', 'on-2vm-2net-4')
 
-    def test_sockets_and_hosts_are_the_site_s(self):
+    def test_the_site_decides_the_number_of_sockets_and_hosts(self):
         self.assert_counts((1, 2, 4, 8), (), 'S2', 'numa-socket')
         self.assert_counts((2, 4, 8), (1,), 'S2', 'nodes-socket')
         self.assert_counts((2,), (1, 3), 'S5', 'sriov')

@@ -19,7 +19,7 @@ from hpcvirt.bench.studies import study
 
 
 class TestClaims(testtools.TestCase):
-    def test_what_the_documents_print_follows_or_is_known_not_to(self):
+    def test_every_printed_number_follows_or_is_disputed(self):
         for study_ in study_catalogue.studies():
             for checked in claim_check.check(study_):
                 self.assertEqual(
@@ -36,7 +36,7 @@ class TestClaims(testtools.TestCase):
         self.assertEqual(9, count('S4', study.Kind.LOSS))
         self.assertEqual(3, count('S4', study.Kind.REDUCTION))
 
-    def test_these_are_at_odds_with_their_own_figures(self):
+    def test_these_claims_do_not_follow_from_the_figures(self):
         found = {(study_.id, checked.claim.printed,
                   round(checked.computed, 3))
                  for study_ in study_catalogue.studies()
@@ -48,7 +48,7 @@ class TestClaims(testtools.TestCase):
             ('S3', '12', 6.257), ('S3', '12', 18.404), ('S3', '12', 11.481),
             ('S4', '52', 47.368), ('S5', '95', 76.0)}, found)
 
-    def test_a_claim_about_nothing_is_an_error(self):
+    def test_a_claim_about_a_missing_figure_is_an_error(self):
         study_ = study_catalogue.get('S1')
         claim = study.Claim('x', '1', study.Kind.RATIO,
                             ('nobody.guest', '1'))

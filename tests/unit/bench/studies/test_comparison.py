@@ -37,16 +37,16 @@ of_row = study_runs.of_row
 
 
 class TestSingle(testtools.TestCase):
-    def test_a_figure_stands_beside_the_published_one_in_its_unit(self):
+    def test_a_figure_is_converted_to_the_published_unit(self):
         one = of_row([hpcc(0.04, 0.038)], 'S1', 'hpl-small-on')
-        own, = one.results
+        result, = one.results
         self.assertEqual(('n17', 'Gflop/s', 5, False), (
-            own.host, own.unit, own.pairs, own.stand_in))
-        self.assertAlmostEqual(40, own.native)
-        self.assertAlmostEqual(38, own.guest)
-        self.assertAlmostEqual(0.95, own.interval.ratio)
-        self.assertLess(own.interval.low, 0.95)
-        self.assertEqual((), own.components)
+            result.host, result.unit, result.pairs, result.stand_in))
+        self.assertAlmostEqual(40, result.native)
+        self.assertAlmostEqual(38, result.guest)
+        self.assertAlmostEqual(0.95, result.interval.ratio)
+        self.assertLess(result.interval.low, 0.95)
+        self.assertEqual((), result.components)
 
     def test_other_cases_studies_and_native_pairs_do_not_count(self):
         given = [hpcc(1, 1, purpose=record.Purpose.AA)]
@@ -62,38 +62,38 @@ class TestSingle(testtools.TestCase):
                  hpcc(1, 0.8, started_at='2026-01-01'),
                  hpcc(1, 0.7, started_at='2026-01-03',
                            planned_pairs=10)]
-        own, = of_row(given, 'S1', 'hpl-small-on').results
-        self.assertAlmostEqual(0.9, own.interval.ratio)
-        own, = of_row(given[2:], 'S1', 'hpl-small-on').results
-        self.assertIsNone(own.interval)
-        self.assertIn('5 of the 10 planned pairs', own.reason)
+        result, = of_row(given, 'S1', 'hpl-small-on').results
+        self.assertAlmostEqual(0.9, result.interval.ratio)
+        result, = of_row(given[2:], 'S1', 'hpl-small-on').results
+        self.assertIsNone(result.interval)
+        self.assertIn('5 of the 10 planned pairs', result.reason)
 
     def test_a_run_that_failed_its_check_says_why(self):
         run = runs.run([runs.bad('no residual')] * 5, [1.0] * 5,
                        benchmark='hpcc', study='S1', case='small-on')
-        own, = of_row([run], 'S1', 'hpl-small-on').results
-        self.assertIsNone(own.interval)
-        self.assertIn('no residual', own.reason)
+        result, = of_row([run], 'S1', 'hpl-small-on').results
+        self.assertIsNone(result.interval)
+        self.assertIn('no residual', result.reason)
 
-    def test_unpaired_is_said(self):
-        own, = of_row([hpcc(1, 0.9, purpose=record.Purpose.UNPAIRED)],
+    def test_an_unpaired_run_is_marked(self):
+        result, = of_row([hpcc(1, 0.9, purpose=record.Purpose.UNPAIRED)],
                      'S1', 'hpl-small-on').results
-        self.assertEqual('unpaired', own.reason)
+        self.assertEqual('unpaired', result.reason)
 
-    def test_a_stand_in_is_turned_to_the_published_direction(self):
+    def test_a_stand_in_s_ratio_has_the_published_direction(self):
         # A rate that falls to 4/5 is a time that grows to 5/4.
         run = measured(10, 8, 'timesteps_per_s', UP, '1/s', study='S3',
                        case='off-1vm-8', benchmark='lammps')
-        own, = of_row([run], 'S3', 'off-1vm-8').results
-        self.assertTrue(own.stand_in)
+        result, = of_row([run], 'S3', 'off-1vm-8').results
+        self.assertTrue(result.stand_in)
         self.assertEqual((1.25, '1/s'), (
-            round(own.interval.ratio, 6), own.unit))
+            round(result.interval.ratio, 6), result.unit))
         judged, = verdict.describe(run)
-        self.assertAlmostEqual(1 / judged.interval.high, own.interval.low)
-        self.assertAlmostEqual(1 / judged.interval.low, own.interval.high)
-        self.assertAlmostEqual(10, own.native)
+        self.assertAlmostEqual(1 / judged.interval.high, result.interval.low)
+        self.assertAlmostEqual(1 / judged.interval.low, result.interval.high)
+        self.assertAlmostEqual(10, result.native)
 
-    def test_a_benchmark_that_the_case_does_not_name_is_passed_over(self):
+    def test_a_benchmark_that_the_case_does_not_name_is_ignored(self):
         run = measured(10, 8, 'triad_mb_s', study='S3', case='off-1vm-8',
                        benchmark='stream')
         self.assertEqual((), of_row([run], 'S3', 'off-1vm-8').results)
@@ -108,14 +108,14 @@ class TestAverage(testtools.TestCase):
     def test_slowdowns_are_averaged_as_the_study_does(self):
         # Times that grow by 10, 20 and 60 per cent: 30 on average.
         given = self.kernels({'npb-ep': 1.1, 'npb-cg': 1.2, 'npb-ft': 1.6})
-        own, = of_row(given, 'S2', 'numa-socket').results
-        self.assertAlmostEqual(1.3, own.interval.ratio)
-        self.assertEqual('3 of 8 benchmarks', own.reason)
+        result, = of_row(given, 'S2', 'numa-socket').results
+        self.assertAlmostEqual(1.3, result.interval.ratio)
+        self.assertEqual('3 of 8 benchmarks', result.reason)
         self.assertEqual(['npb-cg mpi', 'npb-ep mpi', 'npb-ft mpi'],
-                         [part.name for part in own.components])
-        self.assertIsNone(own.native)
+                         [each.name for each in result.components])
+        self.assertIsNone(result.native)
 
-    def test_its_interval_covers_the_mean_as_often_as_it_says(self):
+    def test_the_interval_of_the_mean_has_its_nominal_coverage(self):
         dice = random.Random(7)
         truth = {'npb-ep': 1.05, 'npb-cg': 1.2, 'npb-ft': 1.5, 'npb-is': 1.1}
         mean = statistics.fmean(truth.values())
@@ -130,25 +130,25 @@ class TestAverage(testtools.TestCase):
                     [figures({'mops_total': 100}, UP, 'Mop/s')] * 8, guest,
                     benchmark=name, study='S2', case='numa-socket',
                     launch=record.Launch.WARM))
-            own, = of_row(given, 'S2', 'numa-socket').results
-            below += own.interval.high < mean
-            above += own.interval.low > mean
+            result, = of_row(given, 'S2', 'numa-socket').results
+            below += result.interval.high < mean
+            above += result.interval.low > mean
         # Each end fails 5 % of the time: 20 of 400, 4.4 either way.
         self.assertLess(below, 37)
         self.assertLess(above, 37)
         self.assertGreater(below + above, 12)
 
-    def test_cold_and_warm_are_different_questions(self):
+    def test_cold_and_warm_runs_are_kept_apart(self):
         given = self.kernels({'npb-ep': 1.4}, case='numa-host-warm')
         given += self.kernels({'npb-ep': 1.1}, case='numa-host-cold',
                               launch=record.Launch.COLD)
         for row, ratio in (('numa-host-warm', 1.4), ('numa-host-cold', 1.1)):
-            own, = of_row(given, 'S2', row).results
-            self.assertAlmostEqual(ratio, own.interval.ratio)
+            result, = of_row(given, 'S2', row).results
+            self.assertAlmostEqual(ratio, result.interval.ratio)
         wrong = self.kernels({'npb-ep': 1.1}, case='numa-host-cold')
         self.assertEqual((), of_row(wrong, 'S2', 'numa-host-cold').results)
 
-    def test_hosts_are_averaged_apart(self):
+    def test_hosts_are_averaged_separately(self):
         given = self.kernels({'npb-ep': 1.1}) + [
             dataclasses.replace(run, host='n18') for run in self.kernels(
                 {'npb-ep': 1.3, 'npb-cg': 1.1})]
@@ -173,13 +173,13 @@ class TestCurves(testtools.TestCase):
                         metric='latency_us[1]', direction=DOWN, study='S5',
                         case=case, benchmark=benchmark)
 
-    def test_each_row_has_the_sizes_that_it_speaks_of(self):
+    def test_each_row_has_the_message_sizes_of_its_range(self):
         small, = of_row([self.osu()], 'S5', 'latency-small').results
         large, = of_row([self.osu()], 'S5', 'latency-large').results
         self.assertEqual([1, 64],
-                         [part.size_bytes for part in small.components])
+                         [each.size_bytes for each in small.components])
         self.assertEqual([128, 4096],
-                         [part.size_bytes for part in large.components])
+                         [each.size_bytes for each in large.components])
         self.assertAlmostEqual(1.3, small.interval.ratio, 6)
         self.assertAlmostEqual(1.05, large.interval.ratio, 6)
         # All sizes err together: the mean is known no better than they are.
@@ -188,20 +188,20 @@ class TestCurves(testtools.TestCase):
             math.log(one.high / one.ratio),
             math.log(small.interval.high / small.interval.ratio), 6)
 
-    def test_a_case_without_published_figures_shows_ours(self):
+    def test_a_case_without_published_figures_shows_the_site_s(self):
         _, every = compared('S5', [self.osu('passthrough')])
         one = next(one for one in every if one.case.id == 'passthrough')
         self.assertIsNone(one.row)
         self.assertEqual(list(self.SIZES),
-                         [part.size_bytes
-                          for part in one.results[0].components])
+                         [each.size_bytes
+                          for each in one.results[0].components])
 
     def test_the_page_has_a_curve_with_the_published_line(self):
         sections = study.studies([record.Result((self.osu(),))])
         self.assertEqual(['S5'], [study['id'] for study in sections])
         row = next(row for row in sections[0]['rows']
                    if row['title'] == 'MPI latency below 128 bytes')
-        drawn = xml.etree.ElementTree.fromstring(  # noqa: S314 - our own
+        drawn = xml.etree.ElementTree.fromstring(  # noqa: S314 - our result
             row['results'][0]['curve'])
         self.assertEqual(2, len(drawn.findall('circle')))
         line, = [line for line in drawn.findall('line')
@@ -222,7 +222,7 @@ class TestCurves(testtools.TestCase):
 
 
 class TestRows(testtools.TestCase):
-    def test_every_published_row_is_there_with_nothing_run(self):
+    def test_every_published_row_is_listed_if_nothing_was_run(self):
         for study_ in study_catalogue.studies():
             every = comparison.compare(study_, [])
             self.assertEqual(study_.rows, tuple(
@@ -232,7 +232,7 @@ class TestRows(testtools.TestCase):
                 {one.case.id for one in every})
             self.assertFalse([one for one in every if one.results])
 
-    def test_every_row_can_be_filled_by_the_benchmarks_of_its_case(self):
+    def test_the_benchmarks_of_a_case_give_results_for_its_rows(self):
         for study_ in study_catalogue.studies():
             for row in study_.rows:
                 case = study_.case(row.case)

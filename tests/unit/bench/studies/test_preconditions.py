@@ -71,7 +71,7 @@ class TestUnmet(testtools.TestCase):
         self.assertIn('not as S1/large-off requires: nested paging was on',
                       text.table(result))
 
-    def test_a_case_of_another_version_does_not_stop_the_report(self):
+    def test_a_case_that_no_longer_exists_does_not_stop_the_report(self):
         for name, case in (('S1', 'gone'), ('S9', 'large-off')):
             _, run = self.unmet('S1', 'large-off', {'cpu.smt': '1'})
             run = dataclasses.replace(run, study=name, case=case)

@@ -91,7 +91,7 @@ class TestSMT(testtools.TestCase):
 
 
 class TestShares(testtools.TestCase):
-    def test_parts_of_a_host_come_out_at_the_study_s_own_guests(self):
+    def test_shares_of_the_study_s_host_give_the_study_s_guests(self):
         # S3 has 8 CPUs without and 16 with SMT, S4 has 32.
         for name, smt, cpus in (('S3', 'on', 16), ('S4', None, 32)):
             for case in study_catalogue.get(name).cases:

@@ -22,12 +22,12 @@ class TestStudies(testtools.TestCase):
         return next(row for row in study_catalogue.get(name).rows
                     if row.id == row_id)
 
-    def test_ratios_are_guest_by_native(self):
+    def test_ratios_are_guest_over_native(self):
         self.assertAlmostEqual(0.01561 / 0.01842,
                                self.row('S1', 'ra-small-on').ratio)
         self.assertAlmostEqual(926 / 915, self.row('S3', 'off-1vm-8').ratio)
 
-    def test_a_percentage_alone_counts_in_the_direction_of_its_metric(self):
+    def test_a_stated_percentage_follows_the_direction_of_its_metric(self):
         self.assertAlmostEqual(0.967, self.row('S4', '4x8-tuned').ratio)
         self.assertAlmostEqual(1.28, self.row('S5', 'qe').ratio)
         self.assertAlmostEqual(1.4, self.row('S2', 'numa-host-warm').ratio)
@@ -41,7 +41,7 @@ class TestStudies(testtools.TestCase):
             for row in study_.rows:
                 self.assertIn(row.case, cases)
 
-    def test_cases_run_benchmarks_that_there_are(self):
+    def test_cases_name_existing_benchmarks(self):
         for study_ in study_catalogue.studies():
             for case in study_.cases:
                 self.assertTrue(case.benchmarks)
@@ -54,7 +54,7 @@ class TestStudies(testtools.TestCase):
                     for other in use.stand_ins:
                         catalogue.get(other)
 
-    def test_rows_are_figures_of_their_benchmark(self):
+    def test_rows_name_metrics_of_their_benchmark(self):
         for study_ in study_catalogue.studies():
             for row in study_.rows:
                 known = catalogue.output_source(row.benchmark)
