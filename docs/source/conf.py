@@ -24,6 +24,7 @@ author = 'hpcvirt developers'
 extensions = [
     'openstackdocstheme',
     'oslo_config.sphinxext',
+    'benchmark_table',
     'bibliography_page',
     'command_reference',
     'extra_spec_table',

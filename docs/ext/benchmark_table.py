@@ -1,0 +1,72 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The directive ``benchmarks``: the catalogue of benchmarks as a table.
+
+::
+
+    .. benchmarks::
+"""
+
+from collections.abc import Iterator
+
+from docutils import nodes
+from docutils import statemachine
+from docutils.parsers import rst
+from sphinx import application
+
+from hpcvirt.bench.catalogue import catalogue
+from hpcvirt.bench.catalogue import definition as definitions
+
+_SOURCES = {
+    definitions.Source.APT: 'Debian',
+    definitions.Source.PYPI: 'PyPI',
+    definitions.Source.SOURCE: 'source code',
+    definitions.Source.USER: 'you supply it',
+}
+
+
+class Benchmarks(rst.Directive):
+    """Turn the catalogue into a table."""
+
+    def run(self) -> list[nodes.Node]:
+        """Write reStructuredText for the definitions and have it parsed."""
+        parent = nodes.Element()
+        parent.document = self.state.document
+        self.state.nested_parse(
+            statemachine.StringList(list(table()), source='catalogue'),
+            self.content_offset, parent)
+        return parent.children
+
+
+def table() -> Iterator[str]:
+    """Yield the lines of a table, one row for each definition."""
+    yield from ('.. list-table::', '   :header-rows: 1',
+                '   :widths: 20 50 30', '', '   * - Name',
+                '     - What it measures', '     - Where to get it')
+    for definition in catalogue.all_definitions():
+        yield from (f'   * - ``{definition.name}``',
+                    f'     - {definition.summary}',
+                    f'     - {"; ".join(map(origin, definition.obtain))}')
+    yield ''
+
+
+def origin(installation: definitions.Installation) -> str:
+    """Name where a program comes from, and its packages."""
+    packages = [f'``{package}``' for package in installation.packages]
+    return ' '.join([_SOURCES[installation.by], ', '.join(packages)]).strip()
+
+
+def setup(app: application.Sphinx) -> dict[str, bool]:
+    """Register the directive."""
+    app.add_directive('benchmarks', Benchmarks)
+    return {'parallel_read_safe': True, 'parallel_write_safe': True}
