@@ -10,19 +10,19 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""HPCTopologyFilter beside Nova's NUMATopologyFilter, in the same run.
+"""Compare the speed of HPCTopologyFilter and Nova's NUMATopologyFilter.
 
-    tox -e bench                 all cases at 1,000 hosts, some two minutes
-    tox -e bench -- --hosts 200  quicker, and noisier
-    tox -e bench -- --only VF    the cases whose name has it
+    tox -e bench                 all cases with 1,000 hosts: about 2 minutes
+    tox -e bench -- --hosts 200  faster, but noisier
+    tox -e bench -- --only VF    the cases whose name contains VF
 
-Both filters get the same HostStates and the same RequestSpec, and must pass
-the same hosts with the same allocation candidates before anything counts.
-Time is the process's own, the best of several runs without garbage
-collection, with the logs at WARNING (DEBUG and INFO cost Nova's filter much
-and ours little). Where Nova's filter takes seconds for one host it gets only
-a few of the hosts; nothing is extrapolated. Exits with status 1 if a target
-is missed.
+Both filters get the same HostStates and the same RequestSpec. They must pass
+the same hosts with the same allocation candidates. The time is the CPU time
+of the process, the best of several runs without garbage collection, with
+logging at WARNING (DEBUG and INFO cost Nova's filter much time and
+HPCTopologyFilter little). In cases where Nova's filter takes seconds for one
+host it gets only a few of the hosts; nothing is extrapolated. The exit status
+is 1 if a target is missed.
 """
 
 import argparse
@@ -44,22 +44,22 @@ from nova.scheduler.filters import numa_topology_filter
 
 from hpcvirt.nova import filters
 
-#: No host may take longer than this where nothing fits.
+#: The longest time for a host if the guest fits nowhere.
 NO_FIT_LIMIT_US = 2000
-#: What the filter may keep of its own while hosts go by, whatever their
-#: number.
+#: The memory that the filter may use, for any number of hosts.
 MEMORY_LIMIT_KIB = 64
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A fleet and a request.
+    """A fleet of hosts and a request.
 
     :ivar cells: host cells
     :ivar guest_cells: equal guest cells
-    :ivar target: how many times faster ours must be; None only shows it
+    :ivar target: how many times faster HPCTopologyFilter must be; None if
+        there is no target
     :ivar nova_hosts: hosts for Nova's filter, None for all of them
-    :ivar runs: runs of Nova's filter, of which the best counts
+    :ivar runs: runs of Nova's filter, the best of which is used
     """
 
     name: str
@@ -95,7 +95,7 @@ CASES = (
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What came of a case; times in microseconds per host."""
+    """The result of a case; times are in microseconds per host."""
 
     case: Case
     hosts: int
@@ -122,11 +122,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cases and print the table."""
     parser = argparse.ArgumentParser(
         prog='benchmarks/filter.py',
-        description='Time HPCTopologyFilter beside NUMATopologyFilter.')
+        description='Compare the speed of HPCTopologyFilter and '
+        'NUMATopologyFilter.')
     parser.add_argument('--hosts', type=int, default=1000,
                         help='hosts of each fleet (default: %(default)s)')
     parser.add_argument('--only', default='', metavar='TEXT',
-                        help='run the cases whose name has this text')
+                        help='run the cases whose name contains this text')
     options = parser.parse_args(arguments)
     nova.conf.CONF([], project='nova', default_config_files=[])
     for name in ('nova', 'hpcvirt'):
@@ -139,8 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(row(results[-1]), flush=True)
     kept, peak = memory(options.hosts)
     flat = max(kept, peak) <= MEMORY_LIMIT_KIB
-    print(f'\nmemory over {options.hosts} hosts: {kept:.1f} KiB left behind, '
-          f'{peak:.1f} KiB in use at most '
+    print(f'\nmemory over {options.hosts} hosts: {kept:.1f} KiB kept, '
+          f'at most {peak:.1f} KiB in use '
           f'(limit {MEMORY_LIMIT_KIB} KiB): {"ok" if flat else "MISSED"}')
     return 0 if flat and all(result.ok for result in results) else 1
 
@@ -166,7 +167,7 @@ def run(case: Case, count: int) -> Result:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """The hosts and candidates that a filter passes, and its time."""
+    """The hosts and candidates that a filter passes, and the time."""
 
     hosts: tuple[str, ...]
     candidates: tuple[int, ...]
@@ -175,7 +176,7 @@ class Outcome:
 
 def outcome(scheduler_filter: Any, hosts: Sequence[Any], spec: Any,
             candidates: int) -> Outcome:
-    """Let a filter judge hosts once."""
+    """Run a filter on hosts once."""
     fleet.prepare(hosts, candidates)
     gc.collect()
     gc.disable()
@@ -189,16 +190,16 @@ def outcome(scheduler_filter: Any, hosts: Sequence[Any], spec: Any,
 
 
 def memory(count: int) -> tuple[float, float]:
-    """Measure what the filter keeps of its own, in KiB.
+    """Measure the memory of the filter, in KiB.
 
-    :returns: what a request leaves behind once the hosts are as they were
-        before, and the most that was in use for any one host
+    :returns: the memory kept after a request, without that of the hosts, and
+        the most that was in use for a single host
     """
     hosts = fleet.hosts(count, 4)
     spec = fleet.request(2, 1)
     scheduler_filter = filters.HPCTopologyFilter()
     tracemalloc.start()
-    # Python's own caches and the hosts' dictionaries settle first.
+    # First runs fill Python's caches and the dictionaries of the hosts.
     peak = max(filtered(scheduler_filter, hosts, spec) for _ in range(3))
     before = tracemalloc.get_traced_memory()[0]
     filtered(scheduler_filter, hosts, spec)
@@ -208,15 +209,16 @@ def memory(count: int) -> tuple[float, float]:
 
 
 def filtered(scheduler_filter: Any, hosts: Sequence[Any], spec: Any) -> int:
-    """Filter hosts one by one, and leave them as they were.
+    """Filter hosts one by one, and restore them.
 
-    :returns: the most bytes in use for any one host
+    :returns: the most bytes in use for a single host
     """
     peak = 0
     fleet.prepare(hosts)
     tracemalloc.reset_peak()
     for state in scheduler_filter.filter_all(hosts, spec):
-        # The limits and candidates of a host belong to the host.
+        # The limits and candidates that the filter sets on a host are not
+        # memory of the filter.
         fleet.prepare([state])
         now, most = tracemalloc.get_traced_memory()
         peak = max(peak, most - now)

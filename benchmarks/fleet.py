@@ -10,10 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Fleets of compute hosts as nova-scheduler sees them, and requests.
+"""Fleets of compute hosts as HostStates of nova-scheduler, and requests.
 
-The occupancy is random and seeded: each cell has a random part of its cores
-pinned, one core in five by one thread alone, and as much of its huge pages.
+The occupancy is random with a fixed seed: in each cell a random fraction of
+the cores is pinned, one core in five of them by a single thread, and the same
+fraction of the huge pages is used.
 """
 
 import random
@@ -40,12 +41,12 @@ Occupancy = Callable[[int, random.Random], float]
 
 
 def at_random(_cell: int, dice: random.Random) -> float:
-    """Fill each cell to any degree."""
+    """Fill each cell to a random degree."""
     return dice.random()
 
 
 def busy(*cells: int) -> Occupancy:
-    """Fill some cells to the brim and leave the others empty."""
+    """Fill some cells completely and leave the others empty."""
     return lambda cell, _dice: float(cell in cells)
 
 
@@ -54,7 +55,8 @@ def hosts(count: int, cells: int, occupancy: Occupancy = at_random,
           seed: int = 1) -> list[Any]:
     """Build HostStates.
 
-    :param nics: the cell of each network card with eight VFs; None rolls one
+    :param nics: the cell of each network card with eight VFs; None chooses a
+        random cell
     """
     dice = random.Random(seed)
     return [_host(f'host{number}', cells, occupancy, nics, dice)
@@ -62,7 +64,7 @@ def hosts(count: int, cells: int, occupancy: Occupancy = at_random,
 
 
 def prepare(fleet: Sequence[Any], candidates: int = 1) -> None:
-    """Give hosts the allocation candidates of a new request."""
+    """Set the allocation candidates of a new request on hosts."""
     for state in fleet:
         state.limits = {}
         state.allocation_candidates = [

@@ -10,18 +10,18 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What the choice of a host costs: upstream, plain packing and hpcvirt.
+"""Compare the core-hours lost with upstream, packing and hpcvirt weighers.
 
-The generator makes flavors for a fleet, guests of these flavors come and go,
-and a request that no host can take is lost. The table gives the core-hours
-lost in percent of those asked for, and the part of it that even one pool of
-CPUs without hosts and cells would lose::
+hpcvirt plans flavors for a fleet, guests of these flavors start and end, and
+a request that no host can hold is lost. The table shows the core-hours lost
+in percent of those requested, and the loss of a single pool of CPUs without
+hosts and cells, which no placement can avoid::
 
     python benchmarks/packing.py
     python benchmarks/packing.py --fleet mixed --load 0.7 0.9 --swf LOG.swf.gz
 
-All figures of a row come from the same requests. Seeds are fixed, so a run
-can be repeated.
+All figures of a row are for the same requests. Seeds are fixed, so that runs
+are reproducible.
 """
 
 import argparse
@@ -68,7 +68,7 @@ STRATEGIES: Mapping[str, Mapping[str, float]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Fleet:
-    """Empty hosts, and the flavors that were made for them."""
+    """Empty hosts, and the flavors planned for them."""
 
     name: str
     hosts: tuple[supplies.Supply, ...]
@@ -83,8 +83,8 @@ class Fleet:
 def build(name: str, smallest_cores: int | None = None) -> Fleet:
     """Plan flavors for the hosts of a fleet.
 
-    :param smallest_cores: of the smallest flavors; None is what the
-        generator does by itself
+    :param smallest_cores: cores of the smallest flavors; None leaves the
+        choice to the planner
     """
     counts = FLEETS[name]
     read = [source.read(str(TOPOLOGIES / f'{kind}.json')) for kind in counts]
@@ -103,7 +103,7 @@ def build(name: str, smallest_cores: int | None = None) -> Fleet:
     fleet = [host for host, count in zip(hosts, counts.values(), strict=True)
              for _ in range(count)]
     if 'devices' in name:
-        # Every second host has none.
+        # Every second host has no devices.
         bare = {id(host): dataclasses.replace(host, pools=())
                 for host in hosts}
         fleet[1::2] = [bare[id(host)] for host in fleet[1::2]]
@@ -111,11 +111,11 @@ def build(name: str, smallest_cores: int | None = None) -> Fleet:
 
 
 def _as_nova_pools(host: supplies.Supply) -> supplies.Supply:
-    """Put the devices of all cards on a cell into one pool, as Nova does."""
+    """Merge the devices of all cards on a cell into one pool, like Nova."""
     merged = {}
     for pool in host.pools or ():
-        had = merged.get(pool.cell, pool._replace(free=0))
-        merged[pool.cell] = had._replace(free=had.free + pool.free)
+        known = merged.get(pool.cell, pool._replace(free=0))
+        merged[pool.cell] = known._replace(free=known.free + pool.free)
     return dataclasses.replace(host, pools=tuple(merged.values()))
 
 
@@ -126,12 +126,16 @@ def main(argv: Sequence[str] | None = None) -> int:
                         default=list(FLEETS), metavar='FLEET',
                         help='; '.join(FLEETS))
     parser.add_argument('--load', nargs='+', type=float, default=[0.8, 0.95],
-                        help='CPUs asked for / CPUs of the fleet')
-    parser.add_argument('--requests', type=int, default=4000)
-    parser.add_argument('--seeds', type=int, default=2)
+                        help='CPUs requested / CPUs of the fleet')
+    parser.add_argument('--requests', type=int, default=4000,
+                        help='requests of a simulation (default: %(default)s)')
+    parser.add_argument('--seeds', type=int, default=2,
+                        help='simulations per row (default: %(default)s)')
     parser.add_argument('--smallest-cores', type=int,
                         help='cores of the smallest flavors')
-    parser.add_argument('--swf', help='take the requests from this log')
+    parser.add_argument('--swf', metavar='LOG',
+                        help='read the requests from this log in the '
+                        'Standard Workload Format')
     args = parser.parse_args(argv)
     try:
         fleets = [build(name, args.smallest_cores) for name in args.fleet]

@@ -10,14 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A model of nova-scheduler and of the claims of nova-compute.
+"""Model nova-scheduler and the claims of nova-compute.
 
-Hosts and guests are those of the generator. Which hosts can take a guest,
-and on which cells it comes to sit, is what :mod:`hpcvirt.fit.claim`
-foretells; CPUs, memory, pages and devices are taken as the claim takes them.
-The host is chosen by weighers as in ``nova/weights.py``: each normalises its
-weights over the hosts and multiplies them. ``tests/functional/test_weights``
-holds the choice against Nova's own weighers.
+:mod:`hpcvirt.fit.claim` predicts which hosts can hold a guest and on which
+cells it is placed; CPUs, memory, pages and devices are allocated as by the
+claim. The host is chosen by weighers as in Nova: each weigher normalizes its
+weights over the hosts and multiplies them.
 """
 
 import dataclasses
@@ -34,11 +32,11 @@ from hpcvirt.fit import placement as placements
 from hpcvirt.fit import score
 from hpcvirt.fit import supply as supplies
 
-#: What nova-scheduler does if it is told nothing.
+#: The default multipliers of nova-scheduler.
 UPSTREAM = {'ram': 1.0, 'cpu': 1.0, 'disk': 1.0, 'pci': 1.0}
-#: What an operator can do about it with Nova alone.
+#: The multipliers that pack guests with the weighers of Nova alone.
 PACKING = {'ram': -1.0, 'cpu': -1.0, 'disk': -1.0, 'pci': 1.0}
-#: Our weigher beside Nova's own, at the default of its option.
+#: hpcvirt's weigher, with its default multiplier, added to Nova's own.
 HPCVIRT = {**UPSTREAM, 'fragmentation': 20.0}
 
 _FROM_ZERO = frozenset({'ram', 'cpu', 'disk'})
@@ -46,10 +44,10 @@ _FROM_ZERO = frozenset({'ram', 'cpu', 'disk'})
 
 @dataclasses.dataclass(frozen=True)
 class Arrival:
-    """A request of one or several guests, placed together or refused.
+    """A request for one or more guests, which are all placed or refused.
 
-    :ivar time: when it comes, in the unit of ``duration``
-    :ivar flavor: which flavor, by its number
+    :ivar time: time of the request, in the unit of ``duration``
+    :ivar flavor: number of the flavor
     :ivar count: number of guests
     """
 
@@ -61,10 +59,10 @@ class Arrival:
 
 @dataclasses.dataclass
 class Tally:
-    """What became of the requests.
+    """Counts of the requests.
 
     :ivar offered: CPUs x time of all requests
-    :ivar lost: of those that were refused
+    :ivar lost: CPUs x time of the refused requests
     """
 
     requests: int = 0
@@ -72,73 +70,74 @@ class Tally:
     offered: float = 0.0
     lost: float = 0.0
 
-    def count(self, work: float, taken: bool) -> None:
+    def count(self, work: float, placed: bool) -> None:
         self.requests += 1
         self.offered += work
-        if not taken:
+        if not placed:
             self.refused += 1
             self.lost += work
 
 
 @dataclasses.dataclass
 class Answer:
-    """What a host would do with one flavor."""
+    """Whether and where a host can hold a guest of one flavor."""
 
-    placed: placements.Placement | None
+    placement: placements.Placement | None
     loss: float | None = None
 
 
 class Host:
     """A compute host.
 
-    :ivar known: what hosts in any state would do with each flavor, shared
-        by the hosts of a run: most states come again
+    :ivar answers: the answers for each state of a host and each flavor,
+        shared by the hosts of a simulation because most states recur
     """
 
     def __init__(self, kind: int, supply: supplies.Supply,
-                 known: dict[Hashable, dict[int, Answer]]) -> None:
+                 answers: dict[Hashable, dict[int, Answer]]) -> None:
         self._kind = kind
-        self._known = known
+        self._all_answers = answers
         self.supply = supply
         self.free_mib = sum(cell.memory_mib for cell in supply.cells)
         self.vcpus_used = 0
         self._answers: dict[int, Answer] = {}
-        self.put(supply)
+        self.set_supply(supply)
 
     def answer(self, number: int, demand: demands.Demand,
                packing: bool) -> Answer:
-        """Say on which cells a guest would come to sit."""
+        """Predict whether and where a guest of a flavor is placed."""
         if number not in self._answers:
-            placed = claim.predict(demand, self.supply, packing)
+            predicted = claim.predict(demand, self.supply, packing)
             self._answers[number] = Answer(
-                placed if isinstance(placed, placements.Placement) else None)
+                predicted if isinstance(predicted, placements.Placement)
+                else None)
         return self._answers[number]
 
     def loss(self, number: int, demand: demands.Demand) -> float:
-        """Measure the room that a guest would destroy, if there is any."""
+        """Measure the room for larger guests that a guest would destroy."""
         answer = self._answers[number]
         if answer.loss is None:
-            if answer.placed is None:
+            if answer.placement is None:
                 raise ValueError('a guest that does not fit has no loss')
             answer.loss = round(
-                score.loss(demand, self.supply, answer.placed), 1)
+                score.loss(demand, self.supply, answer.placement), 1)
         return answer.loss
 
-    def put(self, supply: supplies.Supply) -> None:
-        """Go over to a new state."""
+    def set_supply(self, supply: supplies.Supply) -> None:
+        """Change the state of the host."""
         self.supply = supply
-        self._answers = self._known.setdefault(
+        self._answers = self._all_answers.setdefault(
             (self._kind, _state(supply)), {})
 
     def charge(self, demand: demands.Demand, sign: int) -> None:
-        """Count a guest that has come (1) or gone (-1)."""
+        """Count a guest that has started (1) or ended (-1)."""
         self.free_mib -= sign * sum(c.memory_mib for c in demand.cells)
         self.vcpus_used += sign * sum(c.pcpus + c.vcpus
                                       for c in demand.cells)
 
     def weigh(self, weigher: str, number: int,
               demand: demands.Demand) -> float:
-        """Weigh as the weigher of that name in ``nova/scheduler/weights``."""
+        """Weigh the host like Nova's weigher of that name."""
         if weigher == 'ram':
             return self.free_mib
         if weigher == 'cpu':
@@ -149,15 +148,15 @@ class Host:
             return 100 - min(free, 99)
         if weigher == 'fragmentation':
             return -self.loss(number, demand)
-        # Guests boot from volumes: no host has less disk than another.
+        # Guests boot from volumes: all hosts have the same disk.
         return 0.0
 
 
 def choose(hosts: Sequence[Host], number: int, demand: demands.Demand,
            multipliers: Mapping[str, float], packing: bool) -> Host | None:
-    """Choose a host as nova-scheduler does: the first of the heaviest."""
+    """Choose a host like nova-scheduler: the first of the best hosts."""
     able = [host for host in hosts
-            if host.answer(number, demand, packing).placed is not None]
+            if host.answer(number, demand, packing).placement is not None]
     if len(able) < 2:
         return able[0] if able else None
     totals = [0.0] * len(able)
@@ -174,45 +173,45 @@ def choose(hosts: Sequence[Host], number: int, demand: demands.Demand,
 def run(fleet: Iterable[supplies.Supply], flavors: Sequence[demands.Demand],
         arrivals: Sequence[Arrival], multipliers: Mapping[str, float],
         packing: bool, warm_up: int) -> dict[int, Tally]:
-    """Let guests come and go.
+    """Simulate requests.
 
-    :param multipliers: of the weighers
+    :param multipliers: the multipliers of the weighers
     :param packing: ``packing_host_numa_cells_allocation_strategy``
     :param warm_up: number of requests that are not counted
     :returns: a tally for each flavor
     """
     kinds: dict[int, int] = {}
-    known: dict[Hashable, dict[int, Answer]] = {}
-    hosts = [Host(kinds.setdefault(id(supply), len(kinds)), supply, known)
+    answers: dict[Hashable, dict[int, Answer]] = {}
+    hosts = [Host(kinds.setdefault(id(supply), len(kinds)), supply, answers)
              for supply in fleet]
     tallies = {number: Tally() for number in range(len(flavors))}
     leaving: list[tuple[float, int, list[Guest]]] = []
     for order, arrival in enumerate(arrivals):
         while leaving and leaving[0][0] <= arrival.time:
-            leave(heapq.heappop(leaving)[2])
+            remove(heapq.heappop(leaving)[2])
         demand = flavors[arrival.flavor]
         guests: list[Guest] = []
         for _ in range(arrival.count):
             host = choose(hosts, arrival.flavor, demand, multipliers, packing)
             if host is None:
                 break
-            guests.append(enter(host, arrival.flavor, demand, packing))
-        taken = len(guests) == arrival.count
-        if taken:
+            guests.append(place(host, arrival.flavor, demand, packing))
+        placed = len(guests) == arrival.count
+        if placed:
             heapq.heappush(leaving, (arrival.time + arrival.duration, order,
                                      guests))
         else:
-            leave(guests)
+            remove(guests)
         if order >= warm_up:
             tallies[arrival.flavor].count(
-                cpus(demand) * arrival.count * arrival.duration, taken)
+                cpus(demand) * arrival.count * arrival.duration, placed)
     return tallies
 
 
 def pooled(fleet: Iterable[supplies.Supply],
            flavors: Sequence[demands.Demand], arrivals: Sequence[Arrival],
            warm_up: int) -> Tally:
-    """Run the same on one pool of CPUs: what no placement could avoid."""
+    """Simulate one pool of CPUs, whose losses no placement can avoid."""
     free = sum(len(cell.dedicated) for supply in fleet
                for cell in supply.cells)
     leaving: list[tuple[float, int]] = []
@@ -221,24 +220,24 @@ def pooled(fleet: Iterable[supplies.Supply],
         while leaving and leaving[0][0] <= arrival.time:
             free += heapq.heappop(leaving)[1]
         wanted = cpus(flavors[arrival.flavor]) * arrival.count
-        taken = wanted <= free
-        if taken:
+        placed = wanted <= free
+        if placed:
             free -= wanted
             heapq.heappush(leaving, (arrival.time + arrival.duration,
                                      wanted))
         if order >= warm_up:
-            tally.count(wanted * arrival.duration, taken)
+            tally.count(wanted * arrival.duration, placed)
     return tally
 
 
 def cpus(demand: demands.Demand) -> int:
-    """Dedicated CPUs that a guest takes."""
+    """Count the dedicated CPUs of a guest."""
     return sum(cell.pcpus + cell.emulator_pcpus for cell in demand.cells)
 
 
 @dataclasses.dataclass(frozen=True)
 class Guest:
-    """A guest, and what to give back: the host without it and with it."""
+    """A guest, and its host before and after it was placed."""
 
     host: Host
     demand: demands.Demand
@@ -246,28 +245,28 @@ class Guest:
     after: supplies.Supply
 
 
-def enter(host: Host, number: int, demand: demands.Demand,
-           packing: bool) -> Guest:
-    """Put a guest on a host that can take it."""
-    placed = host.answer(number, demand, packing).placed
-    if placed is None:
-        raise ValueError('the host cannot take the guest')
+def place(host: Host, number: int, demand: demands.Demand,
+          packing: bool) -> Guest:
+    """Place a guest on a host that can hold it."""
+    placement = host.answer(number, demand, packing).placement
+    if placement is None:
+        raise ValueError('the host cannot hold the guest')
     before = host.supply
-    after = allocation.allocate(demand, before, placed)
-    host.put(after)
+    after = allocation.allocate(demand, before, placement)
+    host.set_supply(after)
     host.charge(demand, 1)
     return Guest(host, demand, before, after)
 
 
-def leave(guests: Sequence[Guest]) -> None:
-    """Let guests give back what they took."""
+def remove(guests: Sequence[Guest]) -> None:
+    """Remove guests from their hosts."""
     for guest in reversed(guests):
-        guest.host.put(_give_back(guest))
+        guest.host.set_supply(_freed(guest))
         guest.host.charge(guest.demand, -1)
 
 
-def _give_back(guest: Guest) -> supplies.Supply:
-    """The host of now with what the guest took when it came."""
+def _freed(guest: Guest) -> supplies.Supply:
+    """Return the host with the resources of the guest free again."""
     cells = []
     for now, before, after in zip(
             guest.host.supply.cells, guest.before.cells, guest.after.cells,
@@ -285,17 +284,17 @@ def _give_back(guest: Guest) -> supplies.Supply:
                 for pool, old, old_after in zip(
                     now.pages, before.pages, after.pages, strict=True))))
     return dataclasses.replace(guest.host.supply, cells=tuple(cells),
-                               pools=_pools_back(guest))
+                               pools=_freed_pools(guest))
 
 
-def _pools_back(guest: Guest) -> tuple[supplies.devices.Pool, ...]:
+def _freed_pools(guest: Guest) -> tuple[supplies.devices.Pool, ...]:
     pools = {(pool.cell, pool.provider): pool
              for pool in guest.host.supply.pools or ()}
-    had = {(pool.cell, pool.provider): pool.free
+    after = {(pool.cell, pool.provider): pool.free
            for pool in guest.after.pools or ()}
     for pool in guest.before.pools or ():
         place = pool.cell, pool.provider
-        taken = pool.free - had.get(place, 0)
+        taken = pool.free - after.get(place, 0)
         if taken:
             free = pools[place].free if place in pools else 0
             pools[place] = pool._replace(free=free + taken)
@@ -303,10 +302,10 @@ def _pools_back(guest: Guest) -> tuple[supplies.devices.Pool, ...]:
 
 
 def _state(supply: supplies.Supply) -> Hashable:
-    """Everything of a host on which placements and losses depend.
+    """Return all of a host on which placements and losses depend.
 
-    Which CPUs are free does not count, but how many, and on how many whole
-    cores.
+    Only the number of free CPUs and of whole free cores matters, not which
+    CPUs are free.
     """
     return (
         tuple((len(cell.free),

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Requests over time: synthetic ones, or those of a batch system's log."""
+"""Create requests over time: synthetic, or from the log of a batch system."""
 
 import gzip
 import pathlib
@@ -21,8 +21,8 @@ import packing_model
 
 from hpcvirt import exception
 
-#: Spread of the life times: the standard deviation of their logarithm. Some
-#: guests live ten times as long as others.
+#: The standard deviation of the logarithm of the life times. Some guests run
+#: ten times longer than others.
 SIGMA = 1.2
 
 #: Fields of the Standard Workload Format, counted from 0
@@ -32,9 +32,9 @@ _SUBMIT, _RUN_TIME, _PROCESSORS = 1, 3, 4
 
 def synthetic(cpus: Sequence[int], capacity: int, load: float, count: int,
               seed: int) -> list[packing_model.Arrival]:
-    """Roll requests: every flavor asks for as many CPUs in all.
+    """Create random requests, in total the same CPUs for each flavor.
 
-    Arrivals are a Poisson process, life times are log-normal.
+    Arrivals are a Poisson process; life times are log-normal.
 
     :param cpus: CPUs of each flavor
     :param capacity: CPUs of the fleet
@@ -56,12 +56,12 @@ def synthetic(cpus: Sequence[int], capacity: int, load: float, count: int,
 
 def from_swf(path: str, cpus: Sequence[int], capacity: int,
              load: float) -> list[packing_model.Arrival]:
-    """Read a log; each job becomes a guest, or several of the largest.
+    """Read a log; each job becomes one guest, or several of the largest.
 
-    A job gets the smallest flavor that has its processors. The time between
-    arrivals is scaled so that the jobs make up the load.
+    A job gets the smallest flavor with enough CPUs. The time between arrivals
+    is scaled so that the jobs produce the load.
 
-    :raises InvalidInput: for a file that is not such a log
+    :raises InvalidInput: if the file is not such a log
     """
     jobs = []
     try:

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The weigher is worth what its documentation says, in a small simulation."""
+"""The effect of the weigher, in a small simulation."""
 
 import contextlib
 import io
@@ -66,7 +66,7 @@ class SimulationTest(unittest.TestCase):
         self.assertLess(play(fleet, packing_model.HPCVIRT),
                         0.9 * play(fleet, packing_model.PACKING))
 
-    def test_nothing_is_left_on_hosts_when_all_guests_have_gone(self):
+    def test_hosts_are_empty_after_all_guests_are_removed(self):
         fleet = packing.build('2 cells, devices')
         hosts = [packing_model.Host(number, supply, {})
                  for number, supply in enumerate(fleet.hosts[:4])]
@@ -74,17 +74,17 @@ class SimulationTest(unittest.TestCase):
         guests = []
         for _ in range(200):
             if guests and dice.random() < 0.4:
-                packing_model.leave([guests.pop(
+                packing_model.remove([guests.pop(
                     dice.randrange(len(guests)))])
             number = dice.randrange(len(fleet.flavors))
             demand = fleet.flavors[number]
             host = packing_model.choose(hosts, number, demand,
                                         packing_model.HPCVIRT, packing=False)
             if host is not None:
-                guests.append(packing_model.enter(host, number, demand,
+                guests.append(packing_model.place(host, number, demand,
                                                   packing=False))
         self.assertGreater(len(guests), 4)
-        packing_model.leave(guests)
+        packing_model.remove(guests)
         for host, empty in zip(hosts, fleet.hosts, strict=False):
             self.assertEqual(empty.cells, host.supply.cells)
             self.assertCountEqual(empty.pools, host.supply.pools)
@@ -100,7 +100,7 @@ class WorkloadTest(unittest.TestCase):
         path.write_text(text)
         return str(path)
 
-    def test_the_load_is_what_was_asked_for(self):
+    def test_the_load_is_as_requested(self):
         arrivals = packing_workload.synthetic([4, 16], 100, 0.7, 20000, 1)
         work = sum((4, 16)[each.flavor] * each.duration for each in arrivals)
         self.assertAlmostEqual(0.7, work / arrivals[-1].time / 100, delta=.05)
