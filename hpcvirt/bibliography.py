@@ -29,7 +29,7 @@ class Document:
     :ivar key: what other places cite, without the brackets
     :ivar authors: the authors, or the institution where no author is named
     :ivar venue: where the document was published or presented
-    :ivar year: the year of publication, with what is known of it
+    :ivar year: the year or date of publication, with what is known of it
     :ivar found: where a reader finds the document
     :ivar file: name of the text that the figures were taken from; None for a
         document that gives a method and no figures
@@ -77,16 +77,15 @@ DOCUMENTS = (
         'Arne Wiebalck, Tim Bell, Sean Crosby and Ulrich Schwickerath',
         'CPU Performance Optimizations of Virtualized Compute Resources in '
         'the CERN Cloud Service',
-        'slides, HEPiX Autumn Meeting, Brookhaven National Laboratory, '
-        '14 October 2015',
-        '2015', 'the agenda of the HEPiX Autumn 2015 meeting',
+        'slides, HEPiX Autumn Meeting, Brookhaven National Laboratory',
+        '14 October 2015', 'the agenda of the HEPiX Autumn 2015 meeting',
         '003_5d5158a0f72041aa.txt'),
     Document(
         'SDSC-SRIOV-2013', 'Glenn K. Lockwood',
         'High-Performance Virtualization: SR-IOV and InfiniBand',
-        'blog post of 14 December 2013, on work of the San Diego '
-        'Supercomputer Center that was presented at SC13',
-        '2013', "the author's blog", '004_31bfc564158c3a5d.txt'),
+        'blog post on work of the San Diego Supercomputer Center that was '
+        'presented at SC13',
+        '14 December 2013', "the author's blog", '004_31bfc564158c3a5d.txt'),
     Document(
         'Georges-2007', 'Andy Georges, Dries Buytaert and Lieven Eeckhout',
         'Statistically Rigorous Java Performance Evaluation',

@@ -108,8 +108,9 @@ def divide(host: host_model.Host, profile: profiles.Profile,
     if odd:
         warnings.append(warning.PlanWarning(
             warning.Code.IRREGULAR_CORES,
-            f'the host keeps CPUs {cpuset.render(odd)}, because their cores '
-            f'have fewer than the {threads} threads of the other cores',
+            f'{"CPUs" if len(odd) > 1 else "CPU"} {cpuset.render(odd)} not '
+            f'dedicated: the core has fewer than the {threads} threads of '
+            'other cores',
             (host.name,)))
     if profile.smt is profiles.SMT.LEAVE and host.threads_per_core > 1:
         warnings.append(warning.PlanWarning(

@@ -12,7 +12,7 @@
 
 """The settings of a host as lines to put into its files.
 
-``nova.conf``, the kernel's command line or sysfs for the huge pages, and
+``nova.conf``, the kernel command line or sysfs for the huge pages, and
 sysfs for the virtual functions.
 """
 
@@ -70,7 +70,7 @@ def _pages(planned: plans.PlannedHost) -> Iterator[str]:
                     for size in pages if size != small})
     if not sizes:
         return
-    yield "# on the kernel's command line (Linux 5.16 or newer)"
+    yield '# on the kernel command line (Linux 5.16 or newer)'
     usual = planned.page_kib if planned.page_kib != small else sizes[0]
     words = [f'default_hugepagesz={memory.page_name(usual).upper()}']
     for size in sizes:
@@ -96,7 +96,7 @@ def _rest(planned: plans.PlannedHost) -> Iterator[str]:
         cells.setdefault(rest, []).append(cell)
     kept = '; '.join(f'{cpu_partition.cells_in_words(numbers)} {rest} MiB'
                      for rest, numbers in cells.items())
-    yield f'# for the host, beside the emulators of its guests: {kept}'
+    yield f'# for the host, without the emulators of its guests: {kept}'
 
 
 def _functions(planned: plans.PlannedHost) -> Iterator[str]:

@@ -205,11 +205,11 @@ def _without_costly_scope(
     losing = _losing(guest, hosts, fill, profile.pack_cells)
     if not losing:
         return guest, None
-    reason = ('its cells may lie in different packages on '
-              f'{", ".join(losing)}, because of the order in which Nova takes '
+    reason = ('the cells of a guest may be in different packages on '
+              f'{", ".join(losing)}, because of the order in which Nova uses '
               'cells there')
     if not profile.pack_cells and not _losing(guest, hosts, fill, True):
-        reason += ('; with pack_cells they would share one, see '
+        reason += ('; with pack_cells they would be in one, see '
                    'packing_host_numa_cells_allocation_strategy')
     return _without_scope(guest), reason
 

@@ -59,8 +59,8 @@ def describe(study_: study.Study, width: int | None) -> Iterator[str]:
         [_published(row) for row in study_.rows],
         {'Native', 'Guest', 'Ratio'}, width))
     yield from _section('Claims that do not follow from the figures', [
-        f'{checked.claim.text}: {checked.claim.printed} is printed, '
-        f'{checked.computed:.4g} follows ({checked.claim.disputed})'
+        f'{checked.claim.text}: the document says {checked.claim.printed}, '
+        f'the figures give {checked.computed:.4g} ({checked.claim.disputed})'
         for checked in claim_check.check(study_) if not checked.agrees])
     yield from _section('Printed without the figures they follow from',
                         study_.unfounded)

@@ -126,7 +126,8 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
 def clean(spec: run_spec.JobSpec, run_id: str) -> tuple[str, ...]:
     """Remove the directories that the jobs of a run left.
 
-    :returns: what could not be removed, since its place does not answer
+    :returns: what could not be removed, because the target does not
+        answer
     """
     left = []
     for target in spec.targets:

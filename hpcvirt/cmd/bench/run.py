@@ -42,8 +42,8 @@ if the run is interrupted, the same command continues it.
 """
 
 _EPILOG = f"""\
-A place is {targets.FORMS}.
-If both places are the same, the machine is compared with itself: a difference
+A TARGET is {targets.FORMS}.
+If both targets are the same, the machine is compared with itself: a difference
 that is seen then is noise, and no smaller difference can be judged. Without
 --native the result is unpaired and there is no verdict. Status 0: PASS (or
 unpaired and valid), 1: FAIL, INCONCLUSIVE or INVALID, 2: the measurement
@@ -68,9 +68,9 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
                         help='with --study: a free benchmark to run instead '
                         'of one of the case, where the study allows it')
     parser.add_argument('--where', required=True, action='append',
-                        metavar='PLACE', help='the guest; several are '
+                        metavar='TARGET', help='the guest; several are '
                         'measured together')
-    parser.add_argument(_NATIVE, action='append', metavar='PLACE',
+    parser.add_argument(_NATIVE, action='append', metavar='TARGET',
                         help='the host itself, on the same CPUs; once, or '
                         'once for each guest')
     parser.add_argument(

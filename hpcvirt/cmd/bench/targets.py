@@ -25,7 +25,7 @@ FORMS = ('local, ssh://[user@]host[:port][?key=FILE], or '
 
 
 def find(text: str, cloud: str | None) -> target.Target:
-    """Look up a place that the user names.
+    """Look up a target that the user names.
 
     :param cloud: an entry of clouds.yaml, for ``server:``
     :raises InvalidInput: if it has none of the forms
@@ -39,7 +39,7 @@ def find(text: str, cloud: str | None) -> target.Target:
         return target.Target(place, address, address)
     if text.startswith('server:') and text != 'server:':
         return _server(text.removeprefix('server:'), cloud)
-    raise exception.InvalidInput(text, f'not a place: {FORMS}')
+    raise exception.InvalidInput(text, f'not a target: {FORMS}')
 
 
 def _ssh(url: str) -> executor.Executor:
@@ -53,7 +53,7 @@ def _server(text: str, cloud: str | None) -> target.Target:
     user, at, name = name.rpartition('@')
     if set(urllib.parse.parse_qs(query)) - {'key'} or not name:
         raise exception.InvalidInput(f'server:{text}',
-                                     f'not a place: {FORMS}')
+                                     f'not a target: {FORMS}')
     from hpcvirt.cloud import servers
     from hpcvirt.cloud import session
     nova = session.compute(cloud)

@@ -142,5 +142,5 @@ class HostConfigTest(unittest.TestCase):
 
     def test_what_the_host_keeps_is_told(self):
         text = '\n'.join(lines(hosts.build()))
-        self.assertRegex(text, r'# for the host, beside the emulators of '
+        self.assertRegex(text, r'# for the host, without the emulators of '
                          r'its guests: cells 0-1 have \d+ MiB')

@@ -112,7 +112,7 @@ class RunCommandTest(run_case.RunCase):
                 ({'npb-ep/serial': 'npb-ep/cuda'}, 'no variant'),
                 ({'class=S': 'klass=S'}, 'klass'),
                 ({'class=S': 'class'}, 'KEY=VALUE'),
-                ({'local': 'lokal'}, 'not a place'),
+                ({'local': 'lokal'}, 'not a target'),
                 ({'0': '0-x'}, 'not a CPU number')):
             with self.subTest(change=change):
                 words = [change.get(word, word) for word in good]

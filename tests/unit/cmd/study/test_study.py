@@ -96,8 +96,8 @@ class ShowTest(StudyCase):
 
     def test_a_claim_that_does_not_follow_is_shown_with_the_reason(self):
         _, out, _ = self.call('show', 'S1')
-        self.assertIn('large pages improve virtual HPL by 4 %: 4 is printed, '
-                      '6.104', ' '.join(out.split()))
+        self.assertIn('large pages improve virtual HPL by 4 %: the document '
+                      'says 4, the figures give 6.104', ' '.join(out.split()))
 
     def test_one_case_is_shown_alone(self):
         status, out, _ = self.call('show', 'S4', '--case', '2x16-tuned')
