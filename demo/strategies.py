@@ -49,7 +49,7 @@ class Strategy:
 STRATEGIES: Mapping[str, Strategy] = {
     'hpcvirt': Strategy(
         'hpcvirt',
-        "HPCTopologyFilter, hpcvirt's weighers beside Nova's, cells packed",
+        "HPCTopologyFilter, hpcvirt's and Nova's weighers, cells packed",
         'HPCTopologyFilter',
         (_NOVA_FILTERS, 'hpcvirt.nova.filters.all_filters'),
         (_NOVA_WEIGHERS, 'hpcvirt.nova.weights.all_weighers'),

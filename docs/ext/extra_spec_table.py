@@ -17,7 +17,7 @@
     .. extra-specs:: hw pci_passthrough
 
 The argument names the namespaces to show. With the option ``others`` it
-shows the keys that hpcvirt knows and passes over.
+shows the keys that hpcvirt knows and ignores.
 """
 
 import types

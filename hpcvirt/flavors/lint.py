@@ -74,14 +74,14 @@ def lint(flavor: catalogue.Flavor) -> tuple[finding.Finding, ...]:
 
 
 def _keys(flavor: catalogue.Flavor) -> Iterator[finding.Finding]:
-    """Keys that nobody knows, and values of the wrong type."""
+    """Unknown keys, and values of the wrong type."""
     for key, value in flavor.extra_specs.items():
         row = vocabulary.find(key)
         if vocabulary.is_unknown(key):
             yield finding.Finding(
                 'unknown-key', _ERROR, flavor.name, key,
-                'nobody knows this extra spec: Nova passes over it, and its '
-                'API refuses to set it from microversion 2.86 on',
+                'the extra spec is unknown: Nova ignores it, and its API '
+                'rejects it from microversion 2.86 on',
                 'correct or remove it')
         elif row is not None and not row.accepts(value):
             yield finding.Finding(
@@ -121,7 +121,7 @@ def _several_devices(subject: Subject) -> Iterator[finding.Finding]:
             'several-required-devices',
             _ERROR if len(strict) > 1 else _WARNING,
             vocabulary.PCI_NUMA_AFFINITY_POLICY.name,
-            f'{count} devices are required beside several guest cells; '
+            f'{count} devices are required together with several guest cells; '
             "Nova's claim gives pins of the wrong cell if they sit on "
             'different host cells',
             'use the policy preferred, or one device')
@@ -220,8 +220,8 @@ def _policies(subject: Subject) -> Iterator[finding.Finding]:
     elif guest.emulator_threads is shape_model.EmulatorThreads.ISOLATE:
         yield subject.finds(
             'emulator-cpu', _NOTE, vocabulary.EMULATOR_THREADS_POLICY.name,
-            'each instance takes one dedicated CPU more than its vCPUs, '
-            'beside guest cell 0',
+            'each instance uses one dedicated CPU more than it has vCPUs, on '
+            'the host cell of guest cell 0',
             'share emulator threads on cpu_shared_set to save it')
 
 
@@ -253,7 +253,7 @@ def _numbering(subject: Subject) -> Iterator[finding.Finding]:
             if row.matches(key) and key not in known:
                 yield subject.finds(
                     'no-such-cell', _WARNING, key,
-                    f'the guest has {count} cells, and Nova passes over '
+                    f'the guest has {count} cells, and Nova ignores '
                     'this one', 'remove it, or number the cells from 0')
 
 

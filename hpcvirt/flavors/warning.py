@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a plan has to say beside its figures: a code and a sentence."""
+"""Warnings of a plan: a code and a sentence."""
 
 import dataclasses
 import enum

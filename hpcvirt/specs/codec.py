@@ -40,7 +40,7 @@ def decode(vcpus: int, ram_mib: int,
            extra_specs: Mapping[str, str]) -> shape.Shape:
     """Understand a flavor.
 
-    Keys that say nothing about the topology are passed over. The shape of a
+    Keys that do not affect the topology are ignored. The shape of a
     flavor that gets no NUMA topology from Nova has no cells.
 
     :raises InvalidInput: naming the key, where Nova would refuse the flavor

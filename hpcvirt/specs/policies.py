@@ -90,10 +90,10 @@ def _cpu(vcpus: int, specs: Mapping[str, str],
     if word and (shared or pcpus):
         raise exception.InvalidInput(
             vocabulary.CPU_POLICY.name,
-            f'cannot stand beside {shared_name or pcpus_name}')
+            f'cannot be combined with {shared_name or pcpus_name}')
     if shared and pcpus:
         raise exception.InvalidInput(
-            pcpus_name, f'cannot stand beside {shared_name}')
+            pcpus_name, f'cannot be combined with {shared_name}')
     if pcpus:
         isolated = emulator is shape.EmulatorThreads.ISOLATE
         needed = vcpus + (1 if isolated else 0)
@@ -113,7 +113,7 @@ def _thread(specs: Mapping[str, str]) -> shape.ThreadPolicy | None:
     if word and value:
         raise exception.InvalidInput(
             vocabulary.CPU_THREAD_POLICY.name,
-            f'cannot stand beside {trait}')
+            f'cannot be combined with {trait}')
     if value == vocabulary.FORBIDDEN:
         return shape.ThreadPolicy.ISOLATE
     if value == vocabulary.REQUIRED:
@@ -182,7 +182,7 @@ def _amount(specs: Mapping[str, str],
             names: re.Pattern[str]) -> tuple[int, str]:
     """The sum of the resource requests with such names, and one name.
 
-    Nova passes over amounts that are not integers here and refuses them
+    Nova ignores amounts that are not integers here and refuses them
     later, when it asks Placement.
     """
     total, found = 0, ''

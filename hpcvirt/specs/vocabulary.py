@@ -160,7 +160,7 @@ GENERATED_BY = _text(
 #: The value of GENERATED_BY that this release writes, without a digest.
 GENERATED_MARK = 'hpcvirt-1'
 
-# What a flavor may also hold and hpcvirt passes over
+# Extra specs of Nova that hpcvirt ignores
 
 _ENCRYPTION_MODELS = ('amd-sev', 'amd-sev-es', 'amd-sev-snp', 'intel-tdx')
 _OTHERS = (
