@@ -113,17 +113,21 @@ def _defect(demand: demands.Demand, supply: supplies.Supply,
     """
     if outcome.given_up:
         return reasons.Misfit(reasons.Code.CLAIM_TOO_LONG, {
-            'tried': claim_replay.MOST_TRIES, 'defect': 'D'})
+            'tried': claim_replay.MOST_TRIES,
+            'defect': reasons.Defect.TOO_MANY_ATTEMPTS})
     if outcome.raised is not None:
         return reasons.Misfit(reasons.Code.CLAIM_RAISES, {
-            'cell': ordered[outcome.raised].id, 'defect': 'G'})
+            'cell': ordered[outcome.raised].id,
+            'defect': reasons.Defect.NO_CORES})
     if outcome.misaccounted is not None:
         return reasons.Misfit(reasons.Code.CLAIM_MISACCOUNTS, {
-            'cell': ordered[outcome.misaccounted].id, 'defect': 'F'})
-    defect = 'B' if demand.uniform else 'A'
+            'cell': ordered[outcome.misaccounted].id,
+            'defect': reasons.Defect.EMULATOR_THREADS})
+    defect = (reasons.Defect.DISTANT_DEVICES if demand.uniform
+              else reasons.Defect.UNEQUAL_CELLS)
     if demand.pages_by_class and claim_replay.replay(
             demand, supply, ordered, affinity, settle_pages=False).sound:
-        defect = 'C'
+        defect = reasons.Defect.PAGE_CLASS
     if outcome.ranks is None or outcome.misplaced is None:
         return reasons.Misfit(reasons.Code.CLAIM_REFUSES, {
             'cells': ', '.join(str(ordered[rank].id) for rank in fitting),

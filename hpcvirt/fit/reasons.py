@@ -71,6 +71,23 @@ class Code(enum.StrEnum):
     CLAIM_TOO_LONG = 'claim-too-long'
 
 
+class Defect(enum.StrEnum):
+    """Defects of Nova's claim, by the letters of the documentation."""
+
+    #: Unequal guest cells are refused or misplaced.
+    UNEQUAL_CELLS = 'A'
+    #: Equal guest cells whose devices are on distant cells get wrong pins.
+    DISTANT_DEVICES = 'B'
+    #: The first cell tried fixes a page size requested by class.
+    PAGE_CLASS = 'C'
+    #: A claim that cannot succeed tries all arrangements.
+    TOO_MANY_ATTEMPTS = 'D'
+    #: Isolated emulator threads get a CPU on a core in use.
+    EMULATOR_THREADS = 'F'
+    #: The claim raises on a cell without cores.
+    NO_CORES = 'G'
+
+
 _MESSAGES: Mapping[Code, str] = {
     Code.CELL_PCPUS: 'cell {cell} has {total} of the {needed} PCPUs needed',
     Code.FREE_PCPUS:
