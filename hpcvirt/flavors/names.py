@@ -27,10 +27,10 @@ More parts stand for what is not so in most flavors: ``pkg`` (the cells share
 a package), ``emu`` (emulator threads have a CPU of their own), ``emushare``
 (they run on the host's shared CPUs), ``vf2`` (two VFs, near the guest if
 possible; ``vf2r``: required there, ``vf2s``: on the same socket, ``vf2l``:
-legacy), ``20d`` (root disk of 20 GiB). Whatever these parts do not tell,
-unequal cells for instance, is represented by ``x`` and six hexadecimal digits of a
-digest. The name depends on the flavor alone, so it is the same in every run
-and for every host, and two different flavors have two names.
+legacy), ``20d`` (root disk of 20 GiB). Whatever these parts do not express,
+unequal cells for instance, is represented by ``x`` and six hexadecimal digits
+of a digest. The name depends on the flavor alone, so it is the same in every
+run and for every host, and different flavors have different names.
 """
 
 import dataclasses
