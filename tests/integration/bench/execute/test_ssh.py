@@ -77,18 +77,3 @@ class SSHExecutorTest(unittest.TestCase):
         place = ssh.SSHExecutor.from_url(url)
         self.addCleanup(place.close)
         self.assertRaises(exception.Unreachable, place.run, ['true'])
-
-
-class URLTest(unittest.TestCase):
-
-    def test_what_is_not_an_ssh_url_is_refused(self):
-        for url in ('http://host', 'ssh://', 'ssh://h:x', 'ssh://h:99999',
-                    'ssh://h/path', 'ssh://u:p@h', 'ssh://h?color=red',
-                    'ssh://h?key=/does/not/exist'):
-            with self.subTest(url):
-                self.assertRaises(exception.InvalidInput,
-                                  ssh.SSHExecutor.from_url, url)
-
-    def test_the_name_leaves_out_the_key(self):
-        place = ssh.SSHExecutor.from_url(f'ssh://me@n17:2222?key={__file__}')
-        self.assertEqual('ssh://me@n17:2222', place.name)

@@ -14,7 +14,6 @@ import contextlib
 import io
 import json
 import pathlib
-import subprocess
 import sys
 from unittest import mock
 
@@ -133,14 +132,6 @@ class TestParse(CommandTestCase):
                               f'--expect={key}={value}')
         self.assertIn(status, (0, 1, 2))
         self.assertLessEqual(err.count('\n'), 1)
-
-    def test_reading_an_output_does_not_load_scipy(self):
-        code = ('import sys; from hpcvirt.cmd import main; '
-                f'main.main(["bench", "parse", "hpcc", {HPCC!r}]); '
-                'sys.exit("scipy" in sys.modules or "numpy" in sys.modules)')
-        done = subprocess.run([sys.executable, '-c', code], check=False,
-                              capture_output=True)
-        self.assertEqual(0, done.returncode)
 
 
 class TestListAndDescribe(CommandTestCase):

@@ -15,8 +15,6 @@ import io
 import json
 import os
 import pathlib
-import subprocess
-import sys
 import tempfile
 import unittest
 from unittest import mock
@@ -130,15 +128,3 @@ class RefusalTest(unittest.TestCase):
     def test_unknown_choices_are_refused(self) -> None:
         self.expect_refusal(BOX, '--source', 'acpi')
         self.expect_refusal(BOX, '--format', 'xml')
-
-
-class ProgramTest(unittest.TestCase):
-    def test_a_closed_pipe_is_no_error(self) -> None:
-        path = str(ROOT / 'etc/hpcvirt/topologies/epyc-2s-64c-nps4.json')
-        command = ('"$0" -m hpcvirt.cmd.main topology show "$1" | head -1; '
-                   'echo ${PIPESTATUS[0]}')
-        done = subprocess.run(
-            ['bash', '-c', command, sys.executable, path],
-            capture_output=True, text=True, check=False, cwd=ROOT)
-        self.assertEqual(('epyc-2s-64c-nps4\n0\n', ''),
-                         (done.stdout, done.stderr))

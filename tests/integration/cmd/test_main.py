@@ -13,6 +13,7 @@
 """What the command loads, and what it says if a library is missing."""
 
 import json
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,8 @@ sys.modules[sys.argv[1]] = None
 from hpcvirt.cmd import main
 sys.exit(main.main(sys.argv[2:]))
 """
+OUTPUT = (pathlib.Path(__file__).parents[2] /
+          'data/bench/native_np1/hpccoutf.txt')
 HEAVY = {'jinja2', 'keystoneauth1', 'novaclient', 'numpy', 'paramiko',
          'scipy', 'sqlalchemy'}
 
@@ -56,6 +59,10 @@ class LoadTest(unittest.TestCase):
         for noun in main.NOUNS:
             with self.subTest(noun):
                 self.assertEqual(set(), HEAVY & loaded(noun, '--help'))
+
+    def test_reading_an_output_loads_no_heavy_library(self):
+        self.assertEqual(set(), HEAVY & loaded('bench', 'parse', 'hpcc',
+                                               str(OUTPUT)))
 
     def test_a_list_of_benchmarks_loads_no_heavy_library(self):
         self.assertEqual(set(), HEAVY & loaded('bench', 'list'))

@@ -1,0 +1,33 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""URLs of SSH, and what is refused in them."""
+
+import unittest
+
+from hpcvirt import exception
+from hpcvirt.bench.execute import ssh
+
+
+class URLTest(unittest.TestCase):
+
+    def test_what_is_not_an_ssh_url_is_refused(self):
+        for url in ('http://host', 'ssh://', 'ssh://h:x', 'ssh://h:99999',
+                    'ssh://h/path', 'ssh://u:p@h', 'ssh://h?color=red',
+                    'ssh://h?key=/does/not/exist'):
+            with self.subTest(url):
+                self.assertRaises(exception.InvalidInput,
+                                  ssh.SSHExecutor.from_url, url)
+
+    def test_the_name_leaves_out_the_key(self):
+        place = ssh.SSHExecutor.from_url(f'ssh://me@n17:2222?key={__file__}')
+        self.assertEqual('ssh://me@n17:2222', place.name)
