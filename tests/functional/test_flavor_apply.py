@@ -117,7 +117,7 @@ class FlavorApplyTest(nova.EmbeddedNova):
 
         status, text = self.hpcvirt('apply', path, '--apply')
         self.assertEqual((0, made), (status, self.flavors()))
-        self.assertIn('4 same.', text)
+        self.assertIn('4 flavors: 4 as planned.', text)
 
     def test_foreign_and_changed_flavors_are_left_alone(self):
         path = self.write(hosts.build(cells=2, cores=16))
