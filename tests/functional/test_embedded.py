@@ -141,7 +141,8 @@ class EmbeddedNovaTest(nova.EmbeddedNova):
             + ['host: cell 0 has 512 pages of 2048 KiB, its guests take 768'],
             list(twice.faults()))
         moved = dataclasses.replace(guest, cells=tuple(
-            dataclasses.replace(cell, host_cell=1) for cell in guest.cells))
+            dataclasses.replace(cell, host_cells=frozenset({1}))
+            for cell in guest.cells))
         stray = (f'host: cell 0 of {guest.name} has memory on cell 1 and CPUs'
                  f' {cpuset.render(guest.pinned)} elsewhere')
         self.assertEqual(

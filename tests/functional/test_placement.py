@@ -116,5 +116,5 @@ class PlacementTest(base.HPCNova):
         flavor = self.create_hpc_flavor(pcpus=1, mib=1024)
         self.assert_sits(self.boot(flavor), (1,), 1, 1024)
         self.boot(flavor, status='ERROR')
-        self.assertIn('cell 0 has 511 free pages of 2048 KiB of the 512'
+        self.assertIn('cell 0 has 511 of the 512 free pages of 2048 KiB'
                       ' needed', self.log.output)
