@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Every option of hpcvirt: the list for oslo-config-generator."""
+"""The list of all options, for oslo-config-generator."""
 
 from oslo_config import cfg
 
@@ -20,6 +20,6 @@ from hpcvirt.conf import weights
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
     """List the options of all groups.
 
-    Found through the entry point group ``oslo.config.opts``.
+    The entry point group ``oslo.config.opts`` names this function.
     """
     return weights.list_opts()

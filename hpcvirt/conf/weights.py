@@ -12,73 +12,76 @@
 
 """Options of the weighers, in the group ``[hpcvirt]`` of nova.conf.
 
-They are read by nova-scheduler. The group is our own, so that Nova's
-``[filter_scheduler]`` stays Nova's.
+nova-scheduler reads them. They have a group of their own, because Nova owns
+``[filter_scheduler]``.
 """
 
 from oslo_config import cfg
 
 GROUP = cfg.OptGroup(
     'hpcvirt', title='hpcvirt in the scheduler',
-    help="How hpcvirt's scheduler plug-ins weigh hosts. Read by "
-         'nova-scheduler from nova.conf.')
+    help="Options of hpcvirt's weighers, which nova-scheduler reads from "
+         'nova.conf.')
 
 _OPTS = [
     cfg.FloatOpt(
         'numa_fragmentation_weight_multiplier', default=20.0,
         help="""
-How much the room that a placement destroys counts in the choice of a host.
+Multiplier of the weight of hosts that keep room for larger guests.
 
 NUMAFragmentationWeigher predicts the host cells that a guest with a NUMA
-topology will get, and gives the most weight to the host that loses least room
-for larger guests: whole cells, packages, hosts, and cells with free PCI
-devices. It says nothing about guests without a NUMA topology.
+topology will get. It gives the highest weight to the host that keeps the most
+room for larger guests: whole cells, packages, hosts, and cells with free PCI
+devices. It gives all hosts the same weight for guests without a NUMA topology.
 
-Its weights run from 0 to 1 over the hosts of a request, as those of Nova's
-own weighers do. Three of these (CPU, RAM, disk) spread guests over hosts with
-a multiplier of 1.0 each.
+The weights of the hosts of a request range from 0 to 1, as for Nova's own
+weighers. Three of these (CPU, RAM and disk) spread guests over hosts, with a
+multiplier of 1.0 each.
 
 Possible values:
 
 * 0: the weigher is off.
-* A positive number: guests go where they destroy least room. Above 3.0 a
-  clear difference outweighs Nova's spreading; the default also lets most
-  small differences win and leaves soft affinity to the ties. Raise it if
-  large flavors are refused while the fleet has free CPUs.
-* A negative number: guests go where they destroy most room, which has no use
-  but in tests.
+* A positive number: guests go to hosts on which they leave the most room. With
+  a value above 3.0, a clear difference outweighs Nova's three spreading
+  weighers. With the default, most small differences do so as well, and soft
+  affinity decides only between hosts of equal weight. Use a larger value if
+  large flavors are refused while the hosts have free CPUs.
+* A negative number: guests go to hosts on which they leave the least room,
+  which is useful only in tests.
 
-It can be set for the hosts of an aggregate by metadata of the same name.
+This option can be overridden for the hosts of an aggregate by aggregate
+metadata of the same name.
 
 Related options:
 
 * ``[filter_scheduler] weight_classes`` must name
-  ``hpcvirt.nova.weights.all_weighers`` beside Nova's own.
+  ``hpcvirt.nova.weights.all_weighers`` in addition to Nova's weighers.
 * ``[filter_scheduler] cpu_weight_multiplier``, ``ram_weight_multiplier`` and
   ``disk_weight_multiplier`` spread guests (positive) or pack them (negative).
-* ``[compute] packing_host_numa_cells_allocation_strategy`` decides on which
-  cells of a host a guest starts.
+* ``[compute] packing_host_numa_cells_allocation_strategy`` determines the
+  cells of a host on which a guest starts.
 """),
     cfg.FloatOpt(
         'device_locality_weight_multiplier', default=20.0,
         help="""
-How much it counts that a guest's PCI devices sit on the cells of its CPUs.
+Multiplier of the weight of hosts with PCI devices on the guest's cells.
 
-DeviceLocalityWeigher matters where the PCI affinity policy allows devices of
-other cells (``preferred``, ``legacy`` for devices that report no cell,
-``socket``): it gives the most weight to hosts where the devices are on the
-host cells that the guest is predicted to get. Under ``required`` all hosts
-are equal to it.
+DeviceLocalityWeigher predicts the host cells that a guest will get, and gives
+the highest weight to hosts on which the PCI devices of the guest are on these
+cells. It matters for PCI NUMA affinity policies that allow devices of other
+cells: ``preferred``, ``socket``, and ``legacy`` for devices that report no
+NUMA cell. With ``required`` all hosts have the same weight.
 
 Possible values:
 
 * 0: the weigher is off.
-* A positive number: hosts with local devices are preferred. Compare it with
-  ``numa_fragmentation_weight_multiplier``: whichever is larger wins where
-  local devices cost room.
+* A positive number: hosts with local devices are preferred. If local devices
+  leave less room for larger guests, the larger of this option and
+  ``numa_fragmentation_weight_multiplier`` decides.
 * A negative number: hosts with local devices are avoided.
 
-It can be set for the hosts of an aggregate by metadata of the same name.
+This option can be overridden for the hosts of an aggregate by aggregate
+metadata of the same name.
 
 Related options:
 
@@ -89,7 +92,7 @@ Related options:
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register the options; a second time changes nothing."""
+    """Register the options; registering them again changes nothing."""
     conf.register_group(GROUP)
     conf.register_opts(_OPTS, group=GROUP)
 

@@ -10,15 +10,15 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Nova's objects in the terms of the fit engine.
+"""Translate Nova's objects to those of the fit engine.
 
-A RequestSpec becomes a Demand, once per request; a HostState becomes a
-Supply, whose cells and device pools are read when the engine asks for them.
-Nothing is decided here, nothing of Nova's is changed, and nothing is kept.
+A RequestSpec becomes a Demand, once per request. A HostState becomes a Supply,
+whose cells and device pools are read when the engine needs them. This module
+makes no decisions, changes no object of Nova and keeps no state.
 
-The fields of a NUMACell are read from where oslo.versionedobjects keeps
-them (``_obj_NAME``): its properties cost twenty times as much, and a large
-cloud has a hundred thousand cells to look at in each request.
+The fields of a NUMACell are read from the attributes in which
+oslo.versionedobjects stores them (``_obj_NAME``). Its properties are twenty
+times slower, and a request in a large cloud looks at 100,000 cells.
 """
 
 import typing
@@ -70,10 +70,10 @@ def demand(spec: typing.Any) -> demands.Demand | None:
 
 
 def needs_threads(spec: typing.Any) -> bool:
-    """Whether a host without SMT siblings is out of the question.
+    """Tell whether the guest needs a host with SMT.
 
-    Flavor and image are looked at together here, as Nova's filter does; for
-    a cell of the guest the engine judges for itself.
+    Flavor and image are evaluated together, as in Nova's filter. The engine
+    evaluates the thread policy of each guest cell separately.
     """
     image = spec.image.properties if spec.image else {}
     specs = _extra_specs(spec)
@@ -86,12 +86,12 @@ def needs_threads(spec: typing.Any) -> bool:
 
 
 def network(spec: typing.Any) -> typing.Any:
-    """The networks of the guest: Nova's NetworkMetadata, or None."""
+    """Return the NetworkMetadata of the guest, None if it has none."""
     return spec.network_metadata if 'network_metadata' in spec else None
 
 
 def in_placement(spec: typing.Any) -> bool:
-    """Whether allocation candidates can differ in PCI devices."""
+    """Tell whether allocation candidates can differ in PCI devices."""
     return any(
         request.source != objects.InstancePCIRequest.NEUTRON_PORT
         for request in _requests(spec))
@@ -99,18 +99,19 @@ def in_placement(spec: typing.Any) -> bool:
 
 def providers(spec: typing.Any, mappings: Mapping[str, Sequence[str]],
               ) -> tuple[tuple[str, ...], ...]:
-    """Tell which devices Placement has allocated in one candidate.
+    """Return the PCI devices of one allocation candidate.
 
-    :param mappings: the candidate's: request group -> provider UUIDs
-    :returns: per PCI request the provider of each device; an empty one for
-        a request that Placement knows nothing of
+    :param mappings: request group -> UUIDs of resource providers, as in the
+        candidate
+    :returns: for each PCI request the resource provider of each device; an
+        empty tuple for a request whose devices are not in Placement
     """
     return tuple(_providers(request, mappings)
                  for request in _requests(spec))
 
 
 def supply(host_state: typing.Any) -> supplies.Supply:
-    """Look at a HostState that has a NUMA topology."""
+    """Describe the resources of a HostState that has a NUMA topology."""
     stats = host_state.pci_stats
     return supplies.Supply(
         cells=Lazy(host_state.numa_topology.cells, _cell),
@@ -120,7 +121,7 @@ def supply(host_state: typing.Any) -> supplies.Supply:
 
 
 class Lazy(Sequence[_Item]):
-    """A sequence that makes each item when it is first asked for."""
+    """A sequence that makes each item when it is first read."""
 
     __slots__ = ('_items', '_make', '_source')
 
@@ -134,11 +135,11 @@ class Lazy(Sequence[_Item]):
         return len(self._source)
 
     def __iter__(self) -> Iterator[_Item]:
-        made = self._items
-        yield from made
-        for source in self._source[len(made):]:
+        items = self._items
+        yield from items
+        for source in self._source[len(items):]:
             item = self._make(source)
-            made.append(item)
+            items.append(item)
             yield item
 
     @typing.overload
@@ -152,12 +153,13 @@ class Lazy(Sequence[_Item]):
 
 
 def _unused_topology(spec: typing.Any) -> typing.Any:
-    """The guest's NUMA topology as the claim will start from it.
+    """Return the NUMA topology of the guest that the claim starts from.
 
-    When several guests are created at once the scheduler leaves in the
-    request what it has come to for the one before: host cells, pins, a page
-    size where the flavor names a class, or nothing at all where its own
-    bookkeeping fell for a defect of Nova's. The claim starts anew.
+    When a request creates several guests, the scheduler leaves the result for
+    the previous guest in the request: host cells, pinned CPUs, and a page size
+    where the flavor names a class. It leaves no topology where a defect of
+    Nova affected the previous guest. The claim starts from the flavor and the
+    image again.
     """
     topology = spec.numa_topology
     if topology is None and not _extra_specs(spec):
@@ -216,15 +218,15 @@ def _request(request: typing.Any) -> devices.Request:
 
 def _providers(request: typing.Any,
                mappings: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    # Neutron's devices are not in Placement; groups of a port with a
-    # guaranteed bandwidth go by the port, not by the request.
+    # The devices of Neutron ports are not in Placement. The request group of a
+    # port with a guaranteed bandwidth is named after the port.
     if request.source == objects.InstancePCIRequest.NEUTRON_PORT:
         return ()
     if not mappings:
-        settled = request.spec[0].get('rp_uuids') if request.spec else None
-        return tuple(settled.split(',')) if settled else ()
+        uuids = request.spec[0].get('rp_uuids') if request.spec else None
+        return tuple(uuids.split(',')) if uuids else ()
     # One group for each device: REQUEST_ID-0, REQUEST_ID-1, ...
-    return tuple(uuids[0] for group, uuids in mappings.items()
+    return tuple(group_uuids[0] for group, group_uuids in mappings.items()
                  if group.startswith(request.request_id))
 
 
@@ -249,7 +251,7 @@ def _cell(cell: typing.Any) -> supplies.CellSupply:
 
 
 def _cell_with_gaps(cell: typing.Any) -> supplies.CellSupply:
-    """Read a cell in which a compute host of another age left fields out."""
+    """Read a cell of another Nova release, in which fields may be unset."""
     dedicated = _get(cell, 'pcpuset', frozenset())
     network = _get(cell, 'network_metadata', None)
     return supplies.CellSupply(
@@ -276,7 +278,7 @@ def _pages(pages: typing.Any) -> supplies.PageSupply:
 
 
 def _get(thing: typing.Any, field: str, default: typing.Any) -> typing.Any:
-    """Read a field that may be unset, or belong to nothing."""
+    """Read a field that may be unset, of an object that may be None."""
     if thing is None or field not in thing:
         return default
     return getattr(thing, field)

@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The group ``[hpcvirt]`` of Nova's own configuration.
+"""The group ``[hpcvirt]`` in Nova's configuration.
 
-Nothing is registered when a module is imported: a plug-in calls
-:func:`ready` when nova-scheduler makes it, and reads options afterwards.
+Importing a module registers no options. A plug-in calls :func:`ready` when
+nova-scheduler creates it, and reads the options afterwards.
 """
 
 import nova.conf
@@ -23,7 +23,7 @@ from hpcvirt.conf import weights
 
 
 def ready() -> cfg.ConfigOpts:
-    """Give Nova's configuration, with our options registered in it."""
+    """Register the options and return Nova's configuration."""
     conf: cfg.ConfigOpts = nova.conf.CONF
     weights.register_opts(conf)
     return conf

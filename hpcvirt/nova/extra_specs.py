@@ -12,11 +12,11 @@
 
 """Validators for the ``hpcvirt`` namespace, loaded by nova-api.
 
-Nova looks for ``register`` in the modules of the entry point group
-``nova.api.extra_spec_validators``. From microversion 2.86 on, a key of the
-namespace that is not in the vocabulary, or a value of the wrong type, is
-refused with status 400 when a flavor's extra specs are set. The package must
-be installed where nova-api runs; without it Nova passes the keys unseen.
+Nova calls ``register`` of the modules in the entry point group
+``nova.api.extra_spec_validators``. From microversion 2.86 on, nova-api then
+refuses to set an extra spec of the namespace that is not in the vocabulary or
+has a value of the wrong type (status 400). The package must be installed
+where nova-api runs; otherwise Nova accepts these extra specs unchecked.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ from hpcvirt.specs import vocabulary
 
 
 def register() -> list[base.ExtraSpecValidator]:
-    """Give Nova one validator for each key of our own."""
+    """Return a validator for each extra spec of the namespace."""
     return [
         base.ExtraSpecValidator(
             name=row.name, description=row.help, value=_value(row))
@@ -37,11 +37,11 @@ def register() -> list[base.ExtraSpecValidator]:
 
 
 def _value(row: key.Key) -> dict[str, Any]:
-    """Put a row's type into the terms of Nova's validators."""
+    """Describe the type of a value as Nova's validators expect it."""
     if row.kind is key.Kind.BOOLEAN:
         return {'type': bool}
     if row.kind is key.Kind.CHOICE:
-        # Plain strings: the values are shown to the caller of the API.
+        # Plain strings, for the API returns the values to its caller.
         return {'type': str, 'enum': [str(word) for word in row.choices]}
     if row.kind is key.Kind.TEXT:
         return {'type': str, 'pattern': row.pattern}

@@ -10,25 +10,25 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""HPCTopologyFilter: exact, fast, and says why.
+"""HPCTopologyFilter, which replaces Nova's NUMATopologyFilter.
 
-It stands for Nova's NUMATopologyFilter. A guest with a NUMA topology passes
-only to hosts where it fits and where the claim of nova-compute will find a
-sound place for it; every other guest passes as if the filter were not there.
-In nova.conf of nova-scheduler::
+It passes a guest with a NUMA topology only to hosts on which the guest fits
+and on which the claim of nova-compute will place it correctly. It passes every
+other guest to all hosts. In nova.conf of nova-scheduler::
 
     [filter_scheduler]
     available_filters = nova.scheduler.filters.all_filters
     available_filters = hpcvirt.nova.filters.all_filters
     enabled_filters = ComputeFilter,...,HPCTopologyFilter,PciPassthroughFilter
 
-Both may be enabled, ours first; Nova's then costs what it did, but looks at
-fewer hosts. ``[compute]packing_host_numa_cells_allocation_strategy`` must be
-the same for the scheduler as on the compute hosts: it decides on which cells
-a guest starts.
+Both filters may be enabled, HPCTopologyFilter first: Nova's filter then looks
+at fewer hosts, but takes as long as before for each of them. The option
+``[compute]packing_host_numa_cells_allocation_strategy`` must have the same
+value on the scheduler and on the compute hosts, because it determines the
+cells on which a guest starts.
 
-Each refusal is logged at DEBUG with its reason. If no host is left, one line
-at INFO counts the reasons.
+Each refused host is logged at DEBUG level with the reason. If no host is left,
+one line at INFO level counts the reasons.
 """
 
 import collections
@@ -55,15 +55,16 @@ LOG = logging.getLogger(__name__)
 class HPCTopologyFilter(filters.BaseHostFilter):
     """Pass the hosts on which a guest with a NUMA topology can start."""
 
-    # A rebuild stays where it is, on the CPUs that it has; Nova's API
-    # refuses one that would change the topology.
+    # A rebuilt guest keeps its CPUs; Nova's API refuses a rebuild that would
+    # change the NUMA topology.
     RUN_ON_REBUILD = False
 
     def filter_all(self, filter_obj_list: Sequence[typing.Any],
                    spec_obj: typing.Any) -> Iterator[typing.Any]:
         """Yield the hosts that pass.
 
-        The allocation candidates of each are narrowed to those that do.
+        Allocation candidates on which the guest does not fit are removed from
+        these hosts.
         """
         if utils.request_is_rebuild(spec_obj):
             yield from filter_obj_list
@@ -90,12 +91,12 @@ class HPCTopologyFilter(filters.BaseHostFilter):
 
     def host_passes(self, host_state: typing.Any,
                     filter_properties: typing.Any) -> bool:
-        """Judge one host; :meth:`filter_all` is the way to judge many."""
+        """Check one host; use :meth:`filter_all` for several hosts."""
         return bool(list(self.filter_all([host_state], filter_properties)))
 
 
 class _Request:
-    """One request on its way through the hosts."""
+    """What the filter needs to know of one request."""
 
     def __init__(self, spec: typing.Any) -> None:
         self._spec = spec
@@ -116,7 +117,7 @@ class _Request:
                            objects.NUMATopologyLimits] = {}
 
     def refuse(self, host_state: typing.Any) -> reasons.Misfit | None:
-        """Say why a host does not do, or make it ready to be chosen."""
+        """Return why a host is refused, or set the limits of its claim."""
         topology = host_state.numa_topology
         if self._needs_threads and topology and not topology.has_threads:
             return reasons.Misfit(reasons.Code.NO_THREADS)
@@ -133,41 +134,42 @@ class _Request:
 
     def _narrow(self, demand: demands.Demand,
                 host_state: typing.Any) -> reasons.Misfit | None:
-        """Leave a host the allocation candidates that do."""
+        """Remove the allocation candidates on which the guest does not fit."""
         supply = adapter.supply(host_state)
-        verdicts: dict[devices.Providers, reasons.Misfit | None] = {}
-        misfit: reasons.Misfit | None = None
-        good = []
+        misfits: dict[devices.Providers, reasons.Misfit | None] = {}
+        first_misfit: reasons.Misfit | None = None
+        remaining = []
         allocated: devices.Providers = ()
         for candidate in host_state.allocation_candidates:
             if self._in_placement:
                 allocated = adapter.providers(self._spec,
                                               candidate['mappings'])
-            if allocated not in verdicts:
-                verdicts[allocated] = claim.check(
+            if allocated not in misfits:
+                misfits[allocated] = claim.check(
                     demand, supply, self._packing, allocated)
-            verdict = verdicts[allocated]
-            if verdict is None:
-                good.append(candidate)
+            misfit = misfits[allocated]
+            if misfit is None:
+                remaining.append(candidate)
             else:
-                misfit = misfit or verdict
-        host_state.allocation_candidates = good
-        if good:
-            if misfit is not None:
-                LOG.debug('%(host)s, %(node)s lost allocation candidates, '
-                          '%(left)d left: %(misfit)s',
+                first_misfit = first_misfit or misfit
+        host_state.allocation_candidates = remaining
+        if remaining:
+            if first_misfit is not None:
+                LOG.debug('%(host)s, %(node)s: removed allocation candidates, '
+                          '%(remaining)d remain: %(misfit)s',
                           {'host': host_state.host,
                            'node': host_state.nodename,
-                           'left': len(good), 'misfit': misfit},
+                           'remaining': len(remaining),
+                           'misfit': first_misfit},
                           instance_uuid=self.uuid)
             return None
-        return misfit or reasons.Misfit(reasons.Code.NO_CANDIDATES)
+        return first_misfit or reasons.Misfit(reasons.Code.NO_CANDIDATES)
 
     def _limits_of(self, host_state: typing.Any) -> typing.Any:
-        """The limits that the claim will apply.
+        """Return the limits that the claim will apply.
 
-        Hosts of equal ratios share them: they are only read, and copied
-        when they are sent.
+        Hosts with equal allocation ratios share an object, which is only read
+        and copied when it is sent to nova-compute.
         """
         ratios = (host_state.cpu_allocation_ratio,
                   host_state.ram_allocation_ratio)
@@ -184,5 +186,5 @@ class _Request:
 
 
 def all_filters() -> list[type[filters.BaseHostFilter]]:
-    """List the filters of hpcvirt, for ``available_filters``."""
+    """Return the filters of hpcvirt, for ``available_filters``."""
     return [HPCTopologyFilter]

@@ -12,13 +12,13 @@
 
 """Weighers for guests with a NUMA topology.
 
-Both predict, for each host that passed the filters, the host cells that
-Nova's claim will give the guest. ``NUMAFragmentationWeigher`` prefers the
-host where this destroys least room for larger guests (whole cells, packages,
-hosts, cells with free PCI devices); ``DeviceLocalityWeigher`` the host where
-the guest's PCI devices sit on those cells, which matters where the affinity
-policy lets them sit elsewhere. In nova.conf of nova-scheduler, as one
-list (of two settings only the last one would count)::
+Both weighers predict, for each host that passed the filters, the host cells
+that Nova's claim will give the guest. ``NUMAFragmentationWeigher`` prefers
+the host that keeps the most room for larger guests: whole cells, packages,
+hosts, and cells with free PCI devices. ``DeviceLocalityWeigher`` prefers the
+host on which the guest's PCI devices are on those cells, which matters where
+the affinity policy allows other cells. In nova.conf of nova-scheduler, in one
+list, because Nova uses only the last line of this option::
 
     [filter_scheduler]
     weight_classes = nova.scheduler.weights.all_weighers,
@@ -29,11 +29,12 @@ list (of two settings only the last one would count)::
     device_locality_weight_multiplier = 20.0
 
 The multipliers can be set for the hosts of an aggregate by metadata of the
-same name. All hosts weigh the same for a guest without a NUMA topology, so
-that Nova's own weighers choose as they always did.
+same name. All hosts have the same weight for a guest without a NUMA topology,
+so that only Nova's own weighers decide.
 
-``[compute]packing_host_numa_cells_allocation_strategy`` must be the same for
-the scheduler as on the compute hosts: the prediction goes by it.
+``[compute]packing_host_numa_cells_allocation_strategy`` must have the same
+value on the scheduler and on the compute hosts, because the prediction depends
+on it.
 """
 
 import typing
@@ -53,14 +54,15 @@ from hpcvirt.fit import supply as supplies
 from hpcvirt.nova import adapter
 from hpcvirt.nova import config
 
-#: Losses closer than this are equal. It is a fiftieth of a CPU, far above
-#: the rounding of floats: Nova stretches the smallest difference among the
-#: hosts to the full range from 0 to 1.
+#: Losses that differ by less than this are equal. It is a fiftieth of
+#: a CPU, far above the rounding errors of floats, which would decide
+#: otherwise: Nova scales even the smallest difference between hosts to the
+#: full range from 0 to 1.
 _DECIMALS = 1
 
 
 class _PlacementWeigher(weights.BaseHostWeigher):
-    """Weighs hosts by the placement that a guest would get on each."""
+    """Weigh hosts by the placement that a guest would get on each."""
 
     _multiplier = ''
 
@@ -75,7 +77,7 @@ class _PlacementWeigher(weights.BaseHostWeigher):
 
     def weigh_objects(self, weighed_obj_list: Sequence[typing.Any],
                       weight_properties: typing.Any) -> list[float]:
-        """Weigh all hosts of a request; more is better."""
+        """Weigh all hosts of a request; a higher weight is better."""
         return self._weigh([weighed.obj for weighed in weighed_obj_list],
                            weight_properties)
 
@@ -86,70 +88,70 @@ class _PlacementWeigher(weights.BaseHostWeigher):
     def _weigh(self, hosts: Sequence[typing.Any],
                spec: typing.Any) -> list[float]:
         demand = _demand(spec)
-        if demand is None or not self._has_a_say(demand):
+        if demand is None or not self._distinguishes_hosts(demand):
             return [0.0] * len(hosts)
-        found = [self._weigh_host(demand, spec, host) for host in hosts]
-        known = [weight for weight in found if weight is not None]
-        # Only a host that no filter of ours has seen can refuse the guest
-        # here. It comes after every other.
-        last = min(known) - 1.0 if known else 0.0
-        return [last if weight is None else weight for weight in found]
+        weights_ = [self._weigh_host(demand, spec, host) for host in hosts]
+        predicted = [weight for weight in weights_ if weight is not None]
+        # Without HPCTopologyFilter a host may have no placement for the
+        # guest. Such a host gets the lowest weight.
+        lowest = min(predicted) - 1.0 if predicted else 0.0
+        return [lowest if weight is None else weight for weight in weights_]
 
     def _weigh_host(self, demand: demands.Demand, spec: typing.Any,
                     host_state: typing.Any) -> float | None:
         prediction = _predict(demand, spec, host_state)
         return (None if prediction is None
-                else self._judge(demand, prediction))
+                else self._weight(demand, prediction))
 
-    def _has_a_say(self, demand: demands.Demand) -> bool:
-        """Whether hosts can differ for this guest."""
+    def _distinguishes_hosts(self, demand: demands.Demand) -> bool:
+        """Tell whether hosts can differ for this guest."""
         raise NotImplementedError
 
-    def _judge(self, demand: demands.Demand,
+    def _weight(self, demand: demands.Demand,
                prediction: '_Prediction') -> float:
-        """Weigh one host; more is better."""
+        """Weigh one host; a higher weight is better."""
         raise NotImplementedError
 
 
 class NUMAFragmentationWeigher(_PlacementWeigher):
-    """Prefers hosts where a guest destroys least room for larger ones."""
+    """Prefer hosts that keep the most room for larger guests."""
 
     _multiplier = 'numa_fragmentation_weight_multiplier'
 
-    def _has_a_say(self, demand: demands.Demand) -> bool:
+    def _distinguishes_hosts(self, demand: demands.Demand) -> bool:
         return bool(demand.cells)
 
-    def _judge(self, demand: demands.Demand,
+    def _weight(self, demand: demands.Demand,
                prediction: '_Prediction') -> float:
         return -round(score.loss(
             demand, prediction.supply, prediction.placed), _DECIMALS)
 
 
 class DeviceLocalityWeigher(_PlacementWeigher):
-    """Prefers hosts that have a guest's devices on its own cells."""
+    """Prefer hosts that have the guest's PCI devices on its cells."""
 
     _multiplier = 'device_locality_weight_multiplier'
 
-    def _has_a_say(self, demand: demands.Demand) -> bool:
+    def _distinguishes_hosts(self, demand: demands.Demand) -> bool:
         return bool(demand.cells and demand.requests)
 
-    def _judge(self, demand: demands.Demand,
+    def _weight(self, demand: demands.Demand,
                prediction: '_Prediction') -> float:
         return score.locality(demand, prediction.supply, prediction.placed,
                               prediction.providers)
 
 
 def all_weighers() -> list[type[weights.BaseHostWeigher]]:
-    """List the weighers of hpcvirt, for ``weight_classes``."""
+    """Return the weighers of hpcvirt, for ``weight_classes``."""
     return [NUMAFragmentationWeigher, DeviceLocalityWeigher]
 
 
 class _Prediction(typing.NamedTuple):
-    """What a guest would get on one host.
+    """The predicted placement of a guest on one host.
 
-    :ivar supply: the host before the guest comes
+    :ivar supply: the resources of the host before the claim
     :ivar placed: the cells and pages that the claim will give it
-    :ivar providers: what Placement allocated to each PCI request
+    :ivar providers: the resource providers of each PCI request
     """
 
     supply: supplies.Supply
@@ -158,10 +160,10 @@ class _Prediction(typing.NamedTuple):
 
 
 def _demand(spec: typing.Any) -> demands.Demand | None:
-    """What the guest asks; None where the choice is left to others.
+    """Compile the request; None if these weighers have no preference.
 
-    A rebuild stays where it is, and of a malformed request the filter says
-    what is wrong.
+    A rebuilt guest stays on its host. A malformed request is reported by the
+    filter.
     """
     if utils.request_is_rebuild(spec):
         return None
@@ -173,12 +175,12 @@ def _demand(spec: typing.Any) -> demands.Demand | None:
 
 def _predict(demand: demands.Demand, spec: typing.Any,
              host_state: typing.Any) -> _Prediction | None:
-    """Foretell the placement on a host; None if there would be none."""
+    """Predict the placement on a host; None if there is none."""
     if not host_state.numa_topology:
         return None
     supply = adapter.supply(host_state)
     providers: devices.Providers = ()
-    # The scheduler will claim the first candidate that the filters left.
+    # The scheduler claims the first candidate that the filters left.
     candidates = host_state.allocation_candidates
     if candidates and adapter.in_placement(spec):
         providers = adapter.providers(spec, candidates[0]['mappings'])

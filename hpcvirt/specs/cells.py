@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The NUMA cells of a guest: how many, and what is in each."""
+"""Read and write the NUMA cells of a guest."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -23,14 +23,14 @@ from hpcvirt.specs import key
 from hpcvirt.specs import policies
 from hpcvirt.specs import vocabulary
 
-#: ``ImageMetaProps.NUMA_NODES_MAX``: Nova reads no cell beyond.
+#: ``ImageMetaProps.NUMA_NODES_MAX``: Nova reads no more cells.
 MAX_CELLS = 128
 
 
 def read(vcpus: int, ram_mib: int, specs: Mapping[str, str],
          policy: policies.Policies, page_kib: int | shape.PageClass | None,
          has_page: bool) -> tuple[shape.GuestCell, ...]:
-    """Read the cells; none if Nova gives the guest no NUMA topology.
+    """Read the cells; empty if Nova gives the guest no NUMA topology.
 
     :raises InvalidInput: for cells that are incomplete, overlap, or do not
         add up to the flavor
@@ -62,7 +62,7 @@ def read(vcpus: int, ram_mib: int, specs: Mapping[str, str],
 
 
 def are_even(cells: Sequence[shape.GuestCell]) -> bool:
-    """Whether Nova's even split of the flavor gives these cells."""
+    """Tell whether Nova's even split of the flavor gives these cells."""
     return len({(cell.cpus, cell.memory_mib) for cell in cells}) == 1
 
 
@@ -79,7 +79,7 @@ def write(cells: Sequence[shape.GuestCell]) -> dict[str, str]:
 
 
 def dedicated_cpus(cells: Sequence[shape.GuestCell]) -> frozenset[int]:
-    """The numbers of the dedicated vCPUs: in each cell after the shared."""
+    """Number the dedicated vCPUs, which follow the shared ones of a cell."""
     dedicated: set[int] = set()
     first = 0
     for cell in cells:
@@ -93,12 +93,12 @@ def _nodes(specs: Mapping[str, str]) -> int | None:
     text = specs.get(row.name, '')
     if not text:
         return None
-    # Nova takes the canonical form alone: no sign, blank or leading zero.
+    # Nova accepts only the canonical form: no sign, blank or leading zero.
     if not (text.isascii() and text.isdigit() and text[0] != '0'):
         raise exception.InvalidInput(
             row.name, f'{text[:64]!r} is not one of its values '
             f'({row.values})')
-    # Above this the flavor cannot be complete; a cut keeps int() cheap.
+    # No flavor has this many cells. Cutting the text keeps int() fast.
     return int(text[:9])
 
 
@@ -120,7 +120,7 @@ def _memory(specs: Mapping[str, str]) -> list[int]:
 
 def _numbered(specs: Mapping[str, str],
               row: key.Key) -> list[tuple[str, str]]:
-    """The values for cell 0, 1, ... up to the first that is missing."""
+    """List the values of cell 0, 1 and so on, up to the first missing one."""
     found = []
     for number in range(MAX_CELLS):
         name = row.at(num=number)

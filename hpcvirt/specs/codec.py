@@ -10,13 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The flavor language in both directions: a Shape and its extra specs.
+"""Translate between a Shape and the extra specs of a flavor.
 
-``decode(s.cpus, s.memory_mib, encode(s)) == s`` for every shape that a flavor
-can express. ``decode`` understands what Nova's ``numa_get_constraints``
-(``nova/virt/hardware.py``) accepts without image properties, and refuses what
-it refuses. It is stricter in two places where Nova lets nonsense through: a
-negative size of memory or pages, and digits other than 0 to 9.
+``decode(s.cpus, s.memory_mib, encode(s)) == s`` holds for every shape that a
+flavor can express. ``decode`` accepts and refuses the same flavors as Nova's
+``numa_get_constraints`` (``nova/virt/hardware.py``) does without image
+properties, with two exceptions, where Nova accepts values without a meaning:
+negative sizes of memory or pages, and digits other than 0 to 9.
 """
 
 from collections.abc import Mapping
@@ -38,10 +38,10 @@ _THREAD_POLICY = vocabulary.CPU_THREAD_POLICY.name
 
 def decode(vcpus: int, ram_mib: int,
            extra_specs: Mapping[str, str]) -> shape.Shape:
-    """Understand a flavor.
+    """Read the shape of a flavor.
 
-    Keys that do not affect the topology are ignored. The shape of a
-    flavor that gets no NUMA topology from Nova has no cells.
+    Keys that do not affect the topology are ignored. The shape has no cells
+    if Nova gives the flavor no NUMA topology.
 
     :raises InvalidInput: naming the key, where Nova would refuse the flavor
     """
@@ -70,11 +70,12 @@ def decode(vcpus: int, ram_mib: int,
 
 
 def encode(guest: shape.Shape) -> dict[str, str]:
-    """Write a shape as extra specs; vCPUs and memory are the shape's own.
+    """Write a shape as the extra specs of a flavor with its vCPUs and memory.
 
     The number of cells, the CPU policy and an explicit page size are always
-    written. vCPUs are numbered cell by cell; in a cell of a mixed guest the
-    shared vCPUs come first, as a guest does its housekeeping on CPU 0.
+    written. vCPUs are numbered cell by cell. In a cell of a mixed guest the
+    shared vCPUs come first, because the guest's operating system uses CPU 0
+    for its own work.
 
     :raises InvalidInput: if a flavor cannot express the shape
     """
@@ -131,23 +132,25 @@ def exclusive_cells(specs: Mapping[str, str]) -> bool:
 
 
 def _check(guest: shape.Shape) -> None:
-    """Refuse what no flavor can say."""
+    """Refuse shapes that no flavor can express."""
     if not guest.cells:
-        _refuse('it has no cells, so its size is not known')
+        _refuse('has no cells, so that its size is unknown')
     if any(cell.cpus < 1 or cell.memory_mib < 1 for cell in guest.cells):
-        _refuse('each cell needs at least one CPU and one MiB')
+        _refuse('needs at least one CPU and one MiB in each cell')
     if len({cell.page_kib for cell in guest.cells}) > 1:
-        _refuse('all cells have the same page size in a flavor')
+        _refuse('has cells with different page sizes, which a flavor cannot '
+                'express')
     pcpus = sum(cell.pcpus for cell in guest.cells)
     wanted = policies.dedicated_range(guest.cpu_policy, guest.cpus)
     if pcpus not in wanted:
-        _refuse(f'{pcpus} of {guest.cpus} CPUs are dedicated, which the '
-                f'{guest.cpu_policy} policy does not do')
+        _refuse(f'has {pcpus} of {guest.cpus} CPUs dedicated, which the '
+                f'policy {guest.cpu_policy} does not allow')
     if guest.cpu_policy is shape.CPUPolicy.SHARED:
         if guest.thread_policy is not None:
-            _refuse('a thread policy needs dedicated CPUs')
+            _refuse('has a thread policy, which needs dedicated CPUs')
         if guest.emulator_threads is shape.EmulatorThreads.ISOLATE:
-            _refuse('isolated emulator threads need dedicated CPUs')
+            _refuse('has isolated emulator threads, which need dedicated '
+                    'CPUs')
 
 
 def _refuse(what: str) -> NoReturn:

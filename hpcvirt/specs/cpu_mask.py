@@ -10,18 +10,19 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Lists and masks of guest vCPUs, as flavors write them."""
+"""Read the lists and masks of vCPUs in extra specs."""
 
 from hpcvirt import exception
 from hpcvirt.model import cpuset
 
 
 def read(text: str, vcpus: int, where: str) -> frozenset[int]:
-    """Read a mask; one that starts with ``^`` takes from all the vCPUs.
+    """Read a mask; one that starts with ``^`` excludes vCPUs.
 
     :param vcpus: the guest's number of vCPUs
     :param where: the key, for the error
-    :raises InvalidInput: for no list, or for a vCPU that the guest lacks
+    :raises InvalidInput: if it is not a mask, or names a vCPU that the guest
+        does not have
     """
     if text.strip().startswith('^'):
         text = f'0-{vcpus - 1},{text}'
@@ -33,7 +34,7 @@ def read(text: str, vcpus: int, where: str) -> frozenset[int]:
 
 
 def read_list(text: str, where: str) -> frozenset[int]:
-    """Read a list of vCPUs; as in Nova, empty terms say nothing.
+    """Read a list of vCPUs; as in Nova, empty terms are ignored.
 
     :raises InvalidInput: for anything that is not such a list
     """

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The PCI devices that a flavor asks for."""
+"""Read and write the PCI devices that a flavor requests."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -46,8 +46,8 @@ def read(specs: Mapping[str, str]) -> tuple[shape.DeviceRequest, ...]:
 def write(devices: Sequence[shape.DeviceRequest]) -> dict[str, str]:
     """Write the requests.
 
-    :raises InvalidInput: for a Neutron port, which is no part of a flavor,
-        and for requests that differ in their affinity
+    :raises InvalidInput: for Neutron ports, which a flavor cannot request,
+        and for requests with different affinity policies
     """
     if not devices:
         return {}
@@ -55,7 +55,7 @@ def write(devices: Sequence[shape.DeviceRequest]) -> dict[str, str]:
     for device in devices:
         if device.alias is None or device.physnet is not None:
             raise exception.InvalidInput(
-                'shape', 'a Neutron port is no part of a flavor')
+                'shape', 'a flavor cannot request Neutron ports')
         term = f'{device.alias}:{device.count}'
         if _parse(term) != (device.alias, device.count) or device.count < 1:
             raise exception.InvalidInput(
@@ -65,7 +65,8 @@ def write(devices: Sequence[shape.DeviceRequest]) -> dict[str, str]:
     affinities = {device.affinity for device in devices}
     if len(affinities) > 1:
         raise exception.InvalidInput(
-            'shape', 'all devices of a flavor have the same affinity')
+            'shape', 'all devices of a flavor must have the same affinity '
+            'policy')
     affinity = affinities.pop()
     if affinity is not None:
         specs[vocabulary.PCI_NUMA_AFFINITY_POLICY.name] = affinity.value

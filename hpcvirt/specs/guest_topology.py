@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The sockets, cores and threads that a guest sees.
+"""Choose the sockets, cores and threads that a guest sees.
 
-Chosen as ``get_best_cpu_topology`` in ``nova/virt/hardware.py`` does, without
-image properties.
+The choice is that of Nova's ``get_best_cpu_topology``
+(``nova/virt/hardware.py``) without image properties.
 """
 
 from collections.abc import Iterator
@@ -35,10 +35,10 @@ _LIMITS = (vocabulary.CPU_MAX_SOCKETS, vocabulary.CPU_MAX_CORES,
 
 def read(vcpus: int,
          specs: Mapping[str, str]) -> shape.GuestTopology | None:
-    """Find the topology that the guest will see.
+    """Return the CPU topology that the guest will see.
 
-    :returns: None if the flavor says nothing; Nova then gives each vCPU a
-        socket
+    :returns: None if the flavor does not set any; Nova then gives each vCPU
+        its own socket
     :raises InvalidInput: for a value that is not an integer, or limits under
         which the vCPUs cannot be arranged
     """

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What an extra spec is: a name or a family of names, and its values."""
+"""The keys of extra specs, each with the type of its values."""
 
 import dataclasses
 import enum
@@ -20,13 +20,13 @@ from collections.abc import Mapping
 
 from hpcvirt import exception
 
-#: What Nova (oslo.utils) takes for a boolean, in any case.
+#: The words that Nova (oslo.utils) accepts as booleans, in any case.
 TRUE_WORDS = frozenset({'1', 't', 'true', 'on', 'y', 'yes'})
 FALSE_WORDS = frozenset({'0', 'f', 'false', 'off', 'n', 'no'})
 
 
 class Kind(enum.StrEnum):
-    """The type of a value. Every value travels as text."""
+    """The type of a value. The Compute API transfers every value as text."""
 
     INTEGER = 'integer'
     BOOLEAN = 'boolean'
@@ -38,15 +38,15 @@ class Kind(enum.StrEnum):
 class Key:
     """One row of the vocabulary.
 
-    :ivar name: the key; ``{num}`` and the like stand for a part that varies
-    :ivar kind: type of the value
+    :ivar name: the key, with placeholders such as ``{num}`` for parts that
+        vary
+    :ivar kind: the type of the value
     :ivar help: one sentence for an operator
     :ivar choices: the values of a CHOICE
-    :ivar pattern: regular expression that a whole TEXT value matches
-    :ivar minimum: smallest INTEGER, None if there is no bound
-    :ivar maximum: largest INTEGER
-    :ivar parts: what stands for each varying part of the name: a regular
-        expression
+    :ivar pattern: the regular expression that a TEXT value matches as a whole
+    :ivar minimum: the smallest INTEGER, None if there is no bound
+    :ivar maximum: the largest INTEGER, likewise
+    :ivar parts: the regular expression of each placeholder in the name
     """
 
     name: str
@@ -60,7 +60,7 @@ class Key:
 
     @property
     def namespace(self) -> str:
-        """What stands before the colon, without a varying part."""
+        """The part of the name before the colon, without placeholders."""
         return self.name.partition(':')[0].partition('{')[0]
 
     @functools.cached_property
@@ -72,7 +72,7 @@ class Key:
 
     @property
     def values(self) -> str:
-        """The values in words, for help and documentation."""
+        """The values in words, for messages and documentation."""
         if self.kind is Kind.CHOICE:
             return ', '.join(self.choices)
         if self.kind is Kind.BOOLEAN:
@@ -87,15 +87,15 @@ class Key:
         return self.name_pattern.fullmatch(name) is not None
 
     def at(self, **parts: object) -> str:
-        """Put the varying parts in: ``NUMA_CPUS.at(num=1)``."""
+        """Fill in the placeholders: ``NUMA_CPUS.at(num=1)``."""
         return self.name.format(**parts)
 
     def check(self, value: str, name: str | None = None) -> None:
-        """Hold a value against the type.
+        """Check the type of a value.
 
-        :param value: as it stands in the flavor
-        :param name: the concrete name, where the key's own varies
-        :raises InvalidInput: naming the key and what it takes
+        :param value: the text in the flavor
+        :param name: the concrete name, if the name has placeholders
+        :raises InvalidInput: naming the key and its values
         """
         if not self.accepts(value):
             raise exception.InvalidInput(
@@ -103,7 +103,7 @@ class Key:
                 f'{value[:64]!r} is not one of its values ({self.values})')
 
     def accepts(self, value: str) -> bool:
-        """Whether a value is of the type."""
+        """Tell whether a value is of the type."""
         if self.kind is Kind.CHOICE:
             return value in self.choices
         if self.kind is Kind.BOOLEAN:

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The size of the pages behind a guest's memory."""
+"""Read and write the page size of a guest."""
 
 import math
 import re
@@ -37,10 +37,10 @@ _MAX_DIGITS = 24
 
 def read(specs: Mapping[str, str]
          ) -> tuple[int | shape.PageClass | None, bool]:
-    """Read the page size, and whether the flavor asks for one at all.
+    """Read the page size, and whether the flavor requests one at all.
 
-    Nova treats them apart: a size below one KiB gives the guest a NUMA
-    topology, whose cells then have no page size.
+    The two differ in Nova: a size below 1 KiB gives the guest a NUMA topology,
+    whose cells have no page size.
 
     :returns: the size in KiB, a class, or None; and whether the request
         alone gives the guest a NUMA topology

@@ -10,9 +10,9 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The CPU policies of a flavor, from every key that settles one of them.
+"""Read the CPU policies of a flavor from all keys that set one of them.
 
-The rules are Nova's, see ``numa_get_constraints`` and the
+The rules are those of Nova, see ``numa_get_constraints`` and the
 ``get_*_constraint`` functions in ``nova/virt/hardware.py``.
 """
 
@@ -29,12 +29,12 @@ from hpcvirt.specs import vocabulary
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Policies:
-    """What a flavor says about its CPUs.
+    """The CPU policies of a flavor.
 
-    :ivar cpu: shared if the flavor says nothing
-    :ivar thread: None if the flavor says nothing
-    :ivar emulator: likewise
-    :ivar dedicated: the vCPUs that get host CPUs of their own
+    :ivar cpu: shared if the flavor sets none
+    :ivar thread: None if the flavor sets none
+    :ivar emulator: None if the flavor sets none
+    :ivar dedicated: the vCPUs that are pinned to dedicated host CPUs
     """
 
     cpu: shape.CPUPolicy
@@ -44,7 +44,7 @@ class Policies:
 
 
 def read(vcpus: int, specs: Mapping[str, str]) -> Policies:
-    """Settle the policies.
+    """Read the policies.
 
     :raises InvalidInput: for values and combinations that Nova refuses
     """
@@ -70,13 +70,13 @@ def read(vcpus: int, specs: Mapping[str, str]) -> Policies:
     if bool(realtime) == bool(masked):
         raise exception.InvalidInput(
             vocabulary.CPU_POLICY.name,
-            f'{cpu} needs one of {vocabulary.CPU_DEDICATED_MASK.name} and '
-            f'{vocabulary.CPU_REALTIME_MASK.name}, and not both')
+            f'{cpu} needs either {vocabulary.CPU_DEDICATED_MASK.name} or '
+            f'{vocabulary.CPU_REALTIME_MASK.name}')
     return Policies(cpu, thread, emulator, masked or realtime)
 
 
 def dedicated_range(policy: shape.CPUPolicy, cpus: int) -> range:
-    """How many of a guest's CPUs a policy can make dedicated."""
+    """Return the numbers of dedicated CPUs that a policy allows."""
     if policy is shape.CPUPolicy.DEDICATED:
         return range(cpus, cpus + 1)
     return range(1, cpus) if policy is shape.CPUPolicy.MIXED else range(1)
@@ -99,8 +99,8 @@ def _cpu(vcpus: int, specs: Mapping[str, str],
         needed = vcpus + (1 if isolated else 0)
         if pcpus != needed:
             raise exception.InvalidInput(
-                pcpus_name, f'{pcpus} is not the {needed} that {vcpus} vCPUs '
-                'and the emulator threads policy need')
+                pcpus_name, f'must be {needed} for {vcpus} vCPUs and the '
+                f'emulator threads policy, not {pcpus}')
         return shape.CPUPolicy.DEDICATED
     return shape.CPUPolicy(word) if word else shape.CPUPolicy.SHARED
 
@@ -122,7 +122,7 @@ def _thread(specs: Mapping[str, str]) -> shape.ThreadPolicy | None:
 
 
 def _masked_cpus(vcpus: int, specs: Mapping[str, str]) -> frozenset[int]:
-    """The dedicated vCPUs of the mask; empty without a mask."""
+    """Read the dedicated vCPUs of the mask; empty without a mask."""
     name = vocabulary.CPU_DEDICATED_MASK.name
     mask = specs.get(name)
     if not mask:
@@ -136,7 +136,7 @@ def _masked_cpus(vcpus: int, specs: Mapping[str, str]) -> frozenset[int]:
 
 def _realtime_cpus(vcpus: int, specs: Mapping[str, str],
                    emulator: shape.EmulatorThreads | None) -> frozenset[int]:
-    """The real-time vCPUs; empty if the guest is not real-time."""
+    """Read the real-time vCPUs; empty if the guest is not real-time."""
     if not key.truth(specs.get(vocabulary.CPU_REALTIME.name, '')):
         return frozenset()
     name = vocabulary.CPU_REALTIME_MASK.name
@@ -149,8 +149,8 @@ def _realtime_cpus(vcpus: int, specs: Mapping[str, str],
         raise exception.InvalidInput(name, f'{mask!r} leaves no vCPU')
     if len(cpus) == vcpus and emulator is None:
         raise exception.InvalidInput(
-            name, 'must leave a vCPU that is not real-time, or '
-            f'{vocabulary.EMULATOR_THREADS_POLICY.name} must be set')
+            name, 'must exclude a vCPU from real-time, unless '
+            f'{vocabulary.EMULATOR_THREADS_POLICY.name} is set')
     return cpus
 
 
@@ -171,7 +171,7 @@ def _refuse_on_shared(thread: shape.ThreadPolicy | None,
 
 
 def _choice(specs: Mapping[str, str], row: key.Key) -> str:
-    """The value of a key; empty if it is absent or empty."""
+    """Return the value of a key; empty if the key is absent or empty."""
     value = specs.get(row.name, '')
     if value:
         row.check(value)
@@ -180,10 +180,10 @@ def _choice(specs: Mapping[str, str], row: key.Key) -> str:
 
 def _amount(specs: Mapping[str, str],
             names: re.Pattern[str]) -> tuple[int, str]:
-    """The sum of the resource requests with such names, and one name.
+    """Sum the resource requests with matching names, and return one name.
 
-    Nova ignores amounts that are not integers here and refuses them
-    later, when it asks Placement.
+    Nova ignores amounts that are not integers here and refuses them later,
+    when it queries Placement.
     """
     total, found = 0, ''
     for name, value in specs.items():

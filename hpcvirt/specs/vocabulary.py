@@ -10,11 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Every extra spec that hpcvirt writes, reads or knows, written once.
+"""The table of all extra specs that hpcvirt reads, writes or accepts.
 
-Parser, generator, lint, Nova's API validators and the documentation are all
-derived from this table; no other module spells an extra spec. The ``hw:``
-part has the names and types of Nova 34, ``nova/api/validation/extra_specs``.
+The parser, the generator, lint, Nova's API validators and the documentation
+are derived from this table; no other module contains the name of an extra
+spec. The extra specs in the namespace ``hw`` have the names and types of
+Nova 34 (``nova/api/validation/extra_specs``).
 """
 
 import functools
@@ -50,63 +51,65 @@ def _text(name: str, pattern: str | None, help_line: str) -> key.Key:
 
 CPU_POLICY = _choice(
     'hw:cpu_policy', tuple(shape.CPUPolicy),
-    'Whether each vCPU gets a host CPU of its own (dedicated), floats over '
-    'the shared CPUs (shared), or some do one and some the other (mixed).')
+    'Whether vCPUs are pinned to dedicated host CPUs (dedicated), float over '
+    'the shared host CPUs (shared), or some are pinned and some float '
+    '(mixed).')
 CPU_THREAD_POLICY = _choice(
     'hw:cpu_thread_policy', tuple(shape.ThreadPolicy),
-    'Whether dedicated vCPUs take SMT siblings if there are any (prefer), '
-    'only siblings (require), or only hosts without SMT (isolate).')
+    'Whether dedicated vCPUs get SMT siblings if the host has them (prefer), '
+    'get only siblings (require), or get only hosts without SMT (isolate).')
 CPU_DEDICATED_MASK = _text(
     'hw:cpu_dedicated_mask', _CPU_LIST,
-    'The vCPUs that are dedicated under the mixed policy; a mask that '
-    'starts with ^ names the shared ones.')
+    'The vCPUs that are dedicated with the policy mixed; a mask that starts '
+    'with ^ names the shared vCPUs.')
 EMULATOR_THREADS_POLICY = _choice(
     'hw:emulator_threads_policy', tuple(shape.EmulatorThreads),
-    "Where the emulator's own threads run: on one more dedicated CPU of the "
-    "host cell of guest cell 0 (isolate) or on the host's shared CPUs "
+    'Where the emulator threads run: on one additional dedicated CPU of the '
+    'host cell of guest cell 0 (isolate) or on the shared host CPUs '
     '(share).')
 CPU_REALTIME = _flag(
     'hw:cpu_realtime', 'Whether vCPUs run with real-time priority.')
 CPU_REALTIME_MASK = _text(
     'hw:cpu_realtime_mask', _CPU_LIST,
-    'The vCPUs that are real-time; under the mixed policy they are the '
-    'dedicated ones.')
+    'The vCPUs that are real-time; with the policy mixed these are the '
+    'dedicated vCPUs.')
 
 # NUMA cells and memory
 
 NUMA_NODES = _count(
-    'hw:numa_nodes', 'The number of guest NUMA cells; each goes to a host '
-    'cell of its own.')
+    'hw:numa_nodes', 'The number of guest NUMA cells, each of which is placed '
+    'on a different host cell.')
 NUMA_CPUS = key.Key(
     'hw:numa_cpus.{num}', key.Kind.TEXT,
-    'The vCPUs of guest cell {num}; needed only where cells are uneven.',
+    'The vCPUs of guest cell {num}; needed only if the cells are unequal.',
     pattern=_CPU_LIST, parts=_NUM)
 NUMA_MEM = key.Key(
     'hw:numa_mem.{num}', key.Kind.INTEGER,
-    'The MiB of guest cell {num}; needed only where cells are uneven.',
+    'The memory of guest cell {num} in MiB; needed only if the cells are '
+    'unequal.',
     minimum=1, parts=_NUM)
 MEM_PAGE_SIZE = _text(
     'hw:mem_page_size',
     r'(large|small|any|\d+([kKMGT]i?)?(b|bit|B)?)',
-    "The size of the host pages behind the guest's memory, in KiB or with a "
-    'unit (2048, 2MB, 1GB), or by class.')
+    "The size of the pages of the guest's memory, in KiB or with a unit "
+    '(2048, 2MB, 1GB), or a class of sizes (small, large, any).')
 LOCKED_MEMORY = _flag(
-    'hw:locked_memory', "Whether the guest's memory is locked; needs a page "
-    'size.')
+    'hw:locked_memory', "Whether the guest's memory is locked in the host's "
+    'RAM; requires hw:mem_page_size.')
 PMEM = _text(
     'hw:pmem', r'([a-zA-Z0-9_]+(,)?)+',
-    'The labels of virtual persistent memory devices; gives the guest a '
-    'NUMA topology.')
+    'The labels of virtual persistent memory devices, which give the guest '
+    'a NUMA topology.')
 
 # Devices
 
 PCI_NUMA_AFFINITY_POLICY = _choice(
     'hw:pci_numa_affinity_policy', tuple(shape.PCIAffinity),
-    "Which host cells the guest's PCI devices may sit on, seen from the "
-    'cells of its CPUs.')
+    "The host cells that the guest's PCI devices may belong to, relative to "
+    'the cells of its CPUs.')
 PCI_ALIAS = _text(
     'pci_passthrough:alias', r'[^:]+:\d+(?:\s*,\s*[^:]+:\d+)*',
-    'The PCI devices of the guest: alias:count, more after commas.')
+    'The PCI devices of the guest: alias:count, separated by commas.')
 
 # The CPU topology that the guest sees
 
@@ -127,7 +130,7 @@ CPU_MAX_THREADS = _count(
 
 RESOURCES = key.Key(
     'resources{group}:{resource}', key.Kind.INTEGER,
-    'An amount of a resource class; PCPU and VCPU also set the CPU policy.',
+    'The amount of a resource class; PCPU and VCPU also set the CPU policy.',
     parts={**_GROUP, 'resource': '[A-Z0-9_]+'})
 REQUIRED, FORBIDDEN = 'required', 'forbidden'
 TRAIT = key.Key(
@@ -136,28 +139,29 @@ TRAIT = key.Key(
     choices=(REQUIRED, FORBIDDEN),
     parts={**_GROUP, 'trait': '[A-Z0-9_]+'})
 
-#: How Nova recognises requests that settle the CPU policies, see
+#: The requests by which Nova sets CPU policies, see
 #: ``_get_vcpu_pcpu_resources`` and ``_get_hyperthreading_trait`` in
-#: ``nova/virt/hardware.py``. They match beginnings of names, as Nova does.
+#: ``nova/virt/hardware.py``. As in Nova, they match the beginning of a name.
 VCPU_RESOURCE = re.compile(r'resources([1-9][0-9]*)?:VCPU')
 PCPU_RESOURCE = re.compile(r'resources([1-9][0-9]*)?:PCPU')
 SMT_TRAIT = re.compile(r'trait([1-9][0-9]*)?:HW_CPU_HYPERTHREADING')
 
-# Our own
+# The namespace of hpcvirt
 
 NUMA_SCOPE = _choice(
     'hpcvirt:numa_scope', tuple(shape.NUMAScope),
-    'What the host cells of the guest must have in common: nothing more '
-    'than the host (host, the default) or one physical package (package).')
+    'Whether the host cells of the guest may belong to any packages of the '
+    'host (host, the default) or must belong to one package (package).')
 EXCLUSIVE_CELLS = _flag(
     'hpcvirt:exclusive_cells', 'Whether the guest starts only on host cells '
-    'where no other guest has CPUs or memory; default false.')
+    'on which no other guest with a NUMA topology has CPUs or memory; the '
+    'default is false.')
 GENERATED_BY = _text(
     'hpcvirt:generated_by', r'hpcvirt-\d+(\+[0-9a-f]{8,64})?',
-    'The mark of a flavor that hpcvirt made and may change: the version of '
-    'its naming scheme, and optionally a digest of what it wrote.')
+    'Marks a flavor that hpcvirt created and may change: the version of the '
+    'naming scheme, and optionally a digest of the content.')
 
-#: The value of GENERATED_BY that this release writes, without a digest.
+#: The value of GENERATED_BY that this release writes, without the digest.
 GENERATED_MARK = 'hpcvirt-1'
 
 # Extra specs of Nova that hpcvirt ignores
@@ -168,8 +172,8 @@ _OTHERS = (
     _flag('hw:ephemeral_encryption', 'Whether local disks are encrypted.'),
     _choice('hw:ephemeral_encryption_format', ('luks', 'luksv2', 'plain'),
             'How local disks are encrypted.'),
-    _flag('hw:hide_hypervisor_id', 'Whether the guest cannot see that it is '
-          'one.'),
+    _flag('hw:hide_hypervisor_id', 'Whether the guest cannot detect the '
+          'hypervisor.'),
     _flag('hw:mem_encryption', 'Whether memory is encrypted.'),
     _choice('hw:mem_encryption_model', _ENCRYPTION_MODELS, 'How memory is '
             'encrypted.'),
@@ -193,7 +197,7 @@ _OTHERS = (
             'What the watchdog does.'),
 )
 
-#: What hpcvirt interprets; the order is that of the documentation.
+#: The extra specs that hpcvirt interprets, in the order of the documentation.
 INTERPRETED = (
     CPU_POLICY, CPU_THREAD_POLICY, CPU_DEDICATED_MASK,
     EMULATOR_THREADS_POLICY, CPU_REALTIME, CPU_REALTIME_MASK,
@@ -210,8 +214,8 @@ KEYS = INTERPRETED + _OTHERS
 OWN_NAMESPACE = 'hpcvirt'
 OWN = tuple(row for row in KEYS if row.namespace == OWN_NAMESPACE)
 
-#: Namespaces in which a key that is not in the table is a mistake. In others
-#: (aggregate properties, quota, accelerators) anything may stand.
+#: Namespaces in which a key that is not in the table is an error. Others
+#: (aggregate properties, quota, accelerators) may contain any key.
 CLOSED_NAMESPACES = frozenset({OWN_NAMESPACE, 'hw', 'pci_passthrough'})
 
 
@@ -221,7 +225,7 @@ def _by_name() -> dict[str, key.Key]:
 
 
 def find(name: str) -> key.Key | None:
-    """The row of a concrete name, such as ``hw:numa_mem.0``."""
+    """Return the row of a concrete name, such as ``hw:numa_mem.0``."""
     fixed = _by_name().get(name)
     if fixed is not None:
         return fixed
@@ -230,6 +234,6 @@ def find(name: str) -> key.Key | None:
 
 
 def is_unknown(name: str) -> bool:
-    """Whether a key stands in a closed namespace but not in the table."""
+    """Tell whether a key of a closed namespace is not in the table."""
     namespace = name.partition(':')[0]
     return namespace in CLOSED_NAMESPACES and find(name) is None

@@ -217,7 +217,8 @@ class CandidatesTest(FilterTestCase):
         self.assertEqual(['host0'], self.run_filter(
             nova_objects.request_spec(question), state))
         self.assertEqual([every[1], every[3]], state.allocation_candidates)
-        self.assertIn('host0, host0 lost allocation candidates, 2 left: '
+        self.assertIn('host0, host0: removed allocation candidates, 2 '
+                      'remain: '
                       'no cells with room satisfy the affinity policy',
                       self.log.output)
 

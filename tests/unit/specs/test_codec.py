@@ -96,7 +96,7 @@ class EncodeTest(unittest.TestCase):
                 (guest(), 'no cells'),
                 (guest((0, 0, 1024)), 'at least one CPU'),
                 (guest((4, 0, 0)), 'one MiB'),
-                (guest((4, 1, 1024)), '4 of 5 CPUs are dedicated'),
+                (guest((4, 1, 1024)), 'has 4 of 5 CPUs dedicated'),
                 (guest((4, 0, 1024), cpu_policy=MIXED), '4 of 4 CPUs'),
                 (guest((1, 3, 1024), cpu_policy=SHARED), '1 of 4 CPUs'),
                 (guest((0, 4, 1024), cpu_policy=SHARED,
