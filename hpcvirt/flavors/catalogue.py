@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The flavors of a fleet: one set that serves all of its hosts."""
+"""Make one set of flavors that serves all hosts of a fleet."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ from hpcvirt.specs import vocabulary
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Flavor:
-    """A flavor as Nova keeps it."""
+    """A flavor as Nova stores it."""
 
     name: str
     vcpus: int
@@ -37,9 +37,9 @@ class Flavor:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Offer:
-    """A guest that one or more hosts are made for.
+    """A guest that was sized for one or more hosts.
 
-    :ivar kinds: host -> what the guest is of it, in words
+    :ivar kinds: host -> the share of it that the guest is, in words
     """
 
     guest: shape_model.Shape
@@ -48,11 +48,11 @@ class Offer:
 
 def merge(offers: Iterable[Offer],
           tolerance_percent: int) -> tuple[Offer, ...]:
-    """Make one offer of those that differ only a little in memory.
+    """Merge offers that differ only a little in memory.
 
-    Hosts of one kind never have quite the same memory. Guests that are
-    equal but for memory, and in memory within the tolerance of the poorest,
-    become that one, so that it fits on all their hosts.
+    Hosts of one model differ slightly in memory. Guests that are equal except
+    for their memory, and whose memory is within the tolerance of the smallest,
+    become one guest with the smallest memory, which fits on all their hosts.
     """
     alike: dict[shape_model.Shape, list[Offer]] = {}
     for offer in offers:
@@ -97,9 +97,10 @@ def _order(offer: Offer) -> tuple[int, int, int, str]:
 def flavor(guest: shape_model.Shape, profile: profiles.Profile) -> Flavor:
     """Write a guest as a flavor.
 
-    Beside what the guest needs it keeps images from showing SMT siblings
-    where there are none, and carries hpcvirt's mark with a digest, by which
-    a later run knows its own flavors and sees whether they were changed.
+    In addition to the needs of the guest, the flavor prevents images from
+    showing SMT siblings that do not exist. It has hpcvirt's mark with a
+    digest, by which a later run recognizes its own flavors and detects
+    changes.
     """
     specs = codec.encode(dataclasses.replace(guest, devices=tuple(
         device for device in guest.devices if device.alias is not None)))
@@ -117,7 +118,7 @@ def flavor(guest: shape_model.Shape, profile: profiles.Profile) -> Flavor:
 
 def marked(vcpus: int, ram_mib: int, disk_gib: int,
            extra_specs: Mapping[str, str]) -> dict[str, str]:
-    """Extra specs with hpcvirt's mark for this content, in sorted order."""
+    """Add hpcvirt's mark for this content to extra specs, and sort them."""
     row = vocabulary.GENERATED_BY
     specs = {key: value for key, value in extra_specs.items()
              if key != row.name}

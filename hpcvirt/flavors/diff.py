@@ -10,10 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The flavors that are wanted against those that a cloud has.
+"""Compare planned flavors with the flavors of a cloud.
 
-Only a flavor with hpcvirt's mark (``hpcvirt:generated_by``) is hpcvirt's to
-change. What happens to each is a :class:`Step`; nothing happens here.
+hpcvirt changes only flavors with its mark (``hpcvirt:generated_by``). This
+module decides on a :class:`Step` for each planned flavor, and
+:mod:`hpcvirt.cloud.flavors` carries it out.
 """
 
 import dataclasses
@@ -27,11 +28,11 @@ from hpcvirt.specs import vocabulary
 
 
 class Action(enum.StrEnum):
-    """What a flavor needs.
+    """The action that a planned flavor needs.
 
-    ``complete`` is for one that an earlier run created but could not give
-    its extra specs; ``differs`` and ``foreign`` are left alone unless the
-    operator asks for more.
+    ``complete`` adds the extra specs of a flavor that an earlier run created
+    without them. A flavor that ``differs`` is changed only if the operator
+    asks for it, and a ``foreign`` one, which hpcvirt did not create, never.
     """
 
     CREATE = 'create'
@@ -59,11 +60,11 @@ class Existing:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Step:
-    """What one wanted flavor needs.
+    """The action that one planned flavor needs, and why.
 
     :ivar existing: the flavor of that name in the cloud
-    :ivar differences: in words, how it differs from the wanted one
-    :ivar edited: it was changed after hpcvirt made it
+    :ivar differences: how that flavor differs from the plan, in words
+    :ivar edited: whether it was changed after hpcvirt created it
     """
 
     action: Action
@@ -74,20 +75,20 @@ class Step:
 
     @property
     def sizes_differ(self) -> bool:
-        """Nova cannot change these: only a new flavor can have them."""
+        """Whether sizes differ, which Nova can change only in a new flavor."""
         return self.existing is not None and (
             _sizes(self.existing) != _sizes(Existing('', self.flavor)))
 
 
 def description(flavor: catalogue.Flavor) -> str:
-    """The description that hpcvirt gives a flavor."""
+    """Return the description of a flavor that hpcvirt creates."""
     return (f'{flavor.vcpus} dedicated CPUs, {flavor.ram_mib} MiB, made by '
             'hpcvirt')
 
 
 def steps(wanted: Sequence[catalogue.Flavor],
           existing: Iterable[Existing]) -> tuple[Step, ...]:
-    """Compare, in the order of the wanted flavors."""
+    """Compare the planned flavors, in their order, with existing ones."""
     by_name = {item.flavor.name: item for item in existing}
     return tuple(_step(flavor, by_name.get(flavor.name))
                  for flavor in wanted)
@@ -95,7 +96,7 @@ def steps(wanted: Sequence[catalogue.Flavor],
 
 def left_over(wanted: Sequence[catalogue.Flavor],
               existing: Iterable[Existing]) -> tuple[str, ...]:
-    """The names of flavors that hpcvirt made and that are wanted no more."""
+    """Name the flavors that hpcvirt created and that are not planned."""
     names_wanted = {flavor.name for flavor in wanted}
     return tuple(sorted(
         item.flavor.name for item in existing
@@ -103,7 +104,7 @@ def left_over(wanted: Sequence[catalogue.Flavor],
 
 
 def is_ours(existing: Existing) -> bool:
-    """Whether a flavor carries hpcvirt's mark."""
+    """Tell whether a flavor has hpcvirt's mark."""
     row = vocabulary.GENERATED_BY
     mark = existing.flavor.extra_specs.get(row.name)
     return mark is not None and row.accepts(mark)
@@ -150,7 +151,7 @@ def _sizes(existing: Existing) -> dict[str, int]:
 
 
 def is_edited(flavor: catalogue.Flavor) -> bool:
-    """Whether the digest in the mark no longer fits the content."""
+    """Tell whether the digest in the mark differs from the content."""
     mark = flavor.extra_specs[vocabulary.GENERATED_BY.name]
     digest = mark.partition('+')[2]
     specs = {key: value for key, value in flavor.extra_specs.items()

@@ -10,17 +10,18 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What lint says of a flavor."""
+"""The findings of lint."""
 
 import dataclasses
 import enum
 
 
 class Severity(enum.StrEnum):
-    """How bad a finding is.
+    """The severity of a finding.
 
-    ``error``: instances are refused, misplaced, or never fit. ``warning``:
-    they run worse than they could. ``note``: worth knowing.
+    ``error``: instances are refused, are placed incorrectly, or fit nowhere.
+    ``warning``: instances perform worse than they could, or waste resources.
+    ``note``: for information.
     """
 
     ERROR = 'error'
@@ -30,12 +31,12 @@ class Severity(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding.
+    """A problem of a flavor.
 
-    :ivar code: its kind, stable
-    :ivar key: the extra spec at fault, or ``ram``, ``vcpus``
-    :ivar message: what is wrong, one sentence without a full stop
-    :ivar advice: what to do
+    :ivar code: the kind of problem; it does not change between releases
+    :ivar key: the extra spec at fault, or ``ram`` or ``vcpus``
+    :ivar message: the problem, in one sentence without a full stop
+    :ivar advice: how to correct it
     """
 
     code: str

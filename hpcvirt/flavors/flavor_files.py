@@ -10,12 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Understand flavors as several programs write them.
+"""Read flavors from the documents of several programs.
 
-hpcvirt's own plan, ``openstack flavor show`` and ``openstack flavor list
---long`` (``-f json`` or ``-f yaml``), and the Compute API's documents: each
-is a flavor, or has a list of flavors, under one spelling of the keys or
-another.
+These are plans of hpcvirt, the output of ``openstack flavor show`` and
+``openstack flavor list --long`` (``-f json`` or ``-f yaml``), and responses of
+the Compute API. Each is a flavor or has a list of flavors; the keys have
+different names.
 """
 
 import re
@@ -32,18 +32,19 @@ _RAM = ('ram', 'ram_mib')
 _DISK = ('disk', 'disk_gib')
 _SPECS = ('extra_specs', 'properties')
 
-#: ``hw:cpu_policy='dedicated', hw:numa_nodes='2'``, as older clients write.
+#: ``hw:cpu_policy='dedicated', hw:numa_nodes='2'``, the form of older
+#: clients.
 _PROPERTY = re.compile(r"\s*([^=,\s]+)='((?:[^'\\]|\\.)*)'\s*(?:,|$)")
 
 _LARGEST = 2 ** 31 - 1
 
 
 def flavors(content: object, where: str) -> list[catalogue.Flavor]:
-    """Find the flavors of a document.
+    """Return the flavors of a document.
 
-    :param content: the values of a JSON or YAML file
+    :param content: the parsed JSON or YAML file
     :param where: the file, for errors
-    :raises InvalidInput: if there is none, or one cannot be understood
+    :raises InvalidInput: if there is no flavor, or one is malformed
     """
     items = content
     if isinstance(content, Mapping):
@@ -53,8 +54,8 @@ def flavors(content: object, where: str) -> list[catalogue.Flavor]:
             items = content.get('flavors', [content])
     if not isinstance(items, list) or not items:
         raise exception.InvalidInput(
-            where, 'has no flavors: a plan, or the output of "openstack '
-            'flavor show" or "flavor list --long" with -f json, is needed')
+            where, 'has no flavors; it must be a plan, or the output of '
+            '"openstack flavor show" or "flavor list --long" with -f json')
     return [_flavor(item, f'{where}: flavor {number}')
             for number, item in enumerate(items, 1)]
 
@@ -93,31 +94,31 @@ def _number(values: Mapping[str, Any], keys: tuple[str, ...], where: str,
     if (not isinstance(value, int) or isinstance(value, bool)
             or not least <= value <= _LARGEST):
         raise exception.InvalidInput(
-            where, f'{keys[0]} is {str(value)[:40]!r}, not a whole number '
-            f'from {least}')
+            where, f'{keys[0]} must be a whole number from {least}, not '
+            f'{str(value)[:40]!r}')
     return value
 
 
 def _specs(values: Mapping[str, Any], where: str) -> dict[str, str]:
-    """The extra specs; YAML and hand-written JSON may leave off quotes."""
+    """Read extra specs, of which values may have no quotes in the file."""
     if not _has(values, _SPECS):
         raise exception.InvalidInput(
-            where, 'extra_specs (or properties) are missing; "flavor list" '
-            'shows them with --long')
+            where, 'extra_specs (or properties) are missing; "openstack '
+            'flavor list" prints them with --long')
     value = _value(values, _SPECS, where)
     if value is None:
         return {}
     if isinstance(value, str):
         return _properties(value, where)
     if not isinstance(value, Mapping):
-        _wrong(where)
+        _refuse_specs(where)
     return {_key(key, where): _text(text, where)
             for key, text in value.items()}
 
 
 def _key(key: object, where: str) -> str:
     if not isinstance(key, str):
-        _wrong(where)
+        _refuse_specs(where)
     return key
 
 
@@ -126,7 +127,7 @@ def _text(value: object, where: str) -> str:
         return str(value).lower()
     if isinstance(value, str | int | float):
         return str(value)
-    return _wrong(where)
+    return _refuse_specs(where)
 
 
 def _properties(text: str, where: str) -> dict[str, str]:
@@ -135,12 +136,12 @@ def _properties(text: str, where: str) -> dict[str, str]:
     while position < len(text):
         match = _PROPERTY.match(text, position)
         if match is None:
-            _wrong(where)
+            _refuse_specs(where)
         found[match[1]] = match[2].replace("\\'", "'")
         position = match.end()
     return found
 
 
-def _wrong(where: str) -> NoReturn:
+def _refuse_specs(where: str) -> NoReturn:
     raise exception.InvalidInput(
-        where, 'the extra specs are not a mapping of text to text')
+        where, 'the extra specs must be a mapping of text to text')

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The settings of a host as lines to put into its files.
+"""Write the settings of hosts as lines of their configuration files.
 
 ``nova.conf``, the kernel command line or sysfs for the huge pages, and
 sysfs for the virtual functions.
@@ -41,26 +41,26 @@ def lines(plan: plans.Plan) -> Iterator[str]:
 
 def _nova(planned: plans.PlannedHost,
           profile: profiles.Profile) -> Iterator[str]:
-    found = planned.settings
+    settings = planned.settings
     yield '[DEFAULT]'
-    yield f'reserved_host_memory_mb = {found.reserved_host_memory_mib}'
-    for item in found.reserved_pages:
+    yield f'reserved_host_memory_mb = {settings.reserved_host_memory_mib}'
+    for item in settings.reserved_pages:
         yield (f'reserved_huge_pages = node:{item.node},size:{item.size_kib},'
                f'count:{item.count}')
     yield '[compute]'
-    yield f'cpu_dedicated_set = {cpuset.render(found.dedicated)}'
-    if found.shared:
-        yield f'cpu_shared_set = {cpuset.render(found.shared)}'
+    yield f'cpu_dedicated_set = {cpuset.render(settings.dedicated)}'
+    if settings.shared:
+        yield f'cpu_shared_set = {cpuset.render(settings.shared)}'
     if profile.pack_cells:
         yield 'packing_host_numa_cells_allocation_strategy = true'
     if profile.devices is None:
         return
     yield '[pci]'
-    for function in found.functions:
+    for function in settings.functions:
         spec = json_document.device_spec(function, profile.devices)
         yield f'device_spec = {json.dumps(spec)}'
     if profile.devices.ports is profiles.Ports.ALIAS:
-        yield '# also on the hosts of nova-api'
+        yield '# also in nova.conf of nova-api'
         yield f'alias = {json.dumps(json_document.alias(profile.devices))}'
 
 
@@ -80,7 +80,7 @@ def _pages(planned: plans.PlannedHost) -> Iterator[str]:
             words.append(f'hugepagesz={memory.page_name(size).upper()} '
                          f'hugepages={",".join(counts)}')
     yield ' '.join(words)
-    yield '# or on the running host, soon after it has booted'
+    yield '# or, soon after the host has booted'
     for size in sizes:
         for cell, pages in planned.settings.pages.items():
             before = planned.host.by_id[cell].pool(size)

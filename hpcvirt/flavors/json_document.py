@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The plan as a JSON document, for machines."""
+"""Write a plan as a JSON document, for programs."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ SCHEMA_VERSION = 1
 
 
 def document(plan: plans.Plan) -> dict[str, Any]:
-    """Make plain values of a plan: dicts, lists, numbers, strings."""
+    """Turn a plan into dicts, lists, numbers and strings."""
     return {
         'schema_version': SCHEMA_VERSION,
         'hosts': [_host(planned) for planned in plan.hosts],
@@ -65,21 +65,21 @@ def _flavor(planned: plans.PlannedFlavor) -> dict[str, Any]:
     }
 
 
-def host_config(found: settings.Settings,
+def host_config(host_settings: settings.Settings,
                 profile: profiles.Profile) -> dict[str, Any]:
-    """The settings of one host. ``pci_alias`` is there only with an alias."""
+    """Write the settings of a host; ``pci_alias`` only if it has one."""
     config: dict[str, Any] = {
-        'cpu_dedicated_set': cpuset.render(found.dedicated),
-        'cpu_shared_set': cpuset.render(found.shared),
-        'reserved_host_memory_mb': found.reserved_host_memory_mib,
+        'cpu_dedicated_set': cpuset.render(host_settings.dedicated),
+        'cpu_shared_set': cpuset.render(host_settings.shared),
+        'reserved_host_memory_mb': host_settings.reserved_host_memory_mib,
         'reserved_huge_pages': [
             {'node': item.node, 'size': item.size_kib, 'count': item.count}
-            for item in found.reserved_pages],
+            for item in host_settings.reserved_pages],
         'pages': {
             str(cell): {str(size): total for size, total in pages.items()}
-            for cell, pages in found.pages.items()},
+            for cell, pages in host_settings.pages.items()},
         'pci_device_spec': [device_spec(item, profile.devices)
-                            for item in found.functions],
+                            for item in host_settings.functions],
     }
     if profile.devices and profile.devices.ports is profiles.Ports.ALIAS:
         config['pci_alias'] = [alias(profile.devices)]
@@ -88,10 +88,10 @@ def host_config(found: settings.Settings,
 
 def device_spec(item: settings.Functions,
                 wanted: profiles.Devices | None) -> dict[str, str]:
-    """An item of ``[pci]device_spec``.
+    """Write an item of ``[pci]device_spec``.
 
-    The address of a physical function stands for its virtual functions; the
-    product keeps the physical function itself from being given away.
+    The address of a physical function also matches its virtual functions.
+    The product id prevents that the physical function itself is assigned.
     """
     spec = {'address': item.device.address}
     if wanted and wanted.product_id is not None:
@@ -103,7 +103,7 @@ def device_spec(item: settings.Functions,
 
 
 def alias(wanted: profiles.Devices) -> dict[str, str]:
-    """An item of ``[pci]alias``, for nova-api and nova-compute alike."""
+    """Write an item of ``[pci]alias``, for nova-api and nova-compute."""
     return {
         'name': wanted.alias,
         'vendor_id': wanted.vendor_id or '',

@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Check flavors that exist: what Nova refuses, misplaces or wastes.
+"""Check existing flavors for what Nova refuses, misplaces or wastes.
 
-Each rule is a function that takes a flavor as Nova keeps it and the guest
-that Nova makes of it; the letters are those of Nova's defects in
-:mod:`hpcvirt.fit.claim`.
+Each rule is a function that takes a flavor and the guest that Nova makes of
+it. To add one, write the function and append it to :data:`RULES`. The letters
+of Nova's defects are those of :mod:`hpcvirt.fit.claim`.
 """
 
 import dataclasses
@@ -34,14 +34,14 @@ _ERROR = finding.Severity.ERROR
 _WARNING = finding.Severity.WARNING
 _NOTE = finding.Severity.NOTE
 
-#: From so many guest cells on Nova's search takes seconds where nothing
-#: fits: 10.3 s for 6 guest cells on 16 host cells, measured with Nova 34.
+#: With this many guest cells, Nova's search takes seconds if nothing fits:
+#: 10.3 s for 6 guest cells on 16 host cells, measured with Nova 34.
 MANY_CELLS = 6
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Subject:
-    """A flavor and what Nova makes of it."""
+    """A flavor, and the guest that Nova makes of it."""
 
     flavor: catalogue.Flavor
     guest: shape_model.Shape
@@ -56,32 +56,32 @@ Rule = Callable[[Subject], Iterator[finding.Finding]]
 
 
 def lint(flavor: catalogue.Flavor) -> tuple[finding.Finding, ...]:
-    """Check one flavor by itself, without hosts."""
-    found = list(_keys(flavor))
+    """Check a flavor, regardless of hosts."""
+    findings = list(_keys(flavor))
     try:
         guest = codec.decode(flavor.vcpus, flavor.ram_mib,
                              flavor.extra_specs)
     except exception.InvalidInput as exc:
-        if not any(item.key == exc.where for item in found):
-            found.append(finding.Finding(
+        if not any(item.key == exc.where for item in findings):
+            findings.append(finding.Finding(
                 'refused', _ERROR, flavor.name, exc.where,
                 f'Nova refuses the flavor: {exc.what}', 'correct the value'))
-        return tuple(found)
+        return tuple(findings)
     subject = Subject(flavor, guest)
     for rule in RULES:
-        found += rule(subject)
-    return tuple(found)
+        findings += rule(subject)
+    return tuple(findings)
 
 
 def _keys(flavor: catalogue.Flavor) -> Iterator[finding.Finding]:
-    """Unknown keys, and values of the wrong type."""
+    """Find unknown keys, and values of the wrong type."""
     for key, value in flavor.extra_specs.items():
         row = vocabulary.find(key)
         if vocabulary.is_unknown(key):
             yield finding.Finding(
                 'unknown-key', _ERROR, flavor.name, key,
                 'the extra spec is unknown: Nova ignores it, and its API '
-                'rejects it from microversion 2.86 on',
+                'refuses to set it from microversion 2.86 on',
                 'correct or remove it')
         elif row is not None and not row.accepts(value):
             yield finding.Finding(
@@ -91,7 +91,7 @@ def _keys(flavor: catalogue.Flavor) -> Iterator[finding.Finding]:
 
 
 def _unequal_cells(subject: Subject) -> Iterator[finding.Finding]:
-    """Defect A."""
+    """Find guest cells that differ (defect A)."""
     cells = [(cell.pcpus + cell.vcpus, cell.memory_mib)
              for cell in subject.guest.cells]
     if len(set(cells)) < 2:
@@ -100,19 +100,19 @@ def _unequal_cells(subject: Subject) -> Iterator[finding.Finding]:
     if cells == sorted(cells, reverse=True):
         yield subject.finds(
             'unequal-cells', _WARNING, key,
-            "the guest cells differ; Nova's claim mixes such cells up and "
+            "the guest cells differ; Nova's claim confuses such cells and "
             'refuses hosts that have room', 'make the cells equal')
     else:
         yield subject.finds(
             'smallest-cell-first', _ERROR, key,
-            'the guest cells differ and a smaller one stands before a '
+            'the guest cells differ and a smaller cell comes before a '
             "larger; Nova's claim then accepts hosts where the guest does "
             'not fit and refuses hosts where it does',
             'make the cells equal, or put the largest first')
 
 
 def _several_devices(subject: Subject) -> Iterator[finding.Finding]:
-    """Defect B."""
+    """Find several required devices of a guest with cells (defect B)."""
     strict = [device for device in subject.guest.devices
               if device.affinity is shape_model.PCIAffinity.REQUIRED]
     count = sum(device.count for device in strict)
@@ -121,14 +121,14 @@ def _several_devices(subject: Subject) -> Iterator[finding.Finding]:
             'several-required-devices',
             _ERROR if len(strict) > 1 else _WARNING,
             vocabulary.PCI_NUMA_AFFINITY_POLICY.name,
-            f'{count} devices are required together with several guest cells; '
-            "Nova's claim gives pins of the wrong cell if they sit on "
-            'different host cells',
+            f'the guest has several cells and {count} devices with the policy '
+            "required; Nova's claim pins CPUs of the wrong cell if the "
+            'devices belong to different host cells',
             'use the policy preferred, or one device')
 
 
 def _page_size(subject: Subject) -> Iterator[finding.Finding]:
-    """Defect C, and memory that is not whole pages."""
+    """Find page sizes by class (defect C), and memory in parts of pages."""
     if not subject.guest.cells:
         return
     key = vocabulary.MEM_PAGE_SIZE.name
@@ -136,14 +136,14 @@ def _page_size(subject: Subject) -> Iterator[finding.Finding]:
     if page_kib in (shape_model.PageClass.LARGE, shape_model.PageClass.ANY):
         yield subject.finds(
             'page-size-class', _ERROR, key,
-            'the first host cell that Nova tries settles the size for all '
-            'others, so hosts with room are refused',
-            'name the size, 2048 or 1048576')
+            'the first host cell that Nova tries determines the size for all '
+            'others, so that hosts with room are refused',
+            'give the size, 2048 or 1048576')
     elif page_kib in (None, shape_model.PageClass.SMALL):
         yield subject.finds(
             'small-pages', _WARNING, key,
-            'the memory is in small pages, which costs address translation'
-            + (' and is not kept free for the guest' if page_kib is None
+            'the memory is in small pages, which slow down address translation'
+            + (' and are not reserved for the guest' if page_kib is None
                else ''),
             'use huge pages, 2048 or 1048576')
     elif page_kib is not None:
@@ -152,24 +152,25 @@ def _page_size(subject: Subject) -> Iterator[finding.Finding]:
         if wrong:
             yield subject.finds(
                 'not-whole-pages', _ERROR, 'ram',
-                f'{wrong[0]} MiB of a guest cell are not whole pages of '
-                f'{memory.page_name(page_kib)}; the guest fits nowhere',
+                f'a guest cell of {wrong[0]} MiB is not a multiple of pages '
+                f'of {memory.page_name(page_kib)}; the guest fits nowhere',
                 'make the memory of each cell a multiple of the page size')
 
 
 def _many_cells(subject: Subject) -> Iterator[finding.Finding]:
-    """Defect D."""
+    """Find guests with many cells (defect D)."""
     count = len(subject.guest.cells)
     if count >= MANY_CELLS:
         yield subject.finds(
             'many-cells', _NOTE, vocabulary.NUMA_NODES.name,
-            f'on hosts with more than {count} cells where nothing fits Nova '
-            f'tries all arrangements of {count} guest cells, for seconds to '
-            'minutes', 'let HPCTopologyFilter refuse such hosts first')
+            f'on hosts with more than {count} cells on which the guest does '
+            f'not fit, Nova tries all arrangements of {count} guest cells, '
+            'which takes seconds to minutes',
+            'enable HPCTopologyFilter, which refuses such hosts first')
 
 
 def _threads(subject: Subject) -> Iterator[finding.Finding]:
-    """Defect E, and the thread policies that do not do what they say."""
+    """Find cells with parts of cores (defect E), and thread policies."""
     guest = subject.guest
     if guest.cpu_policy is shape_model.CPUPolicy.SHARED or not guest.cells:
         return
@@ -178,8 +179,8 @@ def _threads(subject: Subject) -> Iterator[finding.Finding]:
     if guest.thread_policy is shape_model.ThreadPolicy.ISOLATE:
         yield subject.finds(
             'isolate', _WARNING, key,
-            'isolate finds only hosts without SMT: it does not keep '
-            'siblings idle',
+            'isolate passes only hosts without SMT; it does not keep siblings '
+            'idle',
             'use require with whole cores, or hosts that dedicate one '
             'thread of each core')
         return
@@ -206,27 +207,28 @@ def _threads(subject: Subject) -> Iterator[finding.Finding]:
 
 
 def _policies(subject: Subject) -> Iterator[finding.Finding]:
-    """CPUs that are not dedicated, and what isolated emulators cost."""
+    """Find CPUs that are not dedicated, and isolated emulator threads."""
     guest = subject.guest
     if guest.cpu_policy is shape_model.CPUPolicy.SHARED:
         key = (vocabulary.NUMA_NODES.name if guest.cells
                else vocabulary.CPU_POLICY.name)
         yield subject.finds(
             'not-pinned', _WARNING, key,
-            'the vCPUs have no CPUs of their own'
+            'the vCPUs are not pinned'
             + (': they float over the shared CPUs of their cell'
-               if guest.cells else ' and the guest has no NUMA cells'),
+               if guest.cells else ', and the guest has no NUMA cells'),
             'use the CPU policy dedicated')
     elif guest.emulator_threads is shape_model.EmulatorThreads.ISOLATE:
         yield subject.finds(
             'emulator-cpu', _NOTE, vocabulary.EMULATOR_THREADS_POLICY.name,
-            'each instance uses one dedicated CPU more than it has vCPUs, on '
-            'the host cell of guest cell 0',
-            'share emulator threads on cpu_shared_set to save it')
+            'each instance takes one dedicated CPU in addition to its vCPUs, '
+            'on the host cell of guest cell 0',
+            'use the policy share, which runs emulator threads on '
+            'cpu_shared_set')
 
 
 def _guest_topology(subject: Subject) -> Iterator[finding.Finding]:
-    """A guest CPU topology that Nova cannot give."""
+    """Find guest CPU topologies that do not match the vCPUs."""
     specs = subject.flavor.extra_specs
     wanted = [(row.name, int(specs[row.name])) for row in (
         vocabulary.CPU_SOCKETS, vocabulary.CPU_CORES, vocabulary.CPU_THREADS)
@@ -240,12 +242,12 @@ def _guest_topology(subject: Subject) -> Iterator[finding.Finding]:
         yield subject.finds(
             'topology-mismatch', _WARNING, wanted[0][0],
             f'{" x ".join(str(number) for _, number in wanted)} does not give '
-            f'{vcpus} vCPUs; Nova shows the guest another topology',
-            'make sockets x cores x threads the number of vCPUs')
+            f'{vcpus} vCPUs; Nova gives the guest another topology',
+            'make sockets x cores x threads equal the number of vCPUs')
 
 
 def _numbering(subject: Subject) -> Iterator[finding.Finding]:
-    """Cells that are described but do not exist."""
+    """Find extra specs of guest cells that do not exist."""
     count = len(subject.guest.cells)
     for row in (vocabulary.NUMA_CPUS, vocabulary.NUMA_MEM):
         known = {row.at(num=number) for number in range(count)}
@@ -253,18 +255,18 @@ def _numbering(subject: Subject) -> Iterator[finding.Finding]:
             if row.matches(key) and key not in known:
                 yield subject.finds(
                     'no-such-cell', _WARNING, key,
-                    f'the guest has {count} cells, and Nova ignores '
-                    'this one', 'remove it, or number the cells from 0')
+                    'the cell does not exist: the number of guest cells is '
+                    f'{count}', 'remove it, or number the cells from 0')
 
 
 def _mark(subject: Subject) -> Iterator[finding.Finding]:
-    """A flavor of ours that somebody changed."""
+    """Find flavors that were changed after hpcvirt created them."""
     existing = diff.Existing('', subject.flavor)
     if diff.is_ours(existing) and diff.is_edited(subject.flavor):
         yield subject.finds(
             'edited', _NOTE, vocabulary.GENERATED_BY.name,
-            'the flavor was changed after hpcvirt made it',
-            'remove the mark if the change is meant to stay')
+            'the flavor was changed after hpcvirt created it',
+            'remove the mark to keep the change')
 
 
 RULES: tuple[Rule, ...] = (

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What flavors are called.
+"""Name flavors.
 
 ::
 
@@ -23,14 +23,14 @@
     |   vCPUs
     prefix of the profile
 
-More parts stand for what is not so in most flavors: ``pkg`` (the cells share
-a package), ``emu`` (emulator threads have a CPU of their own), ``emushare``
-(they run on the host's shared CPUs), ``vf2`` (two VFs, near the guest if
-possible; ``vf2r``: required there, ``vf2s``: on the same socket, ``vf2l``:
-legacy), ``20d`` (root disk of 20 GiB). Whatever these parts do not express,
-unequal cells for instance, is represented by ``x`` and six hexadecimal digits
-of a digest. The name depends on the flavor alone, so it is the same in every
-run and for every host, and different flavors have different names.
+Some flavors have more parts: ``pkg`` (the cells share a package), ``emu``
+(emulator threads have a dedicated CPU), ``emushare`` (emulator threads run on
+the host's shared CPUs), ``vf2`` (two VFs with the affinity policy preferred;
+``vf2r``: required, ``vf2s``: socket, ``vf2l``: legacy), ``20d`` (a root disk
+of 20 GiB). Properties that these parts do not express, such as unequal cells,
+add ``x`` and six hexadecimal digits of a digest. The name depends on the
+flavor alone: it is the same in every run and for every host, and different
+flavors have different names.
 """
 
 import dataclasses
@@ -41,7 +41,7 @@ from collections.abc import Sequence
 from hpcvirt.flavors import memory
 from hpcvirt.model import shape as shape_model
 
-#: The PCI alias that needs no digest.
+#: The PCI alias that adds no digest to the name.
 USUAL_ALIAS = 'hpc-vf'
 
 
@@ -83,14 +83,14 @@ def memory_name(memory_mib: int) -> str:
 
 def content_digest(vcpus: int, ram_mib: int, disk_gib: int,
                    extra_specs: Mapping[str, str]) -> str:
-    """Twelve hexadecimal digits that stand for the content of a flavor."""
+    """Return a digest of the content of a flavor, in hexadecimal digits."""
     lines = [f'{vcpus} {ram_mib} {disk_gib}']
     lines += [f'{key}={value}' for key, value in sorted(extra_specs.items())]
     return hashlib.sha256('\n'.join(lines).encode()).hexdigest()[:12]
 
 
 def _usual(guest: shape_model.Shape) -> shape_model.Shape:
-    """The guest that the parts of the name tell of without a digest."""
+    """Return the guest that the parts of the name without a digest mean."""
     count = len(guest.cells)
     topology = guest.topology
     threads = topology.threads if topology else 1
@@ -120,8 +120,8 @@ def _devices_name(wanted: Sequence[shape_model.DeviceRequest]) -> str:
 
 
 def _digest(guest: shape_model.Shape) -> str:
-    # Spelt out: a repr() would change with the next field of a class, and
-    # with it the names of flavors that exist.
+    # A repr() would change with every new field of a class, and with it the
+    # names of existing flavors.
     topology = guest.topology
     words = [
         *(f'{cell.pcpus}+{cell.vcpus}/{cell.memory_mib}/{cell.page_kib}'

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What an operator should hear about a plan as a whole."""
+"""Find the warnings about a plan as a whole."""
 
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from hpcvirt.model import shape as shape_model
 def on(hosts: Sequence[plans.PlannedHost],
        flavors: Sequence[plans.PlannedFlavor],
        profile: profiles.Profile) -> Iterator[warning.PlanWarning]:
-    """Find what is worth a word."""
+    """Find the warnings about hosts and flavors of a plan."""
     if not profile.housekeeping_cores_per_cell:
         yield warning.PlanWarning(
             warning.Code.NO_HOUSEKEEPING,
@@ -47,14 +47,14 @@ def on(hosts: Sequence[plans.PlannedHost],
 def _served(planned: plans.PlannedHost,
             flavors: Sequence[plans.PlannedFlavor],
             ) -> Iterator[warning.PlanWarning]:
-    if not any(item.per_host[planned.host.name] for item in flavors):
+    if not any(item.per_host[planned.name] for item in flavors):
         yield warning.PlanWarning(warning.Code.HOST_NOT_SERVED,
-                            'none of the flavors fits', (planned.host.name,))
+                            'none of the flavors fits', (planned.name,))
 
 
 def _parts(planned: plans.PlannedHost,
            profile: profiles.Profile) -> Iterator[warning.PlanWarning]:
-    """Say how cells could be cut where the rule cuts none."""
+    """Warn where no size is smaller than a cell, and say how to get one."""
     widths = {len(share.cores) for share in planned.partition.cells}
     if len(widths) != 1:
         return
@@ -67,8 +67,8 @@ def _parts(planned: plans.PlannedHost,
         yield warning.PlanWarning(
             warning.Code.NO_PARTS,
             f'no flavor is smaller than a cell, because its {width} cores '
-            'share a cache; smallest_cores allows parts of '
-            f'{" or ".join(cuts)} cores', (planned.host.name,))
+            'share a cache; set smallest_cores to allow parts of '
+            f'{" or ".join(cuts)} cores', (planned.name,))
 
 
 def _caches(planned: plans.PlannedHost) -> Iterator[warning.PlanWarning]:
@@ -77,10 +77,10 @@ def _caches(planned: plans.PlannedHost) -> Iterator[warning.PlanWarning]:
     if cut:
         yield warning.PlanWarning(
             warning.Code.LLC_NOT_SEEN,
-            'cells have several last-level caches, which Nova does not see; '
-            'a part of a cell has the size of whole caches, but its pins may '
-            'lie across them unless the firmware shows each cache as a NUMA '
-            'cell', (planned.host.name,))
+            'cells have several last-level caches, which Nova does not know; '
+            'a part of a cell has the size of whole caches, but its CPUs may '
+            'belong to several unless the firmware presents each cache as a '
+            'NUMA cell', (planned.name,))
 
 
 def _given_back(planned: plans.PlannedHost,
@@ -97,9 +97,9 @@ def _given_back(planned: plans.PlannedHost,
     for size, count in given.items():
         yield warning.PlanWarning(
             warning.Code.HUGE_PAGES_GIVEN_BACK,
-            f'there are {count} pages of {memory.page_name(size)} now, and '
-            'none under this plan; host_pages_per_cell keeps pages for '
-            'programs of the host', (planned.host.name,))
+            f'the host has {count} pages of {memory.page_name(size)} now and '
+            'none under this plan; set host_pages_per_cell to keep pages for '
+            'programs of the host', (planned.name,))
 
 
 def _devices(planned: plans.PlannedHost,
@@ -109,20 +109,20 @@ def _devices(planned: plans.PlannedHost,
     vendor = profile.devices.vendor_id
     yield warning.PlanWarning(
         warning.Code.DEVICES_MISSING,
-        'there is no device with virtual functions'
-        + (f' of vendor {vendor}' if vendor else ''), (planned.host.name,))
+        'the host has no device with virtual functions'
+        + (f' of vendor {vendor}' if vendor else ''), (planned.name,))
 
 
 def _mixed_smt(hosts: Sequence[plans.PlannedHost],
                flavors: Sequence[plans.PlannedFlavor],
                ) -> Iterator[warning.PlanWarning]:
-    wide = [planned.host.name for planned in hosts
+    wide = [planned.name for planned in hosts
             if planned.partition.threads > 1]
     for name in wide if len(wide) < len(hosts) else ():
         if any(item.guest.thread_policy is not shape_model.ThreadPolicy.REQUIRE
                and item.per_host[name] for item in flavors):
             yield warning.PlanWarning(
                 warning.Code.SMT_MIXED,
-                'takes flavors made for hosts without SMT, with their vCPUs '
-                'on the siblings of a core; keep hosts with and without SMT '
-                'apart by aggregates if that matters', (name,))
+                'takes flavors for hosts without SMT, with vCPUs on the '
+                'siblings of a core; if that matters, separate hosts with and '
+                'without SMT by aggregates', (name,))

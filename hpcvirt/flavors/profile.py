@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What the operator wants of the flavors, beyond what the hosts say.
+"""The choices of an operator for flavors and hosts.
 
 Every key of a profile file is a field here, with its check and its default;
 ``etc/hpcvirt/profiles/default.yaml`` explains them.
@@ -29,7 +29,7 @@ from hpcvirt.model import shape
 
 
 class SMT(enum.StrEnum):
-    """What becomes of the SMT siblings of a dedicated core."""
+    """How guests use the SMT siblings of a dedicated core."""
 
     USE = 'use'
     LEAVE = 'leave'
@@ -82,11 +82,11 @@ _PageSize = Annotated[int, page_size]
 class Devices:
     """The SR-IOV virtual functions (VFs) of each instance.
 
-    :ivar vendor_id: vendor of the devices to take; None takes every device
-        that has VFs
-    :ivar product_id: product of the VF, which a PCI alias needs
-    :ivar vfs_per_device: VFs to create; None creates all that it can have
-    :ivar physical_network: of Neutron ports
+    :ivar vendor_id: the vendor of the devices; None for every device with VFs
+    :ivar product_id: the product of the VFs, which a PCI alias needs
+    :ivar vfs_per_device: the number of VFs to create; None for as many as a
+        device supports
+    :ivar physical_network: the physical network of Neutron ports
     """
 
     per_instance: Annotated[int, serialization.whole(1, 32)] = 1
@@ -103,23 +103,23 @@ class Devices:
 class Profile:
     """The choices of an operator.
 
-    :ivar smallest_cores: cores of the smallest part of a cell; None is the
-        last-level-cache group
-    :ivar host_steps: steps into which the whole host is cut
-    :ivar package_scope: ask that the cells of a guest share a package
+    :ivar smallest_cores: the cores of the smallest part of a cell; None for
+        those that share a last-level cache
+    :ivar host_steps: the number of steps into which the whole host is divided
+    :ivar package_scope: whether the cells of a guest must share a package
     :ivar pack_cells: ``packing_host_numa_cells_allocation_strategy`` of the
         compute hosts
-    :ivar page_size: in KiB; None is 2 MiB, or where the host has no such
-        pages its smallest huge page
-    :ivar host_reserve_mib_per_cell: None is 2048 MiB, but at most an eighth
+    :ivar page_size: in KiB; None for 2 MiB, or for the smallest huge page of
+        hosts without such pages
+    :ivar host_reserve_mib_per_cell: None for 2048 MiB, but at most an eighth
         of the cell
-    :ivar host_pages_per_cell: (page size in KiB, pages) for programs of the
-        host
-    :ivar guest_overhead_mib: memory of an emulator beside the guest's own:
-        fixed, for each vCPU, and in thousandths of the guest's memory.
-        Source: Red Hat, OpenShift Virtualization, "Physical resource
-        overhead requirements": 0.002 x memory + 218 MiB + 8 MiB x vCPUs +
-        16 MiB x graphics devices
+    :ivar host_pages_per_cell: (page size in KiB, number of pages) for programs
+        of the host
+    :ivar guest_overhead_mib: the memory of an emulator in addition to that of
+        its guest: a fixed amount, an amount for each vCPU, and thousandths of
+        the guest's memory. Source: Red Hat, OpenShift Virtualization,
+        "Physical resource overhead requirements": 0.002 x memory + 218 MiB +
+        8 MiB x vCPUs + 16 MiB x graphics devices
     """
 
     name_prefix: Annotated[str, serialization.text(
@@ -148,7 +148,7 @@ class Profile:
 def build(content: object, where: str) -> Profile:
     """Check the content of a profile file.
 
-    :param content: what the YAML says: a mapping, or None for an empty file
+    :param content: the parsed YAML: a mapping, or None for an empty file
     :param where: the file, for the error
     :raises InvalidInput: naming the file and the key at fault
     """

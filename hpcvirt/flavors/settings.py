@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The settings that a host needs for its flavors, and the host under them."""
+"""Work out the settings that a host needs for its flavors."""
 
 import dataclasses
 from collections.abc import Collection
@@ -38,7 +38,7 @@ class ReservedPages:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Functions:
-    """The virtual functions to create on a device."""
+    """The number of virtual functions to create on a device."""
 
     device: host_model.Device
     count: int
@@ -46,17 +46,17 @@ class Functions:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Settings:
-    """What to set on a compute host.
+    """The settings of a compute host.
 
     :ivar dedicated: ``[compute]cpu_dedicated_set``
     :ivar shared: ``[compute]cpu_shared_set``
-    :ivar reserved_host_memory_mib: ``reserved_host_memory_mb``: what the
-        host keeps in truth, emulators not counted
+    :ivar reserved_host_memory_mib: ``reserved_host_memory_mb``: the memory
+        that the host keeps, without the emulators of guests
     :ivar reserved_pages: ``reserved_huge_pages``
     :ivar pages: cell -> page size in KiB -> the total that nova-compute
-        reports then
-    :ivar rest_mib: cell -> what the host keeps of it in truth
-    :ivar functions: virtual functions to create
+        reports under these settings
+    :ivar rest_mib: cell -> the memory of it that the host keeps
+    :ivar functions: the virtual functions to create
     """
 
     dedicated: frozenset[int]
@@ -72,10 +72,10 @@ def settings(partition: cpu_partition.Partition,
              pools: Sequence[memory.CellPool],
              guests: Collection[shape_model.Shape],
              profile: profiles.Profile) -> Settings:
-    """Work out the settings of a host for all flavors that may come to it.
+    """Work out the settings of a host for all flavors that may run on it.
 
-    No more huge pages are set aside than guests can fill: what rounding
-    leaves stays in normal pages, with the host.
+    No more huge pages are reserved than guests can fill. The host keeps the
+    memory that rounding leaves, in normal pages.
     """
     host = partition.host
     small = memory.small_page_kib(host)
@@ -100,7 +100,7 @@ def settings(partition: cpu_partition.Partition,
             reserved.append(ReservedPages(cell.id, small, normal - count))
         guests_mib = -(-count * page_kib // 1024)
         emulators = _overhead_mib(partition, cell.id, count, pieces, profile)
-        # The sum is of floating point: a whole MiB may be a hair below.
+        # Rounding errors of the sum must not cost a whole MiB.
         rest[cell.id] = max(0, int(
             cell.memory_mib - guests_mib - emulators + 1e-6
             - (memory.host_pages_mib(profile) if own else 0)))
@@ -110,7 +110,7 @@ def settings(partition: cpu_partition.Partition,
 
 
 def _memory_kib(cell: host_model.Cell, small_kib: int) -> int:
-    """A cell's memory, to the page where its pages are known."""
+    """Return the memory of a cell, exact if its pages are known."""
     if cell.pool(small_kib) is None:
         return cell.memory_mib * 1024
     return sum(pool.size_kib * pool.total for pool in cell.pages)
@@ -118,7 +118,7 @@ def _memory_kib(cell: host_model.Cell, small_kib: int) -> int:
 
 def functions(host: host_model.Host,
               wanted: profiles.Devices | None) -> tuple[Functions, ...]:
-    """Choose the devices whose virtual functions guests get."""
+    """Choose the devices of which guests get virtual functions."""
     if wanted is None:
         return ()
     return tuple(
@@ -130,7 +130,7 @@ def functions(host: host_model.Host,
 
 def supply(host: host_model.Host, found: Settings,
            wanted: profiles.Devices | None) -> supplies.Supply:
-    """The empty host as nova-compute will report it under the settings."""
+    """Describe the empty host as nova-compute reports it with the settings."""
     configured = dataclasses.replace(host, cells=tuple(
         dataclasses.replace(cell, pages=tuple(
             host_model.PagePool(size, total)
@@ -162,11 +162,11 @@ def _device_pools(found: Settings, wanted: profiles.Devices | None,
 
 def _pages_needed(partition: cpu_partition.Partition, pool: memory.CellPool,
                   pieces: Collection[memory.Piece]) -> int:
-    """The most pages that guests can fill on a cell, in any mixture."""
+    """Return the most pages of a cell that any mix of guests can fill."""
     fitting = [piece for piece in pieces
                if piece.page_kib == pool.page_kib
                and piece.pages <= pool.pages]
-    # By the number of CPUs: the most pages that go with so many.
+    # most[n]: the most pages that guests with n CPUs in total can fill.
     most = [0]
     for cpus in range(1, _cpus(partition, pool.id) + 1):
         most.append(max((most[cpus - piece.cpus] + piece.pages
@@ -179,7 +179,7 @@ def _pages_needed(partition: cpu_partition.Partition, pool: memory.CellPool,
 def _overhead_mib(partition: cpu_partition.Partition, cell_id: int, pages: int,
                   pieces: Collection[memory.Piece],
                   profile: profiles.Profile) -> float:
-    """What emulators need on a cell that is full of the neediest guests."""
+    """Return the most memory that emulators need when a cell is full."""
     cpus = _cpus(partition, cell_id)
     return max((
         min(cpus // piece.cpus, pages // piece.pages)

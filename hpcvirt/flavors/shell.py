@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The plan as ``openstack`` commands that a person can paste."""
+"""Write a plan as ``openstack`` commands to paste into a shell."""
 
 import shlex
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from hpcvirt.flavors import planned as plans
 
 
 def commands(plan: plans.Plan) -> Iterator[str]:
-    """Write one line for each flavor; warnings are comments."""
+    """Write a command for each flavor, after the warnings as comments."""
     for item in plan.warnings:
         yield f'# {item.code}: {item.message}'
     for planned in plan.flavors:
@@ -28,7 +28,7 @@ def commands(plan: plans.Plan) -> Iterator[str]:
 
 
 def command(flavor: catalogue.Flavor) -> str:
-    """Write the line that creates a flavor; Nova gives it an id."""
+    """Write the command that creates a flavor; Nova assigns its id."""
     words = ['openstack', 'flavor', 'create',
              '--vcpus', str(flavor.vcpus), '--ram', str(flavor.ram_mib),
              '--disk', str(flavor.disk_gib)]

@@ -10,29 +10,30 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Which sizes of guests a host divides into: the rule.
+"""Find the sizes of guests into which a host divides.
 
-Counted in cores of the host, per guest cell. From small to large:
+Sizes are counted in cores of the host for each guest cell. From small to
+large these are:
 
 part of a cell
-    as many cores as divide every cell of the host, no fewer than a
-    last-level-cache group has, and no cache is cut unless its group
-    is;
+    a number of cores that divides every cell of the host and is at least the
+    number of cores that share a last-level cache; caches are not split
+    unless the cores that share them are;
 cell
     all cores of a cell;
 cells of a package
-    two or more cells that divide a package;
+    two or more cells, if their number divides the cells of the package;
 package
     all cells of one package;
 steps of the host
-    one quarter, two, three, ... of the host (``host_steps`` of them), where
-    a quarter is a part of a cell or a number of cells;
+    one, two or more of ``host_steps`` equal steps of the host, by default
+    quarters, if a step is a part of a cell or a number of cells;
 host
     all cells.
 
-A guest larger than a cell has equal guest cells, as few as will do, unless
-the cells of the host differ. Every size but the uneven steps (three of four
-quarters) and those of unequal cells tiles the host exactly.
+A guest larger than a cell has equal guest cells, as few as possible, unless
+the cells of the host differ. Every size tiles the host exactly, except steps
+such as three of four quarters and sizes of unequal cells.
 """
 
 import dataclasses
@@ -45,13 +46,13 @@ from hpcvirt.flavors import cpu_partition
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Size:
-    """The CPU side of a guest.
+    """The CPUs of a guest.
 
-    :ivar cores: cores of each guest cell, largest first
-    :ivar threads: vCPUs of each core
-    :ivar sockets: sockets that the guest sees
-    :ivar one_package: its cells are meant to lie in one package
-    :ivar kind: what it is of the host, in words
+    :ivar cores: the cores of each guest cell, largest first
+    :ivar threads: the vCPUs of each core
+    :ivar sockets: the sockets that the guest sees
+    :ivar one_package: whether its cells should be in one package
+    :ivar kind: the share of the host that it is, in words
     """
 
     cores: tuple[int, ...]
@@ -69,9 +70,9 @@ def sizes(partition: cpu_partition.Partition, steps: int = 4,
           smallest: int | None = None) -> tuple[Size, ...]:
     """List the sizes of a host, smallest first.
 
-    :param steps: into how many steps the whole host is cut
-    :param smallest: cores of the smallest part of a cell, None for those of
-        a last-level-cache group
+    :param steps: the number of steps into which the whole host is divided
+    :param smallest: the cores of the smallest part of a cell; None for those
+        that share a last-level cache
     """
     found: dict[tuple[int, ...], Size] = {}
     for size in (*_whole(partition), *_in_packages(partition),
@@ -83,11 +84,11 @@ def sizes(partition: cpu_partition.Partition, steps: int = 4,
 
 def parts_of_cell(partition: cpu_partition.Partition,
                   smallest: int | None = None) -> list[int]:
-    """The parts into which every cell can be cut, in cores, rising.
+    """List the parts into which every cell can be divided, in cores.
 
-    Cores under one cache stay together as far as the sizes can say; where
-    the caches have unequal groups (cores switched off or kept by the host)
-    parts go down to half a group instead.
+    A part is a multiple or a divisor of the cores that share a cache. Where
+    caches have different numbers of cores (some are offline, or the host
+    keeps them), parts have at least half the cores of the smallest cache.
     """
     widths = [len(cell.cores) for cell in partition.cells]
     groups = {count for cell in partition.cells for count in cell.llc}
@@ -111,7 +112,7 @@ def _parts(partition: cpu_partition.Partition,
 
 
 def _whole(partition: cpu_partition.Partition) -> Iterator[Size]:
-    """The host and its packages."""
+    """Yield the host and its packages."""
     packages = _packages(partition)
     widths = _falling(len(cell.cores) for cell in partition.cells)
     if widths:
@@ -122,7 +123,7 @@ def _whole(partition: cpu_partition.Partition) -> Iterator[Size]:
 
 
 def _in_packages(partition: cpu_partition.Partition) -> Iterator[Size]:
-    """Single cells, and several that divide a package."""
+    """Yield single cells, and several cells that divide a package."""
     for package in _packages(partition):
         for width in sorted(set(package)):
             yield Size((width,), partition.threads, kind='cell')
@@ -157,11 +158,11 @@ def _fraction(number: int, steps: int) -> str:
 
 
 def _sockets(partition: cpu_partition.Partition, cores: Sequence[int]) -> int:
-    """Sockets for a guest that may span packages.
+    """Return the number of sockets of a guest that may span packages.
 
-    As many as the packages that it needs, if they hold equal shares of it;
-    otherwise one for each guest cell. Cells of unequal size share one
-    socket: a socket's border may not cut a cell in two.
+    The guest has a socket for each package that it needs if these have equal
+    shares of it, otherwise one for each guest cell. Unequal cells share one
+    socket, because a socket must not end within a cell.
     """
     packages = _packages(partition)
     if len(set(cores)) > 1:
@@ -173,9 +174,9 @@ def _sockets(partition: cpu_partition.Partition, cores: Sequence[int]) -> int:
 
 
 def _packages(partition: cpu_partition.Partition) -> list[tuple[int, ...]]:
-    """The cores of each cell of each package, largest cell first.
+    """List the cores of the cells of each package, largest cell first.
 
-    A cell whose package is unknown stands alone.
+    A cell of an unknown package counts as a package.
     """
     found: dict[tuple[str, int], list[int]] = {}
     for cell in partition.cells:

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The plan as a table for people, at most 100 columns wide."""
+"""Draw a plan as a table for people, at most 100 columns wide."""
 
 import itertools
 import textwrap
@@ -34,7 +34,7 @@ _LEGEND = ('Share: the part of the host that the flavor was sized for. Cells: '
 
 
 def table(plan: plans.Plan) -> str:
-    """Draw a plan: what each kind of host takes, then what to know of it."""
+    """Draw a plan: a table for each kind of host, a legend and warnings."""
     blocks = [_kind(plan, hosts) for hosts in _kinds(plan)]
     studies = {loss.study.document.key: loss.study for planned in plan.hosts
                for row in plan.flavors for loss in _losses(row, planned)}
@@ -53,7 +53,7 @@ def table(plan: plans.Plan) -> str:
 
 
 def _kinds(plan: plans.Plan) -> list[list[plans.PlannedHost]]:
-    """Hosts for which every figure of the table is the same."""
+    """Group the hosts for which all figures of the table are the same."""
     kinds: dict[object, list[plans.PlannedHost]] = {}
     for planned in plan.hosts:
         name = planned.host.name
@@ -74,7 +74,7 @@ def _kind(plan: plans.Plan, hosts: Sequence[plans.PlannedHost]) -> str:
     lines.append('')
     lines += [f'  {line}' for line in text_table.draw(
         _HEADINGS, rows, _NUMBERS, WIDTH - 2).splitlines()] if rows else [
-        '  none of the flavors fits here']
+        '  none of the flavors fits on this host']
     return '\n'.join(lines)
 
 
@@ -131,7 +131,7 @@ def _expected(losses: Sequence[published_losses.Loss]) -> str:
 
 
 def _cells(row: plans.PlannedFlavor) -> str:
-    """``4x12``, or ``1x24+1x14`` where cells differ."""
+    """Write the guest cells: ``4x12``, or ``1x24+1x14`` if they differ."""
     groups = [(cpus, len(list(same))) for cpus, same in itertools.groupby(
         cell.cpus for cell in row.guest.cells)]
     return '+'.join(f'{count}x{cpus}' for cpus, count in groups)

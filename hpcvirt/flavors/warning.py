@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Warnings of a plan: a code and a sentence."""
+"""The warnings of a plan, each with a code and a sentence."""
 
 import dataclasses
 import enum
@@ -42,11 +42,10 @@ class Code(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlanWarning:
-    """Something that the operator should know about a plan.
+    """A warning about a plan.
 
-    :ivar what: one sentence without a full stop, or the end of one that
-        begins with its subject
-    :ivar subjects: the hosts or flavors that it speaks of
+    :ivar what: one sentence without a full stop
+    :ivar subjects: the hosts or flavors that it is about
     """
 
     code: Code
@@ -63,10 +62,10 @@ class PlanWarning:
 
 
 def gather(warnings: Iterable[PlanWarning]) -> tuple[PlanWarning, ...]:
-    """Say once what is true of many."""
+    """Merge equal warnings about different hosts or flavors."""
     subjects: dict[tuple[Code, str], dict[str, None]] = {}
     for item in warnings:
-        known = subjects.setdefault((item.code, item.what), {})
-        known.update(dict.fromkeys(item.subjects))
+        names = subjects.setdefault((item.code, item.what), {})
+        names.update(dict.fromkeys(item.subjects))
     return tuple(PlanWarning(code, what, tuple(names))
                  for (code, what), names in subjects.items())

@@ -54,7 +54,7 @@ class TableTest(unittest.TestCase):
     def test_a_host_that_nothing_fits_says_so(self):
         text = table.table(plan(hosts.build(),
                                 hosts.build(mib=0, name='bare')))
-        self.assertIn('none of the flavors fits here', text)
+        self.assertIn('none of the flavors fits on this host', text)
 
 
 class ShellTest(unittest.TestCase):
