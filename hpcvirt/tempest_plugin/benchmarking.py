@@ -219,4 +219,4 @@ class LogProgress:
                  sample.elapsed_s)
 
     def left_behind(self, what: str) -> None:
-        LOG.warning('not removed, because the target does not answer: %s', what)
+        LOG.warning('not removed: %s', what)

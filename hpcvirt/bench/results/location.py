@@ -10,9 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Where results are kept, if the user does not say otherwise."""
+"""Where results are kept, and who may write there."""
 
 import os
+import stat
+
+from hpcvirt import exception
 
 #: The database, in the directory of raw outputs.
 DATABASE = 'bench.sqlite'
@@ -23,6 +26,28 @@ def default_directory() -> str:
     home = os.environ.get('XDG_DATA_HOME') or os.path.expanduser(
         '~/.local/share')
     return os.path.join(home, 'hpcvirt')
+
+
+def make_directory(path: str) -> None:
+    """Make a directory that only its owner can enter, if it is missing.
+
+    :raises InvalidInput: if it cannot be made, or if another user than root
+        owns it, or if everybody may write to it
+    """
+    try:
+        os.makedirs(path, 0o700, exist_ok=True)
+        status = os.stat(path)
+    except (OSError, ValueError) as exc:
+        what = getattr(exc, 'strerror', None) or str(exc)
+        raise exception.InvalidInput(path, what) from exc
+    if status.st_uid not in (0, os.geteuid()):
+        raise exception.InvalidInput(
+            path, f'belongs to another user ({status.st_uid}); give a '
+            'directory of your own')
+    if status.st_mode & stat.S_IWOTH:
+        raise exception.InvalidInput(
+            path, 'is a directory that everybody may write to; give one of '
+            'your own')
 
 
 def database_url(url: str | None, directory: str) -> str:

@@ -26,6 +26,7 @@ import json
 import logging
 import os
 import pathlib
+import re
 import tempfile
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -41,6 +42,7 @@ from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt import waiting
 from hpcvirt.bench.model import record
+from hpcvirt.bench.results import location
 
 METADATA = sqlalchemy.MetaData()
 
@@ -111,7 +113,8 @@ class Store:
 
     :param url: SQLAlchemy URL: ``sqlite:////var/lib/hpcvirt/bench.sqlite``,
         ``postgresql+psycopg2://...``, ``mysql+pymysql://...``
-    :param raw: directory of the raw outputs, created if it does not exist
+    :param raw: directory of the raw outputs, created if it does not exist;
+        the caller's own
     :raises InvalidInput: if the URL is not a database URL
     :raises Unreachable: if the database does not answer
     """
@@ -123,8 +126,8 @@ class Store:
             if self._url.drivername.startswith('sqlite') and (
                     self._url.database not in (None, '', ':memory:')):
                 pathlib.Path(str(self._url.database)).parent.mkdir(
-                    parents=True, exist_ok=True)
-            self._raw.mkdir(parents=True, exist_ok=True)
+                    0o700, parents=True, exist_ok=True)
+            location.make_directory(raw)
         except OSError as exc:
             raise exception.InvalidInput(
                 str(exc.filename or url), exc.strerror or str(exc)) from exc
@@ -306,5 +309,9 @@ def _dump(value: record.Run | record.Sample) -> str:
 
 
 def _entry(row: Any) -> Entry:
+    # Directories are named after it, and other people may write to the
+    # database.
+    if not re.fullmatch('[0-9A-Za-z]+', row['id']):
+        raise exception.InvalidInput(row['id'], 'is not the id of a result')
     return Entry(row['id'], row['plan'], row['started_at'],
                  row['finished_at'])

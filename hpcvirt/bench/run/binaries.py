@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import private_directory
 from hpcvirt.bench.run import run_spec
 
 #: "make: *** [Makefile:36: cg] Error 2", which does not name the cause.
@@ -27,21 +28,40 @@ _MAKE = re.compile(r'make(\[\d+\])?: ')
 BUILD_LIMIT_S = 1800.0
 COPY_LIMIT_S = 600.0
 
+#: Runs a program in the directory $1.
+_BUILD = private_directory.CREATE + """
+create "$1"
+shift
+exec "$@"
+"""
+
+#: Prints the SHA-256 sum of the file $1; status 0 even if there is none.
+_SUM = private_directory.TRUST + """
+mkdir -p "$(dirname "$1")" && trust "$(dirname "$1")" || exit
+[ ! -e "$1" ] || sha256sum "$1"
+"""
+
+#: Writes standard input to the file $1, in one step.
+_PUT = """
+new=$(mktemp "$1.XXXXXX") && cat > "$new" &&
+  chmod 755 "$new" && mv "$new" "$1"
+"""
+
 
 def build(spec: run_spec.RunSpec, place: executor.Executor,
           directory: str) -> dict[str, bytes]:
     """Build the products at one place.
 
-    :param directory: a scratch directory there, created if missing
+    :param directory: a scratch directory within that of a run, created if
+        missing
     :returns: product to its bytes; empty if there is nothing to build
     :raises Unreachable: if a command fails, with the end of its output
     """
     if not spec.builds:
         return {}
-    _run(place, ['mkdir', '-p', directory])
     for words in spec.builds:
-        _run(place, ['sh', '-c', 'cd "$1" && shift && exec "$@"', 'build',
-                     directory, *words], timeout_s=BUILD_LIMIT_S)
+        _run(place, ['sh', '-c', _BUILD, 'build', directory, *words],
+             timeout_s=BUILD_LIMIT_S)
     products = {}
     for product in spec.products:
         path = posixpath.join(directory, product)
@@ -53,10 +73,12 @@ def build(spec: run_spec.RunSpec, place: executor.Executor,
 
 def distribute(products: Mapping[str, bytes],
                places: Sequence[executor.Executor]) -> dict[str, bytes]:
-    """Install the products that have absolute names at each place.
+    """Install the products that have absolute names at each other place.
 
     :returns: the other products, to be put into the directory of each job
     :raises InvalidInput: if a place has another file by that name
+    :raises Unreachable: if a file cannot be installed, or others could
+        replace it
     """
     others: dict[str, bytes] = {}
     for product, content in products.items():
@@ -69,17 +91,14 @@ def distribute(products: Mapping[str, bytes],
 
 
 def _install(place: executor.Executor, path: str, content: bytes) -> None:
-    present = place.run(['sha256sum', path])
-    digest = hashlib.sha256(content).hexdigest()
-    if present.status == 0:
-        if present.stdout.split()[0].decode('ascii', 'replace') != digest:
-            raise exception.InvalidInput(
-                f'{place.name}:{path}', 'differs from the binary of the '
-                'other arm; remove it, and the binary is copied there')
-        return
-    script = ('mkdir -p "$(dirname "$1")" && cat > "$1.new" && '
-              'chmod 755 "$1.new" && mv "$1.new" "$1"')
-    _run(place, ['sh', '-c', script, 'put', path], content, COPY_LIMIT_S)
+    present = _run(place, ['sh', '-c', _SUM, 'sum', path],
+                   timeout_s=COPY_LIMIT_S).stdout.split()
+    if not present:
+        _run(place, ['sh', '-c', _PUT, 'put', path], content, COPY_LIMIT_S)
+    elif present[0] != hashlib.sha256(content).hexdigest().encode():
+        raise exception.InvalidInput(
+            f'{place.name}:{path}', 'differs from the binary of the other '
+            'arm; remove it, and the binary is copied there')
 
 
 def _run(place: executor.Executor, argv: Sequence[str], stdin: bytes = b'',

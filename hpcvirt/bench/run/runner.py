@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Protocol
 
+from hpcvirt.bench.execute import private_directory
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import aggregation
 from hpcvirt.bench.results import store as stores
@@ -126,9 +127,11 @@ def _build(planned: plans.PlannedRun,
         builder = jobs[0].target
         built = binaries.build(
             jobs[0].run, builder.place,
-            posixpath.join(builder.directory, run.id, 'build'))
+            posixpath.join(private_directory.of_run(
+                builder.directory, run.id), 'build'))
         products[builds] = binaries.distribute(built, [
-            target.place for job in jobs for target in job.targets])
+            target.place for job in jobs for target in job.targets
+            if target.place.name != builder.place.name])
     return products
 
 

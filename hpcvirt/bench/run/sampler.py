@@ -30,6 +30,7 @@ from hpcvirt import exception
 from hpcvirt.bench.execute import cpu_affinity
 from hpcvirt.bench.execute import environment
 from hpcvirt.bench.execute import job as jobs
+from hpcvirt.bench.execute import private_directory
 from hpcvirt.bench.execute import reboot
 from hpcvirt.bench.execute import retrying
 from hpcvirt.bench.model import outcome
@@ -88,8 +89,7 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
     start_facts: dict[str, str] = {}
     started_at = _now()
     for attempt in range(ATTEMPTS):
-        name = posixpath.join(run_id, f'{slot.position:04d}.{attempt}')
-        running = _jobs(specs, name)
+        running = _jobs(specs, run_id, f'{slot.position:04d}.{attempt}')
         must_start = _must_start([job.poll() for job in running])
         if must_start and launch is record.Launch.COLD:
             _reboot(machines)
@@ -126,25 +126,28 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
 def clean(spec: run_spec.JobSpec, run_id: str) -> tuple[str, ...]:
     """Remove the directories that the jobs of a run left.
 
-    :returns: what could not be removed, because the target does not
-        answer
+    :returns: what could not be removed
     """
     left = []
     for target in spec.targets:
-        directory = posixpath.join(target.directory, run_id)
+        directory = private_directory.of_run(target.directory, run_id)
         place = retrying.RetryingExecutor(target.place, CLEAN_S)
         try:
-            place.run(['rm', '-rf', directory])
+            is_left = place.run(['rm', '-rf', directory]).status != 0
         except exception.Unreachable:
+            is_left = True
+        if is_left:
             left.append(f'{directory} on {place.name}')
     return tuple(left)
 
 
-def _jobs(specs: Sequence[run_spec.JobSpec], name: str) -> list[jobs.Job]:
+def _jobs(specs: Sequence[run_spec.JobSpec], run_id: str,
+          name: str) -> list[jobs.Job]:
     """Give each job a directory, even if two jobs share a place."""
     ends = [''] if len(specs) == 1 else [f'.{n}' for n in range(len(specs))]
     return [jobs.Job(retrying.RetryingExecutor(spec.target.place),
-                     posixpath.join(spec.target.directory, name + end))
+                     posixpath.join(private_directory.of_run(
+                         spec.target.directory, run_id), name + end))
             for spec, end in zip(specs, ends, strict=True)]
 
 

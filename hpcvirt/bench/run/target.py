@@ -16,7 +16,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from hpcvirt.bench.execute import executor
-from hpcvirt.bench.execute import job
+from hpcvirt.bench.execute import private_directory
 from hpcvirt.bench.execute import reboot
 from hpcvirt.model import cpuset
 
@@ -35,7 +35,7 @@ class Target:
     :ivar rebooter: reboots it, None if it is no instance
     :ivar prefix: words before each command, which confine it to ``cpus``
     :ivar cpus: CPUs that commands are confined to; empty for no confinement
-    :ivar directory: where the directories of its jobs are
+    :ivar directory: where the directories of runs are
     """
 
     place: executor.Executor
@@ -48,7 +48,7 @@ class Target:
     rebooter: reboot.Rebooter | None = None
     prefix: tuple[str, ...] = ()
     cpus: frozenset[int] = frozenset()
-    directory: str = dataclasses.field(default_factory=job.parent_directory)
+    directory: str = private_directory.PARENT
 
 
 def instance_facts(server_id: str, flavor: str, page_kib: int,

@@ -81,7 +81,7 @@ class Terminal:
         self._print(f'{self._line}  {seconds:.1f} s  {summary}')
 
     def left_behind(self, what: str) -> None:
-        self._print(f'not removed, because the target does not answer: {what}')
+        self._print(f'not removed: {what}')
 
     def stop(self) -> None:
         if self._live is not None:

@@ -22,6 +22,7 @@ import unittest
 
 from hpcvirt import exception
 from hpcvirt.bench.execute import job
+from hpcvirt.bench.execute import job_scripts
 from hpcvirt.bench.execute import local
 
 
@@ -42,6 +43,11 @@ class JobTest(unittest.TestCase):
                 return answer
             time.sleep(0.05)
         return self.fail(f'still {answer}')
+
+    def make_directory(self):
+        for directory in reversed([self.job.directory,
+                                   os.path.dirname(self.job.directory)]):
+            os.mkdir(directory, 0o700)
 
     def start(self, *argv, limit_s=0, inputs=None, environment=None):
         self.job.prepare(argv, inputs or {}, environment or {})
@@ -69,7 +75,7 @@ class JobTest(unittest.TestCase):
         self.assertEqual(0, self.wait().status)
 
     def test_a_command_that_was_half_written_is_written_again(self):
-        os.makedirs(self.job.directory)
+        self.make_directory()
         with open(os.path.join(self.job.directory, 'command'), 'wb') as half:
             half.write(b'sh -c ')
         self.start('sh', '-c', 'exit 3')
@@ -89,7 +95,7 @@ class JobTest(unittest.TestCase):
         self.start('sleep', '60')
         while self.job.poll() is not job.State.RUNNING:
             time.sleep(0.05)
-        os.killpg(int(self.job.read('pid')), signal.SIGKILL)
+        os.killpg(int(self.job.read('pid').split()[0]), signal.SIGKILL)
         self.assertIs(job.State.LOST, self.wait())
 
     def test_a_removed_job_is_ended(self):
@@ -109,11 +115,57 @@ class JobTest(unittest.TestCase):
         self.job.prepare(['true'], {}, {})
         os.mkdir(os.path.join(self.job.directory, 'started'))
         with subprocess.Popen(
-                ['sh', '-c', 'sleep 0.5; echo $$ > pid; exec sleep 60'],
+                ['sh', '-c', job_scripts.LOOK
+                 + 'sleep 0.5; look $$; echo "$$ $began" > pid; sleep 60'],
                 cwd=self.job.directory, start_new_session=True) as leader:
             self.job.remove()
             self.assertEqual(-signal.SIGKILL, leader.wait())
         self.assertFalse(os.path.exists(self.job.directory))
+
+    def test_a_process_that_got_the_id_of_a_job_gets_no_signal(self):
+        self.job.prepare(['true'], {}, {})
+        os.mkdir(os.path.join(self.job.directory, 'started'))
+        other = subprocess.Popen(['sleep', '60'], start_new_session=True)
+        self.addCleanup(other.wait)
+        self.addCleanup(other.kill)
+        for forged in (f'{other.pid}', f'{other.pid} 1', f'{other.pid} x'):
+            with self.subTest(forged=forged):
+                with open(os.path.join(self.job.directory, 'pid'),
+                          'w') as stream:
+                    stream.write(forged + '\n')
+                self.assertIs(job.State.LOST, self.job.poll())
+                self.job.stop()
+                self.assertIsNone(other.poll())
+        self.job.remove()
+        self.assertIsNone(other.poll())
+
+    def test_what_a_killed_leader_leaves_is_ended(self):
+        self.start('sh', '-c', 'echo $$ > child; exec sleep 60')
+        while not (self.job.read('child') and self.job.read('pid')):
+            time.sleep(0.05)
+        child = int(self.job.read('child'))
+        os.kill(int(self.job.read('pid').split()[0]), signal.SIGKILL)
+        self.assertIs(job.State.LOST, self.wait())
+        self.assertTrue(_runs(child))
+        self.job.stop()
+        deadline = time.monotonic() + 5
+        while _runs(child) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertFalse(_runs(child))
+
+    def test_a_program_of_any_name_is_looked_at(self):
+        name = os.path.join(os.path.dirname(os.path.dirname(
+            self.job.directory)), 'a) R 1 2')
+        shutil.copy('/bin/sleep', name)
+        process = subprocess.Popen([name, '60'])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        looked = subprocess.run(
+            ['sh', '-c', job_scripts.LOOK
+             + 'look "$1"; echo "$1 $began $group"', 'test', str(process.pid)],
+            capture_output=True, text=True, check=True).stdout
+        self.assertEqual(f'{_identity(process.pid)} {os.getpgid(process.pid)}',
+                         looked.strip())
 
     def test_a_file_that_is_not_there_is_none(self):
         self.start('true')
@@ -129,7 +181,8 @@ class PollTest(unittest.TestCase):
 
     def setUp(self):
         self.scratch = pathlib.Path(self.enterContext(
-            tempfile.TemporaryDirectory()))
+            tempfile.TemporaryDirectory())) / 'job'
+        self.scratch.mkdir(0o700)
 
     def poll(self, event, step):
         """The answer if an event comes before a command, and if it did."""
@@ -138,7 +191,7 @@ class PollTest(unittest.TestCase):
                 f"[ $commands != {step} ] || {{ {event}; echo > events; }}' "
                 'DEBUG; set -T')
         done = subprocess.run(
-            ['bash', '-c', f'cd "$1"; {trap}\n{job.POLL}', 'job',
+            ['bash', '-c', f'cd "$1"; {trap}\n{job_scripts.POLL}', 'job',
              str(self.scratch)], capture_output=True, check=True)
         happened = (self.scratch / 'events').read_text() != ''
         return done.stdout.decode().strip(), happened
@@ -148,7 +201,7 @@ class PollTest(unittest.TestCase):
         for step in itertools.count(1):
             pid.unlink(missing_ok=True)
             answer, happened = self.poll(
-                f'echo {os.getpid()} > pid', step)
+                f'echo {_identity(os.getpid())} > pid', step)
             self.assertIn(answer, ('starting', 'running'), f'step {step}')
             if not happened:
                 break
@@ -157,7 +210,7 @@ class PollTest(unittest.TestCase):
     def test_a_job_that_ends_meanwhile_is_not_lost(self):
         for step in itertools.count(1):
             leader = subprocess.Popen(['sleep', '60'])
-            (self.scratch / 'pid').write_text(f'{leader.pid}\n')
+            (self.scratch / 'pid').write_text(f'{_identity(leader.pid)}\n')
             (self.scratch / 'status').unlink(missing_ok=True)
             answer, happened = self.poll(
                 f'echo 0 1 2 > status; kill {leader.pid}', step)
@@ -167,6 +220,12 @@ class PollTest(unittest.TestCase):
             if not happened:
                 break
         self.assertGreater(step, 3)
+
+
+def _identity(pid):
+    """A process id with the start time, as a job keeps it."""
+    status = pathlib.Path(f'/proc/{pid}/stat').read_text()
+    return f'{pid} {status.rpartition(")")[2].split()[19]}'
 
 
 def _runs(pid):

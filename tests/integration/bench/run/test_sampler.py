@@ -134,7 +134,7 @@ class SampleTest(unittest.TestCase):
             {'data': b'\x00'})
         sample = self.sample(job)
         for name in ('here', 'there'):
-            path = self.scratch / name / 'run' / '0000.0' / 'data'
+            path = self.scratch / name / 'hpcvirt-run' / '0000.0' / 'data'
             self.assertEqual(b'\x00', path.read_bytes())
         self.assertEqual('elsewhere', sample.environment['place@b'])
         sampler.clean(job, 'run')

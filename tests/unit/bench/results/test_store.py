@@ -110,6 +110,17 @@ class StoreTest(unittest.TestCase):
         self.assertIn('not a database', str(caught.exception))
 
 
+    def test_an_id_that_would_lead_to_another_directory_is_refused(self):
+        for number, name in enumerate(('../../etc', 'a/b', '', 'a b')):
+            self.store.open_entry(store.Entry(
+                name, f'plan{number}', '2026-11-20T10:00:00+00:00', None), {})
+            with self.subTest(name=name):
+                self.assertRaisesRegex(
+                    exception.InvalidInput, 'not the id of a result',
+                    self.store.open_entry,
+                    store.Entry('e3', f'plan{number}', '', None), {})
+
+
 class SchemaTest(unittest.TestCase):
 
     def test_long_documents_have_a_type_on_every_server(self):

@@ -1,0 +1,162 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The shell scripts of a job, which run at its place.
+
+Each takes the directory of the job as ``$1``, and refuses a directory that is
+not private to its user (:mod:`hpcvirt.bench.execute.private_directory`). The
+place needs a POSIX shell, /proc, and ``setsid`` and ``date`` of GNU or
+busybox.
+
+Files in the directory: ``command`` (the shell commands), ``stdout``,
+``stderr``, ``pid`` (the process id and the start time of the leader of the
+job), and ``status``, which appears in one step when the program has ended and
+holds its exit status and the times of its begin and end.
+"""
+
+from hpcvirt.bench.execute import private_directory
+
+#: ``look PID`` sets ``group`` and ``began`` to the process group of a process
+#: and to its start time in ticks since boot: fields 5 and 22 of
+#: /proc/PID/stat (proc(5)). They are empty if there is no such process. The
+#: name of the program, field 2, may hold spaces and parentheses.
+LOOK = """
+look() {
+  group= began=
+  read -r line < "/proc/$1/stat" || return
+  set -- ${line##*) }
+  group=$3 began=${20}
+} 2>/dev/null
+"""
+
+#: Writes the command, which comes on standard input, to the directory unless
+#: the job was started already. A broken connection may have left half of a
+#: command, so that of a job which was not started is written again.
+PREPARE = 'set -eu' + private_directory.CREATE + """
+create "$1"
+umask 077
+[ ! -d started ] || exit 17
+cat > command
+"""
+
+#: Runs the command that PREPARE wrote; ends it after $2 seconds unless 0.
+#: setsid makes a session and a process group, which outlives the connection
+#: and which the watchdog can end as a whole; the leader of the group survives
+#: the TERM to write the status. "status" is renamed into place so that no
+#: reader sees half of it. If the answer to a start is lost, the start is
+#: repeated, and has no effect then.
+START = 'set -eu' + private_directory.ENTER + """
+enter "$1"
+mkdir started 2>/dev/null || exit 0
+setsid sh -c '""" + LOOK + """
+look $$
+echo "$$ $began" > pid
+trap : TERM
+finish() {
+  echo "$1 $begin $(date +%s.%N)" > status.new
+  mv status.new status
+}
+begin=$(date +%s.%N)
+sh ./command &
+child=$!
+if [ "$1" != 0 ]; then
+  ( trap - TERM; sleep "$1"; : > overdue; kill -TERM 0 ) &
+  watchdog=$!
+fi
+while :; do
+  wait "$child" && status=0 || status=$?
+  kill -0 "$child" 2>/dev/null && [ ! -e overdue ] || break
+done
+if [ -e overdue ]; then
+  sleep 2
+  finish 124
+  kill -KILL 0
+fi
+[ "$1" = 0 ] || kill "$watchdog" 2>/dev/null || :
+finish "$status"
+' job "$2" > stdout 2> stderr < /dev/null &
+"""
+
+#: Prints "done STATUS BEGIN END", "running", "starting", "lost" or "absent".
+#: The job may change between two commands of this script: it checks once
+#: whether the job has begun, and checks the status again if the leader has
+#: ended. A killed leader may stay as a zombie.
+POLL = private_directory.ENTER + LOOK + """
+[ -d "$1" ] || { echo absent; exit 0; }
+enter "$1"
+alive() {
+  read -r pid start < pid
+  look "$pid"
+  [ -n "$start" ] && [ "$began" = "$start" ] || return 1
+  ! grep -qs "^State:.*Z" "/proc/$pid/status"
+}
+if [ -f status ]; then echo "done $(cat status)"
+elif [ ! -s pid ]; then echo starting
+elif alive; then echo running
+elif [ -f status ]; then echo "done $(cat status)"
+else echo lost
+fi
+"""
+
+#: Prints the file $2 of the job; status 1 if there is none.
+READ = private_directory.ENTER + """
+[ -d "$1" ] || exit 1
+enter "$1"
+cat "./$2" || exit 1
+"""
+
+#: Writes standard input to the file $2 of the job.
+WRITE = 'set -eu' + private_directory.ENTER + """
+enter "$1"
+umask 077
+cat > "./$2"
+chmod 700 "./$2"
+"""
+
+#: Waits for the process id of a job that was started a moment ago: without
+#: it the job cannot be ended. A process id that was given to another process
+#: since gets no signal; if the leader was killed, what is left of its group
+#: is known by its directory.
+STOP = private_directory.ENTER + LOOK + """
+[ -d "$1" ] || exit 0
+enter "$1"
+tries=50
+while [ -d started ] && [ ! -s pid ] && [ "$tries" -gt 0 ]; do
+  sleep 0.1
+  tries=$((tries - 1))
+done
+if [ -s pid ] && [ ! -f status ]; then
+  read -r pid start < pid
+  look "$pid"
+  if [ -n "$start" ] && [ "$began" = "$start" ]; then
+    kill -KILL "-$pid" 2>/dev/null
+  else
+    for process in /proc/[0-9]*; do
+      look "${process#/proc/}"
+      [ "$group" = "$pid" ] &&
+        [ "$(readlink "$process/cwd")" = "$(pwd -P)" ] &&
+        kill -KILL "${process#/proc/}" 2>/dev/null
+    done
+  fi
+fi
+:
+"""
+
+#: A process that was just killed may still create a file.
+REMOVE = STOP + """
+cd /
+for pause in 0.1 0.3 1 3; do
+  rm -rf "$1" 2>/dev/null && exit 0
+  sleep "$pause"
+done
+rm -rf "$1"
+"""
