@@ -81,8 +81,8 @@ class FlavorFilesTest(unittest.TestCase):
                 ({}, 'flavor 1: name is missing'),
                 ([3], 'flavor 1: is not a mapping'),
                 ([good, {**good, 'vcpus': 0}],
-                 r'flavor 2 \(m1\): vcpus must be a whole number from 1, '
-                 'not .0.'),
+                 (r'flavor 2 \(m1\): vcpus must be a whole number from 1, '
+                  'not .0.')),
                 ({**good, 'vcpus': True}, 'vcpus'),
                 ({**good, 'ram': 'much'}, 'ram'),
                 ({**good, 'ram': 10 ** 30}, 'ram'),

@@ -14,7 +14,6 @@ import unittest
 
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import lint
-from hpcvirt.flavors import lint_hosts
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile
 from hpcvirt.specs import vocabulary
@@ -192,45 +191,3 @@ class LintTest(unittest.TestCase):
                 self.assertTrue(item.advice)
                 self.assertTrue(item.key in ('ram', 'vcpus')
                                 or vocabulary.find(item.key))
-
-
-class LintHostsTest(unittest.TestCase):
-
-    def found(self, host, *args, **changes):
-        return {(item.code, item.severity.value)
-                for item in lint_hosts.lint(flavor(*args, **changes), host,
-                                            profile.Profile())}
-
-    def test_a_flavor_that_tiles_has_no_findings(self):
-        self.assertEqual(set(), self.found(hosts.build(), ram=8192))
-
-    def test_stranded_cpus_are_told(self):
-        self.assertEqual({('strands-cpus', 'warning')},
-                         self.found(hosts.build(), 6))
-
-    def test_memory_can_strand_cpus_too(self):
-        self.assertEqual({('strands-cpus', 'warning')},
-                         self.found(hosts.build(), ram=40960))
-
-    def test_a_guest_that_is_too_large_does_not_fit(self):
-        self.assertEqual({('does-not-fit', 'error')},
-                         self.found(hosts.build(), 24))
-
-    def test_isolate_is_an_error_on_smt(self):
-        self.assertIn(('isolate-on-smt', 'error'), self.found(
-            hosts.build(threads=2), hw__cpu_thread_policy='isolate'))
-
-    def test_pages_that_the_host_cannot_have_are_an_error(self):
-        self.assertIn(('no-such-pages', 'error'), self.found(
-            hosts.build(small_kib=64), hw__mem_page_size='1GB'))
-
-    def test_what_nova_refuses_is_passed_over(self):
-        self.assertEqual(set(), self.found(hosts.build(),
-                                           hw__numa_nodes='3'))
-
-    def test_own_flavors_fit_the_hosts_they_were_made_for(self):
-        for host in hosts.shipped():
-            for row in planner.plan([host], profile.Profile()).flavors:
-                codes = {item.code for item in lint_hosts.lint(
-                    row.flavor, host, profile.Profile())}
-                self.assertLessEqual(codes, {'strands-cpus'}, row.flavor)

@@ -84,13 +84,6 @@ class FleetTest(unittest.TestCase):
             self.assertEqual(0, row.per_host['a'])
             self.assertEqual(32, row.stranded['a'].pcpus)
 
-    def test_a_host_that_no_flavor_fits_is_told(self):
-        found = plan(hosts.build(name='good'),
-                     hosts.build(name='bare', mib=0))
-        self.assertIn('host-not-served', codes(found))
-        self.assertTrue(all(row.per_host['bare'] == 0
-                            for row in found.flavors))
-
     def test_no_host_at_all_is_an_error_that_says_why(self):
         with self.assertRaisesRegex(exception.InvalidInput,
                                     'no guest fits.*no memory'):
@@ -187,22 +180,6 @@ class FleetTest(unittest.TestCase):
         found = plan(hosts.build(), housekeeping_cores_per_cell=4)
         self.assertEqual((2, 0), by_vcpus(found, 'host')[12])
         self.assertNotIn('no-housekeeping', codes(found))
-
-    def test_a_cell_under_one_cache_tells_how_it_could_be_cut(self):
-        found = plan(hosts.build(cells=4, cores=12, packages=2))
-        self.assertIn('no-parts', codes(found))
-        cut = plan(hosts.build(cells=4, cores=12, packages=2),
-                   smallest_cores=6)
-        self.assertNotIn('no-parts', codes(cut))
-        self.assertEqual((8, 0), by_vcpus(cut, 'host')[6])
-
-    def test_flavors_without_smt_on_hosts_with_smt_are_told(self):
-        found = plan(hosts.build(name='plain'),
-                     hosts.build(name='smt', threads=2))
-        self.assertIn('smt-mixed', codes(found))
-        for row in found.flavors:
-            if row.guest.topology.threads > 1:
-                self.assertEqual(0, row.per_host['plain'])
 
     def test_one_gib_pages_need_hosts_that_have_them(self):
         with self.assertRaisesRegex(exception.InvalidInput,

@@ -10,12 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-import shlex
 import unittest
 
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile
-from hpcvirt.flavors import shell
 from hpcvirt.flavors import table
 from tests import hosts
 
@@ -55,33 +53,3 @@ class TableTest(unittest.TestCase):
         text = table.table(plan(hosts.build(),
                                 hosts.build(mib=0, name='bare')))
         self.assertIn('none of the flavors fits on this host', text)
-
-
-class ShellTest(unittest.TestCase):
-
-    def test_a_line_creates_the_flavor_that_the_plan_has(self):
-        for host in hosts.shipped():
-            found = plan(host)
-            commands = [line for line in shell.commands(found)
-                        if not line.startswith('#')]
-            self.assertEqual(len(found.flavors), len(commands))
-            for row, line in zip(found.flavors, commands, strict=True):
-                words = shlex.split(line)
-                self.assertEqual(['openstack', 'flavor', 'create'],
-                                 words[:3])
-                self.assertEqual(row.flavor.name, words[-1])
-                self.assertEqual(
-                    {f'{key}={value}' for key, value
-                     in row.flavor.extra_specs.items()},
-                    {words[at + 1] for at, word in enumerate(words)
-                     if word == '--property'})
-                for option, value in (('--vcpus', row.flavor.vcpus),
-                                      ('--ram', row.flavor.ram_mib),
-                                      ('--disk', row.flavor.disk_gib)):
-                    self.assertEqual(str(value),
-                                     words[words.index(option) + 1])
-                self.assertNotIn('--id', words)
-
-    def test_warnings_are_comments(self):
-        first = next(shell.commands(plan(hosts.build())))
-        self.assertTrue(first.startswith('# no-housekeeping: '))

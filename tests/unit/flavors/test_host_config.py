@@ -1,0 +1,76 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import json
+import unittest
+
+from hpcvirt.flavors import host_config
+from hpcvirt.flavors import planner
+from hpcvirt.flavors import profile as profiles
+from tests import hosts
+
+
+def lines(host, **choices):
+    return list(host_config.lines(
+        planner.plan([host], profiles.Profile(**choices))))
+
+
+class HostConfigTest(unittest.TestCase):
+
+    def test_lines_for_nova_conf(self):
+        found = lines(hosts.build(threads=2), shared_cores_per_cell=1,
+                      host_pages_per_cell=((1048576, 1),), pack_cells=True)
+        for line in (
+                'cpu_dedicated_set = 1-15,17-31,33-47,49-63',
+                'cpu_shared_set = 0,16,32,48',
+                'reserved_huge_pages = node:1,size:1048576,count:1',
+                'packing_host_numa_cells_allocation_strategy = true'):
+            self.assertIn(line, found)
+        text = '\n'.join(found)
+        self.assertRegex(text, r'\[DEFAULT\]\nreserved_host_memory_mb = \d+')
+        self.assertRegex(text, r'\[compute\]\ncpu_dedicated_set')
+
+    def test_an_empty_set_is_not_written(self):
+        text = '\n'.join(lines(hosts.build()))
+        self.assertNotIn('cpu_shared_set', text)
+        self.assertNotIn('[pci]', text)
+
+    def test_huge_pages_for_the_kernel_and_for_the_running_host(self):
+        found = lines(hosts.build(cores=4, mib=16384))
+        self.assertIn('default_hugepagesz=2M hugepagesz=2M '
+                      'hugepages=0:6656,1:6656', found)
+        self.assertIn('echo 6656 > /sys/devices/system/node/node1/hugepages'
+                      '/hugepages-2048kB/nr_hugepages', found)
+
+    def test_unused_pages_are_set_to_zero(self):
+        found = lines(hosts.named('xeon-2s-24c-snc2-1g'))
+        self.assertIn('echo 0 > /sys/devices/system/node/node3/hugepages'
+                      '/hugepages-1048576kB/nr_hugepages', found)
+
+    def test_gigabyte_pages_are_the_default_where_guests_use_them(self):
+        text = '\n'.join(lines(hosts.build(), page_size=1048576))
+        self.assertIn('default_hugepagesz=1G hugepagesz=1G', text)
+
+    def test_virtual_functions_are_created_and_given(self):
+        found = lines(hosts.build(vfs={1: 8}), devices=profiles.Devices(
+            vendor_id='15b3', product_id='101e'))
+        self.assertIn('echo 8 > /sys/bus/pci/devices/0000:41:00.0'
+                      '/sriov_numvfs', found)
+        spec = next(line for line in found
+                    if line.startswith('device_spec = '))
+        self.assertEqual('0000:41:00.0', json.loads(
+            spec.removeprefix('device_spec = '))['address'])
+
+    def test_the_memory_that_the_host_keeps_is_a_comment(self):
+        text = '\n'.join(lines(hosts.build()))
+        self.assertRegex(text, r'# for the host, without the emulators of '
+                         r'its guests: cells 0-1 have \d+ MiB')
