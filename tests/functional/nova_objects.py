@@ -142,19 +142,26 @@ def request_spec(case, extra_specs=None):
     vcpus = sum(cell.pcpus + cell.vcpus for cell in case.guest)
     memory_mib = sum(cell.memory_mib for cell in case.guest)
     instance = str(uuid.uuid4())
-    image = objects.ImageMeta(properties=objects.ImageMetaProps())
-    # Nova's filter copies the request for every host, and looks at each of
-    # the image's hundred properties that are not set.
-    image.__deepcopy__ = lambda _memo: image
     return objects.RequestSpec(
         instance_uuid=instance, num_instances=1,
-        flavor=objects.Flavor(
+        flavor=_constant(objects.Flavor(
             name='hpc', vcpus=vcpus, memory_mb=memory_mib, root_gb=1,
-            ephemeral_gb=0, swap=0, extra_specs=extra_specs or {}),
-        image=image,
+            ephemeral_gb=0, swap=0, extra_specs=extra_specs or {})),
+        image=_constant(
+            objects.ImageMeta(properties=objects.ImageMetaProps())),
         numa_topology=guest_topology(case) if case.guest else None,
-        pci_requests=objects.InstancePCIRequests(
-            instance_uuid=instance, requests=pci_requests(case)),
-        network_metadata=network_metadata(case),
+        pci_requests=_constant(objects.InstancePCIRequests(
+            instance_uuid=instance, requests=pci_requests(case))),
+        network_metadata=_constant(network_metadata(case)),
         scheduler_hints={}, requested_resources=[],
-        limits=objects.SchedulerLimits())
+        limits=_constant(objects.SchedulerLimits()))
+
+
+def _constant(part):
+    """Let copies of a request have this part in common.
+
+    Nova's filter copies the request for each host, of which it changes only
+    the NUMA topology.
+    """
+    part.__deepcopy__ = lambda _memo: part
+    return part
