@@ -19,7 +19,9 @@ other guest to all hosts. In nova.conf of nova-scheduler::
     [filter_scheduler]
     available_filters = nova.scheduler.filters.all_filters
     available_filters = hpcvirt.nova.filters.all_filters
-    enabled_filters = ComputeFilter,...,HPCTopologyFilter,PciPassthroughFilter
+    enabled_filters = ComputeFilter, ComputeCapabilitiesFilter,
+        ImagePropertiesFilter, ServerGroupAntiAffinityFilter,
+        ServerGroupAffinityFilter, HPCTopologyFilter, PciPassthroughFilter
 
 Both filters may be enabled, HPCTopologyFilter first: Nova's filter then looks
 at fewer hosts, but takes as long as before for each of them. The option

@@ -15,11 +15,14 @@
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
 import tempfile
 import unittest
+
+from tests import shown
 
 HERE = pathlib.Path(__file__).resolve().parent
 PLUGIN = HERE.parents[2] / 'devstack'
@@ -302,6 +305,32 @@ class PluginTest(unittest.TestCase):
         tempest = self.work / 'tempest.conf'
         self.assertEqual([], self.values(tempest, 'hosts'))
         self.assertEqual([], self.values(tempest, 'guest_plan_file'))
+
+    def test_variables_are_those_of_the_page(self):
+        page = (PLUGIN / 'README.rst').read_text()
+        told = set(re.findall(r'^   \* - ``(HPCVIRT_\w+)``', page, re.MULTILINE))
+        set_here = set(re.findall(r'^(HPCVIRT_\w+)=',
+                                  (PLUGIN / 'settings').read_text(), re.MULTILINE))
+        self.assertEqual(set_here - {'HPCVIRT_DIR'}, told)
+        jobs = (PLUGIN.parent / '.zuul.yaml').read_text()
+        self.assertLessEqual(set(re.findall(r'^ +(HPCVIRT_\w+):', jobs, re.MULTILINE)),
+                             told)
+
+    def test_local_conf_of_the_page_does_what_the_page_says(self):
+        variables = {}
+        for block in shown.configurations():
+            if block.file == 'local.conf':
+                self.assertIn('[[local|localrc]]', block.text)
+                variables.update(
+                    re.findall(r'^(HPCVIRT_\w+)=(.*)$', block.text, re.MULTILINE))
+        self.machine_has(2 * int(variables['HPCVIRT_HUGEPAGES_2M']))
+        self.run_phases('stack/pre-install', 'stack/post-config',
+                        'stack/extra', 'stack/test-config', **variables)
+        for option in ('cpu_dedicated_set', 'cpu_shared_set'):
+            self.assertEqual([variables[f'HPCVIRT_{option.upper()}']],
+                             self.values(self.nova, option))
+        self.assertEqual(variables['HPCVIRT_HUGEPAGES_2M'],
+                         self.knob.read_text().strip())
 
     def test_clean_removes_what_was_written(self):
         self.run_phases('stack/post-config')

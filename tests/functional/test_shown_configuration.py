@@ -1,0 +1,160 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The configurations in the documents do what the text says.
+
+Each is loaded as the service that reads it would load it: through oslo.config
+with the options of Nova, of hpcvirt and of its Tempest plugin.
+"""
+
+import pathlib
+import re
+import tempfile
+import unittest
+
+import nova.conf
+import yaml
+from nova.compute import provider_config
+from nova.conf import neutron
+from nova.scheduler import filters
+from nova.scheduler import weights
+from oslo_config import cfg
+
+from hpcvirt.conf import weights as weights_config
+from hpcvirt.flavors import profile
+from hpcvirt.nova import weights as own_weights
+from hpcvirt.tempest_plugin import config as tempest_config
+from tests import shown
+
+NOVA = 'nova.conf'
+TEMPEST = 'tempest.conf'
+PROFILE = 'profile.yaml'
+PROVIDER = 'provider.yaml'
+#: tests/integration/devstack runs it.
+LOCAL = 'local.conf'
+
+#: "``[group]option``" and "``[group]option = value``" within a sentence.
+NAMED = re.compile(r'``\[(\w+)\]\s*(\w+)(?:\s*=\s*([^`]+))?``')
+
+
+def blocks(file, mention=''):
+    """List the blocks for a file that contain a text."""
+    return [block for block in shown.configurations()
+            if block.file == file and mention in block.text]
+
+
+class ShownConfigurationTest(unittest.TestCase):
+
+    def load(self, file, text=''):
+        """Load a file.
+
+        :returns: the options, and the lines of the file by group and option
+        """
+        conf, sections = nova.conf.CONF, {}
+        if file == TEMPEST:
+            conf = cfg.ConfigOpts()
+            tempest_config.register_opts(conf)
+        else:
+            weights_config.register_opts(conf)
+        with tempfile.NamedTemporaryFile('w', suffix='.conf') as written:
+            written.write(text)
+            written.flush()
+            self.addCleanup(conf.reset)
+            conf([], project='nova', default_config_files=[written.name],
+                 default_config_dirs=[])
+            cfg.ConfigParser(written.name, sections).parse()
+        if file == NOVA:
+            neutron.register_dynamic_opts(conf)
+        return conf, {(group, name): lines
+                      for group, options in sections.items()
+                      for name, lines in options.items()}
+
+    def test_every_configuration_names_its_file(self):
+        seen = {block.file for block in shown.configurations()}
+        self.assertLessEqual({NOVA, TEMPEST, LOCAL}, seen)
+        self.assertLessEqual(seen, {NOVA, TEMPEST, PROFILE, PROVIDER, LOCAL})
+
+    def test_options_exist_and_none_of_one_line_is_repeated(self):
+        for file in (NOVA, TEMPEST):
+            for block in blocks(file):
+                with self.subTest(where=str(block)):
+                    conf, given = self.load(file, block.text)
+                    for (group, name), lines in given.items():
+                        self.assertIn(name, conf[group])
+                        self.assertIsNotNone(conf[group][name])
+                        option = conf._get_opt_info(name, group)['opt']
+                        if not option.multi:
+                            self.assertEqual(1, len(lines), name)
+
+    def test_filters_are_novas_with_one_replaced(self):
+        usual = set(self.load(NOVA)[0].filter_scheduler.enabled_filters)
+        self.assertGreater(len(usual), 4)
+        for block in blocks(NOVA, 'enabled_filters'):
+            with self.subTest(where=str(block)):
+                chosen = self.load(NOVA, block.text)[0].filter_scheduler
+                available = {one.__name__ for one in
+                             filters.HostFilterHandler().get_matching_classes(
+                                 chosen.available_filters)}
+                enabled = set(chosen.enabled_filters)
+                self.assertLessEqual(usual | {'HPCTopologyFilter'}, enabled)
+                self.assertLessEqual(enabled, available)
+                self.assertNotIn('NUMATopologyFilter', enabled)
+
+    def test_weighers_are_all_of_novas_and_of_ours(self):
+        classes = weights.HostWeightHandler().get_matching_classes
+        novas = set(classes(['nova.scheduler.weights.all_weighers']))
+        self.assertGreater(len(novas), 10)
+        for block in blocks(NOVA, 'weight_classes'):
+            with self.subTest(where=str(block)):
+                chosen = self.load(NOVA, block.text)[0].filter_scheduler
+                self.assertEqual(novas | set(own_weights.all_weighers()),
+                                 set(classes(chosen.weight_classes)))
+
+    def test_multipliers_are_shown_with_their_defaults(self):
+        default = dict(self.load(NOVA)[0].hpcvirt)
+        for block in blocks(NOVA, '[hpcvirt]'):
+            with self.subTest(where=str(block)):
+                self.assertEqual(default,
+                                 dict(self.load(NOVA, block.text)[0].hpcvirt))
+
+    def test_profiles_are_accepted(self):
+        for block in blocks(PROFILE):
+            with self.subTest(where=str(block)):
+                profile.build(yaml.safe_load(block.text), str(block))
+
+    def test_providers_are_accepted(self):
+        for block in blocks(PROVIDER):
+            with self.subTest(where=str(block)):
+                directory = self.enterContext(tempfile.TemporaryDirectory())
+                pathlib.Path(directory, PROVIDER).write_text(block.text)
+                self.assertTrue(
+                    provider_config.get_provider_configs(directory))
+
+    def test_options_in_sentences_exist_and_take_the_value(self):
+        confs = [self.load(NOVA, '[neutron]\nphysnets = NAME\n')[0],
+                 self.load(TEMPEST)[0]]
+        seen = 0
+        for page in shown.PAGES:
+            for group, name, value in NAMED.findall(page.read_text()):
+                with self.subTest(page=page.name, group=group, option=name):
+                    known = [conf for conf in confs
+                             if group in conf and name in conf[group]]
+                    self.assertTrue(known)
+                    for conf in known if value else ():
+                        conf.set_override(name, value, group=group)
+                        conf.clear_override(name, group=group)
+                    seen += 1
+        self.assertGreater(seen, 10)
+
+
+if __name__ == '__main__':
+    unittest.main()

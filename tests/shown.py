@@ -1,0 +1,76 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The configurations that the documents show, with the files they belong to.
+
+A block of a page names its file in a caption::
+
+    .. code-block:: ini
+       :caption: nova.conf
+
+A block of a docstring or of DevStack's page names it in the sentence before.
+"""
+
+import dataclasses
+import pathlib
+import re
+import textwrap
+from collections.abc import Iterator
+
+ROOT = pathlib.Path(__file__).parents[1]
+BLOCK = re.compile(
+    r'^(?P<margin> *)(?P<before>.*)::(?P<language> \w+)?\n'
+    r'(?P<body>(?:(?P=margin) +.*\n|[ \t]*\n)+)', re.MULTILINE)
+CAPTION = re.compile(r'^:caption: (.+)\n', re.MULTILINE)
+FIELD = re.compile(r'\A(?::\w+:.*\n)+')
+CONFIGURATION = re.compile(r'^\[+\w+[|\w$]*\]+$|^HPCVIRT_\w+=', re.MULTILINE)
+#: What an operator reads.
+PAGES = (*sorted(ROOT.glob('*.rst')), ROOT / 'devstack' / 'README.rst',
+         *sorted((ROOT / 'docs' / 'source').glob('**/*.rst')),
+         *sorted((ROOT / 'releasenotes' / 'notes').glob('*.yaml')))
+SOURCES = tuple(sorted((ROOT / 'hpcvirt').glob('**/*.py')))
+LANGUAGES = ('ini', 'yaml')
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """A block that shows the content of a file, or a part of it."""
+
+    page: pathlib.Path
+    line: int
+    file: str | None
+    text: str
+
+    def __str__(self) -> str:
+        return f'{self.page.relative_to(ROOT)}:{self.line}'
+
+
+def configurations() -> Iterator[Shown]:
+    """Read the blocks of all pages that show a configuration."""
+    for page in (*PAGES, *SOURCES):
+        text = page.read_text()
+        for found in BLOCK.finditer(text):
+            language = (found['language'] or '').strip()
+            body = textwrap.dedent(found['body']).strip('\n') + '\n'
+            caption = CAPTION.search(body)
+            content = FIELD.sub('', body).lstrip('\n')
+            if language in LANGUAGES or CONFIGURATION.search(content):
+                yield Shown(page, text.count('\n', 0, found.start()) + 1,
+                            caption[1] if caption else _file(text, found),
+                            content)
+
+
+def _file(text: str, found: re.Match[str]) -> str | None:
+    """Find the file that the sentence before a block names."""
+    paragraph = text[:found.end('before')].rsplit('\n\n', 1)[-1]
+    names = re.findall(r'\b[\w-]+\.(?:conf|yaml)\b', paragraph)
+    return names[-1] if names else None
