@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""HPCTopologyFilter with Nova's objects, without a running Nova."""
+"""Test HPCTopologyFilter with Nova's objects, without a running Nova."""
 
 import dataclasses
 import itertools
@@ -34,7 +34,7 @@ PINNED = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}
 
 
 def host_cell(number=0, taken=0, **fields):
-    """A cell of eight PCPUs on four cores, and of 4 GiB in huge pages."""
+    """Make a cell of eight PCPUs on four cores with 4 GiB in huge pages."""
     cpus = range(number * 8, number * 8 + 8)
     return cases.HostCell(**{
         'id': number, 'package': number // 2, 'dedicated': frozenset(cpus),
@@ -52,7 +52,7 @@ def host(*taken):
 
 
 def case(cells, guest=(4,), **fields):
-    """A guest with so many PCPUs in each cell before a host."""
+    """A guest with a number of PCPUs in each cell, and a host."""
     return cases.Case(**{
         'host': cells, 'policy': 'dedicated', 'page_kib': 2048,
         'guest': tuple(cases.GuestCell(pcpus, 0, 1024) for pcpus in guest),
@@ -124,7 +124,7 @@ class RequestsTest(FilterTestCase):
             nova_objects.request_spec(question), state))
         self.assertIn('the host reports no NUMA topology', self.log.output)
 
-    def test_a_rebuild_passes_as_it_is(self):
+    def test_a_rebuild_passes_unchecked(self):
         question = case(host(8))
         spec = nova_objects.request_spec(question)
         spec.scheduler_hints = {'_nova_check_type': ['rebuild']}
@@ -151,14 +151,14 @@ class RequestsTest(FilterTestCase):
             nova_objects.request_spec(question), state))
         self.assertIn('no allocation candidate is left', self.log.output)
 
-    def test_a_host_that_keeps_no_account_of_instances(self):
+    def test_a_host_of_which_instances_are_not_tracked(self):
         question = case(host(0))
         state, = self.states(question)
         state.instances = {}
         self.assertEqual(['host0'], self.run_filter(
             nova_objects.request_spec(question), state))
 
-    def test_require_asked_for_by_the_image_needs_smt(self):
+    def test_the_policy_require_of_an_image_needs_smt(self):
         flat = tuple(dataclasses.replace(cell, siblings=tuple(
             frozenset({cpu}) for cpu in cell.dedicated))
             for cell in host(0))
@@ -170,7 +170,7 @@ class RequestsTest(FilterTestCase):
         self.assertEqual([], self.run_filter(spec, *self.states(question)))
         self.assertIn('the host has no SMT siblings', self.log.output)
 
-    def test_one_host_can_be_judged_alone(self):
+    def test_a_single_host_can_be_checked(self):
         question = case(host(0))
         spec = nova_objects.request_spec(question)
         state, = self.states(question)
@@ -179,7 +179,7 @@ class RequestsTest(FilterTestCase):
 
 
 class BesideNovasFilterTest(FilterTestCase):
-    """An operator may keep both, ours first."""
+    """An operator may enable both filters, hpcvirt's first."""
 
     def test_novas_filter_passes_what_ours_has_left(self):
         request = gpu_request()
@@ -229,7 +229,7 @@ class CandidatesTest(FilterTestCase):
             nova_objects.request_spec(question), state))
         self.assertEqual([], state.allocation_candidates)
 
-    def test_a_mapping_that_is_settled_in_the_request_is_followed(self):
+    def test_providers_in_the_request_itself_are_used(self):
         question = self.question('far')
         for provider, passed in (('near', ['host0']), ('far', [])):
             spec = nova_objects.request_spec(question)
@@ -352,11 +352,11 @@ class LoggingTest(FilterTestCase):
                       'too few free pages in a cell (1); '
                       f'instance {spec.instance_uuid}', line)
 
-    def test_nothing_is_said_where_there_are_no_hosts(self):
+    def test_nothing_is_logged_without_hosts(self):
         self.run_filter(nova_objects.request_spec(case(host(0))))
         self.assertEqual('', self.log.output)
 
-    def test_no_sentence_is_made_when_debug_is_off(self):
+    def test_reasons_are_not_formatted_if_debug_is_off(self):
         logging.getLogger('hpcvirt').setLevel(logging.INFO)
         questions = [case(host(8)), case(host(0))]
         with fixtures.MonkeyPatch('hpcvirt.fit.reasons.Misfit.message',
@@ -366,7 +366,7 @@ class LoggingTest(FilterTestCase):
 
 
 class MultiCreateTest(FilterTestCase):
-    """Several guests of one request, as nova-scheduler goes about it."""
+    """Several guests of one request, as nova-scheduler places them."""
 
     def create(self, question, count, scheduler_filter):
         """Schedule guests one after the other onto a host.
@@ -386,13 +386,13 @@ class MultiCreateTest(FilterTestCase):
             hosts[0].consume_from_request(spec)
         return count, spec
 
-    def test_each_guest_takes_its_room_from_the_next(self):
+    def test_each_guest_uses_resources_before_the_next(self):
         question = case(host(0, 4), (4,))
         self.assertEqual(3, self.create(question, 9, self.filter)[0])
 
-    def test_what_is_left_of_the_guest_before_is_not_taken_for_a_wish(self):
+    def test_results_for_the_previous_guest_are_not_requirements(self):
         # The first guest gets the giant pages; Nova leaves their size in the
-        # request, but the second one asks for large pages, whichever.
+        # request, but the second guest requests large pages of any size.
         cell = dataclasses.replace(host_cell(), pages=(
             cases.Pages(4, 1 << 18), cases.Pages(2048, 1024),
             cases.Pages(1 << 20, 1)))
@@ -415,17 +415,17 @@ class MultiCreateTest(FilterTestCase):
 
 class AdapterTest(unittest.TestCase):
 
-    def test_cells_are_made_when_they_are_asked_for(self):
-        made = []
-        lazy = adapter.Lazy([1, 2, 3], lambda item: made.append(item) or item)
+    def test_cells_are_made_when_they_are_first_read(self):
+        read = []
+        lazy = adapter.Lazy([1, 2, 3], lambda item: read.append(item) or item)
         self.assertEqual(3, len(lazy))
         self.assertEqual([1, 2], list(itertools.islice(lazy, 2)))
-        self.assertEqual([1, 2], made)
+        self.assertEqual([1, 2], read)
         self.assertEqual([1, 2, 3], list(lazy))
         self.assertEqual(3, lazy[2])
-        self.assertEqual([1, 2, 3], made)
+        self.assertEqual([1, 2, 3], read)
 
-    def test_fields_that_an_old_compute_host_left_out(self):
+    def test_fields_that_an_old_compute_host_does_not_set(self):
         topology = objects.NUMATopology(cells=[objects.NUMACell(
             id=3, cpuset={0}, pcpuset={1, 2}, memory=512, cpu_usage=0,
             memory_usage=0, pinned_cpus={1}, siblings=[{1, 2}],
@@ -439,14 +439,14 @@ class AdapterTest(unittest.TestCase):
                           cell.tunneled))
         self.assertEqual([(4, 8, 2, 6)], list(cell.pages))
 
-    def test_the_filter_is_found_as_an_operator_names_it(self):
+    def test_nova_loads_the_filter_by_the_configured_name(self):
         handler = nova_filters.HostFilterHandler()
         for name in ('hpcvirt.nova.filters.all_filters',
                      'hpcvirt.nova.filters.HPCTopologyFilter'):
             self.assertEqual([filters.HPCTopologyFilter],
                              handler.get_matching_classes([name]))
 
-    def test_the_filter_keeps_nothing_of_a_request(self):
+    def test_the_filter_keeps_no_state_of_a_request(self):
         scheduler_filter = filters.HPCTopologyFilter()
         before = pickle.dumps(vars(scheduler_filter))
         question = case(host(0))

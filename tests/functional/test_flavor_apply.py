@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``hpcvirt flavor`` against a Nova: create, compare, boot."""
+"""Run ``hpcvirt flavor`` with a Nova: create, compare and boot."""
 
 import contextlib
 import dataclasses
@@ -60,7 +60,7 @@ class FlavorApplyTest(nova.EmbeddedNova):
         self._publish_api()
 
     def _publish_api(self):
-        """Let any client come in as an administrator."""
+        """Accept every client as an administrator."""
         inner = self.api_fixture.app()
 
         def application(environ, start_response):
@@ -75,7 +75,7 @@ class FlavorApplyTest(nova.EmbeddedNova):
         self.addCleanup(intercept.uninstall_intercept)
 
     def hpcvirt(self, *words):
-        """Run the command: its status and what it prints."""
+        """Run the command, and return its status and its output."""
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             status = main.main(['flavor', *words])
@@ -85,7 +85,7 @@ class FlavorApplyTest(nova.EmbeddedNova):
         return hosts.as_json(host, self.folder / f'{host.name}.json')
 
     def flavors(self):
-        """What the API tells of all flavors."""
+        """Read all flavors from the API."""
         found = self.api.get_flavors()
         return {flavor['name']: flavor for flavor in (
             self.api.get_flavor(item['id']) for item in found)}
@@ -104,11 +104,11 @@ class FlavorApplyTest(nova.EmbeddedNova):
 
         status, text = self.hpcvirt('apply', path, '--apply')
         self.assertEqual(0, status, text)
-        made = self.flavors()
-        self.assertEqual(4, len(made) - len(before))
+        flavors = self.flavors()
+        self.assertEqual(4, len(flavors) - len(before))
         _, document = self.hpcvirt('plan', path, '--format', 'json')
         for flavor in json.loads(document)['flavors']:
-            found = made[flavor['name']]
+            found = flavors[flavor['name']]
             self.assertEqual(
                 (flavor['vcpus'], flavor['ram_mib'], 0,
                  flavor['extra_specs']),
@@ -116,7 +116,7 @@ class FlavorApplyTest(nova.EmbeddedNova):
                  found['extra_specs']))
 
         status, text = self.hpcvirt('apply', path, '--apply')
-        self.assertEqual((0, made), (status, self.flavors()))
+        self.assertEqual((0, flavors), (status, self.flavors()))
         self.assertIn('4 flavors: 4 as planned.', text)
 
     def test_foreign_and_changed_flavors_are_left_alone(self):
@@ -150,7 +150,7 @@ class FlavorApplyTest(nova.EmbeddedNova):
         self.assertEqual(mine['id'], after[second['name']]['id'])
         self.assertEqual(before[first['name']], after[first['name']])
 
-    def test_a_flavor_that_was_made_in_part_is_completed(self):
+    def test_a_flavor_without_its_extra_specs_is_completed(self):
         path = self.write(hosts.build(cells=2, cores=16))
         self.hpcvirt('apply', path, '--apply')
         whole = self.flavors()
@@ -169,8 +169,8 @@ class FlavorApplyTest(nova.EmbeddedNova):
         self.assertEqual(1, status)
         self.assertIn('page-size-class', text)
 
-    def test_no_flavor_is_made_by_an_api_that_refuses_it(self):
-        # The validators of hpcvirt's own keys are a part of the API here.
+    def test_a_flavor_that_the_api_refuses_is_not_created(self):
+        # This API has the validators of hpcvirt's extra specs.
         path = self.write(hosts.build(cells=2, cores=16))
         before = set(self.flavors())
         self.useFixture(fixtures.MonkeyPatch(
@@ -190,13 +190,13 @@ class FlavorApplyTest(nova.EmbeddedNova):
         plan = json.loads(text)
         self.add_machines(machine(host, plan['host_config']['compute']))
         self.assertEqual(0, self.hpcvirt('apply', *words, '--apply')[0])
-        made = self.flavors()
+        flavors = self.flavors()
         counts = {}
         for flavor in plan['flavors']:
             counts[flavor['vcpus']] = flavor['per_host']['compute']
-            servers = [self.boot(made[flavor['name']]['id'])
+            servers = [self.boot(flavors[flavor['name']]['id'])
                        for _ in range(flavor['per_host']['compute'])]
-            self.boot(made[flavor['name']]['id'], status='ERROR')
+            self.boot(flavors[flavor['name']]['id'], status='ERROR')
             ledger = self.ledger('compute')
             pinned = sum(len(guest.pinned) for guest in ledger.guests)
             self.assertEqual(
@@ -209,7 +209,7 @@ class FlavorApplyTest(nova.EmbeddedNova):
 
 
 def machine(host: host_model.Host, config) -> libvirt.Machine:
-    """A compute host that is set up as the plan says."""
+    """Configure a compute host as planned."""
     cells = tuple(dataclasses.replace(cell, pages=tuple(
         host_model.PagePool(int(size), total) for size, total
         in config['pages'][str(cell.id)].items())) for cell in host.cells)

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Plans held against Nova: its validators and its claim."""
+"""Compare plans with Nova: with its validators and its claim."""
 
 import dataclasses
 import json
@@ -21,9 +21,12 @@ from nova.api.validation.extra_specs import validators
 
 from hpcvirt import exception
 from hpcvirt.fit import capacity
+from hpcvirt.flavors import host_part
 from hpcvirt.flavors import json_document
+from hpcvirt.flavors import memory
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.model import cpuset
 from hpcvirt.model import shape
 from tests import hosts
 from tests.functional import planned_nova
@@ -33,19 +36,19 @@ ROLLS = 200
 
 
 def as_read(plan):
-    """The document as a program reads it."""
+    """Read the document of a plan as a program does."""
     return json.loads(json.dumps(json_document.document(plan)))
 
 
 def compute_hosts(plan):
-    """Each host under the plan, with nothing on it."""
+    """Make an empty compute host for each planned host."""
     config = as_read(plan)['host_config']
     return {
-        planned.host.name: planned_nova.ComputeHost(
-            planned.host, config[planned.host.name],
+        host.name: planned_nova.ComputeHost(
+            host.host, config[host.name],
             [(item.device, item.count)
-             for item in planned.settings.functions])
-        for planned in plan.hosts}
+             for item in host.settings.functions])
+        for host in plan.hosts}
 
 
 class FlavorPlanTest(unittest.TestCase):
@@ -68,14 +71,14 @@ class FlavorPlanTest(unittest.TestCase):
             supply = planned.supply
             for row, flavor in zip(reversed(plan.flavors), reversed(flavors),
                                    strict=True):
-                # The largest takes all there is: leave some to the others.
+                # The largest flavor would fill the host: leave room.
                 limit = max(1, row.per_host[planned.host.name] // 3)
                 filling = capacity.fill(row.guest, supply, limit=limit)
                 supply = filling.supply
-                came = 0
-                while came < limit and nova.claim(flavor):
-                    came += 1
-                self.assertEqual(filling.count, came, flavor['name'])
+                claimed = 0
+                while claimed < limit and nova.claim(flavor):
+                    claimed += 1
+                self.assertEqual(filling.count, claimed, flavor['name'])
 
     def test_every_shipped_host_takes_what_its_plan_says(self):
         for host in hosts.shipped():
@@ -86,7 +89,7 @@ class FlavorPlanTest(unittest.TestCase):
         self.assert_claims_agree(
             planner.plan(hosts.shipped(), profiles.Profile()))
 
-    def test_mixtures_fill_the_shipped_hosts_as_foretold(self):
+    def test_mixtures_fill_the_shipped_hosts_as_planned(self):
         for host in hosts.shipped():
             self.assert_mixtures_agree(
                 planner.plan([host], profiles.Profile(package_scope=False)))
@@ -100,10 +103,10 @@ class FlavorPlanTest(unittest.TestCase):
             choices = hosts.any_profile(dice)
             if choices.devices and max(
                     len(host.cells) for host in machines) > 4:
-                # Nova tries all arrangements before it says no: minutes.
+                # Nova tries all arrangements before it refuses: minutes.
                 continue
-            # The claim does not know hpcvirt's scopes, which can refuse a
-            # guest in a mixture.
+            # The claim does not know hpcvirt's scopes, which can cause a
+            # refusal in a mixture.
             free = dataclasses.replace(choices, package_scope=False)
             try:
                 plan = planner.plan(machines, choices)
@@ -115,6 +118,23 @@ class FlavorPlanTest(unittest.TestCase):
                 self.assert_claims_agree(plan)
                 self.assert_mixtures_agree(mixed)
         self.assertGreater(planned, ROLLS // 2)
+
+    def test_a_part_of_a_host_takes_what_its_plan_says(self):
+        small = profiles.Profile(smallest_cores=1, memory_step_mib=64)
+        for host in hosts.shipped():
+            # Every third core, and half of the memory of the cells.
+            cpus = frozenset[int]().union(*(
+                core for cell in host.cells
+                for core in cell.siblings[::3]))
+            size = '512M' if memory.small_page_kib(host) > 4 else '2M'
+            for pages in ((), (f'{size}:50%',), ('4K:25%',)):
+                if size == '512M' and pages == ('4K:25%',):
+                    continue
+                plan = planner.plan([host], small, host_part.build(
+                    cpuset.render(cpus), pages))
+                self.assertLessEqual(
+                    plan.hosts[0].settings.dedicated, cpus)
+                self.assert_claims_agree(plan)
 
     def test_nova_validates_every_flavor(self):
         dice = random.Random(SEED)

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Generated flavors fill the hosts that they were made for, exactly."""
+"""Fill hosts exactly with the flavors that were generated for them."""
 
 import contextlib
 import io
@@ -58,8 +58,8 @@ class GeneratedFlavorsTest(base.HPCNova):
     def check(self, *names, **profile):
         """Fill every host with every flavor.
 
-        The flavors go through the API's validators; each host takes as many
-        as the plan says and has as many CPUs left as it says.
+        The API validates the flavors. Each host must take as many instances
+        and have as many unused CPUs as the plan says.
         """
         document = self.start(names, **profile)
         self.assertTrue(document['flavors'])
@@ -86,7 +86,7 @@ class GeneratedFlavorsTest(base.HPCNova):
             self.wait_until_gone(server)
 
     def assert_next_is_refused(self, flavor, id_, host):
-        """One more, past a Placement that would not mind."""
+        """Boot another instance, for which Placement has resources."""
         self.loosen_placement(host)
         before = len(self.log.output)
         server = self.boot(id_, status='ERROR',
@@ -97,11 +97,11 @@ class GeneratedFlavorsTest(base.HPCNova):
         self.delete(server)
 
     def loosen_placement(self, host):
-        """Let Placement offer each CPU and byte many times.
+        """Raise the allocation ratios of Placement.
 
-        It does so until nova-compute reports its inventory again, when the
-        next instance starts or ends there. Without it Placement refuses a
-        host that is full, and no filter is asked.
+        They last until nova-compute reports its inventory again, when the next
+        instance starts or ends on the host. Otherwise Placement refuses a full
+        host, and no filter is called.
         """
         uuid = self.compute_rp_uuids[host]
         inventory = self.placement.get(
@@ -111,9 +111,10 @@ class GeneratedFlavorsTest(base.HPCNova):
         self._update_inventory(uuid, inventory)
 
     def reason(self, flavor, host):
-        """What the filter must say of the first cell that has no room.
+        """Return the reason that the filter must give for the first full cell.
 
-        Isolated emulator threads need one more CPU beside one guest cell.
+        Isolated emulator threads need one additional CPU on the host cell of
+        one guest cell.
         """
         ledger = self.ledger(host)
         specs = flavor['extra_specs']

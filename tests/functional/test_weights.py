@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Our weighers with Nova's objects, without a running Nova."""
+"""Test the weighers with Nova's objects, without a running Nova."""
 
 import importlib.util
 import pathlib
@@ -42,7 +42,7 @@ MODEL = (pathlib.Path(__file__).parents[2] / 'benchmarks'
 
 
 def cell(number, taken=0, pcpus=8, **fields):
-    """A cell of 8 PCPUs with 1 GiB in 2 MiB pages for each."""
+    """Make a cell of 8 PCPUs, each with 1 GiB in 2 MiB pages."""
     cpus = range(number * 64, number * 64 + pcpus)
     return cases.HostCell(**{
         'id': number, 'package': number // 2, 'dedicated': frozenset(cpus),
@@ -54,7 +54,7 @@ def cell(number, taken=0, pcpus=8, **fields):
 
 
 def case(*taken, guest=(4,), **fields):
-    """A guest with so many PCPUs in each cell before a host."""
+    """A guest with a number of PCPUs in each cell, and a host."""
     return cases.Case(**{
         'host': tuple(cell(number, count)
                       for number, count in enumerate(taken)),
@@ -76,7 +76,7 @@ def gpu_request(affinity='preferred', count=1):
 
 
 def host(name, asked):
-    """A HostState, as the scheduler has it when it comes to weigh."""
+    """Make a HostState as the scheduler passes it to weighers."""
     state = nova_objects.host_state(asked, name)
     state.aggregates = []
     memory_mib = sum(each.memory_mib for each in asked.host)
@@ -109,14 +109,14 @@ class WeightsTestCase(unittest.TestCase):
         self.addCleanup(CONF.clear_override, name, group='hpcvirt')
 
     def weigh(self, hosts, spec, *names):
-        """Host -> its weight, the best first, as the scheduler does it."""
+        """Weigh hosts as the scheduler does: host -> weight, best first."""
         loaded = self.handler.get_matching_classes(list(names) or [OURS])
         found = self.handler.get_weighed_objects(
             [weigher() for weigher in loaded], list(hosts), spec)
         return {weighed.obj.host: weighed.weight for weighed in found}
 
     def ranking(self, spec, *names, **hosts):
-        """The hosts, the best first; each is a Case."""
+        """Order hosts, each a Case, by weight, best first."""
         states = [host(name, asked) for name, asked in hosts.items()]
         return list(self.weigh(states, spec, *names))
 
@@ -156,14 +156,14 @@ class FragmentationTest(WeightsTestCase):
                          broken=case(8, 2)))
 
     def test_the_prediction_decides_not_the_best_cell(self):
-        # The claim takes the emptiest cell, and breaks it.
+        # The claim uses the emptiest cell and splits it.
         spec = request(case(0))
         self.assertEqual(
             ['one-way', 'two-ways'],
             self.ranking(spec, **{'two-ways': case(4, 0),
                                   'one-way': case(4, 8)}))
 
-    def test_the_cell_order_of_the_compute_hosts_counts(self):
+    def test_the_cell_order_of_the_compute_hosts_matters(self):
         spec = request(case(0))
         hosts = {'packed': case(4, 0), 'other': case(3, 8)}
         self.assertEqual('other', self.ranking(spec, **hosts)[0])
@@ -174,7 +174,7 @@ class FragmentationTest(WeightsTestCase):
                         group='compute')
         self.assertEqual('packed', self.ranking(spec, **hosts)[0])
 
-    def test_equal_hosts_weigh_nothing(self):
+    def test_equal_hosts_have_no_weight(self):
         spec = request(case(0))
         found = self.weigh([host(name, case(4, 0)) for name in 'abc'], spec)
         self.assertEqual({'a': 0, 'b': 0, 'c': 0}, found)
@@ -223,7 +223,7 @@ class FragmentationTest(WeightsTestCase):
 
 
 class HandsOffTest(WeightsTestCase):
-    """Requests and hosts on which the weighers have nothing to say."""
+    """Requests and hosts for which the weighers have no preference."""
 
     def assert_no_say(self, spec, **hosts):
         states = [host(name, asked) for name, asked in hosts.items()]
@@ -246,7 +246,7 @@ class HandsOffTest(WeightsTestCase):
             case(0), {'hpcvirt:numa_scope': 'rack'})
         self.assert_no_say(spec, whole=case(0, 0), broken=case(8, 4))
 
-    def test_hosts_that_can_all_not_take_the_guest(self):
+    def test_hosts_of_which_none_can_take_the_guest(self):
         self.assert_no_say(request(case(0)),
                            one=case(8, 8), two=case(6, 6))
 
@@ -286,12 +286,12 @@ class MultiplierTest(WeightsTestCase):
         self.assertEqual({'broken': 7.0, 'whole': 0.0},
                          self.weigh(self.hosts, self.spec))
 
-    def test_zero_turns_it_off(self):
+    def test_zero_turns_the_weigher_off(self):
         self.option(FRAGMENTATION, 0.0)
         self.assertEqual({'whole': 0.0, 'broken': 0.0},
                          self.weigh(self.hosts, self.spec))
 
-    def test_a_negative_one_turns_it_round(self):
+    def test_a_negative_multiplier_reverses_the_order(self):
         self.option(FRAGMENTATION, -1.0)
         self.assertEqual('whole',
                          next(iter(self.weigh(self.hosts, self.spec))))
@@ -300,7 +300,7 @@ class MultiplierTest(WeightsTestCase):
         self.hosts[1].aggregates = [aggregate(**{FRAGMENTATION: '3.5'})]
         self.assertEqual(3.5, self.weigh(self.hosts, self.spec)['broken'])
 
-    def test_metadata_that_is_no_number_is_passed_over(self):
+    def test_metadata_that_is_not_a_number_is_ignored(self):
         self.option(FRAGMENTATION, 2.0)
         self.hosts[1].aggregates = [aggregate(**{FRAGMENTATION: 'much'})]
         self.assertEqual(2.0, self.weigh(self.hosts, self.spec)['broken'])
@@ -345,7 +345,7 @@ class LocalityTest(WeightsTestCase):
         self.assertEqual({'a': 0, 'b': 0}, self.weights(
             'required', a=(gpu(0),), b=(gpu(0), gpu(1))))
 
-    def test_a_guest_without_devices_does_not_care(self):
+    def test_hosts_are_equal_for_a_guest_without_devices(self):
         spec = request(case(0))
         self.assertEqual({'a': 0, 'b': 0}, self.weigh(
             [host('a', case(0, 8, pools=(gpu(0),))),
@@ -373,7 +373,7 @@ class ModelTest(WeightsTestCase):
         super().setUp()
         found = importlib.util.spec_from_file_location('packing_model', MODEL)
         self.model = importlib.util.module_from_spec(found)
-        # Its dataclasses look their module up.
+        # dataclasses look their module up in sys.modules.
         sys.modules[found.name] = self.model
         self.addCleanup(sys.modules.pop, found.name)
         found.loader.exec_module(self.model)

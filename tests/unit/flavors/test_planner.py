@@ -95,13 +95,13 @@ class FleetTest(unittest.TestCase):
         with self.assertRaisesRegex(exception.InvalidInput, 'two hosts'):
             plan(hosts.build(), hosts.build(cells=4))
 
-    def test_a_warning_that_holds_for_many_hosts_is_told_once(self):
+    def test_equal_warnings_of_many_hosts_become_one(self):
         found = plan(*(hosts.build(name=f'n{number}', huge_kib=())
                        for number in range(9)))
         self.assertEqual(1, codes(found).count('huge-pages-unknown'))
-        told = next(item for item in found.warnings
-                    if item.code == 'huge-pages-unknown')
-        self.assertIn('and 3 more', told.message)
+        unknown = next(item for item in found.warnings
+                       if item.code == 'huge-pages-unknown')
+        self.assertIn('and 3 more', unknown.message)
 
     def test_virtual_functions_limit_the_count(self):
         host = hosts.build(cells=2, cores=16, vfs={0: 3})

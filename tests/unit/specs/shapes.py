@@ -31,20 +31,20 @@ def cells(draw, policy):
     sizes = [(draw(st.integers(1, 9)), draw(st.integers(1, 1 << 20)))
              for _ in range(1 if even else count)]
     sizes = sizes * count if even else sizes
-    made = []
+    drawn = []
     for cpus, memory_mib in sizes:
         pcpus = {shape.CPUPolicy.DEDICATED: cpus,
                  shape.CPUPolicy.SHARED: 0}.get(policy)
         if pcpus is None:
             pcpus = draw(st.integers(0, cpus))
-        made.append(shape.GuestCell(pcpus, cpus - pcpus, memory_mib,
-                                    page_kib))
-    return tuple(made)
+        drawn.append(shape.GuestCell(pcpus, cpus - pcpus, memory_mib,
+                                     page_kib))
+    return tuple(drawn)
 
 
-def is_mixed(made):
-    pcpus = sum(cell.pcpus for cell in made)
-    return 0 < pcpus < sum(cell.cpus for cell in made)
+def is_mixed(cells):
+    pcpus = sum(cell.pcpus for cell in cells)
+    return 0 < pcpus < sum(cell.cpus for cell in cells)
 
 
 @st.composite
@@ -54,21 +54,21 @@ def shapes(draw):
     strategy = cells(policy)
     if policy is shape.CPUPolicy.MIXED:
         strategy = strategy.filter(is_mixed)
-    made = draw(strategy)
+    guest_cells = draw(strategy)
     pinned = policy is not shape.CPUPolicy.SHARED
     emulator = draw(MAYBE_EMULATOR)
     if not pinned and emulator is shape.EmulatorThreads.ISOLATE:
         emulator = None
     affinity = draw(st.sampled_from([None, *shape.PCIAffinity]))
     return shape.Shape(
-        cells=made, cpu_policy=policy,
+        cells=guest_cells, cpu_policy=policy,
         thread_policy=draw(MAYBE_THREADS) if pinned else None,
         emulator_threads=emulator,
         devices=tuple(
             shape.DeviceRequest(alias, draw(st.integers(1, 8)), affinity)
             for alias in draw(st.lists(ALIASES, max_size=3))),
         topology=draw(st.none() | topologies(
-            sum(cell.cpus for cell in made))),
+            sum(cell.cpus for cell in guest_cells))),
         numa_scope=draw(st.sampled_from(list(shape.NUMAScope))),
         exclusive_cells=draw(st.booleans()))
 
