@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 
 from hpcvirt.model import cpuset
+from hpcvirt.specs import codec
 from hpcvirt.topology import domain
 from testing import libvirt
 
@@ -113,6 +114,7 @@ class Ledger:
                 yield f'{name}: device {address} is with {_join(owners)}'
         for guest in self.guests:
             yield from self._strays(guest)
+            yield from self._unpinned(guest)
 
     def _strays(self, guest: domain.Domain) -> Iterator[str]:
         for number, cell in enumerate(guest.cells):
@@ -124,6 +126,17 @@ class Ledger:
                 yield (f'{self.machine.name}: cell {number} of {guest.name}'
                        f' has memory on cell {cell.host_cell} and CPUs'
                        f' {cpuset.render(stray)} elsewhere')
+
+    def _unpinned(self, guest: domain.Domain) -> Iterator[str]:
+        shape = codec.decode(guest.vcpus, guest.memory_mib,
+                             guest.extra_specs)
+        for number, (asked, cell) in enumerate(
+                zip(shape.cells, guest.cells, strict=True)):
+            pinned = len(guest.pinned_of(cell) & self.dedicated)
+            if pinned < asked.pcpus:
+                yield (f'{self.machine.name}: cell {number} of {guest.name}'
+                       f' has {pinned} of its {asked.pcpus} dedicated vCPUs'
+                       ' pinned')
 
 
 def _join(names: Iterable[str]) -> str:

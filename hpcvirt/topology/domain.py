@@ -66,6 +66,8 @@ class Domain:
     :ivar emulator: host CPUs of the emulator threads; empty if any
     :ivar devices: addresses of the PCI functions passed through
     :ivar topology: sockets, cores and threads that the guest sees
+    :ivar extra_specs: those of the server's flavor in Nova; empty if the
+        document has none
     """
 
     uuid: str
@@ -77,6 +79,7 @@ class Domain:
     emulator: frozenset[int]
     devices: tuple[str, ...]
     topology: tuple[int, int, int] | None
+    extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def host_cells(self) -> tuple[int | None, ...]:
@@ -128,7 +131,10 @@ def read(text: str, where: str = 'domain') -> Domain:
         topology=None if topology is None else (
             libvirt.number(topology, 'sockets', where, cpuset.MAX_CPU),
             libvirt.number(topology, 'cores', where, cpuset.MAX_CPU),
-            libvirt.number(topology, 'threads', where, cpuset.MAX_CPU)))
+            libvirt.number(topology, 'threads', where, cpuset.MAX_CPU)),
+        extra_specs={
+            element.get('name', ''): element.text or '' for element in
+            root.iterfind('.//{*}flavor/{*}extraSpecs/{*}extraSpec')})
 
 
 def _cells(root: ElementTree.Element, where: str) -> tuple[GuestCell, ...]:

@@ -147,6 +147,12 @@ class EmbeddedNovaTest(nova.EmbeddedNova):
                  f' {cpuset.render(guest.pinned)} elsewhere')
         self.assertEqual(
             (stray,), dataclasses.replace(ledger, guests=(moved,)).faults())
+        floating = dataclasses.replace(guest, pins={
+            0: guest.pins[0], 1: frozenset({0, 1, 2, 3})})
+        self.assertEqual(
+            (f'host: cell 0 of {guest.name} has 1 of its 2 dedicated vCPUs'
+             ' pinned',),
+            dataclasses.replace(ledger, guests=(floating,)).faults())
 
 
 def _count(items):

@@ -22,6 +22,13 @@ TEXT = """
   <metadata>
     <nova:instance xmlns:nova='http://openstack.org/xmlns/libvirt/nova/1.1'>
       <nova:name>solver</nova:name>
+      <nova:flavor name='hpc'>
+        <nova:vcpus>3</nova:vcpus>
+        <nova:extraSpecs>
+          <nova:extraSpec name='hw:cpu_policy'>mixed</nova:extraSpec>
+          <nova:extraSpec name='hw:cpu_dedicated_mask'>0-1</nova:extraSpec>
+        </nova:extraSpecs>
+      </nova:flavor>
     </nova:instance>
   </metadata>
   <memory unit='KiB'>2097152</memory>
@@ -82,7 +89,9 @@ class DomainTest(unittest.TestCase):
             pins={0: frozenset({4}), 1: frozenset({9}),
                   2: frozenset({1, 2})},
             emulator=frozenset({4, 9}),
-            devices=('0000:21:00.0', '0000:41:02.1'), topology=(3, 1, 1)),
+            devices=('0000:21:00.0', '0000:41:02.1'), topology=(3, 1, 1),
+            extra_specs={'hw:cpu_policy': 'mixed',
+                         'hw:cpu_dedicated_mask': '0-1'}),
             domain.read(TEXT))
 
     def test_only_a_guest_cpu_with_one_host_cpu_is_pinned(self):
