@@ -18,6 +18,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import unittest.mock
 
 from hpcvirt.bench.catalogue import catalogue
@@ -186,11 +187,12 @@ class InStepTest(run_case.RunCase):
         while not (self.trace.exists()
                    and len(self.trace.read_text().splitlines()) == 2):
             self.assertIsNone(process.poll())
+            time.sleep(0.05)
         path = next(line.split()[1]
                     for line in self.trace.read_text().splitlines()
                     if re.search(r'\.0 ', line))
         with open(os.path.join(path, 'pid'), encoding='ascii') as pid:
-            os.killpg(int(pid.read()), signal.SIGKILL)
+            os.killpg(int(pid.read().split()[0]), signal.SIGKILL)
         self.assertEqual(0, process.wait())
         # Neither of the first attempt came to its end.
         self.assertEqual({('0000', '1'): 2, ('0001', '0'): 2},
