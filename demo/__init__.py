@@ -10,9 +10,9 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The main job of hpcvirt from end to end, on an embedded Nova.
+"""A demonstration of hpcvirt from end to end, on an embedded Nova.
 
-``python -m demo`` reads hosts from topology files, generates flavors and
-creates them through Nova's API, fills the hosts, and lets the same requests
-be placed by hpcvirt and by Nova alone. See docs/source/demo.rst.
+``python -m demo`` reads hosts from topology files, generates flavors, creates
+them through Nova's API, fills the hosts, and places the same requests with
+hpcvirt and with Nova alone. See docs/source/demo.rst.
 """

@@ -31,7 +31,8 @@ _PLACES = {name: f'place:{name}' for name in strategies.STRATEGIES}
 def main(argv: list[str] | None = None) -> int:
     """Run the demonstration.
 
-    :returns: 0 if its checks hold, 1 if one does not, 2 if it broke
+    :returns: 0 if all checks pass, 1 if one fails, 2 if the demonstration
+        could not be completed
     """
     args = _parser().parse_args(argv)
     logs = pathlib.Path(tempfile.mkdtemp(prefix='hpcvirt-demo-'))
@@ -50,7 +51,7 @@ def main(argv: list[str] | None = None) -> int:
     lines = [
         *report.heading('1. The hosts, from etc/hpcvirt/topologies'),
         *report.hosts(),
-        *report.heading('2. Their flavors, made by the command'),
+        *report.heading('2. Their flavors, created by hpcvirt flavor apply'),
         *report.flavors(fillings),
         *report.heading('3. Each flavor alone fills each kind of host'),
         *report.fills(fillings),
@@ -63,13 +64,13 @@ def main(argv: list[str] | None = None) -> int:
         *report.maps(places),
         '',
         *report.large(places),
-        *report.heading('6. What hpcvirt refused in this, and why'),
+        *report.heading('6. The requests that hpcvirt refused, and why'),
         *report.refusals(places['hpcvirt'], [
             filling['document'] for filling in fillings.values()]),
         *report.heading('7. Checks'),
         *report.checks(found),
         '',
-        f'  {running.seconds():.0f} s. What Nova said is in {logs}',
+        f'  {running.seconds():.0f} s. The logs of Nova are in {logs}',
     ]
     print('\n'.join(lines))
     return int(any(against for _, against in found))
@@ -79,19 +80,20 @@ def _opening(seed: int) -> str:
     nova = importlib.metadata.version('nova')
     return (f'hpcvirt on an embedded Nova {nova}: API, conductor, scheduler,'
             ' Placement and six compute hosts\n'
-            'with a fake libvirt in one process; no root, no server, no'
-            f' port. {parts.at_a_time()} parts run at a time, seed {seed}.\n')
+            'with a fake libvirt in one process, without root, servers or'
+            f' ports. {parts.at_a_time()} parts run in parallel, seed {seed}.'
+            '\n')
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog='python -m demo', description='Generate flavors from host '
         'topologies, create them in an embedded Nova, fill the hosts, and '
-        "place the same requests by hpcvirt and by Nova's own filter and "
+        "place the same requests with hpcvirt and with Nova's own filter and "
         'weighers.')
     parser.add_argument(
         '--seed', type=int, default=1,
-        help='of the requests (default: 1); any other is as good')
+        help='seed of the random requests (default: 1)')
     return parser
 
 

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What must hold for the demonstration to be one."""
+"""Checks of the results of the demonstration."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ def check(fillings: Mapping[str, Any], places: Mapping[str, Any],
           ) -> list[tuple[str, list[str]]]:
     """Check the results.
 
-    :returns: for each check its title and what speaks against it
+    :returns: the title of each check and what violates it
     """
     rows = [row for filling in fillings.values() for row in filling['rows']]
     drawn = [each for filling in fillings.values()
@@ -30,14 +30,14 @@ def check(fillings: Mapping[str, Any], places: Mapping[str, Any],
     given_twice = [fault for each in (*rows, *drawn, ours)
                    for fault in each['faults']]
     return [
-        ('every flavor was created, and is as planned the second time',
+        ('every flavor was created, and is as planned when applied again',
          list(_flavors(fillings))),
         ('every flavor filled its hosts exactly, and one more was refused',
          list(_fills(rows))),
-        ('no CPU or device was given twice, no cell gave pages it has not',
+        ('no CPU or device has two owners, no cell is short of pages',
          given_twice),
         ('every refusal of hpcvirt has a reason', list(_unexplained(ours))),
-        ('no guest of hpcvirt that should lie in one package lies in two',
+        ('no guest that hpcvirt should place in one package is in two',
          ours['state']['split']),
     ]
 
@@ -66,5 +66,5 @@ def _unexplained(place: Mapping[str, Any]) -> Iterator[str]:
     for answer in place['answers']:
         if not answer['host'] and not answer['why'] and (
                 answer['most_free'] >= answer['vcpus']):
-            yield (f'{answer["label"]} {answer["flavor"]}: a host had'
-                   f' {answer["most_free"]} PCPUs free')
+            yield (f'{answer["label"]} {answer["flavor"]}: no reason, and a'
+                   f' host had {answer["most_free"]} free PCPUs')

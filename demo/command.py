@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The command's own code, run in this process against the embedded Nova."""
+"""``hpcvirt flavor``, run in this process against the embedded Nova."""
 
 import contextlib
 import io
@@ -22,7 +22,7 @@ from hpcvirt.cmd import main
 
 
 class CommandFailed(Exception):
-    """The command ended with another status than 0."""
+    """The command ended with a status other than 0."""
 
 
 def plan(which: fleet.Plan) -> dict[str, Any]:

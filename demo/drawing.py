@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Who sits where, drawn with one character for each core.
+"""Drawings of hosts and their guests, with one character for each core.
 
 A letter is a guest, ``.`` is free, ``-`` is not for guests, and ``/`` is a
-core whose SMT siblings do not have one owner.
+core whose SMT siblings have different owners.
 """
 
 from hpcvirt.model import host as host_model
@@ -40,7 +40,7 @@ def host(ledger: ledgers.Ledger) -> list[str]:
 
 
 def cores(ledger: ledgers.Ledger, cell: host_model.Cell) -> str:
-    """One character for each core of a cell."""
+    """Draw one character for each core of a cell."""
     return ''.join(_core(ledger, core) for core in cell.siblings)
 
 
@@ -59,7 +59,7 @@ def _core(ledger: ledgers.Ledger, core: frozenset[int]) -> str:
 
 
 def _memory(ledger: ledgers.Ledger, cell: host_model.Cell) -> str:
-    """Huge pages of a cell: taken and given."""
+    """The huge pages of a cell: those in use, and those for guests."""
     used = ledger.pages_used()
     given = ledger.pages_given()
     return ', '.join(
@@ -76,7 +76,7 @@ def _size(size_kib: int) -> str:
 
 
 def _functions(ledger: ledgers.Ledger, cell: host_model.Cell) -> str:
-    """The virtual functions that Nova has on a cell, a character each."""
+    """The virtual functions on a cell that Nova has, one character each."""
     if not ledger.machine.settings.device_spec:
         return ''
     owners = ledger.device_owners()

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Fill hosts with one flavor, and with as many different ones as go in."""
+"""Fill hosts with one flavor, and with a mixture of flavors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ def each_flavor(session: sessions.Session,
 
     :returns: ``steps`` and ``again``, what ``flavor apply`` did the first
         and the second time; ``rows``, one for each flavor and host; and
-        ``drawings`` of the hosts, filled with what goes in
+        ``drawings`` of the hosts, filled with a mixture of flavors
     """
     rows = []
     drawings = []
@@ -47,7 +47,7 @@ def each_flavor(session: sessions.Session,
 
 def _fill(session: sessions.Session, flavor: dict[str, Any],
           host: str) -> dict[str, Any]:
-    """Boot as many as were planned, and one more."""
+    """Boot as many guests as planned, and one more."""
     name = flavor['name']
     wanted = flavor['per_host'][host]
     if session.ports(name):
@@ -74,7 +74,7 @@ def _fill(session: sessions.Session, flavor: dict[str, Any],
 
 def why(session: sessions.Session, flavor: dict[str, Any],
         host: str) -> str:
-    """Say who refused the last request for a host, and why."""
+    """Return why the filter or Placement refused the last request."""
     for line in session.reasons.take():
         if line.startswith(f'{host}, '):
             return line.partition(' refused: ')[2]
@@ -85,16 +85,16 @@ def why(session: sessions.Session, flavor: dict[str, Any],
 
 
 def _mixture(session: sessions.Session, host: str) -> dict[str, Any]:
-    """Fill a host with one of each size in turn, and draw it.
+    """Fill a host with one guest of each size in turn, and draw it.
 
-    A size is asked for as long as the host has as many CPUs free in sum.
+    A size is requested while the host has enough free CPUs in total.
     """
     guests: dict[str, str] = {}
     refused: dict[str, str] = {}
     servers = []
-    going = True
-    while going:
-        going = False
+    progress = True
+    while progress:
+        progress = False
         for flavor in sorted(session.flavors.values(),
                              key=lambda each: each['vcpus']):
             ledger = session.ledger(host)
@@ -107,7 +107,7 @@ def _mixture(session: sessions.Session, host: str) -> dict[str, Any]:
             servers.append(server)
             if server['status'] == 'ACTIVE':
                 guests[server['name']] = flavor['name']
-                going = True
+                progress = True
             else:
                 refused[flavor['name']] = why(session, flavor, host)
     ledger = session.ledger(host)

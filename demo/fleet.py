@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The fleet of the demonstration: hosts and plans of flavors for them."""
+"""The fleet of the demonstration: the hosts, and the plans for them."""
 
 import dataclasses
 import pathlib
@@ -26,7 +26,7 @@ PROFILES = pathlib.Path(__file__).resolve().parent / 'profiles'
 #: The physical network behind every virtual function.
 PHYSNET = 'hpc0'
 
-#: Virtual functions that each card has created, as the profile says.
+#: Virtual functions to create on each card, as in the profile.
 VFS_PER_DEVICE = 8
 
 #: Name of a host -> its topology file.
@@ -44,8 +44,8 @@ HOSTS = {
 class Plan:
     """A call of ``hpcvirt flavor``.
 
-    :ivar title: what the guests of these flavors have
-    :ivar profile: the operator's choices, a file in ``demo/profiles``
+    :ivar title: what these flavors give to a guest
+    :ivar profile: the profile, a file in ``demo/profiles``
     :ivar hosts: the hosts that the flavors are for
     """
 
@@ -54,7 +54,7 @@ class Plan:
     hosts: tuple[str, ...]
 
     def arguments(self) -> list[str]:
-        """The arguments behind ``hpcvirt flavor plan`` or ``apply``."""
+        """The arguments of ``hpcvirt flavor plan`` or ``apply``."""
         return ['--profile', _short(PROFILES / f'{self.profile}.yaml'),
                 *(f'{name}={_short(path(name))}' for name in self.hosts)]
 
@@ -73,12 +73,12 @@ def path(name: str) -> pathlib.Path:
 
 
 def read(name: str) -> host_model.Host:
-    """A host of the fleet, under its name in the fleet."""
+    """Read a host, with its name in the fleet."""
     return dataclasses.replace(topology.read(path(name), 'auto'), name=name)
 
 
 def kinds(names: Sequence[str]) -> dict[str, list[str]]:
-    """Hosts that are alike, by the first of them."""
+    """Group equal hosts, by the first of each group."""
     found: dict[str, list[str]] = {}
     for name in names:
         found.setdefault(HOSTS[name], []).append(name)
@@ -86,5 +86,5 @@ def kinds(names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _short(file: pathlib.Path) -> str:
-    """A path as it is written in the directory of the project."""
+    """The path relative to the root of the repository."""
     return str(file.relative_to(ROOT))

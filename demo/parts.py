@@ -10,9 +10,9 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Run the parts, each in a process of its own, and pass on what they say.
+"""Run the parts, each in its own process, and print their progress.
 
-One more runs at a time than there are cores, because they sleep now and then.
+One part more than there are cores runs in parallel, because parts also wait.
 """
 
 import concurrent.futures
@@ -28,8 +28,8 @@ from typing import Any
 
 from demo import fleet
 
-#: More at a time would save nothing: there are no more parts.
-MOST_AT_A_TIME = 6
+#: There are no more parts.
+MAX_PARALLEL = 6
 
 
 class PartFailed(Exception):
@@ -39,8 +39,8 @@ class PartFailed(Exception):
 class Parts:
     """The parts of one demonstration.
 
-    :param seed: for the requests
-    :param log: a directory
+    :param seed: seed of the requests
+    :param log: directory of the logs
     """
 
     def __init__(self, seed: int, log: pathlib.Path) -> None:
@@ -55,7 +55,7 @@ class Parts:
 
         :param names: see :func:`demo.worker.main`; the longest first
         :returns: the result of each
-        :raises PartFailed: if one has none; the others are stopped
+        :raises PartFailed: if a part has no result; the others are stopped
         """
         with concurrent.futures.ThreadPoolExecutor(at_a_time()) as pool:
             futures = {name: pool.submit(self._part, name) for name in names}
@@ -71,12 +71,12 @@ class Parts:
                     process.terminate()
 
     def seconds(self) -> float:
-        """How long it has been."""
+        """The time since the start."""
         return time.monotonic() - self._start
 
     def _part(self, name: str) -> Any:
         log = self._log / f'{name.replace(":", "-")}.log'
-        self._say(name, 'starts')
+        self._say(name, 'started')
         process = subprocess.Popen(
             (sys.executable, '-W', 'ignore', '-m', 'demo.worker', name,
              str(self._seed), str(log)),
@@ -103,5 +103,5 @@ class Parts:
 
 
 def at_a_time() -> int:
-    """Parts that run at a time."""
-    return min(len(os.sched_getaffinity(0)) + 1, MOST_AT_A_TIME)
+    """The number of parts that run in parallel."""
+    return min(len(os.sched_getaffinity(0)) + 1, MAX_PARALLEL)

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What the demonstration prints: text of at most 100 columns."""
+"""The text of the demonstration, at most 100 columns wide."""
 
 import textwrap
 from collections.abc import Collection
@@ -29,12 +29,12 @@ WIDTH = 100
 
 
 def heading(text: str) -> list[str]:
-    """A heading between empty lines."""
+    """Return a heading between empty lines."""
     return ['', text, '=' * len(text), '']
 
 
 def hosts() -> list[str]:
-    """The fleet."""
+    """Describe the hosts of the fleet."""
     lines = []
     for names in fleet.kinds(list(fleet.HOSTS)).values():
         host = fleet.read(names[0])
@@ -44,30 +44,30 @@ def hosts() -> list[str]:
         lines.append(
             f'  {", ".join(names):16}{len(host.packages)} packages,'
             f' {len(host.cells)} cells, {len(host.cpus):3} CPUs'
-            f' ({host.threads_per_core} threads a core),'
+            f' ({host.threads_per_core} threads per core),'
             f' {memory_gib} GiB, SR-IOV on cell {" and ".join(devices)}')
         lines.append(f'  {"":16}{fleet.path(names[0]).name}')
     return lines
 
 
 def flavors(fillings: Mapping[str, Any]) -> Iterator[str]:
-    """What the command made."""
+    """Show the commands and count the flavors that they created."""
     for plan in fleet.PLANS:
         filling = fillings[plan.profile]
         options = ' '.join(plan.arguments()[:2])
         yield f'  $ hpcvirt flavor apply --apply {options} \\'
         for argument in plan.arguments()[2:]:
             yield f'      {argument}'
-        made = sum(step['action'] == 'create' and step['done']
-                   for step in filling['steps'])
+        created = sum(step['action'] == 'create' and step['done']
+                      for step in filling['steps'])
         again = [step['action'] for step in filling['again']]
-        yield (f'  {made} flavors created through the API; a second time'
-               f' {again.count("same")} of {len(again)} are as planned')
+        yield (f'  {created} flavors created through the API; when applied'
+               f' again, {again.count("same")} of {len(again)} are as planned')
         yield ''
 
 
 def fills(fillings: Mapping[str, Any]) -> Iterator[str]:
-    """How each flavor fills each host."""
+    """Show how many guests of each flavor fill a host."""
     yield from _table(
         ('Flavor', 'Host', 'Planned', 'Booted', 'PCPUs left', 'One more'),
         [(row['flavor'], row['host'], str(row['planned']),
@@ -78,13 +78,13 @@ def fills(fillings: Mapping[str, Any]) -> Iterator[str]:
     whys = [row['why'] for filling in fillings.values()
             for row in filling['rows']]
     yield ''
-    yield '  Why one more was refused:'
+    yield '  Reasons why one more was refused:'
     for why in dict.fromkeys(whys):
         yield from _wrap(f'{whys.count(why)} x {why}', 4)
 
 
 def drawings(fillings: Mapping[str, Any]) -> Iterator[str]:
-    """Full hosts."""
+    """Draw the hosts that are filled with a mixture of flavors."""
     yield ('  One character is a core with its SMT siblings: a letter is an'
            ' instance, . is free.')
     for filling in fillings.values():
@@ -99,23 +99,23 @@ def drawings(fillings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def about_requests(seed: int, places: Mapping[str, Any]) -> Iterator[str]:
-    """How the requests were made."""
+    """Explain the requests."""
     answers = next(iter(places.values()))['answers']
     late = sum(each['late'] for each in answers)
     yield from _wrap(
-        f'{len(answers) - late} small guests come and go at random (seed'
-        f' {seed}; every flavor of which a host takes more than'
-        f' {workload.LARGE} asks for as many CPUs in all,'
-        f' {workload.LOAD:.0%} of the fleet on average). Then {late} large'
-        ' ones are asked for, one of every'
-        ' other flavor; each leaves before the next comes. The requests were'
-        ' made before the first was placed, by the rule in'
-        ' demo/workload.py.', 2)
+        f'{len(answers) - late} small guests start and end at random times'
+        f' (seed {seed}). They are of the flavors of which some host holds'
+        f' more than {workload.LARGE}; each of these flavors requests as many'
+        f' CPUs in total, and all together request {workload.LOAD:.0%} of the'
+        f' fleet on average. Then {late} large guests are requested, one of'
+        ' each other flavor; each is deleted before the next one is'
+        ' requested. All requests are generated before the first one is'
+        ' placed, see demo/workload.py.', 2)
     yield ''
 
 
 def comparison(places: Mapping[str, Any]) -> Iterator[str]:
-    """The strategies side by side."""
+    """Compare the strategies."""
     yield from _table(('Strategy', 'Meaning'), [
         (strategy.title, strategy.meaning)
         for name, strategy in strategies.STRATEGIES.items()
@@ -131,25 +131,25 @@ def _figures(places: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
     def row(title: str, figure: Any) -> tuple[str, list[str]]:
         return title, [figure(each) for each in places.values()]
 
-    yield row('small guests that started, of those asked for',
+    yield row('small guests that started, of those requested',
               lambda each: _started(each, late=False))
     yield row('  vCPUs refused', lambda each: str(sum(
         answer['vcpus'] for answer in each['answers']
         if not answer['late'] and not answer['host'])))
-    yield row('then in the fleet: guests',
+    yield row('guests in the fleet after that',
               lambda each: str(each['state']['guests']))
-    yield row('  PCPUs free',
+    yield row('  free PCPUs',
               lambda each: str(each['state']['free_pcpus']))
-    yield row('  of these stranded: in cells that are partly taken',
+    yield row('  of these in cells that are partly in use (stranded)',
               lambda each: str(each['state']['stranded_pcpus']))
-    yield row('  cells whole', lambda each: str(each['state']['whole_cells']))
-    yield row('  hosts whole', lambda each: str(each['state']['whole_hosts']))
-    yield row('  guests that should have one package and have two',
+    yield row('  unused cells', lambda each: str(each['state']['whole_cells']))
+    yield row('  unused hosts', lambda each: str(each['state']['whole_hosts']))
+    yield row('  guests for one package that are in two',
               lambda each: str(len(each['state']['split'])))
     yield row('  guests whose VF is on none of their cells',
               lambda each: (f'{len(each["state"]["far"])} of'
                             f' {each["state"]["devices"]}'))
-    yield row('large guests that started, of those asked for then',
+    yield row('large guests that started, of those requested then',
               lambda each: _started(each, late=True))
 
 
@@ -160,7 +160,7 @@ def _started(place: Mapping[str, Any], late: bool) -> str:
 
 
 def maps(places: Mapping[str, Any]) -> Iterator[str]:
-    """The fleet under each strategy, before the large guests come."""
+    """Draw the fleet under each strategy, before the large guests."""
     cells = {name: place['state']['hosts'] for name, place in places.items()}
     first = next(iter(cells.values()))
     yield from _table(
@@ -173,7 +173,7 @@ def maps(places: Mapping[str, Any]) -> Iterator[str]:
 
 
 def large(places: Mapping[str, Any]) -> Iterator[str]:
-    """Each of the large guests, and where it could start."""
+    """Show where each large guest started."""
     answers = zip(*([each for each in place['answers'] if each['late']]
                     for place in places.values()), strict=True)
     yield from _table(
@@ -185,7 +185,7 @@ def large(places: Mapping[str, Any]) -> Iterator[str]:
 
 def refusals(place: Mapping[str, Any], plans: Iterable[Mapping[str, Any]],
              ) -> Iterator[str]:
-    """What hpcvirt refused, and why, host by host."""
+    """Show what hpcvirt refused on each host, and why."""
     takes = {flavor['name']: flavor['per_host']
              for plan in plans for flavor in plan['flavors']}
     refused = [each for each in place['answers'] if not each['host']]
@@ -193,14 +193,14 @@ def refusals(place: Mapping[str, Any], plans: Iterable[Mapping[str, Any]],
         yield '  hpcvirt refused nothing.'
     for answer in refused:
         yield f'  {answer["label"]}  {answer["flavor"]}'
-        said = [line for line in answer['why']
-                if takes[answer['flavor']].get(line.partition(',')[0])]
-        for line in said:
+        reasons = [line for line in answer['why']
+                   if takes[answer['flavor']].get(line.partition(',')[0])]
+        for line in reasons:
             host, _, why = line.partition(' refused: ')
             yield from _wrap(f'{host.partition(",")[0]}: {why}', 7)
-        if not said:
-            yield ('       Placement knows no host of this kind with as many'
-                   ' PCPUs left')
+        if not reasons:
+            yield ('       Placement has no host of this kind with enough free'
+                   ' PCPUs')
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]],
@@ -215,7 +215,7 @@ def _wrap(text: str, indent: int) -> list[str]:
 
 
 def checks(found: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
-    """Checks, each with what speaks against it."""
+    """List the checks, each with what violates it."""
     for title, against in found:
         yield f'  {"ok" if not against else "FAILED":8}{title}'
         for line in against:

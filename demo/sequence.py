@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Place the same requests, and measure what became of them."""
+"""Place a sequence of requests, and measure the result."""
 
 import collections
 from collections.abc import Callable
@@ -26,23 +26,23 @@ from testing import ledger as ledgers
 
 def place(session: sessions.Session, seed: int,
           say: Callable[[str], None]) -> dict[str, Any]:
-    """Let guests come and go, then ask for large ones.
+    """Start and end small guests, then request large ones.
 
-    Each of the large ones leaves before the next one comes.
+    Each large guest is deleted before the next one is requested.
 
     :returns: ``answers``, one for each request; ``state``, the fleet before
-        the large ones come; ``faults``, what did not add up at any time
+        the large guests; ``faults``, all faults that the ledgers found
     """
     events = workload.events(demands(session), capacity(session), seed)
-    there: dict[str, dict[str, Any]] = {}
+    running: dict[str, dict[str, Any]] = {}
     answers = []
     faults: set[str] = set()
     state: dict[str, Any] = {}
     for number, event in enumerate(events, 1):
         if event.late and not state:
-            state = measure(session, there)
+            state = measure(session, running)
         if event.flavor is None:
-            server = there.pop(event.label, None)
+            server = running.pop(event.label, None)
             if server is not None:
                 session.delete(server)
         else:
@@ -52,7 +52,7 @@ def place(session: sessions.Session, seed: int,
             if event.late or not answer['host']:
                 session.delete(server)
             else:
-                there[event.label] = server
+                running[event.label] = server
         if number % 20 == 0:
             say(f'{number} of {len(events)} events')
     return {'answers': answers, 'state': state, 'faults': sorted(faults)}
@@ -78,23 +78,23 @@ def _ask(session: sessions.Session, label: str, flavor: str,
 
 
 def demands(session: sessions.Session) -> list[workload.Demand]:
-    """Every flavor of the plans."""
+    """The demand for each flavor of the plans."""
     return [workload.Demand(flavor['name'], flavor['vcpus'],
                             max(flavor['per_host'].values()))
             for flavor in session.flavors.values()]
 
 
 def capacity(session: sessions.Session) -> int:
-    """Dedicated CPUs of the fleet."""
+    """The number of dedicated CPUs in the fleet."""
     return sum(len(each.dedicated) for each in session.ledgers().values())
 
 
 def measure(session: sessions.Session,
-            there: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Look at the fleet."""
+            running: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Describe the state of the fleet."""
     books = session.ledgers()
     return {
-        'guests': len(there),
+        'guests': len(running),
         'hosts': {name: _cells(book) for name, book in books.items()},
         **_room(list(books.values())),
         'split': [
@@ -116,7 +116,7 @@ def _cells(book: ledgers.Ledger) -> dict[str, Any]:
 
 
 def _room(books: Sequence[ledgers.Ledger]) -> dict[str, int]:
-    """Count what is free, and how much of it is whole."""
+    """Count free CPUs, and the cells and hosts that are not in use."""
     room: dict[str, int] = collections.Counter()
     for book in books:
         whole = True

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A session on the embedded Nova: the fleet, its flavors, its guests."""
+"""An embedded Nova with the fleet, its flavors and its guests."""
 
 import logging
 import unittest
@@ -32,7 +32,7 @@ ENDS = ('ACTIVE', 'ERROR')
 
 
 class Broken(Exception):
-    """Nova, or the demonstration, did what it must not."""
+    """Nova or the demonstration failed."""
 
 
 class Session(nova.EmbeddedNova):
@@ -60,11 +60,11 @@ class Session(nova.EmbeddedNova):
 
     def ask(self, flavor: str, name: str, host: str | None = None,
             ) -> dict[str, Any]:
-        """Ask for a guest and wait; it may end in ERROR.
+        """Request a guest and wait until it is ACTIVE or in ERROR.
 
         :param flavor: name of the flavor
         :param name: name of the server
-        :param host: the host that it must come to
+        :param host: the host on which it must start; None for any
         """
         more: dict[str, object] = {} if host is None else {'host': host}
         server = self.request(self.ids[flavor], name=name,
@@ -79,31 +79,31 @@ class Session(nova.EmbeddedNova):
         return [self.create_sriov_port(fleet.PHYSNET)] if wanted else []
 
     def ledgers(self) -> dict[str, ledger.Ledger]:
-        """The books of every host."""
+        """The ledger of each host."""
         return {name: self.ledger(name) for name in self.connections}
 
 
 class Reasons(logging.Handler):
-    """Keeps what HPCTopologyFilter says, host by host."""
+    """Keeps the messages of HPCTopologyFilter about single hosts."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
-        self._said: list[str] = []
+        self._messages: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.levelno == logging.DEBUG:
-            self._said.append(record.getMessage())
+            self._messages.append(record.getMessage())
 
     def take(self) -> list[str]:
-        """What was said since the last time."""
-        said, self._said = self._said, []
-        return said
+        """The messages since the last call."""
+        messages, self._messages = self._messages, []
+        return messages
 
 
 def machines(documents: list[dict[str, Any]]) -> list[libvirt.Machine]:
     """Configure the hosts of plans.
 
-    :raises Broken: if two plans want different settings for a host
+    :raises Broken: if two plans need different settings of a host
     """
     found: dict[str, libvirt.Machine] = {}
     for document in documents:
@@ -113,7 +113,7 @@ def machines(documents: list[dict[str, Any]]) -> list[libvirt.Machine]:
                 fleet.read(name), document, fleet.VFS_PER_DEVICE)
             other = found.get(name)
             if other is not None and machine.host != other.host:
-                raise Broken(f'{name}: plans want different pages')
+                raise Broken(f'{name}: plans need different pages')
             if other is None or config['pci_device_spec']:
                 found[name] = machine
     return list(found.values())
@@ -121,7 +121,7 @@ def machines(documents: list[dict[str, Any]]) -> list[libvirt.Machine]:
 
 def run(strategy: str, plans: tuple[fleet.Plan, ...],
         job: Callable[[Session], dict[str, Any]]) -> dict[str, Any]:
-    """Run a job on a Nova of its own.
+    """Run a job on a new embedded Nova.
 
     :param strategy: a key of :data:`demo.strategies.STRATEGIES`
     :returns: what the job returns

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The ways to place that the demonstration holds against each other."""
+"""The configurations of the scheduler that are compared."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -26,8 +26,8 @@ _PACK_CELLS = ('compute', 'packing_host_numa_cells_allocation_strategy', True)
 class Strategy:
     """A configuration of nova-scheduler, and of the compute hosts.
 
-    :ivar title: its column
-    :ivar meaning: what is configured, for a person
+    :ivar title: the heading of its column
+    :ivar meaning: a description of the configuration
     :ivar filter: the filter for NUMA topologies
     :ivar available_filters: ``[filter_scheduler]available_filters``
     :ivar weight_classes: ``[filter_scheduler]weight_classes``
@@ -56,7 +56,7 @@ STRATEGIES: Mapping[str, Strategy] = {
         (_PACK_CELLS,)),
     'nova': Strategy(
         'Nova',
-        'NUMATopologyFilter, everything else as Nova is installed'),
+        'NUMATopologyFilter, and the defaults of Nova'),
     'packing': Strategy(
         'Nova packing',
         'NUMATopologyFilter, the CPU, RAM and disk weighers at -1, cells'

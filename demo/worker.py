@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""One part of the demonstration, in a process of its own.
+"""One part of the demonstration, in its own process.
 
 ``python -m demo.worker PART SEED LOG`` prints JSON lines: ``{"say": ...}``
 while it works, and at the end ``{"result": ...}`` or ``{"broken": ...}``.
-Whatever Nova says goes to the log.
+The logs of Nova go to the file LOG.
 """
 
 import functools
@@ -34,7 +34,7 @@ _FORMAT = '%(asctime)s %(levelname)s %(name)s: %(message)s'
 
 
 def main(part: str, seed: str, log: str) -> int:
-    """Do a part: ``fill PROFILE`` or ``place STRATEGY``, with a colon."""
+    """Run a part: ``fill:PROFILE`` or ``place:STRATEGY``."""
     channel = _keep_stdout_clean(log)
     kind, _, name = part.partition(':')
     try:
@@ -61,9 +61,9 @@ def _place(strategy: str, seed: int, channel: TextIO) -> dict[str, Any]:
 
 
 def _logged(job: Any) -> Any:
-    """Send the log of a job to stderr, which is the log file by now.
+    """Write the log of a job to stderr, which is the log file here.
 
-    Nova's fixtures take all other handlers away when a session starts.
+    Nova's fixtures remove all other handlers when a session starts.
     """
     def run(session: sessions.Session) -> dict[str, Any]:
         handler = logging.StreamHandler(sys.stderr)
@@ -81,7 +81,7 @@ def _send(channel: TextIO, kind: str, what: object) -> None:
 
 
 def _keep_stdout_clean(log: str) -> TextIO:
-    """Turn stdout and stderr to the log; give the old stdout."""
+    """Redirect stdout and stderr to the log; return the old stdout."""
     channel = os.fdopen(os.dup(sys.stdout.fileno()), 'w', encoding='utf-8')
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     sys.stdout.flush()

@@ -10,14 +10,14 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Requests for the fleet: made before anybody places one, same for all.
+"""The requests for the fleet, the same for all strategies.
 
-First small guests come and go, by the rule of ``benchmarks/packing.py``: they
-come at random times (a Poisson process), stay for a random time (log-normal:
-some stay ten times as long as others), and each flavor asks for as many CPUs
-in all. Then large guests are asked for, one of each flavor, the smallest
-first. A flavor is large if no host takes more than two of it: packages, three
-quarters of hosts, hosts.
+First, small guests start and end, as in ``benchmarks/packing.py``: they arrive
+at random times (a Poisson process), live for a random time (log-normal: some
+live ten times as long as others), and each flavor requests as many CPUs in
+total. Then large guests are requested, one of each flavor, the smallest first.
+A flavor is large if no host holds more than two guests of it: flavors of a
+package, of three quarters of a host, and of a host.
 """
 
 import dataclasses
@@ -25,26 +25,26 @@ import random
 import string
 from collections.abc import Sequence
 
-#: How a request is called in drawings: one character.
+#: Names of the requests in drawings, one character each.
 LABELS = string.ascii_lowercase + string.ascii_uppercase + string.digits
 
-#: CPUs that small guests ask for at a time / CPUs of the fleet.
+#: CPUs that small guests request at any time / CPUs of the fleet.
 LOAD = 0.6
-#: Spread of the life times: standard deviation of their logarithm.
+#: Standard deviation of the logarithm of the lifetimes.
 SIGMA = 1.2
-#: Small guests that come.
+#: The number of small guests.
 REQUESTS = 32
-#: A flavor is large if no host takes more of it.
+#: A flavor is large if no host holds more guests of it.
 LARGE = 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Demand:
-    """A flavor that is asked for.
+    """A flavor that is requested.
 
     :ivar flavor: its name
     :ivar vcpus: its size
-    :ivar most: how many of it the best host takes
+    :ivar most: how many guests of it one host holds at most
     """
 
     flavor: str
@@ -58,11 +58,11 @@ class Demand:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Event:
-    """A guest comes or leaves.
+    """A guest starts or ends.
 
     :ivar label: the request
-    :ivar flavor: what comes; None if it leaves
-    :ivar late: one of the large ones at the end
+    :ivar flavor: the flavor of a guest that starts; None if it ends
+    :ivar late: whether it is one of the large guests at the end
     """
 
     label: str
@@ -72,7 +72,7 @@ class Event:
 
 def events(demands: Sequence[Demand], capacity: int, seed: int,
            requests: int = REQUESTS) -> list[Event]:
-    """Roll the requests.
+    """Generate the requests.
 
     :param capacity: dedicated CPUs of the fleet
     :param seed: the same seed gives the same requests
@@ -88,9 +88,9 @@ def events(demands: Sequence[Demand], capacity: int, seed: int,
         now += dice.expovariate(rate)
         label = next(labels)
         flavor = dice.choices(small, shares)[0].flavor
-        stays = dice.lognormvariate(-SIGMA * SIGMA / 2, SIGMA)
+        lifetime = dice.lognormvariate(-SIGMA * SIGMA / 2, SIGMA)
         timed.append((now, Event(label, flavor)))
-        timed.append((now + stays, Event(label, None)))
+        timed.append((now + lifetime, Event(label, None)))
     timed.sort(key=lambda each: each[0])
     return [
         *(event for time, event in timed if time <= now),
