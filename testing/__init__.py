@@ -10,19 +10,18 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""An OpenStack Compute in one process, on machines that exist only on paper.
+"""An embedded Nova: OpenStack Compute in one process, on simulated hosts.
 
 Nova's API, conductor and scheduler, Placement, and one nova-compute with
-Nova's fake libvirt for each :class:`hpcvirt.model.host.Host`: no server, no
-root, no port. Tests and the demonstration boot instances on it and read from
-the domain XML, as libvirt would get it, where each one sits.
+Nova's fake libvirt for each :class:`hpcvirt.model.host.Host`, without servers,
+root or ports. Tests and the demonstration boot instances on it, and read their
+placement from the domain XML that Nova passes to libvirt.
 
-Nova must choose between native threads and eventlet before anything else of
-it is imported, so that choice is made here. It is eventlet: only with it do
-the test fixtures of all supported releases work, and keep their databases in
-memory. With native threads they use files, in which SQLite now and then
-refuses a write because another thread has written since ("database is
-locked"). hpcvirt itself knows neither.
+Nova selects native threads or eventlet when it is first imported, so this
+package selects eventlet before that. Only with eventlet do the test fixtures
+of all supported releases work and keep their databases in memory. With native
+threads they use files, where SQLite sometimes rejects a write because another
+thread has written ("database is locked"). hpcvirt depends on neither.
 """
 
 import importlib
@@ -33,7 +32,7 @@ import warnings
 
 def _choose_threads() -> None:
     os.environ['OS_NOVA_DISABLE_EVENTLET_PATCHING'] = 'false'
-    # Both say that eventlet will go away. Whoever runs these knows.
+    # Both warn that eventlet will be removed.
     logging.getLogger('nova.monkey_patch').setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Who asks: what Keystone and clouds.yaml are to the embedded Nova."""
+"""Authentication: the Keystone and the clouds.yaml of the embedded Nova."""
 
 import os
 import pathlib
@@ -38,10 +38,10 @@ _App = Callable[[MutableMapping[str, Any], Any], Iterable[bytes]]
 
 
 class Token(fixtures.Fixture):
-    """Let the Compute API know an administrator by a token.
+    """Let the Compute API accept a token of an administrator.
 
-    Nova's own test client sends the identity instead, which no other client
-    can. Must be set up before the API.
+    Nova's own test client sends the identity instead, which other clients
+    cannot. Must be set up before the API.
     """
 
     def _setUp(self) -> None:  # noqa: N802

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What instances take of a machine, and whether it adds up.
+"""What instances use of a machine, and whether it is consistent.
 
 Independent of hpcvirt's engine and of Nova's claims: it adds up what the
 domains say and holds it against the machine.
@@ -41,11 +41,11 @@ class Ledger:
 
     @property
     def dedicated(self) -> frozenset[int]:
-        """The CPUs that may be pinned."""
+        """The CPUs that instances may be pinned to."""
         return cpuset.parse(self.machine.settings.cpu_dedicated_set or '')
 
     def owners(self) -> Mapping[int, tuple[str, ...]]:
-        """Names of the guests that have a CPU to themselves, by CPU.
+        """Names of the guests that a CPU is dedicated to, by CPU.
 
         Beside a guest's pins it is that of isolated emulator threads.
         """
@@ -60,7 +60,7 @@ class Ledger:
         return (self.dedicated & cpus) - self.owners().keys()
 
     def pages_used(self) -> Mapping[tuple[int, int], int]:
-        """Pages that guests take, by host cell and page size in KiB."""
+        """Pages that guests use, by host cell and page size in KiB."""
         used: dict[tuple[int, int], int] = collections.Counter()
         for guest in self.guests:
             for cell in guest.cells:
@@ -70,7 +70,7 @@ class Ledger:
         return used
 
     def pages_given(self) -> Mapping[tuple[int, int], int]:
-        """Pages that guests may take: the pools without the reserve."""
+        """Pages that guests may use: the pools without reserved pages."""
         given = {(cell.id, pool.size_kib): pool.total
                  for cell in self.machine.host.cells for pool in cell.pages}
         for text in self.machine.settings.reserved_huge_pages:
@@ -87,12 +87,12 @@ class Ledger:
         return owners
 
     def device_cell(self, address: str) -> int | None:
-        """The cell that a PCI function sits on."""
+        """The host cell of a PCI function."""
         return next(each.device.cell for each in self.machine.functions()
                     if each.address == address)
 
     def faults(self) -> tuple[str, ...]:
-        """Everything that does not add up, one sentence each."""
+        """Describe each inconsistency in one sentence."""
         return tuple(self._faults())
 
     def _faults(self) -> Iterator[str]:

@@ -13,8 +13,8 @@
 """A fake libvirt that reports one :class:`hpcvirt.model.host.Host` exactly.
 
 Nova's own fake builds even machines from four numbers; real ones have cells
-of different sizes, CPU numbers with gaps, siblings far apart, memory without
-CPUs. Here the capabilities XML is built cell by cell from the model.
+of different sizes, gaps in the CPU numbers, siblings far apart, and memory
+without CPUs. Here the capabilities XML is built cell by cell from the model.
 """
 
 import dataclasses
@@ -123,7 +123,7 @@ class PCIDevices(fakelibvirt.HostPCIDevicesInfo):
 
 
 class PCIDevice:
-    """One PCI function, with the attributes that Nova's fake asks for."""
+    """One PCI function, with the attributes that Nova's fake needs."""
 
     is_capable_of_mdevs = False
     mac_address = None
@@ -152,13 +152,13 @@ class Connection(fakelibvirt.Connection):
             pci_info=PCIDevices(machine), hostname=machine.name)
 
     def getInfo(self) -> list[object]:  # noqa: N802
-        """As libvirt's: memory in MiB, where Nova's fake gives KiB."""
+        """Return memory in MiB like libvirt; Nova's fake returns KiB."""
         info: list[object] = super().getInfo()
         info[1] = sum(c.memory_mib for c in self.machine.host.cells)
         return info
 
     def getCPUMap(self) -> tuple[int, list[bool], int]:  # noqa: N802
-        """CPUs by number; those in a gap of the numbers are offline."""
+        """Return the CPUs by number; those in a gap are offline."""
         online = self.machine.host.cpus
         last = max(online) + 1
         return last, [cpu in online for cpu in range(last)], len(online)
@@ -176,7 +176,7 @@ class Connection(fakelibvirt.Connection):
         return domain
 
     def domain(self, name: str) -> str:
-        """The XML of a domain, exactly as it came."""
+        """The XML of a domain, exactly as Nova passed it."""
         return self._domain_xml[name]
 
     def domains(self) -> tuple[str, ...]:

@@ -52,24 +52,24 @@ USUAL_FILTERS = (
 PATIENCE_S = 120
 POLL_S = 0.05
 
-#: What the API makes the status of a server of.
+#: The columns from which the API derives the status of a server.
 _STATE = sqlalchemy.text(
     'SELECT vm_state, task_state FROM instances'
     ' WHERE uuid = :uuid AND deleted = 0')
 
-# Nova's test base replaces the method; the one that asks libvirt is wanted.
+# Nova's test base replaces this method with one that does not ask libvirt.
 _ASK_LIBVIRT_FOR_ONLINE_CPUS = libvirt_host.Host.get_online_cpus
 
 
 class EmbeddedNova(base.ServersTestBase):
     """A Nova in which the API's user is an administrator without quota.
 
-    Scheduling is configured as an operator does it, by the options of
-    ``[filter_scheduler]``: set the class attributes.
+    The class attributes set the options of ``[filter_scheduler]``, with which
+    an operator configures the scheduler.
     """
 
     ADMIN_API = True
-    #: A cast returns at once, as it does everywhere but in Nova's tests.
+    #: A cast returns at once, as it does outside of Nova's tests.
     CAST_AS_CALL = False
     microversion = MICROVERSION
 
@@ -90,8 +90,8 @@ class EmbeddedNova(base.ServersTestBase):
             group='filter_scheduler')
         self.flags(cores=-1, ram=-1, instances=-1, server_groups=-1,
                    server_group_members=-1, group='quota')
-        # Packages carry the file here, Nova's fixture expects it beside
-        # Nova's source.
+        # Packages install the file here; Nova's fixture expects it next to
+        # the source of Nova.
         paste = pathlib.Path(self.useFixture(
             fixtures.TempDir()).path, 'api-paste.ini')
         paste.write_text(shared.paste_without_v2(
@@ -112,7 +112,7 @@ class EmbeddedNova(base.ServersTestBase):
         self.useFixture(fixtures.MonkeyPatch(
             'nova.virt.libvirt.LibvirtDriver._get_local_gb_info',
             lambda _: {'total': 100_000, 'used': 0, 'free': 100_000}))
-        # No guest here has a disk to move.
+        # The guests have no disks to move.
         self.useFixture(fixtures.MonkeyPatch(
             'nova.virt.libvirt.driver.LibvirtDriver'
             '.migrate_disk_and_power_off', lambda *_, **__: '{}'))
@@ -130,7 +130,7 @@ class EmbeddedNova(base.ServersTestBase):
         return engine
 
     def _setup_scheduler_service(self) -> Any:
-        # Nova's own adds filters to the list of the option, for good.
+        # Nova's own method appends filters to the option permanently.
         return self.start_service('scheduler')
 
     def add_machines(self, *machines: libvirt.Machine) -> None:
@@ -142,7 +142,7 @@ class EmbeddedNova(base.ServersTestBase):
                 self.start_compute(machine.name, connection=connection)
 
     def use_as_cloud(self) -> None:
-        """Let OpenStack clients of this process talk to this Nova."""
+        """Let OpenStack clients in this process use this Nova."""
         self.useFixture(identity.CloudsFile(self.api.base_url))
 
     # Flavors
@@ -191,7 +191,7 @@ class EmbeddedNova(base.ServersTestBase):
     def request(self, flavor: str, *, name: str | None = None,
                 ports: Sequence[str] = (), group: str | None = None,
                 **more: object) -> dict[str, Any]:
-        """Ask for a server and do not wait; see :meth:`boot`."""
+        """Request a server and do not wait; see :meth:`boot`."""
         body: dict[str, Any] = {'server': {
             'name': name or f'server-{next(self._serial)}',
             'imageRef': self.glance.image1['id'], 'flavorRef': flavor,
@@ -205,7 +205,7 @@ class EmbeddedNova(base.ServersTestBase):
     def boot_many(self, flavor: str, count: int,
                   status: str | Sequence[str] = 'ACTIVE',
                   **more: object) -> list[dict[str, Any]]:
-        """Boot several servers by one request and wait for all."""
+        """Boot several servers with one request and wait for all."""
         reservation = self.request(
             flavor, min_count=count, max_count=count,
             return_reservation_id=True, **more)['reservation_id']
@@ -247,16 +247,16 @@ class EmbeddedNova(base.ServersTestBase):
         self.fail(f'{server["name"]} is still there')
 
     def _is_settled(self, server: Mapping[str, Any]) -> bool:
-        """Whether nothing is under way, by the databases of the cells.
+        """Whether no task is in progress, by the databases of the cells.
 
-        To ask the API takes a fifth of the time that a boot takes, and
-        nothing else gets on meanwhile.
+        A request to the API takes a fifth of the time of a boot, during
+        which nothing else makes progress.
         """
         return any(task_state is None and vm_state != 'building'
                    for vm_state, task_state in self._states(server))
 
     def _states(self, server: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """The state and the task of a server in each cell that has it."""
+        """The state and task of a server in each cell that has it."""
         states: list[tuple[str, str]] = []
         for database in self._databases:
             with database.connect() as connection:
@@ -277,10 +277,10 @@ class EmbeddedNova(base.ServersTestBase):
         host: str | None = found['OS-EXT-SRV-ATTR:host']
         return host
 
-    # What libvirt got
+    # What Nova passed to libvirt
 
     def ledger(self, host: str) -> embedded_ledger.Ledger:
-        """The machine of a name with the guests on it."""
+        """The machine with a name and the guests on it."""
         connection = self.connections[host]
         return embedded_ledger.Ledger(
             connection.machine,
@@ -294,7 +294,7 @@ class EmbeddedNova(base.ServersTestBase):
                     if guest.uuid == server['id'])
 
     def faults(self) -> list[str]:
-        """What does not add up on any host, see :class:`Ledger`."""
+        """The faults on all hosts, see :class:`Ledger`."""
         return [fault for host in self.connections
                 for fault in self.ledger(host).faults()]
 
@@ -329,11 +329,7 @@ class EmbeddedNova(base.ServersTestBase):
 
 
 def _patience() -> Iterator[None]:
-    """Sleep a little again and again, until the patience is at an end.
-
-    The sleep comes first: looking costs Nova more than a boot's first step,
-    and nothing is ever done at once.
-    """
+    """Sleep for a short time before each attempt, until the deadline."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         time.sleep(POLL_S)

@@ -24,7 +24,7 @@ from testing import settings
 
 def machine(host: host_model.Host, document: Mapping[str, Any],
             vfs_per_device: int | None = None) -> libvirt.Machine:
-    """Configure a host, as an operator does who follows the plan.
+    """Configure a host like an operator who follows the plan.
 
     :param host: the host as it was read
     :param document: what ``--format json`` prints

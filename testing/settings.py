@@ -15,7 +15,7 @@
 Nova's configuration is global to a process, but real compute hosts differ:
 in their dedicated CPUs, in what they reserve, in their devices. While code
 runs on behalf of a compute host, :class:`OwnSettings` lets it read the
-options of that host; everybody else reads the global ones.
+options of that host; all other code reads the global ones.
 """
 
 import contextlib
@@ -80,7 +80,7 @@ class ComputeSettings:
 
 
 class ComputeHost(Protocol):
-    """What code that acts for a host must know of it.
+    """What code that acts for a host needs.
 
     :ivar hostname: its name
     :ivar settings: its part of nova.conf

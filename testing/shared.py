@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What each embedded Nova would do again, done once for the process.
+"""What all embedded Novas of a process share.
 
-A test starts a Nova of its own, so that nothing of one test reaches another.
-What is prepared here is the same for all of them, and none changes it: SQL
-statements in SQLite's dialect, and the rules of Nova's policies.
+Each test starts its own Nova, so that tests do not influence each other. Only
+what is the same for all of them and never changes is shared: compiled SQL
+statements, and the parsed files of policies.
 """
 
 import functools
@@ -32,8 +32,8 @@ _STATEMENTS: dict[Any, Any] = {}
 class SharedStatements(fixtures.Fixture):
     """Compile each SQL statement once, not once for each database.
 
-    SQLAlchemy keeps compiled statements by the identity of the dialect, and
-    each engine has a dialect of its own. Those of SQLite are all alike here.
+    SQLAlchemy looks compiled statements up by the identity of the dialect, and
+    each engine has its own. All dialects of SQLite are equal here.
     """
 
     def _setUp(self) -> None:  # noqa: N802
@@ -61,7 +61,7 @@ def _sharing_statements(create_engine: Any) -> Any:
 
 
 class SharedPolicies(fixtures.Fixture):
-    """Parse a policy file of one content once."""
+    """Parse policy files with the same content once."""
 
     def _setUp(self) -> None:  # noqa: N802
         self.useFixture(fixtures.MonkeyPatch(
@@ -74,10 +74,10 @@ _parsed_policies = functools.cache(policy.parse_file_contents)
 
 @functools.cache
 def paste_without_v2(path: pathlib.Path) -> str:
-    """Nova's own configuration of its API, without the version 2.0.
+    """Nova's configuration of the API, without version 2.0.
 
-    Loading an API takes as long as booting a server, and nobody asks here
-    for the second one.
+    Loading a version takes as long as booting a server, and no test uses this
+    one.
     """
     return ''.join(
         line for line in path.read_text().splitlines(keepends=True)

@@ -12,8 +12,8 @@
 
 """Tests that need Nova.
 
-The embedded Nova comes first: it settles what Nova's threads are before a
-test module imports anything of Nova.
+The embedded Nova is imported first, because it selects eventlet before a test
+module imports Nova.
 """
 
 import importlib

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A Nova in which hpcvirt is set up as an operator does it."""
+"""A Nova with hpcvirt, configured as described for operators."""
 
 from hpcvirt.conf import weights
 from testing import nova
@@ -64,7 +64,7 @@ class HPCNova(nova.EmbeddedNova):
         return server
 
     def assert_sits(self, server, host_cells, pcpus, mib, page_kib=2048):
-        """Hold the domain of a server against what it must be.
+        """Check the domain of a server.
 
         :param host_cells: the host cell of each guest cell, or a set that
             they may be from

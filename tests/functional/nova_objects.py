@@ -23,7 +23,7 @@ from nova.scheduler import host_manager
 
 objects.register_all()
 
-#: No device_spec: pools are made here, not found.
+#: No device_spec: pools are given here, not discovered.
 NO_DEVICE_FILTER = whitelist.Whitelist([])
 
 
@@ -56,7 +56,7 @@ def host_topology(case):
 
 
 def guest_topology(case):
-    """What nova-api makes of the flavor; the claim starts from it."""
+    """The topology that nova-api derives from the flavor."""
     cells = []
     start = 0
     for number, cell in enumerate(case.guest):
@@ -85,7 +85,7 @@ def pci_stats(case, topology):
 
 
 def pci_requests(case, mapping=None):
-    """The requests; with a mapping, as the claim gets them."""
+    """The requests; with a mapping, as the claim receives them."""
     requests = []
     for request in case.requests:
         spec = dict(request.spec)
@@ -119,7 +119,7 @@ def host_state(case, name='host'):
 
 
 def host_state_of(case, name, topology, devices):
-    """A HostState of objects that there are already."""
+    """A HostState with the given objects."""
     state = host_manager.HostState(name, name, str(uuid.UUID(int=1)))
     state.uuid = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
     state.numa_topology = topology
@@ -138,7 +138,7 @@ def candidates(case, provider):
 
 
 def request_spec(case, extra_specs=None):
-    """A RequestSpec, as nova-scheduler gets it."""
+    """A RequestSpec, as nova-scheduler receives it."""
     vcpus = sum(cell.pcpus + cell.vcpus for cell in case.guest)
     memory_mib = sum(cell.memory_mib for cell in case.guest)
     instance = str(uuid.uuid4())
@@ -158,10 +158,10 @@ def request_spec(case, extra_specs=None):
 
 
 def _constant(part):
-    """Let copies of a request have this part in common.
+    """Exclude a part of a request from copies.
 
-    Nova's filter copies the request for each host, of which it changes only
-    the NUMA topology.
+    Nova's filter copies the request for each host, but it changes only the
+    NUMA topology.
     """
     part.__deepcopy__ = lambda _memo: part
     return part

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A compute host as Nova sees it under a plan, made of the JSON document."""
+"""A compute host as Nova sees it, from the JSON document of a plan."""
 
 import math
 import uuid
@@ -101,7 +101,7 @@ class ComputeHost:
         return True
 
     def fill(self, flavor):
-        """Claim instances until there is no room; tell how many."""
+        """Claim instances until there is no room; return how many."""
         count = 0
         while self.claim(flavor):
             count += 1
@@ -119,7 +119,7 @@ class ComputeHost:
                 'hw:pci_numa_affinity_policy', 'legacy'))]
 
     def _worth_asking(self, guest, flavor):
-        """Whether Nova would come to an end (defect D)."""
+        """Whether Nova would finish in reasonable time (defect D)."""
         host_cells, cells = len(self.topology.cells), len(guest.cells)
         if host_cells < cells or math.perm(host_cells, cells) < PATIENCE:
             return True

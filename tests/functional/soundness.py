@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What Nova's own claim makes of a case, and whether it can stand."""
+"""Nova's own claim for a case, and whether the claim is sound."""
 
 import dataclasses
 import logging
@@ -27,7 +27,7 @@ from tests.functional import nova_objects
 
 CONF = nova.conf.CONF
 
-#: What is wrong with a claim that must not be made.
+#: What is wrong with an unsound claim.
 REFUSED = 'refused'
 RAISED = 'raised'
 OUT_OF_PLACE = 'out of place'
@@ -37,14 +37,14 @@ NOT_ACCOUNTED = 'not accounted'
 
 
 class ClaimingTestCase(unittest.TestCase):
-    """Nova's claim at work: its options are put back, and it is quiet."""
+    """Tests of Nova's claim, without logs; its options are restored."""
 
     def setUp(self):
         super().setUp()
         self.addCleanup(logging.disable, logging.root.manager.disable)
         logging.disable(logging.CRITICAL)
-        # Nova raises this for each arrangement of cells that does not fit,
-        # and a tenth of its time goes into a message that nobody reads.
+        # Nova raises this for each arrangement of cells that does not fit.
+        # The message, which is not used, takes a tenth of the time.
         self.enterContext(mock.patch.object(
             exception.PciDeviceRequestFailed, 'msg_fmt', ''))
         self.addCleanup(CONF.clear_override,
@@ -53,10 +53,10 @@ class ClaimingTestCase(unittest.TestCase):
 
 
 class Claims:
-    """Nova's claims for a case, by the mapping of an allocation candidate.
+    """Nova's claims for a case, one for each allocation candidate.
 
-    A claim changes neither the host nor its devices, so that those of one
-    case share them: to build Nova's objects costs as much as the claim.
+    The claims share the host and its devices, because a claim does not change
+    them and building Nova's objects takes as long as a claim.
     """
 
     def __init__(self, case):
@@ -66,9 +66,9 @@ class Claims:
         self._limits = nova_objects.limits(case)
 
     def claim(self, mapping):
-        """Let Nova fit the guest, as nova-compute does after Placement.
+        """Let Nova fit the guest, like nova-compute after Placement.
 
-        :returns: an InstanceNUMATopology, None, or the error it ends with
+        :returns: an InstanceNUMATopology, None, or the error that was raised
         """
         CONF.set_override('packing_host_numa_cells_allocation_strategy',
                           self.case.packing, 'compute')
@@ -83,9 +83,9 @@ class Claims:
 
 
 def fault(case, claimed):
-    """Say what is wrong with a claim.
+    """Return what is wrong with a claim.
 
-    :returns: None for a claim that nova-compute can go on with
+    :returns: None for a claim that nova-compute can use
     """
     if claimed is None:
         return REFUSED
@@ -112,7 +112,7 @@ def fault(case, claimed):
 
 
 def accountable(case):
-    """The host with pages; Nova cannot account on one that reports none."""
+    """The host with pages, which Nova needs to account usage."""
     return nova_objects.host_topology(dataclasses.replace(case, host=tuple(
         cell if cell.pages else dataclasses.replace(
             cell, pages=(cases.Pages(cases.PAGE_KIB, 1 << 20),))

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The predicted claim against Nova's own, on random hosts and guests."""
+"""Compare predicted claims with Nova's, on random hosts and guests."""
 
 import random
 
@@ -36,7 +36,7 @@ DEFECTS = {
 
 
 class ClaimTestCase(soundness.ClaimingTestCase):
-    """Each test rolls its own cases, so that they can run side by side."""
+    """Each test has its own random cases, to run in parallel."""
 
     def roll(self, block):
         accepted = explained = 0
@@ -49,14 +49,14 @@ class ClaimTestCase(soundness.ClaimingTestCase):
                     verdict = self.compare(claims, mapping)
                     accepted += verdict is None
                     explained += verdict in DEFECTS
-        # The dice must come to something worth comparing.
+        # The cases must cover enough that is worth comparing.
         self.assertGreater(accepted, CASES // 10)
         self.assertGreater(explained, CASES // 500)
 
     def compare(self, claims, mapping):
-        """Hold a prediction against what Nova does.
+        """Compare a prediction with what Nova does.
 
-        :returns: None for a guest that is let in, else the defect named
+        :returns: None for a guest that is accepted, else the defect
         """
         case = claims.case
         claimed = claims.claim(mapping)

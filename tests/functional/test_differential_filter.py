@@ -10,11 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""HPCTopologyFilter beside NUMATopologyFilter, on random requests and hosts.
+"""Compare HPCTopologyFilter and NUMATopologyFilter on random requests.
 
-Wherever Nova's filter agrees with what the claim will come to, ours must
-agree with Nova's: in the hosts, in the allocation candidates that are left
-and in the limits. Elsewhere ours must agree with the claim.
+Where Nova's filter agrees with the claim, ours must agree with Nova's filter:
+in the hosts, in the remaining allocation candidates and in the limits.
+Elsewhere ours must agree with the claim.
 """
 
 import copy
@@ -32,7 +32,7 @@ HOSTS = 3
 
 
 class FilterTestCase(soundness.ClaimingTestCase):
-    """Each test rolls its own requests, so that they can run in parallel."""
+    """Each test has its own random requests, to run in parallel."""
 
     def setUp(self):
         super().setUp()
@@ -59,7 +59,7 @@ class FilterTestCase(soundness.ClaimingTestCase):
     def compare(self, fleet, thorough):
         """Send one request through both filters.
 
-        :param thorough: look also whether anything was changed
+        :param thorough: also check that nothing was changed
         :returns: whether they agree, and how many hosts passed ours
         """
         soundness.CONF.set_override(
@@ -86,14 +86,14 @@ class FilterTestCase(soundness.ClaimingTestCase):
         return agreed, len(passed)
 
     def everything(self, spec, hosts):
-        """What a filter must leave as it is."""
+        """What a filter must not change."""
         return [spec.obj_to_primitive(), *(
             (state.numa_topology.obj_to_primitive(),
              copy.deepcopy(state.pci_stats and state.pci_stats.pools))
             for state in hosts)]
 
     def compare_with_claims(self, case, state, faults):
-        """Exactly the candidates are left that the claim can do with."""
+        """Exactly the candidates remain that the claim can use."""
         candidates = nova_objects.candidates(case, state.uuid)
         self.assertEqual(
             [candidate for candidate, fault
@@ -101,7 +101,7 @@ class FilterTestCase(soundness.ClaimingTestCase):
             state.allocation_candidates)
 
     def compare_with_nova(self, claims, state, spec, faults):
-        """Nova's filter does the same, or the claim proves it wrong."""
+        """Nova's filter does the same, or the claim contradicts it."""
         theirs = nova_objects.host_state_of(
             claims.case, state.host, claims.topology, claims.pci_stats)
         try:

@@ -126,7 +126,7 @@ class EmbeddedNovaTest(nova.EmbeddedNova):
             self.assertEqual('0000:41:00.1', physical.virtual[0])
             self.assertEqual(expected, len(set(physical.virtual)))
 
-    def test_the_ledger_sees_what_does_not_add_up(self):
+    def test_the_ledger_finds_inconsistencies(self):
         machine = machines.build('host', pages={2048: 512}, vfs={1: 1})
         self.add_machines(machine)
         server = self.boot(self.create_flavor(2, 512, {
@@ -150,8 +150,8 @@ class EmbeddedNovaTest(nova.EmbeddedNova):
         floating = dataclasses.replace(guest, pins={
             0: guest.pins[0], 1: frozenset({0, 1, 2, 3})})
         self.assertEqual(
-            (f'host: cell 0 of {guest.name} has 1 of its 2 dedicated vCPUs'
-             ' pinned',),
+            ((f'host: cell 0 of {guest.name} has 1 of its 2 dedicated vCPUs'
+              ' pinned'),),
             dataclasses.replace(ledger, guests=(floating,)).faults())
 
 

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What happens to guests after their first boot, and to plain ones."""
+"""Moves and rebuilds of guests, and guests without a NUMA topology."""
 
 import json
 
@@ -34,7 +34,7 @@ class MovesTest(base.HPCNova):
     def test_rebuild_keeps_cells_and_cpus(self):
         server = self.boot(self.create_hpc_flavor(pcpus=4))
         before = self.guest(server)
-        # No room for it beside itself: a filter that counted it twice would
+        # There is no room for it twice: a filter that counted it twice would
         # refuse.
         self.boot(self.create_hpc_flavor(pcpus=4))
         self.api.post_server_action(server['id'], {'rebuild': {

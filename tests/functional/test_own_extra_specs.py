@@ -56,7 +56,7 @@ class NUMAScopeTest(base.HPCNova):
 
 
 class ExclusiveCellsTest(base.HPCNova):
-    """``hpcvirt:exclusive_cells``: nobody is there before."""
+    """``hpcvirt:exclusive_cells``: only unused cells are taken."""
 
     def setUp(self):
         super().setUp()

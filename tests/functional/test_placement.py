@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Pins, pages and devices of guests, in the XML that libvirt gets."""
+"""Pins, pages and devices of guests, in the XML that libvirt receives."""
 
 from testing import machines
 from tests.functional import base
@@ -20,7 +20,7 @@ class PlacementTest(base.HPCNova):
     """Hosts of 2, 4 and 8 cells, with SMT and without."""
 
     def check(self, cells, packages, threads):
-        """Boot on 2 MiB pages, on 1 GiB pages and beside a device.
+        """Boot on 2 MiB pages, on 1 GiB pages and next to a device.
 
         Every cell has 4 cores, and the virtual functions are on the last.
         """
