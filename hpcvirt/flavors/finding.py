@@ -14,6 +14,9 @@
 
 import dataclasses
 import enum
+from collections.abc import Iterable
+
+from hpcvirt.flavors import subjects
 
 
 class Severity(enum.StrEnum):
@@ -35,13 +38,32 @@ class Finding:
 
     :ivar code: the kind of problem; it does not change between releases
     :ivar key: the extra spec at fault, or ``ram`` or ``vcpus``
-    :ivar message: the problem, in one sentence without a full stop
+    :ivar problem: one sentence without a full stop
     :ivar advice: how to correct it
+    :ivar hosts: the hosts that have the problem; empty if it is one of the
+        flavor alone
     """
 
     code: str
     severity: Severity
     flavor: str
     key: str
-    message: str
+    problem: str
     advice: str
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def message(self) -> str:
+        if not self.hosts:
+            return self.problem
+        return f'{subjects.in_words(self.hosts, "hosts")}: {self.problem}'
+
+
+def gather(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Merge equal findings about different hosts."""
+    hosts: dict[Finding, list[str]] = {}
+    for item in findings:
+        hosts.setdefault(dataclasses.replace(item, hosts=()),
+                         []).extend(item.hosts)
+    return tuple(dataclasses.replace(item, hosts=tuple(names))
+                 for item, names in hosts.items())

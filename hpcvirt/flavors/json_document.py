@@ -27,11 +27,12 @@ def document(plan: plans.Plan) -> dict[str, Any]:
     return {
         'schema_version': SCHEMA_VERSION,
         'hosts': [_host(planned) for planned in plan.hosts],
-        'flavors': [_flavor(planned) for planned in plan.flavors],
+        'flavors': [_flavor(planned, plan) for planned in plan.flavors],
         'host_config': {
             planned.host.name: host_config(planned.settings, plan.profile)
             for planned in plan.hosts},
-        'warnings': [{'code': item.code.value, 'message': item.message}
+        'warnings': [{'code': item.code.value, 'message': item.message,
+                      'subjects': list(item.subjects)}
                      for item in plan.warnings],
     }
 
@@ -42,16 +43,17 @@ def _host(planned: plans.PlannedHost) -> dict[str, Any]:
         'name': host.name,
         'packages': len(host.packages),
         'cells': len(host.cells),
+        'cells_with_cpus': sum(bool(cell.cpus) for cell in host.cells),
         'cpus': len(host.cpus),
         'dedicated_pcpus': len(planned.settings.dedicated),
         'memory_mib': sum(cell.memory_mib for cell in host.cells),
-        'guest_memory_mib': sum(
-            planned.settings.pages[share.id].get(planned.page_kib, 0)
-            * planned.page_kib // 1024 for share in planned.partition.cells),
+        'guest_memory_mib': planned.guest_memory_mib,
+        'guest_page_kib': planned.page_kib,
     }
 
 
-def _flavor(planned: plans.PlannedFlavor) -> dict[str, Any]:
+def _flavor(planned: plans.PlannedFlavor,
+            plan: plans.Plan) -> dict[str, Any]:
     flavor = planned.flavor
     return {
         'name': flavor.name,
@@ -62,6 +64,18 @@ def _flavor(planned: plans.PlannedFlavor) -> dict[str, Any]:
         'per_host': dict(planned.per_host),
         'stranded_pcpus': {host: left.pcpus
                            for host, left in planned.stranded.items()},
+        'stranded_memory_mib': {
+            host: left.memory_mib for host, left in planned.stranded.items()},
+        'share': dict(planned.kinds),
+        'guest_cells': [{'vcpus': cell.cpus, 'memory_mib': cell.memory_mib}
+                        for cell in planned.guest.cells],
+        'loss': {host.name: [
+            {'low_percent': loss.low, 'high_percent': loss.high,
+             'configuration': loss.configuration,
+             'measured': loss.study.measured,
+             'source': loss.study.document.citation}
+            for loss in planned.losses(host)]
+            for host in plan.hosts},
     }
 
 

@@ -17,6 +17,7 @@ not matter, unless the operator says that guests get just these.
 """
 
 import dataclasses
+from collections.abc import Iterable
 from collections.abc import Iterator
 
 from hpcvirt import exception
@@ -35,18 +36,30 @@ from hpcvirt.specs import codec
 from hpcvirt.specs import vocabulary
 
 
-def lint(flavor: catalogue.Flavor, host: host_model.Host,
+def lint(flavor: catalogue.Flavor, hosts: Iterable[host_model.Host],
          profile: profiles.Profile,
          part: host_part.HostPart = host_part.WHOLE,
-         ) -> Iterator[finding.Finding]:
-    """Check one flavor against one host.
+         ) -> tuple[finding.Finding, ...]:
+    """Check one flavor against hosts; equal hosts are checked only once.
 
     Flavors that Nova refuses and flavors without NUMA cells are skipped: the
     former have a finding already, and the latter need only enough in total.
 
     :param part: the part of the host that guests may have
-    :raises InvalidInput: if the host lacks what the part takes of it
+    :raises InvalidInput: if a host lacks what the part takes of it
     """
+    twins: dict[host_model.Host, list[host_model.Host]] = {}
+    for host in hosts:
+        twins.setdefault(dataclasses.replace(host, name=''), []).append(host)
+    return finding.gather(
+        dataclasses.replace(item, hosts=tuple(host.name for host in same))
+        for same in twins.values()
+        for item in _host(flavor, same[0], profile, part))
+
+
+def _host(flavor: catalogue.Flavor, host: host_model.Host,
+          profile: profiles.Profile,
+          part: host_part.HostPart) -> Iterator[finding.Finding]:
     try:
         guest = codec.decode(flavor.vcpus, flavor.ram_mib,
                              flavor.extra_specs)
@@ -59,20 +72,21 @@ def lint(flavor: catalogue.Flavor, host: host_model.Host,
     yield from _page_sizes(flavor, guest, host)
     yield from _threads(flavor, guest, host)
     filling = capacity.fill(_without_pages(guest),
-                            _supply(partition, profile))
+                            _supply(partition, profile),
+                            packing=profile.pack_cells)
     dedicated = len(partition.dedicated)
     if not filling.count:
         reason = filling.misfit.message if filling.misfit else ''
         yield finding.Finding(
             'does-not-fit', finding.Severity.ERROR, flavor.name, 'vcpus',
-            f'{host.name} takes no instance: {reason}',
+            f'no instance fits: {reason}',
             'make the guest smaller, or give it more cells')
     elif (guest.cpu_policy is not shape_model.CPUPolicy.SHARED
           and filling.free_pcpus):
         yield finding.Finding(
             'strands-cpus', finding.Severity.WARNING, flavor.name, 'vcpus',
-            f'{host.name} takes {filling.count}, which leave '
-            f'{filling.free_pcpus} of its {dedicated} dedicated CPUs unused',
+            f'the {filling.count} instances that fit leave '
+            f'{filling.free_pcpus} of {dedicated} dedicated CPUs unused',
             'use a size that divides the cells of the host, or fill the '
             'rest with smaller guests')
 
@@ -84,7 +98,7 @@ def _threads(flavor: catalogue.Flavor, guest: shape_model.Shape,
         yield finding.Finding(
             'isolate-on-smt', finding.Severity.ERROR, flavor.name,
             vocabulary.CPU_THREAD_POLICY.name,
-            f'{host.name} has SMT, and Nova refuses isolate there',
+            'the host has SMT, where Nova refuses isolate',
             'use require with whole cores')
 
 
@@ -98,7 +112,7 @@ def _page_sizes(flavor: catalogue.Flavor, guest: shape_model.Shape,
         yield finding.Finding(
             'no-such-pages', finding.Severity.ERROR, flavor.name,
             vocabulary.MEM_PAGE_SIZE.name,
-            f'{host.name} has no pages of {memory.page_name(page_kib)}',
+            f'the host has no pages of {memory.page_name(page_kib)}',
             'use one of ' + ', '.join(
                 memory.page_name(size) for size in sorted(sizes)))
 

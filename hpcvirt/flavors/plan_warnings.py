@@ -64,10 +64,12 @@ def _parts(planned: plans.PlannedHost,
     cuts = [str(part) for part in range(width // 8 or 1, width)
             if width % part == 0 and part > 1]
     if cuts and all(max(size.cores) == width for size in sizes):
+        reason = ('share a cache' if profile.smallest_cores is None else
+                  f'have no part of {profile.smallest_cores} cores or more')
         yield warning.PlanWarning(
             warning.Code.NO_PARTS,
             f'no flavor is smaller than a cell, because its {width} cores '
-            'share a cache; set smallest_cores to allow parts of '
+            f'{reason}; set smallest_cores to allow parts of '
             f'{" or ".join(cuts)} cores', (planned.name,))
 
 

@@ -19,6 +19,7 @@ from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.flavors import published_losses
 from hpcvirt.flavors import settings as host_settings
 from hpcvirt.flavors import warning
 from hpcvirt.model import host as host_model
@@ -45,6 +46,20 @@ class PlannedHost:
     def name(self) -> str:
         return self.host.name
 
+    @property
+    def guest_memory_mib(self) -> int:
+        """The pages that guests can have, without those that are reserved.
+
+        With normal pages, the host has far more pages than guests get.
+        """
+        cells = {share.id for share in self.partition.cells}
+        pages = sum(self.settings.pages[cell].get(self.page_kib, 0)
+                    for cell in cells)
+        reserved = sum(item.count for item in self.settings.reserved_pages
+                       if item.node in cells
+                       and item.size_kib == self.page_kib)
+        return (pages - reserved) * self.page_kib // 1024
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stranded:
@@ -69,6 +84,14 @@ class PlannedFlavor:
     kinds: Mapping[str, str]
     per_host: Mapping[str, int]
     stranded: Mapping[str, Stranded]
+
+    def losses(self, host: PlannedHost) -> tuple[published_losses.Loss, ...]:
+        """Find the published losses; none on hosts of another division."""
+        if host.name not in self.kinds or not self.per_host[host.name]:
+            return ()
+        return published_losses.expected(
+            self.guest.pcpus, len(host.settings.dedicated),
+            self.kinds[host.name] == 'package')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

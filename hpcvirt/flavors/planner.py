@@ -28,6 +28,7 @@ from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import propose
 from hpcvirt.flavors import settings as host_settings
 from hpcvirt.flavors import sizes as guest_sizes
+from hpcvirt.flavors import subjects
 from hpcvirt.flavors import warning
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
@@ -54,6 +55,7 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
     """
     _check_names(hosts)
     divided_hosts = [_divide(host, profile, part) for host in hosts]
+    _check_smallest(divided_hosts, profile)
     pieces = {piece for divided in divided_hosts for size in divided.sizes
               for piece in propose.pieces(size, profile)}
     warnings: list[warning.PlanWarning] = []
@@ -82,7 +84,7 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
             flavors.append(flavor)
     if not flavors:
         raise exception.InvalidInput(
-            ', '.join(host.name for host in hosts),
+            subjects.in_words([host.name for host in hosts], 'hosts'),
             'no guest fits: ' + '; '.join(
                 item.message for item in warnings)
             if warnings else 'no guest fits')
@@ -101,6 +103,18 @@ def _check_names(hosts: Sequence[host_model.Host]) -> None:
                 host.name, 'is the name of two hosts; give each host a '
                 'different name')
         seen.add(host.name)
+
+
+def _check_smallest(hosts: Sequence[_DividedHost],
+                    profile: profiles.Profile) -> None:
+    widths = [len(share.cores) for divided in hosts
+              for share in divided.partition.cells]
+    if widths and (profile.smallest_cores or 0) > max(widths):
+        raise exception.InvalidInput(
+            subjects.in_words(
+                [divided.partition.host.name for divided in hosts], 'hosts'),
+            f'smallest_cores is {profile.smallest_cores}, but no cell has '
+            f'more than {max(widths)} cores for guests')
 
 
 def _divide(host: host_model.Host, profile: profiles.Profile,
@@ -206,8 +220,8 @@ def _without_costly_scope(
     if not losing:
         return guest, None
     reason = ('the cells of a guest may be in different packages on '
-              f'{", ".join(losing)}, because of the order in which Nova uses '
-              'cells there')
+              f'{subjects.in_words(losing, "hosts")}, because of the order in '
+              'which Nova uses cells there')
     if not profile.pack_cells and not _losing(guest, hosts, fill, True):
         reason += ('; with pack_cells they would be in one, see '
                    'packing_host_numa_cells_allocation_strategy')

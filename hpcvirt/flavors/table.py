@@ -21,6 +21,7 @@ from hpcvirt import text_table
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import published_losses
+from hpcvirt.flavors import subjects
 
 WIDTH = 100
 
@@ -37,7 +38,7 @@ def table(plan: plans.Plan) -> str:
     """Draw a plan: a table for each kind of host, a legend and warnings."""
     blocks = [_kind(plan, hosts) for hosts in _kinds(plan)]
     studies = {loss.study.document.key: loss.study for planned in plan.hosts
-               for row in plan.flavors for loss in _losses(row, planned)}
+               for row in plan.flavors for loss in row.losses(planned)}
     notes = [_LEGEND]
     notes += [f'Loss: {study.measured} {study.document.citation}.'
               for _, study in sorted(studies.items())]
@@ -65,8 +66,10 @@ def _kinds(plan: plans.Plan) -> list[list[plans.PlannedHost]]:
 
 
 def _kind(plan: plans.Plan, hosts: Sequence[plans.PlannedHost]) -> str:
-    names = ', '.join(planned.host.name for planned in hosts)
-    title = names if len(hosts) == 1 else f'{len(hosts)} hosts: {names}'
+    names = [planned.name for planned in hosts]
+    title = subjects.in_words(names, 'hosts')
+    if len(names) > 1 and title.startswith(names[0]):
+        title = f'{len(names)} hosts: {title}'
     rows = list(_rows(plan, hosts[0]))
     lines = textwrap.wrap(title, WIDTH, subsequent_indent='  ')
     lines += textwrap.wrap(_facts(hosts[0]), WIDTH, initial_indent='  ',
@@ -81,14 +84,12 @@ def _kind(plan: plans.Plan, hosts: Sequence[plans.PlannedHost]) -> str:
 def _facts(planned: plans.PlannedHost) -> str:
     host = planned.host
     cells = [cell for cell in host.cells if cell.cpus]
-    pages = sum(
-        planned.settings.pages[share.id].get(planned.page_kib, 0)
-        for share in planned.partition.cells) * planned.page_kib // 1024
     total = sum(cell.memory_mib for cell in host.cells)
     return (f'{counted(len(host.packages), "package")}, '
             f'{counted(len(cells), "cell")} with CPUs, '
             f'{len(planned.settings.dedicated)} of {len(host.cpus)} CPUs '
-            f'dedicated, {_gib(pages)} of {_gib(total)} GiB in '
+            f'dedicated, {_gib(planned.guest_memory_mib)} of '
+            f'{_gib(total)} GiB in '
             f'{memory.page_name(planned.page_kib)} pages for guests')
 
 
@@ -101,7 +102,7 @@ def _rows(plan: plans.Plan,
         yield (row.flavor.name, row.kinds.get(name, '-'),
                str(row.flavor.vcpus), _cells(row), _gib(row.flavor.ram_mib),
                str(row.per_host[name]), _unused(row.stranded[name]),
-               _expected(_losses(row, planned)))
+               _expected(row.losses(planned)))
 
 
 def _unused(left: plans.Stranded) -> str:
@@ -109,16 +110,6 @@ def _unused(left: plans.Stranded) -> str:
     if left.memory_mib:
         amounts.append(f'{_gib(left.memory_mib)} GiB')
     return ', '.join(amounts) or 'none'
-
-
-def _losses(row: plans.PlannedFlavor,
-            planned: plans.PlannedHost) -> tuple[published_losses.Loss, ...]:
-    name = planned.host.name
-    if name not in row.kinds or not row.per_host[name]:
-        return ()
-    return published_losses.expected(
-        row.guest.pcpus, len(planned.settings.dedicated),
-        row.kinds[name] == 'package')
 
 
 def _expected(losses: Sequence[published_losses.Loss]) -> str:

@@ -16,7 +16,7 @@ import dataclasses
 import enum
 from collections.abc import Iterable
 
-_NAMES_SPELT_OUT = 6
+from hpcvirt.flavors import subjects as names
 
 
 class Code(enum.StrEnum):
@@ -40,6 +40,10 @@ class Code(enum.StrEnum):
     SMT_MIXED = 'smt-mixed'
 
 
+#: The codes of warnings whose subjects are flavors, not hosts.
+_OF_FLAVORS = frozenset({Code.PACKAGE_SCOPE_NOT_HELD, Code.SIZE_NOT_PLACED})
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlanWarning:
     """A warning about a plan.
@@ -56,16 +60,15 @@ class PlanWarning:
     def message(self) -> str:
         if not self.subjects:
             return self.what
-        names = ', '.join(self.subjects[:_NAMES_SPELT_OUT])
-        more = len(self.subjects) - _NAMES_SPELT_OUT
-        return f'{names}{f" and {more} more" if more > 0 else ""}: {self.what}'
+        noun = 'flavors' if self.code in _OF_FLAVORS else 'hosts'
+        return f'{names.in_words(self.subjects, noun)}: {self.what}'
 
 
 def gather(warnings: Iterable[PlanWarning]) -> tuple[PlanWarning, ...]:
     """Merge equal warnings about different hosts or flavors."""
     subjects: dict[tuple[Code, str], dict[str, None]] = {}
     for item in warnings:
-        names = subjects.setdefault((item.code, item.what), {})
-        names.update(dict.fromkeys(item.subjects))
-    return tuple(PlanWarning(code, what, tuple(names))
-                 for (code, what), names in subjects.items())
+        merged = subjects.setdefault((item.code, item.what), {})
+        merged.update(dict.fromkeys(item.subjects))
+    return tuple(PlanWarning(code, what, tuple(merged))
+                 for (code, what), merged in subjects.items())

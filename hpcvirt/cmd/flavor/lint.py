@@ -13,7 +13,6 @@
 """``hpcvirt flavor lint``: check existing flavors."""
 
 import argparse
-import dataclasses
 import json
 import os
 import sys
@@ -73,17 +72,28 @@ def run(args: argparse.Namespace) -> int:
     findings: list[finding.Finding] = []
     for flavor in flavors:
         findings += lint.lint(flavor)
-        for host in hosts:
-            findings += lint_hosts.lint(flavor, host, profile, part)
+        findings += lint_hosts.lint(flavor, hosts, profile, part)
     if args.format == 'json':
         sys.stdout.write(json.dumps({
             'schema_version': 1, 'flavors': [item.name for item in flavors],
-            'findings': [dataclasses.asdict(item) for item in findings],
+            'findings': [_plain(item) for item in findings],
+            'counts': _counts(findings),
         }, indent=1) + '\n')
     else:
         sys.stdout.write(_text(flavors, findings))
     return int(any(item.severity is finding.Severity.ERROR
                    for item in findings))
+
+
+def _plain(item: finding.Finding) -> dict[str, object]:
+    return {'code': item.code, 'severity': item.severity.value,
+            'flavor': item.flavor, 'key': item.key, 'message': item.message,
+            'advice': item.advice, 'hosts': list(item.hosts)}
+
+
+def _counts(findings: list[finding.Finding]) -> dict[str, int]:
+    return {severity.value: sum(item.severity is severity for item in findings)
+            for severity in finding.Severity}
 
 
 def _flavors(args: argparse.Namespace) -> list[catalogue.Flavor]:
@@ -139,9 +149,7 @@ def _text(flavors: list[catalogue.Flavor],
                 f'{item.severity}: {item.code}: {item.key}: {item.message}. '
                 f'Advice: {item.advice}.', _WIDTH, initial_indent='  ',
                 subsequent_indent='    ', break_on_hyphens=False)
-    counts = ', '.join(
-        table.counted(sum(item.severity is severity for item in findings),
-                      severity)
-        for severity in finding.Severity)
+    counts = ', '.join(table.counted(count, severity) for severity, count
+                       in _counts(findings).items())
     lines.append(f'{table.counted(len(flavors), "flavor")}: {counts}.')
     return '\n'.join(lines) + '\n'

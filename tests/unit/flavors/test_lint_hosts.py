@@ -25,7 +25,7 @@ class LintHostsTest(unittest.TestCase):
 
     def found(self, host, *args, **changes):
         return {(item.code, item.severity.value)
-                for item in lint_hosts.lint(flavor(*args, **changes), host,
+                for item in lint_hosts.lint(flavor(*args, **changes), [host],
                                             profile.Profile())}
 
     def test_a_flavor_that_tiles_has_no_findings(self):
@@ -59,8 +59,27 @@ class LintHostsTest(unittest.TestCase):
         for host in hosts.shipped():
             for row in planner.plan([host], profile.Profile()).flavors:
                 codes = {item.code for item in lint_hosts.lint(
-                    row.flavor, host, profile.Profile())}
+                    row.flavor, [host], profile.Profile())}
                 self.assertLessEqual(codes, {'strands-cpus'}, row.flavor)
+
+    def test_flavors_planned_with_packing_fit_their_hosts(self):
+        packing = profile.Profile(pack_cells=True)
+        for host in hosts.shipped():
+            for row in planner.plan([host], packing).flavors:
+                codes = {item.code for item in lint_hosts.lint(
+                    row.flavor, [host], packing)}
+                self.assertLessEqual(codes, {'strands-cpus'}, row.flavor)
+
+    def test_hosts_with_one_problem_share_a_finding(self):
+        fleet = [hosts.build(name=f'node-{number:03}',
+                             mib=65536 + number % 2)
+                 for number in range(1, 301)]
+        found = lint_hosts.lint(flavor(6), fleet, profile.Profile())
+        self.assertEqual(1, len(found))
+        self.assertEqual(
+            '300 hosts (node-001, node-003, ...): the 4 instances that fit '
+            'leave 8 of 32 dedicated CPUs unused', found[0].message)
+        self.assertEqual({host.name for host in fleet}, set(found[0].hosts))
 
     def test_only_the_part_for_guests_counts(self):
         host = hosts.build(cells=2, cores=16)
@@ -70,9 +89,9 @@ class LintHostsTest(unittest.TestCase):
         for (vcpus, ram), expected in flavors.items():
             self.assertEqual(expected, {
                 item.code for item in lint_hosts.lint(
-                    flavor(vcpus, ram), host, profile.Profile(), part)})
+                    flavor(vcpus, ram), [host], profile.Profile(), part)})
 
     def test_a_part_that_the_host_lacks_is_an_error(self):
         with self.assertRaisesRegex(exception.InvalidInput, 'no CPU 99'):
-            list(lint_hosts.lint(flavor(), hosts.build(), profile.Profile(),
-                                 host_part.build('99', ())))
+            lint_hosts.lint(flavor(), [hosts.build()], profile.Profile(),
+                            host_part.build('99', ()))

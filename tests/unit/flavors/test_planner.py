@@ -101,7 +101,7 @@ class FleetTest(unittest.TestCase):
         self.assertEqual(1, codes(found).count('huge-pages-unknown'))
         unknown = next(item for item in found.warnings
                        if item.code == 'huge-pages-unknown')
-        self.assertIn('and 3 more', unknown.message)
+        self.assertIn('9 hosts (', unknown.message)
 
     def test_virtual_functions_limit_the_count(self):
         host = hosts.build(cells=2, cores=16, vfs={0: 3})

@@ -44,6 +44,19 @@ class TableTest(unittest.TestCase):
         self.assertIn('2 hosts: a, b', text)
         self.assertEqual(2, text.count('  Loss\n'))
 
+    def test_many_hosts_of_one_kind_are_counted(self):
+        text = table.table(plan(*(hosts.build(name=f'node-{number:03}')
+                                  for number in range(1, 301))))
+        self.assertIn('300 hosts (node-001, node-002, ...)\n', text)
+        self.assertNotIn('node-003', text)
+
+    def test_normal_pages_count_for_guests_only_as_far_as_they_get_them(self):
+        texts = {size: table.table(planner.plan(
+            [hosts.named('hs06-2s-16c')], profile.Profile(page_size=size)))
+            for size in (4, 2048)}
+        for text in texts.values():
+            self.assertIn(' 56 of 62.7 GiB in', text)
+
     def test_figures_have_their_sources(self):
         text = table.table(plan(hosts.build()))
         self.assertIn('[CERN-HEPiX-2015]', text)

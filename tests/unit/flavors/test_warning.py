@@ -22,7 +22,7 @@ class MessageTest(unittest.TestCase):
     def test_up_to_six_subjects_are_named(self):
         for count, expected in ((0, 'why'), (1, '0: why'),
                                 (6, '0, 1, 2, 3, 4, 5: why'),
-                                (9, '0, 1, 2, 3, 4, 5 and 3 more: why')):
+                                (300, '300 hosts (0, 1, ...): why')):
             item = warning.PlanWarning(
                 CODE, 'why', tuple(str(number) for number in range(count)))
             self.assertEqual(expected, item.message)

@@ -95,13 +95,36 @@ class PlanTest(CommandTest):
         self.assertEqual(1, document['schema_version'])
         self.assertEqual('host', document['hosts'][0]['name'])
         self.assertEqual(['name', 'vcpus', 'ram_mib', 'disk_gib',
-                          'extra_specs', 'per_host', 'stranded_pcpus'],
+                          'extra_specs', 'per_host', 'stranded_pcpus',
+                          'stranded_memory_mib', 'share', 'guest_cells',
+                          'loss'],
                          list(document['flavors'][0]))
         self.assertEqual(['cpu_dedicated_set', 'cpu_shared_set',
                           'reserved_host_memory_mb', 'reserved_huge_pages',
                           'pages', 'pci_device_spec'],
                          list(document['host_config']['host']))
-        self.assertEqual(['code', 'message'], list(document['warnings'][0]))
+        self.assertEqual(['code', 'message', 'subjects'],
+                         list(document['warnings'][0]))
+
+    def test_the_document_has_every_figure_of_the_table(self):
+        _, out, _ = self.run_command('plan', self.host(), '--format', 'json')
+        document = json.loads(out)
+        self.assertEqual(2048, document['hosts'][0]['guest_page_kib'])
+        row = next(item for item in document['flavors']
+                   if item['vcpus'] == 24)
+        self.assertEqual({'host': '3/4 host'}, row['share'])
+        self.assertEqual([12, 12],
+                         [cell['vcpus'] for cell in row['guest_cells']])
+        self.assertGreater(row['stranded_memory_mib']['host'], 0)
+        self.assertEqual([(5, 5, '1x24')], [
+            (loss['low_percent'], loss['high_percent'], loss['configuration'])
+            for loss in row['loss']['host']])
+
+    def test_cores_beyond_every_cell_are_refused(self):
+        profile = self.write('p.yaml', 'smallest_cores: 17\n')
+        self.assert_bad_input(
+            'host: smallest_cores is 17, but no cell has more than 16 cores',
+            'plan', self.host(), '--profile', profile)
 
     def test_yaml_and_json_are_the_same_document(self):
         path = self.host()
@@ -354,9 +377,9 @@ class LintTest(CommandTest):
                                           self.host(), '--host',
                                           self.host('b', cores=12))
         self.assertEqual(0, status)
-        self.assertIn('strands-cpus: vcpus: host takes 4, which leave 8 of '
-                      'its 32 dedicated', out)
-        self.assertNotIn('b takes', out)
+        self.assertIn('strands-cpus: vcpus: host: the 4 instances that fit '
+                      'leave 8 of 32', out)
+        self.assertNotIn('b: the', out)
 
     def test_the_document(self):
         path = self.write('f.json', self.GOOD.replace('2048', 'any'))
@@ -364,9 +387,12 @@ class LintTest(CommandTest):
         document = json.loads(out)
         self.assertEqual(['m1'], document['flavors'])
         self.assertEqual(
-            {'code', 'severity', 'flavor', 'key', 'message', 'advice'},
+            {'code', 'severity', 'flavor', 'key', 'message', 'advice',
+             'hosts'},
             set(document['findings'][0]))
         self.assertEqual('error', document['findings'][0]['severity'])
+        self.assertEqual({'error': 1, 'warning': 0, 'note': 0},
+                         document['counts'])
 
     def test_flavors_of_the_cloud(self):
         api = self.serve()
