@@ -49,6 +49,7 @@ class Code(enum.StrEnum):
     NO_VCPUS = 'no-vcpus'
     # A whole guest on a whole host.
     EXTRA_SPEC = 'extra-spec'
+    MALFORMED_HOST = 'malformed-host'
     NO_CANDIDATES = 'no-candidates'
     NO_TOPOLOGY = 'no-topology'
     NO_THREADS = 'no-threads'
@@ -132,6 +133,7 @@ _MESSAGES: Mapping[Code, str] = {
         'cell {cell} has no PCPU for isolated emulator threads, because the '
         'guest cell has no dedicated vCPUs',
     Code.EXTRA_SPEC: 'the extra spec {key} is malformed: {what}',
+    Code.MALFORMED_HOST: 'the host reports malformed data: {what}',
     Code.NO_CANDIDATES: 'no allocation candidate is left',
     Code.NO_TOPOLOGY: 'the host reports no NUMA topology',
     Code.NO_THREADS:
@@ -205,6 +207,7 @@ _KINDS: Mapping[Code, str] = {
     Code.NO_VCPUS: 'a guest cell without vCPUs',
     Code.EMULATOR_PCPU: 'no PCPU for the emulator threads',
     Code.EXTRA_SPEC: 'malformed extra spec',
+    Code.MALFORMED_HOST: 'malformed data',
     Code.NO_CANDIDATES: 'no allocation candidate',
     Code.NO_TOPOLOGY: 'no NUMA topology',
     Code.NO_THREADS: 'no SMT siblings',

@@ -21,6 +21,7 @@ oslo.versionedobjects stores them (``_obj_NAME``). Its properties are twenty
 times slower, and a request in a large cloud looks at 100,000 cells.
 """
 
+import operator
 import typing
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -30,7 +31,9 @@ from collections.abc import Sequence
 from nova import exception as nova_exception
 from nova import objects
 from nova.virt import hardware
+from oslo_versionedobjects import exception as object_exception
 
+from hpcvirt import exception
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
@@ -39,6 +42,16 @@ from hpcvirt.specs import codec
 from hpcvirt.specs import vocabulary
 
 _Item = typing.TypeVar('_Item')
+
+#: What a broken object of Nova raises when it is read.
+_BROKEN = (AttributeError, LookupError, NotImplementedError, TypeError,
+           ValueError, object_exception.VersionedObjectsException)
+
+#: What Nova's claim reads of every cell.
+_CELL_FIELDS = operator.attrgetter(
+    '_obj_id', '_obj_cpuset', '_obj_pcpuset', '_obj_pinned_cpus',
+    '_obj_siblings', '_obj_cpu_usage', '_obj_memory', '_obj_memory_usage',
+    '_obj_mempages')
 
 
 def demand(spec: typing.Any) -> demands.Demand | None:
@@ -111,13 +124,35 @@ def providers(spec: typing.Any, mappings: Mapping[str, Sequence[str]],
 
 
 def supply(host_state: typing.Any) -> supplies.Supply:
-    """Describe the resources of a HostState that has a NUMA topology."""
-    stats = host_state.pci_stats
-    return supplies.Supply(
-        cells=Lazy(host_state.numa_topology.cells, _cell),
-        pools=None if stats is None else Lazy(stats.pools, _pool),
-        cpu_ratio=host_state.cpu_allocation_ratio,
-        ram_ratio=host_state.ram_allocation_ratio)
+    """Describe the resources of a HostState.
+
+    :returns: a Supply without cells if the host has no NUMA topology
+    :raises InvalidInput: if the host is malformed, also when pages are read
+        later; a cell or a pool that the guest does not need counts as well,
+        because Nova's claim reads all of them
+    """
+    where: str | int = 'the NUMA topology'
+    try:
+        topology = host_state.numa_topology
+        cells = topology.cells if topology else ()
+        for number, cell in enumerate(cells):
+            where = number
+            _CELL_FIELDS(cell)
+        where = 'the PCI devices'
+        stats = host_state.pci_stats
+        for pool in () if stats is None else stats.pools:
+            operator.index(pool['count'])
+            pool['numa_node']
+        where = 'the allocation ratios'
+        return supplies.Supply(
+            cells=Lazy(cells, _cell),
+            pools=None if stats is None else Lazy(stats.pools, _pool),
+            cpu_ratio=float(host_state.cpu_allocation_ratio),
+            ram_ratio=float(host_state.ram_allocation_ratio))
+    except _BROKEN as exc:
+        if isinstance(where, int):
+            where = f'NUMA cell {where}'
+        raise _malformed(where, exc) from exc
 
 
 class Lazy(Sequence[_Item]):
@@ -138,7 +173,11 @@ class Lazy(Sequence[_Item]):
         items = self._items
         yield from items
         for source in self._source[len(items):]:
-            item = self._make(source)
+            try:
+                item = self._make(source)
+            except _BROKEN as exc:
+                where = f'{type(source).__name__} {len(items)}'
+                raise _malformed(where, exc) from exc
             items.append(item)
             yield item
 
@@ -231,50 +270,38 @@ def _providers(request: typing.Any,
 
 
 def _pool(pool: Mapping[str, typing.Any]) -> devices.Pool:
-    return devices.Pool(pool.get('numa_node'), pool['count'], pool,
+    return devices.Pool(pool['numa_node'], pool['count'], pool,
                         pool.get('rp_uuid'))
 
 
 def _cell(cell: typing.Any) -> supplies.CellSupply:
     try:
-        dedicated = cell._obj_pcpuset
-        network = cell._obj_network_metadata
-        return supplies.CellSupply(
-            cell._obj_id, cell._obj_socket, dedicated,
-            dedicated - cell._obj_pinned_cpus, cell._obj_cpuset,
-            cell._obj_siblings, cell._obj_cpu_usage, cell._obj_memory,
-            cell._obj_memory_usage,
-            Lazy(cell._obj_mempages, _pages),
-            network._obj_physnets, network._obj_tunneled)
+        package, network = cell._obj_socket, cell._obj_network_metadata
+        physnets, tunneled = network._obj_physnets, network._obj_tunneled
     except AttributeError:
-        return _cell_with_gaps(cell)
-
-
-def _cell_with_gaps(cell: typing.Any) -> supplies.CellSupply:
-    """Read a cell of another Nova release, in which fields may be unset."""
-    dedicated = _get(cell, 'pcpuset', frozenset())
-    network = _get(cell, 'network_metadata', None)
+        # Another Nova release may leave these out.
+        package = _get(cell, 'socket', None)
+        network = _get(cell, 'network_metadata', None)
+        physnets = _get(network, 'physnets', frozenset())
+        tunneled = _get(network, 'tunneled', False)
+    dedicated = cell._obj_pcpuset
     return supplies.CellSupply(
-        id=cell.id, package=_get(cell, 'socket', None), dedicated=dedicated,
-        free=dedicated - _get(cell, 'pinned_cpus', frozenset()),
-        shared=cell.cpuset, siblings=_get(cell, 'siblings', ()),
-        cpu_usage=_get(cell, 'cpu_usage', 0), memory_mib=cell.memory,
-        memory_used_mib=_get(cell, 'memory_usage', 0),
-        pages=Lazy(_get(cell, 'mempages', ()), _pages),
-        physnets=_get(network, 'physnets', frozenset()),
-        tunneled=_get(network, 'tunneled', False))
+        cell._obj_id, package, dedicated, dedicated - cell._obj_pinned_cpus,
+        cell._obj_cpuset, cell._obj_siblings, cell._obj_cpu_usage,
+        cell._obj_memory, cell._obj_memory_usage,
+        Lazy(cell._obj_mempages, _pages), physnets, tunneled)
 
 
 def _pages(pages: typing.Any) -> supplies.PageSupply:
-    try:
-        total, used = pages._obj_total, pages._obj_used
-        return supplies.PageSupply(pages._obj_size_kb, total, used,
-                                   total - used - pages._obj_reserved)
-    except AttributeError:
-        used = _get(pages, 'used', 0)
-        reserved = _get(pages, 'reserved', 0)
-        return supplies.PageSupply(pages.size_kb, pages.total, used,
-                                   pages.total - used - reserved)
+    total, used = pages._obj_total, pages._obj_used
+    return supplies.PageSupply(
+        pages._obj_size_kb, total, used,
+        total - used - getattr(pages, '_obj_reserved', 0))
+
+
+def _malformed(where: str, error: Exception) -> exception.InvalidInput:
+    said = str(error).replace('_obj_', '')
+    return exception.InvalidInput(where, f'{type(error).__name__}: {said}')
 
 
 def _get(thing: typing.Any, field: str, default: typing.Any) -> typing.Any:

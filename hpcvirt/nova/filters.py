@@ -49,7 +49,9 @@ from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import reasons
+from hpcvirt.fit import supply as supplies
 from hpcvirt.nova import adapter
+from hpcvirt.nova import malformed_host
 
 LOG = logging.getLogger(__name__)
 
@@ -120,24 +122,30 @@ class _Request:
 
     def refuse(self, host_state: typing.Any) -> reasons.Misfit | None:
         """Return why a host is refused, or set the limits of its claim."""
-        topology = host_state.numa_topology
-        if self._needs_threads and topology and not topology.has_threads:
-            return reasons.Misfit(reasons.Code.NO_THREADS)
         if self._malformed is not None:
             return self._malformed
         if self._demand is None:
             return None
-        if not topology:
+        try:
+            return self._refuse(self._demand, host_state)
+        except exception.InvalidInput as exc:
+            return malformed_host.misfit(host_state, exc)
+
+    def _refuse(self, demand: demands.Demand,
+                host_state: typing.Any) -> reasons.Misfit | None:
+        supply = adapter.supply(host_state)
+        if not supply.cells:
             return reasons.Misfit(reasons.Code.NO_TOPOLOGY)
-        misfit = self._narrow(self._demand, host_state)
+        if self._needs_threads and not host_state.numa_topology.has_threads:
+            return reasons.Misfit(reasons.Code.NO_THREADS)
+        misfit = self._narrow(demand, supply, host_state)
         if misfit is None:
             host_state.limits['numa_topology'] = self._limits_of(host_state)
         return misfit
 
-    def _narrow(self, demand: demands.Demand,
+    def _narrow(self, demand: demands.Demand, supply: supplies.Supply,
                 host_state: typing.Any) -> reasons.Misfit | None:
         """Remove the allocation candidates on which the guest does not fit."""
-        supply = adapter.supply(host_state)
         misfits: dict[devices.Providers, reasons.Misfit | None] = {}
         first_misfit: reasons.Misfit | None = None
         remaining = []

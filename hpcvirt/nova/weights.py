@@ -53,6 +53,7 @@ from hpcvirt.fit import score
 from hpcvirt.fit import supply as supplies
 from hpcvirt.nova import adapter
 from hpcvirt.nova import config
+from hpcvirt.nova import malformed_host
 
 #: Losses that differ by less than this are equal. It is a fiftieth of
 #: a CPU, far above the rounding errors of floats, which would decide
@@ -99,9 +100,13 @@ class _PlacementWeigher(weights.BaseHostWeigher):
 
     def _weigh_host(self, demand: demands.Demand, spec: typing.Any,
                     host_state: typing.Any) -> float | None:
-        prediction = _predict(demand, spec, host_state)
-        return (None if prediction is None
-                else self._weight(demand, prediction))
+        try:
+            prediction = _predict(demand, spec, host_state)
+            return (None if prediction is None
+                    else self._weight(demand, prediction))
+        except exception.InvalidInput as exc:
+            malformed_host.misfit(host_state, exc)
+            return None
 
     def _distinguishes_hosts(self, demand: demands.Demand) -> bool:
         """Tell whether hosts can differ for this guest."""
@@ -176,8 +181,6 @@ def _demand(spec: typing.Any) -> demands.Demand | None:
 def _predict(demand: demands.Demand, spec: typing.Any,
              host_state: typing.Any) -> _Prediction | None:
     """Predict the placement on a host; None if there is none."""
-    if not host_state.numa_topology:
-        return None
     supply = adapter.supply(host_state)
     providers: devices.Providers = ()
     # The scheduler claims the first candidate that the filters left.
