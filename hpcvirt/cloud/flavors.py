@@ -12,6 +12,8 @@
 
 """Read the flavors of a cloud, create flavors, and change our own."""
 
+import dataclasses
+from collections.abc import Collection
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,15 +26,20 @@ from hpcvirt.flavors import diff
 PAGE = 500
 
 
-def read(nova: Any) -> list[diff.Existing]:
+def read(nova: Any,
+         wanted: Collection[str] = ()) -> list[diff.Existing]:
     """Read all flavors, including private ones that the user may see.
 
     :param nova: a client of :func:`hpcvirt.cloud.session.compute`
+    :param wanted: the names of the flavors whose projects are read as well
     :raises Unreachable: if the cloud does not answer
     """
     with session.one_line_errors():
         try:
-            return [_existing(item) for item in _pages(nova)]
+            found = [_existing(item) for item in _pages(nova)]
+            return [_with_projects(nova, item)
+                    if item.flavor.name in wanted and not item.public
+                    else item for item in found]
         except (AttributeError, KeyError, TypeError, ValueError) as exc:
             # The endpoint is not a Compute API, but a proxy or another
             # service, whose response the client does not validate.
@@ -65,23 +72,45 @@ def _existing(item: Any) -> diff.Existing:
         ephemeral_gib=int(getattr(item, 'ephemeral', 0) or 0),
         # An empty string means none before microversion 2.75.
         swap_mib=int(getattr(item, 'swap', 0) or 0),
-        public=bool(getattr(item, 'is_public', True)))
+        public=bool(getattr(item, 'is_public', True)),
+        rxtx_factor=getattr(item, 'rxtx_factor', None))
+
+
+def _with_projects(nova: Any, existing: diff.Existing) -> diff.Existing:
+    return dataclasses.replace(existing, projects=tuple(sorted(
+        item.tenant_id
+        for item in nova.flavor_access.list(flavor=existing.id))))
 
 
 def create(nova: Any, flavor: catalogue.Flavor,
-           public: bool = True) -> None:
-    """Create a flavor with its extra specs, or none at all.
+           like: diff.Existing | None = None) -> None:
+    """Create a flavor with its extra specs and access, or none at all.
 
+    :param like: a flavor that it replaces; its properties that hpcvirt does
+        not plan are taken from it
     :raises Unreachable: if it cannot be created; the message says if an
         incomplete flavor could not be deleted
     """
+    public = flavor.projects is None
+    more: dict[str, Any] = {'description': diff.description(flavor)}
+    projects = list(flavor.projects or ())
+    if like is not None:
+        public = public and like.public
+        projects += [item for item in like.projects if item not in projects]
+        more.update(ephemeral=like.ephemeral_gib, swap=like.swap_mib)
+        if like.rxtx_factor is not None:
+            more['rxtx_factor'] = like.rxtx_factor
+        if like.description != diff.description(like.flavor):
+            more['description'] = like.description or None
     with session.one_line_errors():
         created = nova.flavors.create(
             flavor.name, flavor.ram_mib, flavor.vcpus, flavor.disk_gib,
-            is_public=public, description=diff.description(flavor))
+            is_public=public, **more)
     try:
         with session.one_line_errors():
             created.set_keys(dict(flavor.extra_specs))
+            for project in () if public else projects:
+                nova.flavor_access.add_tenant_access(created, project)
     except exception.Unreachable as first:
         # Without its extra specs it would be an ordinary flavor with the
         # name of a flavor with pinned CPUs.
@@ -90,8 +119,8 @@ def create(nova: Any, flavor: catalogue.Flavor,
                 created.delete()
         except exception.Unreachable as second:
             raise exception.Unreachable(
-                f'{first}; it exists without extra specs and could not be '
-                f'deleted ({second}): run again to complete it') from first
+                f'{first}; it exists in part and could not be deleted '
+                f'({second}): run again to complete it') from first
         raise
 
 
@@ -101,15 +130,19 @@ def complete(nova: Any, step: diff.Step) -> None:
     :raises Unreachable: if that fails
     """
     with session.one_line_errors():
-        _find(nova, step).set_keys(dict(step.flavor.extra_specs))
+        found = _find(nova, step)
+        found.set_keys(dict(step.flavor.extra_specs))
+        for project in step.missing_projects:
+            nova.flavor_access.add_tenant_access(found, project)
 
 
 def replace(nova: Any, step: diff.Step) -> None:
     """Change a flavor of hpcvirt to what the plan requires.
 
-    Extra specs are changed in place, new ones first. Nova cannot change
-    vCPUs, memory and disks: the flavor is then deleted and created again;
-    instances keep the flavor with which they were created.
+    Extra specs and access are changed in place, new ones first. Nova cannot
+    change vCPUs, memory and disks: the flavor is then deleted and created
+    again, with a new id; instances keep the flavor with which they were
+    created. What hpcvirt did not set remains.
 
     :raises Unreachable: if that fails; the old flavor is restored if it is
         already deleted
@@ -119,23 +152,22 @@ def replace(nova: Any, step: diff.Step) -> None:
         raise ValueError('only a flavor that hpcvirt created can be replaced')
     with session.one_line_errors():
         found = _find(nova, step)
-        if not step.sizes_differ:
+        if not step.needs_new_flavor:
             found.set_keys(dict(step.flavor.extra_specs))
-            removed = set(existing.flavor.extra_specs) - set(
-                step.flavor.extra_specs)
-            if removed:
-                found.unset_keys(sorted(removed))
+            for project in step.missing_projects:
+                nova.flavor_access.add_tenant_access(found, project)
+            if step.obsolete:
+                found.unset_keys(list(step.obsolete))
             return
-        if existing.ephemeral_gib or existing.swap_mib:
-            raise exception.Unreachable(
-                'it has an ephemeral or swap disk that hpcvirt did not '
-                'create; delete it by hand')
         found.delete()
+    kept = {key: existing.flavor.extra_specs[key] for key in step.kept}
+    wanted = dataclasses.replace(
+        step.flavor, extra_specs={**kept, **step.flavor.extra_specs})
     try:
-        create(nova, step.flavor, existing.public)
+        create(nova, wanted, existing)
     except exception.Unreachable as exc:
         try:
-            create(nova, existing.flavor, existing.public)
+            create(nova, existing.flavor, existing)
         except exception.Unreachable as lost:
             raise exception.Unreachable(
                 f'{exc}; the old flavor is deleted and could not be '

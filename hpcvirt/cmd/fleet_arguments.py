@@ -14,7 +14,9 @@
 
 import argparse
 import dataclasses
+import importlib
 import os
+import warnings
 from collections.abc import Sequence
 
 from hpcvirt import exception
@@ -116,4 +118,20 @@ def read_profile(path: str) -> profiles.Profile:
 
     :raises InvalidInput: naming the file and the key at fault
     """
-    return profiles.build(yaml_file.read(path, MAX_PROFILE_BYTES), path)
+    profile = profiles.build(yaml_file.read(path, MAX_PROFILE_BYTES), path)
+    if profile.extra_specs:
+        _validate_as_nova_does(profile, path)
+    return profile
+
+
+def _validate_as_nova_does(profile: profiles.Profile, path: str) -> None:
+    """Check extra specs with the validators of Nova where it is installed."""
+    try:
+        # Only hpcvirt.nova imports Nova, which need not be there.
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            validators = importlib.import_module(
+                'hpcvirt.nova.operator_specs')
+    except ImportError:
+        return
+    validators.check(profile.extra_specs, path)

@@ -26,13 +26,17 @@ from hpcvirt.specs import vocabulary
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Flavor:
-    """A flavor as Nova stores it."""
+    """A flavor as Nova stores it.
+
+    :ivar projects: the projects that may use it; None if it is public
+    """
 
     name: str
     vcpus: int
     ram_mib: int
     disk_gib: int
     extra_specs: Mapping[str, str]
+    projects: tuple[str, ...] | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,7 +98,8 @@ def _order(offer: Offer) -> tuple[int, int, int, str]:
     return (guest.cpus, len(guest.cells), guest.memory_mib, str(guest.cells))
 
 
-def flavor(guest: shape_model.Shape, profile: profiles.Profile) -> Flavor:
+def flavor(guest: shape_model.Shape, profile: profiles.Profile,
+           name: str = '') -> Flavor:
     """Write a guest as a flavor.
 
     In addition to the needs of the guest, the flavor prevents images from
@@ -110,10 +115,10 @@ def flavor(guest: shape_model.Shape, profile: profiles.Profile) -> Flavor:
                 device.affinity.value)
     if guest.topology is not None:
         specs[vocabulary.CPU_MAX_THREADS.name] = str(guest.topology.threads)
+    specs.update(profile.extra_specs)
     content = (guest.cpus, guest.memory_mib, profile.disk_gib)
     return Flavor(
-        names.name(profile.name_prefix, guest, profile.disk_gib), *content,
-        marked(*content, specs))
+        name, *content, marked(*content, specs), profile.projects)
 
 
 def marked(vcpus: int, ram_mib: int, disk_gib: int,

@@ -12,19 +12,27 @@
 
 """Compare planned flavors with the flavors of a cloud.
 
-hpcvirt changes only flavors with its mark (``hpcvirt:generated_by``). This
+hpcvirt changes only flavors with its mark (``hpcvirt:generated_by``). Of
+these it leaves alone what it did not set: other extra specs, access of other
+projects, ephemeral and swap disks, the RX/TX factor and the description. This
 module decides on a :class:`Step` for each planned flavor, and
 :mod:`hpcvirt.cloud.flavors` carries it out.
 """
 
 import dataclasses
 import enum
+import itertools
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import names
+from hpcvirt.flavors import operator_specs
 from hpcvirt.specs import vocabulary
+
+#: Among more keys, those that the digest covers are not looked for.
+_MOST_FOREIGN_KEYS = 12
 
 
 class Action(enum.StrEnum):
@@ -48,6 +56,8 @@ class Existing:
 
     :ivar id: Nova's flavor id
     :ivar description: empty if there is none
+    :ivar rxtx_factor: of its network bandwidth; None for the default
+    :ivar projects: the projects that may use it if it is not public
     """
 
     id: str
@@ -56,6 +66,8 @@ class Existing:
     ephemeral_gib: int = 0
     swap_mib: int = 0
     public: bool = True
+    rxtx_factor: float | None = None
+    projects: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,6 +76,8 @@ class Step:
 
     :ivar existing: the flavor of that name in the cloud
     :ivar differences: how that flavor differs from the plan, in words
+    :ivar obsolete: the extra specs that hpcvirt set for an earlier plan
+    :ivar kept: the extra specs that hpcvirt did not set
     :ivar edited: whether it was changed after hpcvirt created it
     """
 
@@ -71,13 +85,21 @@ class Step:
     flavor: catalogue.Flavor
     existing: Existing | None = None
     differences: tuple[str, ...] = ()
+    obsolete: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
     edited: bool = False
 
     @property
-    def sizes_differ(self) -> bool:
-        """Whether sizes differ, which Nova can change only in a new flavor."""
+    def needs_new_flavor(self) -> bool:
+        """Whether something differs that Nova cannot change in a flavor."""
         return self.existing is not None and (
-            _sizes(self.existing) != _sizes(Existing('', self.flavor)))
+            _sizes(self.existing.flavor) != _sizes(self.flavor)
+            or _must_become_private(self.flavor, self.existing))
+
+    @property
+    def missing_projects(self) -> tuple[str, ...]:
+        """The planned projects that may not use the existing flavor yet."""
+        return _missing_projects(self.flavor, self.existing)
 
 
 def description(flavor: catalogue.Flavor) -> str:
@@ -113,48 +135,99 @@ def is_ours(existing: Existing) -> bool:
 def _step(flavor: catalogue.Flavor, existing: Existing | None) -> Step:
     if existing is None:
         return Step(Action.CREATE, flavor)
-    differences = tuple(_differences(flavor, existing))
-    if is_ours(existing):
-        action = Action.DIFFERS if differences else Action.SAME
-        return Step(action, flavor, existing, differences,
-                    is_edited(existing.flavor))
+    if not is_ours(existing):
+        return _foreign(flavor, existing)
+    covered = _covered_by_mark(existing.flavor)
+    ours = covered if covered is not None else {
+        key for key in existing.flavor.extra_specs
+        if key in flavor.extra_specs or operator_specs.is_taken(key)}
+    differences = tuple(_differences(flavor, existing, ours))
+    others = set(existing.flavor.extra_specs) - set(flavor.extra_specs)
+    return Step(
+        Action.DIFFERS if differences else Action.SAME, flavor, existing,
+        differences, tuple(sorted(others & ours)),
+        tuple(sorted(others - ours)), covered is None)
+
+
+def _foreign(flavor: catalogue.Flavor, existing: Existing) -> Step:
     if (not existing.flavor.extra_specs
             and existing.description == description(flavor)
-            and _sizes(existing) == _sizes(Existing('', flavor))):
+            and not (existing.ephemeral_gib or existing.swap_mib)
+            and _sizes(existing.flavor) == _sizes(flavor)):
         return Step(Action.COMPLETE, flavor, existing)
-    return Step(Action.FOREIGN, flavor, existing, differences)
+    return Step(Action.FOREIGN, flavor, existing, tuple(_differences(
+        flavor, existing, existing.flavor.extra_specs)))
 
 
-def _differences(flavor: catalogue.Flavor,
-                 existing: Existing) -> Iterable[str]:
-    wanted_sizes = _sizes(Existing('', flavor))
-    for label, wanted in wanted_sizes.items():
-        found = _sizes(existing)[label]
-        if found != wanted:
-            yield f'{label} is {found}, planned {wanted}'
+def _differences(flavor: catalogue.Flavor, existing: Existing,
+                 ours: Collection[str]) -> Iterable[str]:
+    """Describe what differs of that which a plan decides.
+
+    :param ours: the extra specs that may be removed
+    """
+    wanted_sizes = _sizes(flavor)
+    for label, found in _sizes(existing.flavor).items():
+        if found != wanted_sizes[label]:
+            yield f'{label} is {found}, planned {wanted_sizes[label]}'
+    if _must_become_private(flavor, existing):
+        yield 'access is public, planned private'
+    for project in _missing_projects(flavor, existing):
+        yield f'project {project} has no access'
     mark = vocabulary.GENERATED_BY.name
     specs = existing.flavor.extra_specs
     for key in sorted({*specs, *flavor.extra_specs} - {mark}):
         if key not in specs:
             yield f'{key} is missing, planned {flavor.extra_specs[key]}'
         elif key not in flavor.extra_specs:
-            yield f'{key} is {specs[key]}, planned without'
+            if key in ours:
+                yield f'{key} is {specs[key]}, planned without'
         elif specs[key] != flavor.extra_specs[key]:
             yield f'{key} is {specs[key]}, planned {flavor.extra_specs[key]}'
 
 
-def _sizes(existing: Existing) -> dict[str, int]:
-    return {'vCPUs': existing.flavor.vcpus, 'RAM': existing.flavor.ram_mib,
-            'disk': existing.flavor.disk_gib,
-            'ephemeral disk': existing.ephemeral_gib,
-            'swap': existing.swap_mib}
+def _sizes(flavor: catalogue.Flavor) -> dict[str, int]:
+    return {'vCPUs': flavor.vcpus, 'RAM': flavor.ram_mib,
+            'disk': flavor.disk_gib}
+
+
+def _must_become_private(flavor: catalogue.Flavor,
+                         existing: Existing) -> bool:
+    return flavor.projects is not None and existing.public
+
+
+def _missing_projects(flavor: catalogue.Flavor,
+                      existing: Existing | None) -> tuple[str, ...]:
+    if existing is None or existing.public:
+        return ()
+    return tuple(project for project in flavor.projects or ()
+                 if project not in existing.projects)
+
+
+def _covered_by_mark(flavor: catalogue.Flavor) -> set[str] | None:
+    """Find the extra specs that hpcvirt set, by the digest in its mark.
+
+    :returns: their keys, or None if the digest covers no choice of them:
+        somebody has changed what hpcvirt set
+    """
+    name = vocabulary.GENERATED_BY.name
+    digest = flavor.extra_specs[name].partition('+')[2]
+    specs = {key: value for key, value in flavor.extra_specs.items()
+             if key != name}
+    if not digest:
+        return set(flavor.extra_specs)
+    others = [key for key in specs if not operator_specs.is_taken(key)]
+    if len(others) > _MOST_FOREIGN_KEYS:
+        return None
+    for number in range(len(others) + 1):
+        for left_out in itertools.combinations(others, number):
+            covered = {key: value for key, value in specs.items()
+                       if key not in left_out}
+            if digest == names.content_digest(
+                    flavor.vcpus, flavor.ram_mib, flavor.disk_gib, covered):
+                return {*covered, name}
+    return None
 
 
 def is_edited(flavor: catalogue.Flavor) -> bool:
-    """Tell whether the digest in the mark differs from the content."""
-    mark = flavor.extra_specs[vocabulary.GENERATED_BY.name]
-    digest = mark.partition('+')[2]
-    specs = {key: value for key, value in flavor.extra_specs.items()
-             if key != vocabulary.GENERATED_BY.name}
-    return bool(digest) and digest != names.content_digest(
-        flavor.vcpus, flavor.ram_mib, flavor.disk_gib, specs)
+    """Tell whether somebody has changed what hpcvirt set."""
+    return _covered_by_mark(flavor) is None

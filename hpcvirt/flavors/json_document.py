@@ -61,6 +61,8 @@ def _flavor(planned: plans.PlannedFlavor,
         'ram_mib': flavor.ram_mib,
         'disk_gib': flavor.disk_gib,
         'extra_specs': dict(flavor.extra_specs),
+        'public': flavor.projects is None,
+        'projects': list(flavor.projects or ()),
         'per_host': dict(planned.per_host),
         'stranded_pcpus': {host: left.pcpus
                            for host, left in planned.stranded.items()},

@@ -14,64 +14,99 @@
 
 ::
 
-    hpc.16c1n2t.31g.2m        hpc.36c3n.180g.2m.pkg.vf1
-    |   | | |   |   |
-    |   | | |   |   pages of 2 MiB (1g: 1 GiB, 64k: 64 KiB)
-    |   | | |   memory, in GiB if whole (31744m: MiB)
+    hpc.16c1n2t.2m        hpc.36c3n.2m.pkg.vf1
+    |   | | |   |
+    |   | | |   pages of 2 MiB (1g: 1 GiB, 64k: 64 KiB)
     |   | | SMT: threads of each guest core, if more than one
     |   | guest NUMA cells; then 1s: guest sockets, if not one per cell
-    |   vCPUs
+    |   guest cores: vCPUs, if each core has one thread
     prefix of the profile
 
 Some flavors have more parts: ``pkg`` (the cells share a package), ``emu``
-(emulator threads have a dedicated CPU), ``emushare`` (emulator threads run on
-the host's shared CPUs), ``vf2`` (two VFs with the affinity policy preferred;
-``vf2r``: required, ``vf2s``: socket, ``vf2l``: legacy), ``20d`` (a root disk
-of 20 GiB). Properties that these parts do not express, such as unequal cells,
-add ``x`` and six hexadecimal digits of a digest. The name depends on the
-flavor alone: it is the same in every run and for every host, and different
-flavors have different names.
+(emulator threads have a dedicated CPU), ``vf2`` (two VFs with the affinity
+policy preferred; ``vf2r``: required, ``vf2s``: socket, ``vf2l``: legacy). VFs
+of a PCI alias other than hpc-vf have its name, such as ``gpu-1``; those of
+Neutron ports are ``port1``. Unequal cells add ``x`` and six hexadecimal digits
+of a digest.
+
+Flavors of one plan that would have the same name get their memory as well
+(``31g``, or ``1920m`` if it is not in whole GiB).
 """
 
+import collections
 import dataclasses
 import hashlib
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from hpcvirt import exception
 from hpcvirt.flavors import memory
+from hpcvirt.flavors import name_template
 from hpcvirt.model import shape as shape_model
 
-#: The PCI alias that adds no digest to the name.
 USUAL_ALIAS = 'hpc-vf'
 
+#: Nova's limit.
+_LONGEST_NAME = 255
 
-def name(prefix: str, guest: shape_model.Shape, disk_gib: int = 0) -> str:
-    """Name a flavor.
 
-    :param guest: a guest with dedicated CPUs and an explicit page size
+def assign(guests: Sequence[shape_model.Shape], prefix: str, disk_gib: int,
+           form: str = name_template.TEMPLATE) -> tuple[str, ...]:
+    """Name the guests of a plan; different guests get different names.
+
+    :param guests: guests with dedicated CPUs and an explicit page size
+    :raises InvalidInput: if a name is longer than Nova allows
     """
+    found = [name(guest, prefix, disk_gib, form) for guest in guests]
+    for suffixes in ([memory_name(guest.memory_mib) for guest in guests],
+                     ['x' + _digest(guest) for guest in guests]):
+        again = collections.Counter(found)
+        found = [f'{word}.{suffix}' if again[word] > 1 else word
+                 for word, suffix in zip(found, suffixes, strict=True)]
+    for word in found:
+        if len(word) > _LONGEST_NAME:
+            raise exception.InvalidInput(
+                'name_template', f'makes names of {len(word)} characters; '
+                f'Nova allows {_LONGEST_NAME}')
+    return tuple(found)
+
+
+def name(guest: shape_model.Shape, prefix: str = 'hpc', disk_gib: int = 0,
+         form: str = name_template.TEMPLATE) -> str:
+    """Name a guest, whatever other guests there are."""
+    return form.format_map(_fields(guest, prefix, disk_gib))
+
+
+def _fields(guest: shape_model.Shape, prefix: str,
+            disk_gib: int) -> dict[str, str]:
     cells = len(guest.cells)
-    page_kib = guest.cells[0].page_kib or 0
-    cpu = f'{guest.cpus}c{cells}n'
-    if guest.topology and guest.topology.sockets != cells:
-        cpu += f'{guest.topology.sockets}s'
-    if guest.topology and guest.topology.threads > 1:
-        cpu += f'{guest.topology.threads}t'
-    parts = [prefix, cpu, memory_name(guest.memory_mib),
-             memory.page_name(page_kib)]
+    threads = guest.topology.threads if guest.topology else 1
+    sockets = guest.topology.sockets if guest.topology else cells
+    cores = guest.cpus // threads
+    return {
+        'prefix': prefix,
+        'shape': f'{cores}c{cells}n'
+        + (f'{sockets}s' if sockets != cells else '')
+        + (f'{threads}t' if threads > 1 else ''),
+        'cores': str(cores), 'vcpus': str(guest.cpus), 'cells': str(cells),
+        'sockets': str(sockets), 'threads': str(threads),
+        'memory': memory_name(guest.memory_mib),
+        'memory_mib': str(guest.memory_mib), 'disk': f'{disk_gib}d',
+        'page': memory.page_name(guest.cells[0].page_kib or 0),
+        'options': ''.join(f'.{word}' for word in _options(guest)),
+    }
+
+
+def _options(guest: shape_model.Shape) -> Iterator[str]:
     if guest.numa_scope is shape_model.NUMAScope.PACKAGE:
-        parts.append('pkg')
+        yield 'pkg'
     if guest.emulator_threads is shape_model.EmulatorThreads.ISOLATE:
-        parts.append('emu')
-    if guest.emulator_threads is shape_model.EmulatorThreads.SHARE:
-        parts.append('emushare')
+        yield 'emu'
     if guest.devices:
-        parts.append(_devices_name(guest.devices))
-    if disk_gib:
-        parts.append(f'{disk_gib}d')
+        yield _devices_name(guest.devices)
     if guest != _usual(guest):
-        parts.append('x' + _digest(guest))
-    return '.'.join(parts)
+        yield 'x' + _digest(guest)
 
 
 def memory_name(memory_mib: int) -> str:
@@ -105,18 +140,17 @@ def _usual(guest: shape_model.Shape) -> shape_model.Shape:
                        else None),
         topology=shape_model.GuestTopology(
             sockets, guest.cpus // (sockets * threads), threads),
-        devices=tuple(shape_model.DeviceRequest(
-            USUAL_ALIAS, device.count,
-            device.affinity or shape_model.PCIAffinity.LEGACY)
-            for device in guest.devices[:1]),
-        exclusive_cells=False)
+        devices=guest.devices[:1])
 
 
 def _devices_name(wanted: Sequence[shape_model.DeviceRequest]) -> str:
     affinity = wanted[0].affinity or shape_model.PCIAffinity.LEGACY
     letter = ('' if affinity is shape_model.PCIAffinity.PREFERRED
               else affinity.value[0])
-    return f'vf{sum(device.count for device in wanted)}{letter}'
+    alias = wanted[0].alias
+    word = ('port' if alias is None else 'vf' if alias == USUAL_ALIAS
+            else f'{alias}-')
+    return f'{word}{wanted[0].count}{letter}'
 
 
 def _digest(guest: shape_model.Shape) -> str:

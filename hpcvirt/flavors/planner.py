@@ -22,6 +22,7 @@ from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import memory
+from hpcvirt.flavors import names
 from hpcvirt.flavors import plan_warnings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import profile as profiles
@@ -76,12 +77,17 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
         _host(divided, pools, guests, profile)
         for divided, pools in zip(divided_hosts, host_pools, strict=True))
     fill = _HostFiller(planned, profile.pack_cells)
+    placed, left_out = _placed(merged, planned, profile, fill)
+    warnings += left_out
+    named = names.assign([offer.guest for offer, _ in placed],
+                         profile.name_prefix, profile.disk_gib,
+                         profile.name_template)
     flavors = []
-    for offer in merged:
-        flavor, flavor_warnings = _flavor(offer, planned, profile, fill)
-        warnings += flavor_warnings
-        if flavor is not None:
-            flavors.append(flavor)
+    for name, (offer, scope_warning) in zip(named, placed, strict=True):
+        flavors.append(_flavor(name, offer, planned, profile, fill))
+        if scope_warning is not None:
+            warnings.append(warning.PlanWarning(
+                warning.Code.PACKAGE_SCOPE_NOT_HELD, scope_warning, (name,)))
     if not flavors:
         raise exception.InvalidInput(
             subjects.in_words([host.name for host in hosts], 'hosts'),
@@ -174,30 +180,50 @@ class _HostFiller:
         return self._fillings[key]
 
 
-def _flavor(offer: catalogue.Offer, hosts: Sequence[plans.PlannedHost],
-            profile: profiles.Profile, fill: _HostFiller,
-            ) -> tuple[plans.PlannedFlavor | None, list[warning.PlanWarning]]:
-    """Count the guests of an offer on every host; None if no host takes it."""
-    guest, scope_warning = _without_costly_scope(offer.guest, hosts, profile,
-                                                 fill)
-    fillings = {host.name: fill(guest, host) for host in hosts}
-    flavor = catalogue.flavor(guest, profile)
-    if not any(filling.count for filling in fillings.values()):
-        reason = next((filling.misfit.message for filling in fillings.values()
+def _placed(offers: Sequence[catalogue.Offer],
+            hosts: Sequence[plans.PlannedHost], profile: profiles.Profile,
+            fill: _HostFiller,
+            ) -> tuple[list[tuple[catalogue.Offer, str | None]],
+                       list[warning.PlanWarning]]:
+    """Choose the offers that a host takes.
+
+    :returns: each with the reason why it lost its package scope, if it did;
+        and warnings about the others
+    """
+    found: dict[shape_model.Shape, tuple[catalogue.Offer, str | None]] = {}
+    warnings = []
+    for offer in offers:
+        guest, scope_warning = _without_costly_scope(offer.guest, hosts,
+                                                     profile, fill)
+        fillings = [fill(guest, host) for host in hosts]
+        if any(filling.count for filling in fillings):
+            same = found.get(guest)
+            kinds = {**offer.kinds, **(same[0].kinds if same else {})}
+            found[guest] = catalogue.Offer(guest, kinds), scope_warning
+            continue
+        reason = next((filling.misfit.message for filling in fillings
                        if filling.misfit), '')
-        return None, [warning.PlanWarning(
+        warnings.append(warning.PlanWarning(
             warning.Code.SIZE_NOT_PLACED,
             f'is left out, because no host takes it: {reason}',
-            (flavor.name,))]
-    planned = plans.PlannedFlavor(
-        flavor, guest, offer.kinds,
-        {name: filling.count for name, filling in fillings.items()},
+            (names.name(guest, profile.name_prefix, profile.disk_gib,
+                        profile.name_template),)))
+    return list(found.values()), warnings
+
+
+def _flavor(name: str, offer: catalogue.Offer,
+            hosts: Sequence[plans.PlannedHost], profile: profiles.Profile,
+            fill: _HostFiller) -> plans.PlannedFlavor:
+    """Count the guests of an offer on every host."""
+    fillings = {host.name: fill(offer.guest, host) for host in hosts}
+    return plans.PlannedFlavor(
+        catalogue.flavor(offer.guest, profile, name), offer.guest,
+        offer.kinds,
+        {host: filling.count for host, filling in fillings.items()},
         {host.name: plans.Stranded(
             fillings[host.name].free_pcpus,
             _free_mib(fillings[host.name].supply, host.page_kib))
          for host in hosts})
-    return planned, [] if scope_warning is None else [warning.PlanWarning(
-        warning.Code.PACKAGE_SCOPE_NOT_HELD, scope_warning, (flavor.name,))]
 
 
 def _without_costly_scope(

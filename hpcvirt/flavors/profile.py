@@ -25,6 +25,8 @@ from typing import Annotated
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt.flavors import name_template as templates
+from hpcvirt.flavors import operator_specs
 from hpcvirt.model import shape
 
 
@@ -76,6 +78,9 @@ _Hex = Annotated[str, serialization.text(
     '[0-9a-f]{4}', "'15b3' (four hexadecimal digits, in quotes)")]
 _Name = Annotated[str, serialization.text('[A-Za-z0-9_.-]{1,64}', 'hpc-vf')]
 _PageSize = Annotated[int, page_size]
+_Project = Annotated[str, serialization.text(
+    '[A-Za-z0-9_-]{1,64}', "'4c1b0f5a3f5f4d0b8f6a7c9e2d1b3a58' (a project "
+    'id)')]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,6 +108,9 @@ class Devices:
 class Profile:
     """The choices of an operator.
 
+    :ivar name_template: the name of a flavor, with fields in braces
+    :ivar projects: the projects that may use the flavors; None for all
+    :ivar extra_specs: (key, value) that every flavor has as well
     :ivar smallest_cores: the cores of the smallest part of a cell; None for
         those that share a last-level cache
     :ivar host_steps: the number of steps into which the whole host is divided
@@ -124,7 +132,11 @@ class Profile:
 
     name_prefix: Annotated[str, serialization.text(
         '[A-Za-z][A-Za-z0-9_-]{0,31}', 'hpc')] = 'hpc'
+    name_template: Annotated[str, templates.read] = templates.TEMPLATE
     disk_gib: _Count = 0
+    projects: tuple[_Project, ...] | None = None
+    extra_specs: Annotated[
+        operator_specs.ExtraSpecs, operator_specs.read] = ()
     smt: SMT = SMT.USE
     housekeeping_cores_per_cell: _FewCores = 0
     shared_cores_per_cell: _FewCores = 0

@@ -29,6 +29,7 @@ from hpcvirt.flavors import memory
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import sizes as guest_sizes
 from hpcvirt.model import shape as shape_model
+from hpcvirt.specs import codec
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -166,7 +167,8 @@ def _guest(size: guest_sizes.Size, memory_mib: Sequence[int],
             sockets, vcpus // (sockets * threads), threads),
         numa_scope=(shape_model.NUMAScope.PACKAGE
                     if size.one_package and profile.package_scope
-                    else shape_model.NUMAScope.HOST))
+                    else shape_model.NUMAScope.HOST),
+        exclusive_cells=codec.exclusive_cells(dict(profile.extra_specs)))
 
 
 def _devices(wanted: profiles.Devices | None

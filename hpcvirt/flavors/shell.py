@@ -25,6 +25,9 @@ def commands(plan: plans.Plan) -> Iterator[str]:
         yield f'# {item.code}: {item.message}'
     for planned in plan.flavors:
         yield command(planned.flavor)
+        for project in planned.flavor.projects or ():
+            yield shlex.join(['openstack', 'flavor', 'set', '--project',
+                              project, planned.flavor.name])
 
 
 def command(flavor: catalogue.Flavor) -> str:
@@ -32,6 +35,8 @@ def command(flavor: catalogue.Flavor) -> str:
     words = ['openstack', 'flavor', 'create',
              '--vcpus', str(flavor.vcpus), '--ram', str(flavor.ram_mib),
              '--disk', str(flavor.disk_gib)]
+    if flavor.projects is not None:
+        words.append('--private')
     for key, value in flavor.extra_specs.items():
         words += ['--property', f'{key}={value}']
     return shlex.join([*words, flavor.name])

@@ -86,7 +86,7 @@ class FlavorApplyTest(nova.EmbeddedNova):
 
     def flavors(self):
         """Read all flavors from the API."""
-        found = self.api.get_flavors()
+        found = self.api.api_get('flavors?is_public=None').body['flavors']
         return {flavor['name']: flavor for flavor in (
             self.api.get_flavor(item['id']) for item in found)}
 
@@ -136,19 +136,65 @@ class FlavorApplyTest(nova.EmbeddedNova):
         self.assertEqual('differs', steps[second['name']]['action'])
         self.assertTrue(steps[second['name']]['edited'])
         self.assertEqual(
-            ['hw:mem_page_size is large, planned 2048',
-             'hw:pmu is true, planned without'],
+            ['hw:mem_page_size is large, planned 2048'],
             steps[second['name']]['differences'])
+        self.assertEqual(['hw:pmu'], steps[second['name']]['kept'])
         self.assertEqual(1, self.hpcvirt('apply', path, '--apply')[0])
         self.assertEqual(before, self.flavors())
 
         status, _ = self.hpcvirt('apply', path, '--apply', '--replace')
         self.assertEqual(1, status)
         after = self.flavors()
-        self.assertEqual(second['extra_specs'],
+        self.assertEqual({'hw:pmu': 'true', **second['extra_specs']},
                          after[second['name']]['extra_specs'])
         self.assertEqual(mine['id'], after[second['name']]['id'])
         self.assertEqual(before[first['name']], after[first['name']])
+
+    def test_a_flavor_made_anew_keeps_keys_and_projects_of_others(self):
+        profile = self.folder / 'profile.yaml'
+        profile.write_text('projects: [p1]\n'
+                           'extra_specs: {"trait:CUSTOM_A": required}\n')
+        words = (self.write(hosts.build(cells=2, cores=16)),
+                 '--profile', str(profile), '--apply')
+        self.assertEqual(0, self.hpcvirt('apply', *words)[0])
+        name = next(iter(self.steps(*words)))
+        old = self.flavors()[name]
+        self.assertEqual('required', old['extra_specs']['trait:CUSTOM_A'])
+        self.assertEqual(['p1'], self.projects(old['id']))
+        self.api.post_extra_spec(old['id'], {'extra_specs': {
+            'aggregate_instance_extra_specs:rack': 'r1'}})
+        self.api.api_post(f'flavors/{old["id"]}/action',
+                          {'addTenantAccess': {'tenant': 'p9'}})
+        profile.write_text(profile.read_text() + 'disk_gib: 7\n')
+        self.assertTrue(self.steps(*words)[name]['new_id'])
+        self.assertEqual(0, self.hpcvirt('apply', *words, '--replace')[0])
+        new = self.flavors()[name]
+        self.assertNotEqual(old['id'], new['id'])
+        self.assertEqual(7, new['disk'])
+        self.assertEqual(
+            'r1', new['extra_specs']['aggregate_instance_extra_specs:rack'])
+        self.assertEqual(['p1', 'p9'], self.projects(new['id']))
+        self.assertEqual('same', self.steps(*words)[name]['action'])
+
+    def projects(self, flavor_id):
+        found = self.api.api_get(
+            f'flavors/{flavor_id}/os-flavor-access').body['flavor_access']
+        return sorted(item['tenant_id'] for item in found)
+
+    def test_extra_specs_that_nova_refuses_are_one_line(self):
+        profile = self.folder / 'profile.yaml'
+        path = self.write(hosts.build())
+        for text in ('quota:cpu_shares: many', 'os:secure_boot: maybe',
+                     'quota:unknown: "1"', 'resources:VGPU: several'):
+            profile.write_text(f'extra_specs: {{{text}}}\n')
+            errors = io.StringIO()
+            with contextlib.redirect_stderr(errors):
+                status, _ = self.hpcvirt('plan', path, '--profile',
+                                         str(profile))
+            self.assertEqual(2, status)
+            self.assertRegex(
+                errors.getvalue(), '^[^\n]*profile.yaml: extra_specs: '
+                f'{text.partition(": ")[0]}: [^\n]+\n$')
 
     def test_a_flavor_without_its_extra_specs_is_completed(self):
         path = self.write(hosts.build(cells=2, cores=16))

@@ -14,6 +14,7 @@
 
 import argparse
 import collections
+import dataclasses
 import json
 import sys
 from typing import Any
@@ -83,10 +84,13 @@ def run(args: argparse.Namespace) -> int:
     # The client libraries take half a second to load, which "plan" saves.
     from hpcvirt.cloud import flavors as cloud_flavors
     from hpcvirt.cloud import session
-    plan = planner.plan(*fleet_arguments.read(args))
+    hosts, profile, part = fleet_arguments.read(args)
+    if args.private and profile.projects is None:
+        profile = dataclasses.replace(profile, projects=())
+    plan = planner.plan(hosts, profile, part)
     wanted = [item.flavor for item in plan.flavors]
     nova = session.compute(args.os_cloud)
-    existing = cloud_flavors.read(nova)
+    existing = cloud_flavors.read(nova, {item.name for item in wanted})
     steps = diff.steps(wanted, existing)
     done = {step.flavor.name: _act(nova, step, args)
             for step in steps} if args.apply else {}
@@ -118,7 +122,7 @@ def _act(nova: Any, step: diff.Step, args: argparse.Namespace) -> str | None:
     from hpcvirt.cloud import flavors as cloud_flavors
     try:
         if step.action is diff.Action.CREATE:
-            cloud_flavors.create(nova, step.flavor, not args.private)
+            cloud_flavors.create(nova, step.flavor)
         elif step.action is diff.Action.COMPLETE:
             cloud_flavors.complete(nova, step)
         elif step.action is diff.Action.DIFFERS and args.replace:
@@ -139,6 +143,9 @@ def _document(steps: tuple[diff.Step, ...], done: dict[str, str | None],
             'action': step.action.value,
             'differences': list(step.differences),
             'edited': step.edited,
+            'kept': list(step.kept),
+            'new_id': step.action is diff.Action.DIFFERS
+            and step.needs_new_flavor,
             'done': done.get(step.flavor.name) == '',
             'error': done.get(step.flavor.name) or None,
         } for step in steps],
@@ -181,6 +188,17 @@ def _remarks(step: diff.Step) -> list[str]:
                        'alone' if step.differences else
                        'hpcvirt did not create this flavor, but it is as '
                        'planned')
+    if step.kept and step.existing is not None:
+        specs = step.existing.flavor.extra_specs
+        remarks.append('hpcvirt did not set, and leaves: ' + ', '.join(
+            f'{key}={specs[key]}' for key in step.kept))
+    if (step.action is diff.Action.DIFFERS and step.needs_new_flavor
+            and step.existing is not None):
+        remarks.append(
+            'Nova cannot change this: --replace deletes the flavor and '
+            f'creates it again. It gets a new id in place of '
+            f'{step.existing.id}; instances keep the old flavor, and whatever '
+            'names the old id must be changed')
     if step.edited:
         remarks.insert(0, 'it was changed after hpcvirt created it')
     return remarks

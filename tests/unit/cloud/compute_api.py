@@ -29,7 +29,8 @@ from novaclient import client as nova_client
 
 from hpcvirt.cloud import session
 
-PATH = re.compile(r'/v2\.1/flavors(?:/([^/?]+))?(/os-extra_specs)?'
+PATH = re.compile(r'/v2\.1/flavors(?:/([^/?]+))?'
+                  r'(/os-extra_specs|/os-flavor-access|/action)?'
                   r'(?:/([^/?]+))?(?:\?(.*))?$')
 SERVER_PATH = re.compile(r'/v2\.1/servers/([^/?]+)(?:/(topology|action))?'
                          r'(?:\?(.*))?$')
@@ -39,6 +40,7 @@ class ComputeAPI:
     """The service.
 
     :ivar flavors: flavors by id, as the API shows them
+    :ivar projects: the projects with access, by the id of the flavor
     :ivar servers: servers by id, likewise
     :ivar topologies: NUMA topologies by the server's id
     :ivar reboots: (id, type) of each reboot requested
@@ -50,6 +52,7 @@ class ComputeAPI:
 
     def __init__(self, most=1000):
         self.flavors = {}
+        self.projects = {}
         self.servers = {}
         self.topologies = {}
         self.reboots = []
@@ -163,6 +166,13 @@ class ComputeAPI:
         flavor = self.flavors.get(flavor_id)
         if flavor is None:
             return 404, {'itemNotFound': {'message': 'no such flavor'}}
+        if specs == '/action':
+            project = body['addTenantAccess']['tenant']
+            self.projects.setdefault(flavor_id, []).append(project)
+        if specs in ('/action', '/os-flavor-access'):
+            return 200, {'flavor_access': [
+                {'flavor_id': flavor_id, 'tenant_id': project}
+                for project in self.projects.get(flavor_id, ())]}
         if specs and method == 'POST':
             flavor['extra_specs'].update(body['extra_specs'])
             return 200, body
@@ -214,7 +224,11 @@ class ComputeAPI:
             return 409, {'conflictingRequest': {'message': 'it exists'}}
         flavor = self.add(wanted['name'], wanted['vcpus'], wanted['ram'],
                           wanted['disk'],
-                          description=wanted.get('description'))
+                          description=wanted.get('description'),
+                          swap=wanted.get('swap', 0),
+                          rxtx_factor=wanted.get('rxtx_factor', 1.0))
+        flavor['OS-FLV-EXT-DATA:ephemeral'] = wanted.get(
+            'OS-FLV-EXT-DATA:ephemeral', 0)
         flavor['os-flavor-access:is_public'] = wanted.get(
             'os-flavor-access:is_public', True)
         return 200, {'flavor': flavor}

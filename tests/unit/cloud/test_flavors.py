@@ -21,9 +21,10 @@ from tests.unit.cloud import compute_api
 SPECS = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}
 
 
-def wanted(name='hpc.8c1n.1g.2m', vcpus=8, ram=1024, specs=None):
+def wanted(name='hpc.8c1n.1g.2m', vcpus=8, ram=1024, specs=None,
+           projects=None):
     return catalogue.Flavor(name, vcpus, ram, 0, catalogue.marked(
-        vcpus, ram, 0, SPECS if specs is None else specs))
+        vcpus, ram, 0, SPECS if specs is None else specs), projects)
 
 
 class CloudFlavorsTest(unittest.TestCase):
@@ -34,7 +35,8 @@ class CloudFlavorsTest(unittest.TestCase):
         self.nova = self.api.client()
 
     def step(self, flavor):
-        return diff.steps([flavor], flavors.read(self.nova))[0]
+        return diff.steps([flavor], flavors.read(
+            self.nova, [flavor.name]))[0]
 
     def test_all_pages_are_read(self):
         for number in range(5):
@@ -61,10 +63,67 @@ class CloudFlavorsTest(unittest.TestCase):
                          (created['vcpus'], created['ram'], created['disk']))
         self.assertIs(diff.Action.SAME, self.step(flavor).action)
 
-    def test_a_private_flavor_is_created_private(self):
-        flavors.create(self.nova, wanted(), public=False)
-        self.assertFalse(self.api.named(wanted().name)[
-            'os-flavor-access:is_public'])
+    def test_a_private_flavor_is_created_with_its_projects(self):
+        flavors.create(self.nova, wanted(projects=('p1', 'p2')))
+        created = self.api.named(wanted().name)
+        self.assertFalse(created['os-flavor-access:is_public'])
+        self.assertEqual(['p1', 'p2'], self.api.projects[created['id']])
+        self.assertIs(diff.Action.SAME, self.step(
+            wanted(projects=('p2', 'p1'))).action)
+
+    def test_a_project_without_access_is_given_it_in_place(self):
+        flavors.create(self.nova, wanted(projects=('p1',)))
+        before = self.api.named(wanted().name)['id']
+        step = self.step(wanted(projects=('p2',)))
+        self.assertEqual(('project p2 has no access',), step.differences)
+        flavors.replace(self.nova, step)
+        self.assertEqual({before: ['p1', 'p2']}, self.api.projects)
+
+    def test_a_public_flavor_becomes_private_in_a_new_one(self):
+        flavors.create(self.nova, wanted())
+        before = self.api.named(wanted().name)['id']
+        step = self.step(wanted(projects=()))
+        self.assertTrue(step.needs_new_flavor)
+        flavors.replace(self.nova, step)
+        after = self.api.named(wanted().name)
+        self.assertNotEqual(before, after['id'])
+        self.assertFalse(after['os-flavor-access:is_public'])
+
+    def test_a_replaced_flavor_keeps_what_hpcvirt_did_not_set(self):
+        old = wanted(vcpus=4, specs={'trait:CUSTOM_OLD': 'required', **SPECS},
+                     projects=('p1',))
+        flavors.create(self.nova, old)
+        before = self.api.named(old.name)
+        before['extra_specs'].update({'aggregate:rack': 'r1'})
+        before.update({'swap': 512, 'OS-FLV-EXT-DATA:ephemeral': 7,
+                       'rxtx_factor': 2.5, 'description': 'for users'})
+        self.api.projects[before['id']].append('p9')
+        step = self.step(wanted())
+        self.assertEqual(('aggregate:rack',), step.kept)
+        self.assertEqual(('trait:CUSTOM_OLD',), step.obsolete)
+        flavors.replace(self.nova, step)
+        after = self.api.named(old.name)
+        self.assertNotEqual(before['id'], after['id'])
+        self.assertEqual(
+            (8, 512, 7, 2.5, 'for users', False),
+            (after['vcpus'], after['swap'],
+             after['OS-FLV-EXT-DATA:ephemeral'], after['rxtx_factor'],
+             after['description'], after['os-flavor-access:is_public']))
+        self.assertEqual({'aggregate:rack': 'r1',
+                          **wanted().extra_specs}, after['extra_specs'])
+        self.assertEqual(['p1', 'p9'], self.api.projects[after['id']])
+        self.assertIs(diff.Action.SAME, self.step(wanted()).action)
+
+    def test_a_flavor_changed_in_place_keeps_the_keys_of_others(self):
+        flavors.create(self.nova, wanted(specs={'hw:pmu': 'true', **SPECS}))
+        self.api.named(wanted().name)['extra_specs'].update(
+            {'aggregate:rack': 'r1', 'hw:cpu_realtime': 'true'})
+        flavors.replace(self.nova, self.step(wanted()))
+        # Without a digest that covers them, hw:pmu may be of somebody else.
+        self.assertEqual(
+            {'aggregate:rack': 'r1', 'hw:pmu': 'true',
+             **wanted().extra_specs},
+            self.api.named(wanted().name)['extra_specs'])
 
     def test_a_flavor_without_its_extra_specs_is_deleted(self):
         self.api.failures['POST', 'os-extra_specs'] = 400
@@ -128,9 +187,8 @@ class CloudFlavorsTest(unittest.TestCase):
     def test_a_disk_added_by_hand_is_not_deleted(self):
         flavors.create(self.nova, wanted(vcpus=4))
         self.api.named(wanted().name)['swap'] = 512
-        with self.assertRaisesRegex(exception.Unreachable, 'by hand'):
-            flavors.replace(self.nova, self.step(wanted()))
-        self.assertEqual(4, self.api.named(wanted().name)['vcpus'])
+        flavors.replace(self.nova, self.step(wanted()))
+        self.assertEqual(512, self.api.named(wanted().name)['swap'])
 
     def test_a_flavor_of_others_is_never_replaced(self):
         self.api.add(wanted().name, extra_specs=SPECS)

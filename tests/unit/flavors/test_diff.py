@@ -69,13 +69,40 @@ class StepsTest(unittest.TestCase):
         self.assertEqual(('hw:mem_page_size is any, planned 2048',),
                          found.differences)
 
+    def test_keys_that_hpcvirt_did_not_set_are_no_difference(self):
+        old = flavor(specs={**SPECS, 'trait:CUSTOM_A': 'required'})
+        mixed = dataclasses.replace(old, extra_specs={
+            **old.extra_specs, 'aggregate:rack': 'r1', 'hw:pmu': 'true'})
+        found = step(flavor(), existing(mixed))
+        self.assertIs(diff.Action.DIFFERS, found.action)
+        self.assertEqual(('trait:CUSTOM_A',), found.obsolete)
+        self.assertEqual(('aggregate:rack', 'hw:pmu'), found.kept)
+        self.assertFalse(found.edited)
+        ours = step(old, existing(mixed))
+        self.assertIs(diff.Action.SAME, ours.action)
+
+    def test_a_key_that_changes_the_guest_is_a_difference(self):
+        changed = dict(flavor().extra_specs, **{'hw:cpu_realtime': 'true'})
+        found = step(flavor(), existing(
+            dataclasses.replace(flavor(), extra_specs=changed)))
+        self.assertIs(diff.Action.DIFFERS, found.action)
+        self.assertEqual(('hw:cpu_realtime',), found.obsolete)
+        self.assertTrue(found.edited)
+
+    def test_many_keys_of_others_do_not_take_long(self):
+        changed = dict(flavor().extra_specs, **{
+            f'aggregate:{number}': 'x' for number in range(60)})
+        found = step(flavor(), existing(
+            dataclasses.replace(flavor(), extra_specs=changed)))
+        self.assertIs(diff.Action.SAME, found.action)
+        self.assertEqual(60, len(found.kept))
+
     def test_sizes_that_differ_are_told_apart_from_extra_specs(self):
         found = step(flavor(), existing(flavor(vcpus=4), swap_mib=64))
-        self.assertTrue(found.sizes_differ)
-        self.assertEqual(('vCPUs is 4, planned 8', 'swap is 64, planned 0'),
-                         found.differences)
+        self.assertTrue(found.needs_new_flavor)
+        self.assertEqual(('vCPUs is 4, planned 8',), found.differences)
         same = step(flavor(), existing(flavor(specs={'a': 'b'})))
-        self.assertFalse(same.sizes_differ)
+        self.assertFalse(same.needs_new_flavor)
 
     def test_a_flavor_without_the_mark_is_foreign_whatever_it_holds(self):
         same = step(flavor(), existing(flavor(mark=False)))

@@ -12,10 +12,12 @@
 
 import dataclasses
 import itertools
+import pathlib
 import random
 import unittest
 
 from hpcvirt import exception
+from hpcvirt.flavors import name_template
 from hpcvirt.flavors import names
 from hpcvirt.flavors import planner
 from hpcvirt.model import shape as shape_model
@@ -37,45 +39,92 @@ def guest(vcpus=8, cells=1, mib=1024, page_kib=2048, sockets=None,
 class NamesTest(unittest.TestCase):
 
     def test_the_parts_of_a_name(self):
-        for expected, shape, disk in (
-                ('hpc.8c1n.1g.2m', guest(), 0),
-                ('hpc.16c2n.2g.1g', guest(16, 2, page_kib=1048576), 0),
-                ('hpc.16c2n1s2t.2g.2m', guest(16, 2, sockets=1, threads=2),
-                 0),
-                ('hpc.8c1n.1920m.64k', guest(mib=1920, page_kib=64), 0),
-                ('hpc.8c1n.1g.2m.20d', guest(), 20),
-                ('hpc.8c2n.2g.2m.pkg',
-                 guest(8, 2, numa_scope=shape_model.NUMAScope.PACKAGE), 0),
-                ('hpc.8c1n.1g.2m.emu',
-                 guest(emulator_threads=shape_model.EmulatorThreads.ISOLATE),
-                 0),
-                ('hpc.8c1n.1g.2m.emushare',
-                 guest(emulator_threads=shape_model.EmulatorThreads.SHARE), 0),
-                ('hpc.8c1n.1g.2m.vf2', guest(devices=(
+        for expected, shape in (
+                ('hpc.8c1n.2m', guest()),
+                ('hpc.16c2n.1g', guest(16, 2, page_kib=1048576)),
+                ('hpc.8c1n.64k', guest(mib=1920, page_kib=64)),
+                ('hpc.8c2n.2m.pkg',
+                 guest(8, 2, numa_scope=shape_model.NUMAScope.PACKAGE)),
+                ('hpc.8c1n.2m.emu',
+                 guest(emulator_threads=shape_model.EmulatorThreads.ISOLATE)),
+                ('hpc.8c1n.2m.vf2', guest(devices=(
                     shape_model.DeviceRequest(
-                        'hpc-vf', 2, shape_model.PCIAffinity.PREFERRED),)), 0),
-                ('hpc.8c1n.1g.2m.vf1r', guest(devices=(
+                        'hpc-vf', 2, shape_model.PCIAffinity.PREFERRED),))),
+                ('hpc.8c1n.2m.vf1r', guest(devices=(
                     shape_model.DeviceRequest(
-                        'hpc-vf', 1, shape_model.PCIAffinity.REQUIRED),)), 0)):
-            self.assertEqual(expected, names.name('hpc', shape, disk))
+                        'hpc-vf', 1, shape_model.PCIAffinity.REQUIRED),))),
+                ('hpc.8c1n.2m.ib-1', guest(devices=(
+                    shape_model.DeviceRequest(
+                        'ib', 1, shape_model.PCIAffinity.PREFERRED),))),
+                ('hpc.8c1n.2m.port1s', guest(devices=(
+                    shape_model.DeviceRequest(
+                        None, 1, shape_model.PCIAffinity.SOCKET, 'net'),)))):
+            self.assertEqual(expected, names.name(shape))
+
+    def test_c_counts_cores_and_not_threads(self):
+        self.assertEqual('hpc.8c2n1s2t.2m', names.name(
+            guest(16, 2, sockets=1, threads=2)))
+        self.assertEqual('hpc.4c1n4t.2m', names.name(guest(16, threads=4)))
 
     def test_what_the_parts_cannot_tell_gets_a_digest(self):
         uneven = guest(16, 2)
         for cells in itertools.permutations((10, 6)):
             shape = dataclasses.replace(uneven, cells=tuple(
                 shape_model.GuestCell(cpus, 0, 1024, 2048) for cpus in cells))
-            self.assertRegex(names.name('hpc', shape),
-                             r'^hpc\.16c2n\.2g\.2m\.x[0-9a-f]{6}$')
+            self.assertRegex(names.name(shape),
+                             r'^hpc\.16c2n\.2m\.x[0-9a-f]{6}$')
 
     def test_a_name_is_the_same_for_ever(self):
         # It stands in clouds: a change makes every flavor a new one.
         shape = dataclasses.replace(guest(16, 2), cells=(
             shape_model.GuestCell(10, 0, 1024, 2048),
             shape_model.GuestCell(6, 0, 1024, 2048)))
-        self.assertEqual('hpc.16c2n.2g.2m.xbd5a8b', names.name('hpc', shape))
+        self.assertEqual('hpc.16c2n.2m.xbd5a8b', names.name(shape))
+
+    def test_memory_is_named_where_flavors_differ_in_it_alone(self):
+        guests = [guest(), guest(mib=1920), guest(mib=2048), guest(16)]
+        self.assertEqual(
+            ('hpc.8c1n.2m.1g', 'hpc.8c1n.2m.1920m', 'hpc.8c1n.2m.2g',
+             'hpc.16c1n.2m'), names.assign(guests, 'hpc', 20))
+
+    def test_a_template_has_the_fields_that_the_guide_lists(self):
+        page = (pathlib.Path(__file__).parents[3]
+                / 'docs/source/flavors.rst').read_text()
+        for field in name_template.FIELDS:
+            self.assertIn(f'``{{{field}}}``', page)
+            names.name(guest(), form=f'{{{field}}}')
+        self.assertEqual('x-8-8-1-1-1-1g-1024-20d-2m-8c1n', names.name(
+            guest(), 'x', 20, '{prefix}-{cores}-{vcpus}-{cells}-{sockets}-'
+            '{threads}-{memory}-{memory_mib}-{disk}-{page}-{shape}'))
+
+    def test_any_template_gives_different_guests_different_names(self):
+        guests = [guest(vcpus, mib=mib, threads=threads)
+                  for vcpus, mib, threads in itertools.product(
+                      (8, 16), (1024, 2048), (1, 2))]
+        for form in ('fixed', '{memory}', '{cores}c', '{prefix}', '{page}'):
+            found = names.assign(guests, 'hpc', 0, form)
+            self.assertEqual(len(guests), len(set(found)))
+
+    def test_a_template_that_makes_names_too_long_is_refused(self):
+        with self.assertRaisesRegex(exception.InvalidInput, 'Nova allows'):
+            names.assign([guest()], 'p' * 32, 0, '{prefix}' * 16)
+
+    def test_a_bad_template_is_refused(self):
+        for form, pattern in (
+                ('{core}', 'unknown field {core}; known: prefix'),
+                ('{cores:>999999999}', 'unknown field'),
+                ('{cores!r}', 'unknown field'),
+                ('{prefix.__class__}', 'unknown field'),
+                ('{}', 'unknown field'), ('{0}', 'unknown field'),
+                ('{cores', 'is no template'), ('a}', 'is no template'),
+                ('a b', 'only letters'), ('a\n', 'only letters'),
+                ('{{x}}', 'only letters'), ('', 'must be text'),
+                ('a' * 129, 'must be text'), (7, 'must be text')):
+            with self.assertRaisesRegex(ValueError, pattern, msg=form):
+                name_template.read(form)
 
     def test_different_flavors_have_different_names(self):
-        found = {}
+        guests = set()
         for cells, vcpus, mib, page, sockets, threads, emulator, devices in (
                 itertools.product(
                     (1, 2), (8, 16), (1024, 1026, 2048), (4, 2048, 1048576),
@@ -84,14 +133,14 @@ class NamesTest(unittest.TestCase):
                            for wanted in itertools.product(
                                ('hpc-vf', 'other', None), (1, 2),
                                (None, *shape_model.PCIAffinity)))))):
-            shape = guest(vcpus, cells, mib, page, sockets, threads,
-                          emulator_threads=emulator, devices=devices)
-            name = names.name('hpc', shape)
-            self.assertEqual(shape, found.setdefault(name, shape), name)
+            guests.add(guest(vcpus, cells, mib, page, sockets, threads,
+                             emulator_threads=emulator, devices=devices))
+        found = names.assign(sorted(guests, key=repr), 'hpc', 0)
+        self.assertEqual(len(guests), len(set(found)))
 
     def test_over_many_plans_names_and_flavors_go_together(self):
         dice = random.Random(7)
-        contents, found = {}, {}
+        count = 0
         for number in range(120):
             machines = [hosts.any_host(dice, f'h{number}-{each}')
                         for each in range(dice.choice([1, 2, 3]))]
@@ -99,15 +148,11 @@ class NamesTest(unittest.TestCase):
                 plan = planner.plan(machines, hosts.any_profile(dice))
             except exception.InvalidInput:
                 continue
-            for row in plan.flavors:
-                flavor = row.flavor
-                content = (flavor.vcpus, flavor.ram_mib, flavor.disk_gib,
-                           tuple(flavor.extra_specs.items()))
-                self.assertEqual(
-                    content, contents.setdefault(flavor.name, content))
-                self.assertEqual(
-                    flavor.name, found.setdefault(content, flavor.name))
-        self.assertGreater(len(contents), 300)
+            found = {row.flavor.name: row.guest for row in plan.flavors}
+            self.assertEqual(len(plan.flavors), len(found))
+            self.assertEqual(len(found), len(set(found.values())))
+            count += len(found)
+        self.assertGreater(count, 300)
 
     def test_the_digest_of_a_content_sees_every_part(self):
         content = (8, 1024, 0, {'hw:numa_nodes': '1', 'a': 'b'})

@@ -131,7 +131,7 @@ class FleetTest(unittest.TestCase):
         even = plan(hosts.build(cells=4, cores=4, packages=2))
         scopes = {row.flavor.name: row.guest.numa_scope
                   for row in even.flavors}
-        self.assertEqual({'hpc.8c2n1s.122g.2m.pkg': 'package'}, {
+        self.assertEqual({'hpc.8c2n1s.2m.pkg': 'package'}, {
             name: scope for name, scope in scopes.items()
             if scope is shape_model.NUMAScope.PACKAGE})
         self.assertNotIn('package-scope-not-held', codes(even))

@@ -95,9 +95,9 @@ class PlanTest(CommandTest):
         self.assertEqual(1, document['schema_version'])
         self.assertEqual('host', document['hosts'][0]['name'])
         self.assertEqual(['name', 'vcpus', 'ram_mib', 'disk_gib',
-                          'extra_specs', 'per_host', 'stranded_pcpus',
-                          'stranded_memory_mib', 'share', 'guest_cells',
-                          'loss'],
+                          'extra_specs', 'public', 'projects', 'per_host',
+                          'stranded_pcpus', 'stranded_memory_mib', 'share',
+                          'guest_cells', 'loss'],
                          list(document['flavors'][0]))
         self.assertEqual(['cpu_dedicated_set', 'cpu_shared_set',
                           'reserved_host_memory_mb', 'reserved_huge_pages',
@@ -151,7 +151,7 @@ class PlanTest(CommandTest):
         profile = self.write('p.yaml', 'name_prefix: big\npage_size: 1G\n')
         _, out, _ = self.run_command('plan', self.host(), '--profile',
                                      profile)
-        self.assertRegex(out, r'big\.16c1n\.\d+g\.1g')
+        self.assertRegex(out, r'big\.16c1n\.1g')
 
     def test_a_part_of_the_host_is_planned_applied_and_linted(self):
         path = self.host()
@@ -216,6 +216,29 @@ class PlanTest(CommandTest):
                 ('a: &a [*a]\n', 'p.yaml'),
                 ('!!python/object:os.system {}\n', 'p.yaml.*not YAML'),
                 ('[' * 100000, 'p.yaml'),
+                ('name_template: "{core}"\n',
+                 'p.yaml: name_template: has the unknown field'),
+                ('projects: p1\n', 'p.yaml: projects: must be a list'),
+                ('projects: [7]\n', r'p.yaml: projects\[0\]: must be text'),
+                ('extra_specs: [a]\n', 'p.yaml: extra_specs: must be a map'),
+                ('extra_specs: {hw:pmu: true}\n',
+                 'p.yaml: extra_specs: hw:pmu: must be text, in quotes'),
+                ('extra_specs: {hw:pmu: "maybe"}\n',
+                 "p.yaml: extra_specs: hw:pmu: 'maybe' is not one of"),
+                ('extra_specs: {hw:numa_nodes: "2"}\n',
+                 'p.yaml: extra_specs: hw:numa_nodes: is set by hpcvirt'),
+                ('extra_specs: {hw:cpu_polcy: dedicated}\n',
+                 'p.yaml: extra_specs: hw:cpu_polcy: is no extra spec'),
+                ('extra_specs: {resources1:PCPU: "2"}\n',
+                 'p.yaml: extra_specs: resources1:PCPU: is set by hpcvirt'),
+                ('extra_specs: {trait:HW_CPU_HYPERTHREADING: required}\n',
+                 'p.yaml: extra_specs: .*cannot be combined'),
+                ('extra_specs: {hpcvirt:exclusive_cells: often}\n',
+                 'p.yaml: extra_specs: hpcvirt:exclusive_cells: .often. is'),
+                ('extra_specs: {"a\\nb": c}\n',
+                 'p.yaml: extra_specs: must have keys of'),
+                ('extra_specs: {a: "c\\x1b[2J"}\n',
+                 'p.yaml: extra_specs: a: must be printable text'),
                 ('smt: ' + '9' * 5000 + '\n', 'p.yaml')):
             profile = self.write('p.yaml', text)
             self.assert_bad_input(pattern, 'plan', path, '--profile', profile)
@@ -287,7 +310,8 @@ class ApplyTest(CommandTest):
         self.run_command('apply', path, '--apply')
         ours, theirs, *_ = sorted(api.flavors.values(),
                                   key=lambda flavor: flavor['vcpus'])
-        ours['extra_specs']['hw:pmu'] = 'true'
+        ours['extra_specs'].update({'hw:pmu': 'true',
+                                    'hw:mem_page_size': 'any'})
         theirs['extra_specs'] = {'hw:cpu_policy': 'shared'}
         status, out, _ = self.run_command('apply', path, '--apply')
         self.assertEqual(1, status)
@@ -297,9 +321,40 @@ class ApplyTest(CommandTest):
         status, out, _ = self.run_command('apply', path, '--apply',
                                           '--replace')
         self.assertEqual(1, status)
-        self.assertNotIn('hw:pmu', ours['extra_specs'])
+        self.assertEqual(
+            ('true', '2048'), (ours['extra_specs']['hw:pmu'],
+                               ours['extra_specs']['hw:mem_page_size']))
         self.assertEqual({'hw:cpu_policy': 'shared'},
                          theirs['extra_specs'])
+
+    def test_a_new_id_is_announced_and_not_given_without_replace(self):
+        api = self.serve()
+        path = self.host()
+        self.run_command('apply', path, '--apply')
+        before = set(api.flavors)
+        ours = next(iter(api.flavors.values()))
+        ours['ram'] += 1024
+        status, out, _ = self.run_command('apply', path, '--apply')
+        self.assertEqual(1, status)
+        self.assertIn(f'a new id in place of {ours["id"]}', out)
+        self.assertEqual(before, set(api.flavors))
+        _, out, _ = self.run_command('apply', path, '--format', 'json')
+        self.assertEqual(1, sum(step['new_id'] for step
+                                in json.loads(out)['steps']))
+
+    def test_projects_of_the_profile_get_access(self):
+        api = self.serve()
+        profile = self.write('p.yaml', 'projects: [p1]\n'
+                             'extra_specs: {"trait:CUSTOM_A": required}\n')
+        words = ('apply', self.host(), '--profile', profile, '--apply')
+        self.assertEqual(0, self.run_command(*words)[0])
+        self.assertEqual([['p1']] * 4, list(api.projects.values()))
+        self.assertEqual({'required'}, {
+            flavor['extra_specs']['trait:CUSTOM_A']
+            for flavor in api.flavors.values()})
+        status, out, _ = self.run_command(*words)
+        self.assertEqual(0, status)
+        self.assertIn('4 flavors: 4 as planned.', out)
 
     def test_a_foreign_flavor_that_is_as_planned_is_as_good(self):
         api = self.serve()
