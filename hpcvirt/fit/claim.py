@@ -28,6 +28,7 @@ cannot be affected by the defects; for the others
 :mod:`hpcvirt.fit.claim_replay` repeats the steps of the claim.
 """
 
+import math
 from collections.abc import Sequence
 
 from hpcvirt.fit import affinity_check
@@ -50,7 +51,9 @@ def check(demand: demands.Demand, supply: supplies.Supply,
 
     :returns: None if the guest fits and Nova's claim will place it soundly
     """
-    if demand.cells and _is_immune(demand) and not demand.selective:
+    if (demand.cells and _is_immune(demand) and not demand.selective and
+            math.perm(len(supply.cells), len(demand.cells)) <=
+            claim_replay.MOST_ARRANGEMENTS):
         return engine.check(demand, supply, packing, providers)
     predicted = predict(demand, supply, packing, providers)
     return predicted if isinstance(predicted, reasons.Misfit) else None
@@ -77,18 +80,32 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
         # The first cells with room also have the devices: each guest cell
         # is fitted only once, and stays where it is.
         if affinity.met(cell.id for cell in roomy):
-            return scope_check.enforce(demand, supply, placements.Placement(
-                tuple(cell.id for cell in roomy),
-                tuple(cell.page_kib for cell in demand.cells)))
+            ids = [cell.id for cell in roomy]
+            ranks = [rank for rank, cell in enumerate(ordered)
+                     if cell.id in ids]
+            return _accept(demand, supply, ordered, ranks,
+                           tuple(cell.page_kib for cell in demand.cells))
     fitting = engine.arrange(demand, supply, ordered, affinity)
     if isinstance(fitting, reasons.Misfit):
         return fitting
     outcome = claim_replay.replay(demand, supply, ordered, affinity)
     if outcome.ranks is None or not outcome.sound:
         return _defect(demand, supply, ordered, affinity, outcome, fitting)
+    return _accept(demand, supply, ordered, outcome.ranks, outcome.pages_kib)
+
+
+def _accept(demand: demands.Demand, supply: supplies.Supply,
+            ordered: Sequence[supplies.CellSupply], ranks: Sequence[int],
+            pages_kib: tuple[int | None, ...],
+            ) -> placements.Placement | reasons.Misfit:
+    """Accept the placement of the claim, if the claim finds it in time."""
+    if (claim_replay.arrangements_before(ranks, len(ordered)) >=
+            claim_replay.MOST_ARRANGEMENTS):
+        return reasons.Misfit(reasons.Code.CLAIM_TOO_LONG, {
+            'tried': claim_replay.MOST_ARRANGEMENTS,
+            'defect': reasons.Defect.TOO_MANY_ATTEMPTS})
     return scope_check.enforce(demand, supply, placements.Placement(
-        tuple(ordered[rank].id for rank in outcome.ranks),
-        outcome.pages_kib))
+        tuple(ordered[rank].id for rank in ranks), pages_kib))
 
 
 def _is_immune(demand: demands.Demand) -> bool:

@@ -156,6 +156,26 @@ class DefectTest(ClaimTest):
             f'{claim_replay.MOST_TRIES} arrangements of cells '
             "(Nova's defect D)", guest, builders.host(*[0] * 12, pools=pools))
 
+    def test_d_a_claim_that_begins_with_full_cells_takes_too_long(self):
+        # Packing, the claim tries the full cells first: 23 * 22 * 21 * 20 *
+        # 19 arrangements begin with each.
+        guest = builders.guest(*[4] * 6)
+        half_full = builders.host(*[8] * 12, *[0] * 12)
+        self.assert_placed((12, 13, 14, 15, 16, 17), guest, half_full)
+        predicted = claim.predict(guest, half_full, packing=True)
+        self.assertIs(reasons.Code.CLAIM_TOO_LONG, predicted.code)
+        self.assertEqual(predicted, claim.check(guest, half_full,
+                                                packing=True))
+        small = builders.guest(*[4] * 4)
+        self.assertIsNone(claim.check(small, half_full, packing=True))
+
+    def test_d_full_cells_without_devices_are_tried_first(self):
+        guest = builders.guest(*[4] * 6)
+        supply = builders.host(*[8] * 12, *[0] * 12, pools=builders.gpus(
+            *[0] * 12, *[1] * 12))
+        self.assertIs(reasons.Code.CLAIM_TOO_LONG,
+                      claim.check(guest, supply).code)
+
     def test_f_isolated_emulator_threads_get_a_core_in_use(self):
         # Legacy SMT host: a sibling of the first core is taken.
         supply = type(builders.host())((builders.host_cell(

@@ -116,3 +116,10 @@ class ReplayTest(unittest.TestCase):
             predicted = claim.predict(guest, supply,
                                       providers=((provider,),))
             self.assertEqual((cell,), predicted.cells)
+
+    def test_arrangements_are_counted_as_nova_takes_them(self):
+        for host_cells, guest_cells in ((1, 1), (4, 1), (5, 3), (6, 4)):
+            for number, ranks in enumerate(itertools.permutations(
+                    range(host_cells), guest_cells)):
+                self.assertEqual(number, claim_replay.arrangements_before(
+                    ranks, host_cells))
