@@ -65,5 +65,21 @@ def fill(shape: shape_model.Shape, supply: supplies.Supply,
         if isinstance(placement, reasons.Misfit):
             return Filling(count, supply, placement)
         supply = allocation.allocate(demand, supply, placement)
+        supply = dataclasses.replace(supply, cells=tuple(
+            _without_full_cores(cell) for cell in supply.cells))
         count += 1
     return Filling(count, supply)
+
+
+def _without_full_cores(cell: supplies.CellSupply) -> supplies.CellSupply:
+    """Drop cores without a free CPU, once they are more than the others.
+
+    They would be looked at again for each guest. One of the cores with the
+    most threads stays, because the threads of a core matter to Nova.
+    """
+    if len(cell.siblings) < 2 * len(cell.free) + 8:
+        return cell
+    widest = max(cell.siblings, key=len)
+    return cell._replace(siblings=tuple(
+        core for core in cell.siblings
+        if core is widest or not core.isdisjoint(cell.free)))

@@ -48,6 +48,11 @@ def choose(demand: demands.CellDemand, cell: supplies.CellSupply) -> Pins:
     """Choose pins for a guest cell on a host cell where it fits."""
     if demand.policy is shape_model.CPUPolicy.SHARED:
         return Pins(())
+    if (demand.threads is not shape_model.ThreadPolicy.ISOLATE
+            and not demand.emulator_pcpus):
+        cpus = _whole_cores(demand.pcpus, cell)
+        if len(cpus) == demand.pcpus:
+            return Pins(cpus)
     cores = [free for core in cell.siblings
              if (free := sorted(core & cell.free))]
     isolated = demand.threads is shape_model.ThreadPolicy.ISOLATE
@@ -62,6 +67,18 @@ def choose(demand: demands.CellDemand, cell: supplies.CellSupply) -> Pins:
     idle = frozenset().union(*(
         core for core in cell.siblings if isolated and core & own)) - own
     return Pins(cpus, emulator, idle)
+
+
+def _whole_cores(needed: int, cell: supplies.CellSupply) -> tuple[int, ...]:
+    """Take the first free cores with the most threads, as _spread does.
+
+    It stops when it has enough: a cell may have thousands of cores.
+    """
+    width = cell.threads_per_core
+    whole = (sorted(core) for core in cell.siblings
+             if len(core) == width and core <= cell.free)
+    return tuple(itertools.islice(itertools.chain.from_iterable(whole),
+                                  needed))
 
 
 def _spread(demand: demands.CellDemand, cell: supplies.CellSupply,

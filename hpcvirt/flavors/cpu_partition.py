@@ -168,8 +168,7 @@ def _share(cell: host_model.Cell, usable: Iterable[Core], threads: int,
     shared = frozenset().union(*queue[kept:undedicated])
     dedicated = sorted(queue[undedicated:], key=min)
     cores = tuple(frozenset(sorted(core)[:threads]) for core in dedicated)
-    llc = [sum(not core.isdisjoint(cache) for core in cores)
-           for cache in cell.llc]
+    llc = [len(inside) for inside in _by_cache(cores, cell.llc)]
     return CellShare(cell.id, cell.package, cores,
                      tuple(count for count in llc if count), shared)
 
@@ -182,8 +181,22 @@ def _by_cache_in_turn(cores: Sequence[Core],
     with equal numbers of cores wherever that is possible.
     """
     rank = {}
-    for cache in caches:
-        inside = sorted((core for core in cores
-                         if not core.isdisjoint(cache)), key=min)
-        rank.update({core: turn for turn, core in enumerate(inside)})
+    for inside in _by_cache(cores, caches):
+        rank.update({core: turn for turn, core
+                     in enumerate(sorted(inside, key=min))})
     return sorted(cores, key=lambda core: (rank[core], min(core)))
+
+
+def _by_cache(cores: Iterable[Core],
+              caches: Sequence[frozenset[int]]) -> list[list[Core]]:
+    """List the cores of each cache.
+
+    A core of which the threads have several caches is listed with each.
+    """
+    cache_of = {cpu: number for number, cache in enumerate(caches)
+                for cpu in cache}
+    inside: list[list[Core]] = [[] for _ in caches]
+    for core in cores:
+        for number in {cache_of[cpu] for cpu in core}:
+            inside[number].append(core)
+    return inside

@@ -56,6 +56,7 @@ class Cell:
         CPUs if the caches are unknown
     :ivar memory_mib: total memory, huge pages included, rounded down
     :ivar pages: one pool per page size, smallest first
+    :ivar other_packages: the packages besides ``package`` that its CPUs span
     """
 
     id: int
@@ -65,6 +66,7 @@ class Cell:
     llc: tuple[frozenset[int], ...]
     memory_mib: int
     pages: tuple[PagePool, ...]
+    other_packages: frozenset[int] = frozenset()
 
     @property
     def threads_per_core(self) -> int:
@@ -129,5 +131,6 @@ class Host:
 
     @property
     def packages(self) -> tuple[int, ...]:
-        return tuple(sorted({cell.package for cell in self.cells
-                             if cell.package is not None}))
+        return tuple(sorted(
+            {cell.package for cell in self.cells if cell.package is not None}
+            .union(*(cell.other_packages for cell in self.cells))))

@@ -110,11 +110,11 @@ def _cpu_lists(specs: Mapping[str, str]) -> list[frozenset[int]]:
 def _memory(specs: Mapping[str, str]) -> list[int]:
     sizes = []
     for name, text in _numbered(specs, vocabulary.NUMA_MEM):
-        digits = text.strip()
-        if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
+        size = key.integer(text)
+        if size is None or size < 0:
             raise exception.InvalidInput(
                 name, f'{text[:64]!r} is not a size in MiB')
-        sizes.append(int(digits))
+        sizes.append(size)
     return sizes
 
 

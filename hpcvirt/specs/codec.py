@@ -15,8 +15,7 @@
 ``decode(s.cpus, s.memory_mib, encode(s)) == s`` holds for every shape that a
 flavor can express. ``decode`` accepts and refuses the same flavors as Nova's
 ``numa_get_constraints`` (``nova/virt/hardware.py``) does without image
-properties, with two exceptions, where Nova accepts values without a meaning:
-negative sizes of memory or pages, and digits other than 0 to 9.
+properties, except that Nova accepts negative sizes of memory or pages.
 """
 
 from collections.abc import Mapping

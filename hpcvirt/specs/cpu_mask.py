@@ -14,6 +14,7 @@
 
 from hpcvirt import exception
 from hpcvirt.model import cpuset
+from hpcvirt.specs import key
 
 
 def read(text: str, vcpus: int, where: str) -> frozenset[int]:
@@ -36,7 +37,23 @@ def read(text: str, vcpus: int, where: str) -> frozenset[int]:
 def read_list(text: str, where: str) -> frozenset[int]:
     """Read a list of vCPUs; as in Nova, empty terms are ignored.
 
+    Nova reads every number with int(), and excludes vCPUs that no guest has.
+
     :raises InvalidInput: for anything that is not such a list
     """
-    terms = [term for term in text.split(',') if term.strip()]
+    terms = [_plain(term.strip()) for term in text.split(',') if term.strip()]
     return cpuset.parse(','.join(terms), where)
+
+
+def _plain(term: str) -> str:
+    """Write the numbers of a term as digits."""
+    caret = '^' if term.startswith('^') else ''
+    return caret + '-'.join(_digits(number, bool(caret)) for number
+                            in term.removeprefix('^').split('-', 1))
+
+
+def _digits(text: str, is_excluded: bool) -> str:
+    number = key.integer(text)
+    if number is None:
+        return text
+    return str(min(number, cpuset.MAX_CPU) if is_excluded else number)

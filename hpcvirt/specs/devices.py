@@ -17,9 +17,10 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.model import shape
+from hpcvirt.specs import key
 from hpcvirt.specs import vocabulary
 
-_MAX_DIGITS = 9
+_MAX_COUNT = 10 ** 9
 
 
 def read(specs: Mapping[str, str]) -> tuple[shape.DeviceRequest, ...]:
@@ -84,9 +85,8 @@ def _term(text: str) -> tuple[str, int]:
 
 def _parse(text: str) -> tuple[str, int] | None:
     alias, colon, count = text.partition(':')
-    alias, count = alias.strip(), count.strip()
-    if (not alias or ',' in alias or not colon
-            or not (count.isascii() and count.isdigit())
-            or len(count) > _MAX_DIGITS):
+    alias, number = alias.strip(), key.integer(count)
+    if (not alias or ',' in alias or not colon or number is None
+            or not 0 <= number <= _MAX_COUNT):
         return None
-    return alias, int(count)
+    return alias, number

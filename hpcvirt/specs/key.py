@@ -111,12 +111,22 @@ class Key:
         if self.kind is Kind.TEXT:
             return self.pattern is None or bool(
                 re.fullmatch(self.pattern, value))
-        try:
-            number = int(value)
-        except ValueError:
+        number = integer(value)
+        if number is None:
             return False
         return ((self.minimum is None or number >= self.minimum)
                 and (self.maximum is None or number <= self.maximum))
+
+
+def integer(value: str) -> int | None:
+    """Read an integer as Nova does, with Python's int; None if it is none.
+
+    ``+2``, ``1_000``, surrounding blanks and digits of any script are valid.
+    """
+    try:
+        return int(value)
+    except ValueError:
+        return None
 
 
 def truth(value: str) -> bool | None:

@@ -29,10 +29,12 @@ _CLASSES = {
 
 #: oslo.utils ``string_to_bytes`` in its IEC system: units are powers of 1024
 #: with or without the i, ``b`` and ``bit`` are bits, a unit must end in one.
-_SIZE = re.compile(r'\+?([0-9]*\.?[0-9]+)(?:([KMGTPEZYRQ])i?)?(b|bit|B)')
+_SIZE = re.compile(r'\+?(\d*\.?\d+)(?:([KMGTPEZYRQ])i?)?(b|bit|B)$')
 _EXPONENTS = {unit: exponent for exponent, unit
               in enumerate(' KMGTPEZYRQ')}
-_MAX_DIGITS = 24
+
+#: Far below the largest float, even with the largest unit.
+_MAX_LENGTH = 200
 
 
 def read(specs: Mapping[str, str]
@@ -72,15 +74,16 @@ def write(page_kib: int | shape.PageClass) -> str:
 
 
 def _kib(text: str, where: str) -> float:
-    if len(text) <= _MAX_DIGITS:
-        if text.isascii() and text.isdigit():
-            return int(text)
-        match = _SIZE.fullmatch(text)
-        if match:
-            magnitude, unit, end = match.groups()
-            size = float(magnitude) / (1 if end == 'B' else 8)
-            size *= 1024.0 ** _EXPONENTS[unit or ' ']
-            return math.ceil(size) / 1024
+    if text.isdigit():
+        number = key.integer(text)
+        if number is not None:
+            return number
+    match = _SIZE.match(text) if len(text) <= _MAX_LENGTH else None
+    if match:
+        magnitude, unit, end = match.groups()
+        size = float(magnitude) / (1 if end == 'B' else 8)
+        size *= 1024.0 ** _EXPONENTS[unit or ' ']
+        return math.ceil(size) / 1024
     raise exception.InvalidInput(
         where, f'{text[:64]!r} is not a page size (small, large, any, 2048, '
         '2MB, 1GB)')

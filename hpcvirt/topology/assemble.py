@@ -45,12 +45,12 @@ _MAX_SMALL_KIB = 64
 class CellFacts:
     """What a source says about one cell, unchecked.
 
-    :ivar package: as :class:`hpcvirt.model.host.Cell` has it
+    :ivar packages: the packages of its CPUs
     :ivar memory_kib: total memory, huge pages included
     """
 
     id: int
-    package: int | None
+    packages: frozenset[int]
     cpus: frozenset[int]
     memory_kib: int
     pages: tuple[host_model.PagePool, ...]
@@ -134,11 +134,15 @@ def _check_cell(where: str, cell: CellFacts) -> None:
         if not 0 <= cpu <= cpuset.MAX_CPU:
             raise exception.InvalidInput(
                 where, f'CPU {cpu} is not within 0 to {cpuset.MAX_CPU}')
-    if cell.package is None and cell.cpus:
+    if not cell.packages and cell.cpus:
         raise exception.InvalidInput(where, 'has CPUs but no package')
-    if cell.package is not None and not 0 <= cell.package < 2 ** 31:
+    if len(cell.packages) > max(1, len(cell.cpus)):
         raise exception.InvalidInput(
-            where, f'{cell.package} cannot be the number of a package')
+            where, f'has {len(cell.packages)} packages, more than CPUs')
+    for package in cell.packages:
+        if not 0 <= package < 2 ** 31:
+            raise exception.InvalidInput(
+                where, f'{package} cannot be the number of a package')
     if not 0 <= cell.memory_kib <= MAX_MEMORY_KIB:
         raise exception.InvalidInput(
             where, f'{cell.memory_kib} KiB of memory is not within 0 to '
@@ -232,12 +236,13 @@ def _cell(where: str, facts: CellFacts,
     rest = facts.cpus.difference(*llc)
     return host_model.Cell(
         id=facts.id,
-        package=facts.package,
+        package=min(facts.packages, default=None),
         cpus=facts.cpus,
         siblings=_ordered(cores),
         llc=_ordered(llc | {rest} if rest else llc),
         memory_mib=facts.memory_kib // 1024,
-        pages=tuple(sorted(facts.pages, key=lambda pool: pool.size_kib)))
+        pages=tuple(sorted(facts.pages, key=lambda pool: pool.size_kib)),
+        other_packages=frozenset(sorted(facts.packages)[1:]))
 
 
 def _ordered(groups: Iterable[frozenset[int]]) -> tuple[frozenset[int], ...]:

@@ -113,7 +113,7 @@ def _cell(tree: hwloc_tree.Tree, number: int,
                  for element in memory.iterfind('page_type')]
     return assemble.CellFacts(
         id=number,
-        package=min((_package(tree, cpu) for cpu in cpus), default=None),
+        packages=frozenset(_package(tree, cpu) for cpu in cpus),
         cpus=frozenset(cpus),
         memory_kib=memory_kib,
         pages=assemble.with_small_pages(memory_kib, pools,

@@ -137,7 +137,7 @@ def _cell(element: ElementTree.Element, where: str,
              for pages in element.iterfind('pages')]
     return assemble.CellFacts(
         id=number(element, 'id', here, assemble.MAX_CELL),
-        package=min(packages.values(), default=None),
+        packages=frozenset(packages.values()),
         cpus=frozenset(packages),
         memory_kib=memory_kib,
         pages=assemble.with_small_pages(memory_kib, pools, small_kib))

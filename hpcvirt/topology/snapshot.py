@@ -61,6 +61,7 @@ class _Cell:
     llc: _Groups = _ONE_CACHE
     memory_mib: _Number
     pages: Mapping[str, _Number]
+    other_packages: frozenset[int] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,11 +79,15 @@ def to_json(host: host_model.Host) -> dict[str, Any]:
         _Cell(id=cell.id, package=cell.package, cpus=cell.cpus,
               siblings=cell.siblings, llc=cell.llc,
               memory_mib=cell.memory_mib,
-              pages={str(pool.size_kib): pool.total for pool in cell.pages})
+              pages={str(pool.size_kib): pool.total for pool in cell.pages},
+              other_packages=cell.other_packages)
         for cell in host.cells)
     plain: dict[str, Any] = serialization.to_plain(_Snapshot(
         schema_version=SCHEMA_VERSION, name=host.name, cells=cells,
         distances=host.distances, devices=host.devices))
+    for cell in plain['cells']:
+        if not cell['other_packages']:
+            del cell['other_packages']
     return plain
 
 
@@ -141,7 +146,9 @@ def _cell(cell: _Cell, where: str, siblings: dict[int, frozenset[int]],
         llc = (cell.cpus,) if cell.cpus else ()
     _add_groups(llc, f'{where}.llc', cell.cpus, caches)
     return assemble.CellFacts(
-        id=cell.id, package=cell.package, cpus=cell.cpus,
+        id=cell.id, cpus=cell.cpus,
+        packages=cell.other_packages if cell.package is None
+        else cell.other_packages | {cell.package},
         memory_kib=cell.memory_mib * 1024,
         pages=_pages(cell.pages, f'{where}.pages'))
 

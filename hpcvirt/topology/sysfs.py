@@ -101,7 +101,7 @@ def _cell(tree: sysfs_tree.Tree, number: int, cpus: frozenset[int],
     memory_kib = sysfs_memory.total_kib(tree, meminfo)
     return assemble.CellFacts(
         id=number,
-        package=min((_package(tree, cpu) for cpu in cpus), default=None),
+        packages=frozenset(_package(tree, cpu) for cpu in cpus),
         cpus=cpus,
         memory_kib=memory_kib,
         pages=sysfs_memory.pools(tree, hugepages, memory_kib, small_kib))

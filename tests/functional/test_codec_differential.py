@@ -35,28 +35,32 @@ VALUES = {
     'hw:cpu_thread_policy': ('prefer', 'require', 'isolate', 'pin', ''),
     'hw:cpu_dedicated_mask': ('0', '^0', '0-1', '^0-1', '1-3', '0-7', '2,^3',
                               '^0,2', '0-3,,', ' ^1', '3-1', 'x', '', '^',
-                              '0-99', '^1-99', '^3-1'),
+                              '0-99', '^1-99', '^3-1', '+0', '^+0', '0-+2',
+                              '1_0', '^1_0', '^ 0', '+0--0', '0 - 1', '\u0661',
+                              '^70000', '^1-70000', '^^1', '00', '--1'),
     'hw:emulator_threads_policy': ('share', 'isolate', 'isolate', '', 'any'),
     'hw:cpu_realtime': ('true', 'yes', 'false', '1', 'maybe'),
     'hw:cpu_realtime_mask': ('^0', '1-3', '0-3', '0', '^0-1', '0-99', 'no',
-                             ''),
+                             '', '^+0', '+1-3', '0_1'),
     'hw:numa_nodes': ('1', '2', '2', '3', '4', '0', '-1', '02', ' 2', '',
-                      'two', '129'),
+                      'two', '129', '+2', '1_0', '\u0662'),
     'hw:mem_page_size': ('small', 'large', 'any', '4', '2048', '2MB', '2M',
                          '2MiB', '1GB', '1GiB', '1048576', '2Mb', '2Mbit',
                          '0', '1B', '1023B', '1025B', '.5MB', '2048kB',
-                         '2048KB', '2048KiB', '1TB', '', 'huge', '4x'),
+                         '2048KB', '2048KiB', '1TB', '', 'huge', '4x', '+2048',
+                         '2_048', '+2MB', '2MB\n', '\u0662MB', '\u0664',
+                         '\xb2', '002048', '0' * 30 + '4', ' 4'),
     'hw:locked_memory': ('true', 'false', 'perhaps'),
     'hw:pmem': ('a', 'a,b', ',', ''),
     'hw:pci_numa_affinity_policy': ('required', 'preferred', 'socket',
                                     'legacy', 'strict', ''),
-    'hw:cpu_sockets': ('1', '2', '3', 'x', '0'),
+    'hw:cpu_sockets': ('1', '2', '3', 'x', '0', '+2', '0_2', ' 1 '),
     'hw:cpu_cores': ('1', '2', '4', '', '8'),
     'hw:cpu_threads': ('1', '2', '4'),
     'hw:cpu_max_sockets': ('1', '2', '16', 'x'),
     'hw:cpu_max_cores': ('1', '2', '16'),
     'hw:cpu_max_threads': ('1', '2', '16'),
-    'resources:PCPU': ('2', '4', '5', '0', 'x'),
+    'resources:PCPU': ('2', '4', '5', '0', 'x', '+4', '0_4'),
     'resources1:PCPU': ('4',),
     'resources:VCPU': ('2', '4', '0'),
     'resources_A:PCPU': ('4',),
@@ -95,7 +99,9 @@ def some_cells(dice, vcpus, ram_mib):
         if dice.random() < 0.5:
             del specs[name]
         else:
-            specs[name] = dice.choice(('0', '1', '0-3', '9', 'x', '256'))
+            specs[name] = dice.choice((
+                '0', '1', '0-3', '9', 'x', '256', '+0', '+256', '2_56', '0_1',
+                ' 256 ', '\u0661', '0' * 20 + '256', '1_', '+0-+1'))
     return specs
 
 

@@ -12,6 +12,7 @@
 
 import dataclasses
 import random
+import time
 import unittest
 
 from hpcvirt import exception
@@ -94,6 +95,13 @@ class FleetTest(unittest.TestCase):
     def test_two_hosts_of_one_name_are_an_error(self):
         with self.assertRaisesRegex(exception.InvalidInput, 'two hosts'):
             plan(hosts.build(), hosts.build(cells=4))
+
+    def test_thousands_of_caches_are_planned_in_seconds(self):
+        host = hosts.build(cells=1, cores=4096, llc_cores=1, mib=4096 * 1024)
+        before = time.process_time()
+        found = planner.plan([host], profiles.Profile())
+        self.assertLess(time.process_time() - before, 12)
+        self.assertEqual(4096, found.flavors[0].per_host['host'])
 
     def test_equal_warnings_of_many_hosts_become_one(self):
         found = plan(*(hosts.build(name=f'n{number}', huge_kib=())

@@ -19,8 +19,9 @@ from hpcvirt.model import host as host_model
 from hpcvirt.topology import assemble
 
 POOL = host_model.PagePool(4, 1000)
-CELL = assemble.CellFacts(0, 0, frozenset({0, 1}), 4096, (POOL,))
-OTHER = assemble.CellFacts(3, 1, frozenset({2, 3}), 8192, ())
+CELL = assemble.CellFacts(0, frozenset({0}), frozenset({0, 1}), 4096,
+                          (POOL,))
+OTHER = assemble.CellFacts(3, frozenset({1}), frozenset({2, 3}), 8192, ())
 CORES = {0: frozenset({0, 1}), 1: frozenset({0, 1}),
          2: frozenset({2}), 3: frozenset({3})}
 DEVICE = host_model.Device('0000:41:00.0', '8086', '1572', 3)
@@ -50,7 +51,8 @@ class HostTest(unittest.TestCase):
             [device.address for device in host.devices])
 
     def test_cpus_without_a_cache_share_one(self) -> None:
-        three = assemble.CellFacts(0, 0, frozenset({0, 1, 2, 3}), 4096, ())
+        three = assemble.CellFacts(0, frozenset({0}),
+                                   frozenset({0, 1, 2, 3}), 4096, ())
         host = build(three, caches={0: frozenset({0, 1}),
                                     1: frozenset({0, 1})})
         self.assertEqual(({0, 1}, {2, 3}), host.cells[0].llc)
@@ -72,7 +74,8 @@ class HostTest(unittest.TestCase):
         for pattern, change in {
             "^box: ' ' cannot be the name": {'name': ' '},
             'cell 0: -1 cannot be the number of a package': {
-                'cells': (dataclasses.replace(CELL, package=-1), OTHER)},
+                'cells': (dataclasses.replace(
+                    CELL, packages=frozenset({-1})), OTHER)},
             'cell 0: has -1 pages of 4 KiB': {
                 'cells': (dataclasses.replace(
                     CELL, pages=(host_model.PagePool(4, -1),)), OTHER)},
@@ -103,7 +106,7 @@ class HostTest(unittest.TestCase):
     def test_a_host_with_the_most_cpus_is_checked_quickly(self) -> None:
         cpus = frozenset(range(65536))
         groups = dict.fromkeys(cpus, cpus)
-        host = build(assemble.CellFacts(0, 0, cpus, 4096, ()),
+        host = build(assemble.CellFacts(0, frozenset({0}), cpus, 4096, ()),
                      siblings=groups, caches=groups)
         self.assertEqual((cpus,), host.cells[0].llc)
 

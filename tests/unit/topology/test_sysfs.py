@@ -12,6 +12,7 @@
 
 from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
+from hpcvirt.topology import snapshot
 from tests.unit.topology import sysfs_case
 from tests.unit.topology import writers
 
@@ -70,7 +71,11 @@ class CellsTest(sysfs_case.Case):
         for cpu in range(8):
             self.files[f'{CPU}/cpu{cpu}/topology/physical_package_id'] = (
                 '3' if cpu in (0, 4) else '2')
-        self.assertEqual([2, 2], [cell.package for cell in self.read().cells])
+        host = self.read()
+        self.assertEqual([2, 2], [cell.package for cell in host.cells])
+        self.assertEqual((2, 3), host.packages)
+        self.assertEqual(host, snapshot.read(
+            snapshot.dumps(host).encode(), 'host.json'))
 
     def test_a_package_without_a_number_is_package_0(self) -> None:
         for cpu in range(8):
