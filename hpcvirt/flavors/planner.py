@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.fit import capacity
+from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
@@ -88,6 +89,16 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
         if scope_warning is not None:
             warnings.append(warning.PlanWarning(
                 warning.Code.PACKAGE_SCOPE_NOT_HELD, scope_warning, (name,)))
+        for host in planned:
+            filling = fill(offer.guest, host)
+            if (filling.misfit is not None and filling.misfit.code
+                    is reasons.Code.CLAIM_TOO_LONG):
+                warnings.append(warning.PlanWarning(
+                    warning.Code.CLAIM_TOO_LONG,
+                    f'{host.name} takes only {filling.count}, because after '
+                    "these Nova's claim would try millions of arrangements "
+                    'of cells; use smaller flavors on such hosts, or set '
+                    'pack_cells: false', (name,)))
     if not flavors:
         raise exception.InvalidInput(
             subjects.in_words([host.name for host in hosts], 'hosts'),

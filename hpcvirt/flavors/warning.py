@@ -25,6 +25,7 @@ class Code(enum.StrEnum):
     CELL_NOT_USED = 'cell-not-used'
     CELL_WITHOUT_CPUS = 'cell-without-cpus'
     CELL_WITHOUT_MEMORY = 'cell-without-memory'
+    CLAIM_TOO_LONG = 'claim-too-long'
     DEVICES_MISSING = 'devices-missing'
     HOST_NOT_SERVED = 'host-not-served'
     HUGE_PAGES_GIVEN_BACK = 'huge-pages-given-back'
@@ -41,7 +42,8 @@ class Code(enum.StrEnum):
 
 
 #: The codes of warnings whose subjects are flavors, not hosts.
-_OF_FLAVORS = frozenset({Code.PACKAGE_SCOPE_NOT_HELD, Code.SIZE_NOT_PLACED})
+_OF_FLAVORS = frozenset({Code.CLAIM_TOO_LONG, Code.PACKAGE_SCOPE_NOT_HELD,
+                         Code.SIZE_NOT_PLACED})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -90,3 +90,13 @@ class PlanWarningsTest(unittest.TestCase):
         self.assertEqual(
             'without: the host has no device with virtual functions of '
             'vendor 15b3', message(found, warning.Code.DEVICES_MISSING))
+
+    def test_packing_claims_that_would_not_end(self):
+        host = hosts.build(cells=24, cores=4, packages=4)
+        found = plan(host, pack_cells=True)
+        self.assertIn('claim-too-long', codes(found))
+        row, = (row for row in found.flavors if len(row.guest.cells) == 6)
+        self.assertLess(row.per_host['host'], 4)
+        self.assertIn(f'host takes only {row.per_host["host"]}, because',
+                      message(found, warning.Code.CLAIM_TOO_LONG))
+        self.assertNotIn('claim-too-long', codes(plan(host)))
