@@ -13,6 +13,8 @@
 import json
 import unittest
 
+import yaml
+
 from hpcvirt.flavors import host_config
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
@@ -69,6 +71,19 @@ class HostConfigTest(unittest.TestCase):
                     if line.startswith('device_spec = '))
         self.assertEqual('0000:41:00.0', json.loads(
             spec.removeprefix('device_spec = '))['address'])
+
+    def test_the_shipped_profile_gives_the_virtual_functions_of_its_card(self):
+        path = hosts.TOPOLOGIES.parent / 'profiles/sriov.yaml'
+        choices = profiles.build(yaml.safe_load(path.read_text()), path.name)
+        host = hosts.named('epyc-2s-64c-nps4')
+        plan = planner.plan([host], choices)
+        spec = json.loads(next(
+            line for line in host_config.lines(plan)
+            if line.startswith('device_spec = ')).partition(' = ')[2])
+        self.assertEqual(
+            {(device.vendor_id, device.product_id) for device in host.devices
+             if not device.total_vfs},
+            {(spec['vendor_id'], spec['product_id'])})
 
     def test_the_memory_that_the_host_keeps_is_a_comment(self):
         text = '\n'.join(lines(hosts.build()))
