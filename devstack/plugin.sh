@@ -66,9 +66,7 @@ function _hpcvirt_flavor {
             part+=(--pages 4K:50%)
         fi
     fi
-    if [[ -n "$profile" ]]; then
-        part+=(--profile "$profile")
-    fi
+    part+=(--profile "${profile:-dense}")
     _hpcvirt flavor "$@" "${part[@]}" "${hosts[@]}"
 }
 

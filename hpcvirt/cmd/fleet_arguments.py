@@ -49,8 +49,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def add_division(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say how hosts are divided."""
-    parser.add_argument('--profile', metavar='FILE',
-                        help="a YAML file with the operator's choices")
+    parser.add_argument('--profile', metavar='NAME|FILE',
+                        help="default keeps cores for the host; dense gives "
+                        'guests all of them; a FILE (./dense for one of that '
+                        "name) has the operator's choices in YAML")
     parser.add_argument('--cpus', metavar='LIST',
                         help='the CPUs of each host that guests may have, as '
                         'in cpu_dedicated_set: 2-7,10-15 (default: all)')
@@ -79,7 +81,7 @@ def read_division(args: argparse.Namespace,
 
     :raises InvalidInput: for a file or an argument that cannot be used
     """
-    profile = (profiles.Profile() if args.profile is None
+    profile = (profiles.DEFAULT if args.profile is None
                else read_profile(args.profile))
     return profile, host_part.build(args.cpus, args.pages)
 
@@ -114,10 +116,12 @@ def _split(word: str) -> tuple[str, str]:
 
 
 def read_profile(path: str) -> profiles.Profile:
-    """Read a profile.
+    """Read a profile, or return a built-in one of that name.
 
     :raises InvalidInput: naming the file and the key at fault
     """
+    if path in profiles.BUILT_IN:
+        return profiles.BUILT_IN[path]
     profile = profiles.build(yaml_file.read(path, MAX_PROFILE_BYTES), path)
     if profile.extra_specs:
         _validate_as_nova_does(profile, path)

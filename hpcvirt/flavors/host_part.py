@@ -27,6 +27,7 @@ from hpcvirt import exception
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
+from hpcvirt.model import shape
 
 _PAGES = re.compile(
     r'(?:(?P<cell>[0-9]{1,5}):)?(?P<size>[1-9][0-9]{0,5}[KMG])'
@@ -137,6 +138,20 @@ def build(cpus: str | None, items: Iterable[str]) -> HostPart:
                 '--pages', 'is given twice for '
                 + ('every cell' if cell is None else f'cell {cell}'))
     return HostPart(chosen, given)
+
+
+def choices(profile: profiles.Profile, part: HostPart) -> profiles.Profile:
+    """Adapt a profile to a part of a host.
+
+    An operator who names the CPUs of guests keeps the others for the host:
+    nothing else is then kept by the rule.
+    """
+    if part.cpus is None or profile.shared_cores_per_cell is not None:
+        return profile
+    emulator = profile.emulator_threads
+    return dataclasses.replace(
+        profile, shared_cores_per_cell=0, emulator_threads=None
+        if emulator is shape.EmulatorThreads.SHARE else emulator)
 
 
 def check(host: host_model.Host, part: HostPart) -> None:

@@ -68,6 +68,7 @@ def _host(flavor: catalogue.Flavor, host: host_model.Host,
     if not guest.cells:
         return
     host_part.check(host, part)
+    profile = host_part.choices(profile, part)
     partition = cpu_partition.divide(host, profile, part)
     yield from _page_sizes(flavor, guest, host)
     yield from _threads(flavor, guest, host)

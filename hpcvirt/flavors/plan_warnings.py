@@ -28,7 +28,8 @@ def on(hosts: Sequence[plans.PlannedHost],
        flavors: Sequence[plans.PlannedFlavor],
        profile: profiles.Profile) -> Iterator[warning.PlanWarning]:
     """Find the warnings about hosts and flavors of a plan."""
-    if not profile.housekeeping_cores_per_cell:
+    if (not profile.housekeeping_cores_per_cell
+            and profile.shared_cores_per_cell is not None):
         yield warning.PlanWarning(
             warning.Code.NO_HOUSEKEEPING,
             "all cores are dedicated to guests, which the host's own "

@@ -56,6 +56,7 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
         pages that the operator asks for, or if no host can take a guest
     """
     _check_names(hosts)
+    profile = host_part.choices(profile, part)
     divided_hosts = [_divide(host, profile, part) for host in hosts]
     _check_smallest(divided_hosts, profile)
     pieces = {piece for divided in divided_hosts for size in divided.sizes
@@ -151,7 +152,8 @@ def _divide(host: host_model.Host, profile: profiles.Profile,
             'keeps it', (host.name,)))
     page_kib, page_warnings = memory.choose_page(partition, profile)
     sizes = guest_sizes.sizes(partition, profile.host_steps,
-                              profile.smallest_cores)
+                              profile.smallest_cores,
+                              profile.all_host_steps)
     return _DividedHost(partition, sizes, page_kib,
                         (*warnings, *page_warnings))
 

@@ -12,16 +12,20 @@
 
 """The choices of an operator for flavors and hosts.
 
-Every key of a profile file is a field here, with its check and its default;
-``etc/hpcvirt/profiles/default.yaml`` explains them.
+Every key of a profile file is a field here, with its check;
+``etc/hpcvirt/profiles/default.yaml`` explains them. The values of the fields
+are those of the profile ``dense``. A file changes those of ``default``, unless
+it names another one as its ``base``.
 """
 
 import dataclasses
 import enum
 import re
+import typing
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Annotated
+from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import serialization
@@ -111,6 +115,10 @@ class Profile:
     :ivar name_template: the name of a flavor, with fields in braces
     :ivar projects: the projects that may use the flavors; None for all
     :ivar extra_specs: (key, value) that every flavor has as well
+    :ivar shared_cores_per_cell: None for a part of each cell by a rule, see
+        :func:`hpcvirt.flavors.cpu_partition.kept_cores`
+    :ivar all_host_steps: whether steps that leave a part of the host unused
+        are offered, such as three of four
     :ivar smallest_cores: the cores of the smallest part of a cell; None for
         those that share a last-level cache
     :ivar host_steps: the number of steps into which the whole host is divided
@@ -133,16 +141,17 @@ class Profile:
     name_prefix: Annotated[str, serialization.text(
         '[A-Za-z][A-Za-z0-9_-]{0,31}', 'hpc')] = 'hpc'
     name_template: Annotated[str, templates.read] = templates.TEMPLATE
-    disk_gib: _Count = 0
+    disk_gib: _Count = 20
     projects: tuple[_Project, ...] | None = None
     extra_specs: Annotated[
         operator_specs.ExtraSpecs, operator_specs.read] = ()
     smt: SMT = SMT.USE
     housekeeping_cores_per_cell: _FewCores = 0
-    shared_cores_per_cell: _FewCores = 0
+    shared_cores_per_cell: _FewCores | None = 0
     emulator_threads: shape.EmulatorThreads | None = None
     smallest_cores: _Some | None = None
     host_steps: Annotated[int, serialization.whole(1, 64)] = 4
+    all_host_steps: bool = True
     package_scope: bool = True
     pack_cells: bool = False
     page_size: _PageSize | None = None
@@ -157,6 +166,13 @@ class Profile:
     devices: Devices | None = None
 
 
+DENSE = Profile()
+DEFAULT = dataclasses.replace(
+    DENSE, shared_cores_per_cell=None,
+    emulator_threads=shape.EmulatorThreads.SHARE, all_host_steps=False)
+BUILT_IN = {'default': DEFAULT, 'dense': DENSE}
+
+
 def build(content: object, where: str) -> Profile:
     """Check the content of a profile file.
 
@@ -164,8 +180,19 @@ def build(content: object, where: str) -> Profile:
     :param where: the file, for the error
     :raises InvalidInput: naming the file and the key at fault
     """
-    profile = serialization.from_plain(
-        Profile, {} if content is None else content, where)
+    given = {} if content is None else content
+    name = 'default'
+    if isinstance(given, dict) and 'base' in given:
+        name = given['base']
+        given = {key: value for key, value in given.items() if key != 'base'}
+        if not isinstance(name, str) or name not in BUILT_IN:
+            raise exception.InvalidInput(
+                f'{where}: base', str(serialization.expected(
+                    f'one of {", ".join(BUILT_IN)}', name)))
+    read = serialization.from_plain(Profile, given, where)
+    profile = dataclasses.replace(BUILT_IN[name], **{
+        key: getattr(read, key) for key in typing.cast('dict[str, Any]',
+                                                       given)})
     for fault in _contradictions(profile):
         raise exception.InvalidInput(where, fault)
     return profile
@@ -174,9 +201,9 @@ def build(content: object, where: str) -> Profile:
 def _contradictions(profile: Profile) -> Iterator[str]:
     """Find values that contradict each other."""
     if (profile.emulator_threads is shape.EmulatorThreads.SHARE
-            and not profile.shared_cores_per_cell):
+            and profile.shared_cores_per_cell == 0):
         yield ('emulator_threads: share needs shared_cores_per_cell of at '
-               'least 1')
+               'least 1; with null the threads stay on the CPUs of the guest')
     devices = profile.devices
     if devices is None:
         return

@@ -67,16 +67,20 @@ class Size:
 
 
 def sizes(partition: cpu_partition.Partition, steps: int = 4,
-          smallest: int | None = None) -> tuple[Size, ...]:
+          smallest: int | None = None,
+          with_rest: bool = True) -> tuple[Size, ...]:
     """List the sizes of a host, smallest first.
 
     :param steps: the number of steps into which the whole host is divided
     :param smallest: the cores of the smallest part of a cell; None for those
         that share a last-level cache
+    :param with_rest: whether steps that leave a part of the host unused are
+        listed
     """
     found: dict[tuple[int, ...], Size] = {}
     for size in (*_whole(partition), *_in_packages(partition),
-                 *_parts(partition, smallest), *_steps(partition, steps)):
+                 *_parts(partition, smallest),
+                 *_steps(partition, steps, with_rest)):
         found.setdefault(size.cores, size)
     return tuple(sorted(found.values(), key=lambda size: (
         size.vcpus, len(size.cores), size.cores)))
@@ -134,7 +138,8 @@ def _in_packages(partition: cpu_partition.Partition) -> Iterator[Size]:
                                f'{count} cells')
 
 
-def _steps(partition: cpu_partition.Partition, steps: int) -> Iterator[Size]:
+def _steps(partition: cpu_partition.Partition, steps: int,
+           with_rest: bool) -> Iterator[Size]:
     widths = [len(cell.cores) for cell in partition.cells]
     if len(set(widths)) != 1 or sum(widths) % steps:
         return
@@ -142,6 +147,8 @@ def _steps(partition: cpu_partition.Partition, steps: int) -> Iterator[Size]:
     if width % step and step % width:
         return
     for number in range(1, steps):
+        if steps % number and not with_rest:
+            continue
         total = number * step
         for count in range(math.ceil(total / width), len(widths) + 1):
             if total % count == 0:

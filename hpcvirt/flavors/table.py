@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt import text_table
+from hpcvirt.flavors import alternative
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import published_losses
@@ -34,9 +35,17 @@ _LEGEND = ('Share: the part of the host that the flavor was sized for. Cells: '
            'the memory that they leave.')
 
 
-def table(plan: plans.Plan) -> str:
-    """Draw a plan: a table for each kind of host, a legend and warnings."""
+def table(plan: plans.Plan,
+          other: alternative.Alternative | None = None) -> str:
+    """Draw a plan: a table for each kind of host, a legend and warnings.
+
+    :param other: what another profile would give
+    """
     blocks = [_kind(plan, hosts) for hosts in _kinds(plan)]
+    if other is not None:
+        blocks.append(textwrap.fill(other.message, WIDTH,
+                                    subsequent_indent='  ',
+                                    break_on_hyphens=False))
     studies = {loss.study.document.key: loss.study for planned in plan.hosts
                for row in plan.flavors for loss in row.losses(planned)}
     notes = [_LEGEND]

@@ -36,6 +36,8 @@ clouds:
 """
 
 PROFILE = """
+base: dense
+disk_gib: 0
 devices: {vendor_id: '15b3', product_id: '101e', affinity: preferred}
 host_reserve_mib_per_cell: 512
 guest_overhead_mib: 32
@@ -76,6 +78,8 @@ class FlavorApplyTest(nova.EmbeddedNova):
 
     def hpcvirt(self, *words):
         """Run the command, and return its status and its output."""
+        if words[0] in ('plan', 'apply') and '--profile' not in words:
+            words += ('--profile', 'dense')
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             status = main.main(['flavor', *words])
@@ -110,7 +114,7 @@ class FlavorApplyTest(nova.EmbeddedNova):
         for flavor in json.loads(document)['flavors']:
             found = flavors[flavor['name']]
             self.assertEqual(
-                (flavor['vcpus'], flavor['ram_mib'], 0,
+                (flavor['vcpus'], flavor['ram_mib'], flavor['disk_gib'],
                  flavor['extra_specs']),
                 (found['vcpus'], found['ram'], found['disk'],
                  found['extra_specs']))
@@ -152,7 +156,7 @@ class FlavorApplyTest(nova.EmbeddedNova):
 
     def test_a_flavor_made_anew_keeps_keys_and_projects_of_others(self):
         profile = self.folder / 'profile.yaml'
-        profile.write_text('projects: [p1]\n'
+        profile.write_text('base: dense\nprojects: [p1]\n'
                            'extra_specs: {"trait:CUSTOM_A": required}\n')
         words = (self.write(hosts.build(cells=2, cores=16)),
                  '--profile', str(profile), '--apply')

@@ -81,9 +81,9 @@ class FlavorPlanTest(unittest.TestCase):
                 self.assertEqual(filling.count, claimed, flavor['name'])
 
     def test_every_shipped_host_takes_what_its_plan_says(self):
-        for host in hosts.shipped():
-            self.assert_claims_agree(
-                planner.plan([host], profiles.Profile()))
+        for profile in profiles.BUILT_IN.values():
+            for host in hosts.shipped():
+                self.assert_claims_agree(planner.plan([host], profile))
 
     def test_the_shipped_hosts_as_one_fleet_take_what_the_plan_says(self):
         self.assert_claims_agree(
@@ -138,7 +138,11 @@ class FlavorPlanTest(unittest.TestCase):
 
     def test_nova_validates_every_flavor(self):
         dice = random.Random(SEED)
-        plans = [planner.plan(hosts.shipped(), profiles.Profile()),
+        plans = [*(planner.plan([host], profile)
+                   for profile in profiles.BUILT_IN.values()
+                   for host in hosts.shipped()),
+                 planner.plan(hosts.shipped(), profiles.DEFAULT),
+                 planner.plan(hosts.shipped(), profiles.DENSE),
                  planner.plan([hosts.build(vfs={0: 8})], profiles.Profile(
                      shared_cores_per_cell=1, name_prefix='x',
                      emulator_threads=shape.EmulatorThreads.SHARE,

@@ -35,7 +35,8 @@ class GeneratedFlavorsTest(base.HPCNova):
         """Run ``hpcvirt flavor plan`` on shipped topologies."""
         path = pathlib.Path(self.useFixture(
             fixtures.TempDir()).path, 'profile.yaml')
-        path.write_text(yaml.safe_dump(profile))
+        path.write_text(yaml.safe_dump(
+            {'base': 'dense', 'disk_gib': 0, **profile}))
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
             status = main.main([
@@ -138,6 +139,9 @@ class GeneratedFlavorsTest(base.HPCNova):
         self.check('intel-2s-16c-smt', housekeeping_cores_per_cell=1,
                    devices={'affinity': 'preferred', 'vfs_per_device': 8,
                             'vendor_id': '8086', 'product_id': '154c'})
+
+    def test_two_cells_with_cores_for_the_host_and_emulator_threads(self):
+        self.check('hs06-2s-16c', base='default', smallest_cores=5)
 
     def test_four_cells_on_1_gib_pages(self):
         self.check('xeon-2s-24c-snc2-1g', page_size='1G')

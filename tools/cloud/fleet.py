@@ -61,6 +61,10 @@ def machine(settings: cloud_settings.Settings, host: str) -> pathlib.Path:
     return settings.etc / 'machines' / f'{host}.json'
 
 
+#: The profile of the fleet, as the arguments of "hpcvirt flavor".
+PROFILE = ('--profile', 'dense')
+
+
 def plan_file(settings: cloud_settings.Settings) -> pathlib.Path:
     """Return the path of the plan for the fleet."""
     return settings.etc / 'plan.json'
@@ -70,7 +74,7 @@ def plan(settings: cloud_settings.Settings) -> dict[str, Any]:
     """Plan flavors and host settings for the fleet."""
     text = commands.output([
         settings.program('hpcvirt'), 'flavor', 'plan', '--format', 'json',
-        *(str(topology(settings, host)) for host in FLEET)])
+        *PROFILE, *(str(topology(settings, host)) for host in FLEET)])
     plan_file(settings).write_text(text)
     answer: dict[str, Any] = json.loads(text)
     return answer
@@ -95,7 +99,8 @@ def plan_guests(settings: cloud_settings.Settings) -> None:
     _write(path, document)
     profile = settings.etc / 'guest-profile.yaml'
     profile.write_text(
-        'name_prefix: guest\nsmallest_cores: 1\nmemory_step_mib: 64\n')
+        'base: dense\nname_prefix: guest\nsmallest_cores: 1\n'
+        'memory_step_mib: 64\ndisk_gib: 1\n')
     guest_plan_file(settings).write_text(commands.output([
         hpcvirt, 'flavor', 'plan', '--format', 'json', '--profile',
         str(profile), '--pages', f'2M:{settings.pages // len(cells)}',

@@ -42,12 +42,12 @@ def check(settings: cloud_settings.Settings) -> None:
     with progress.step('created the flavors with pasted commands'):
         script = _run(settings, [
             settings.program('hpcvirt'), 'flavor', 'plan', '--format',
-            'shell', *hosts])
+            'shell', *fleet.PROFILE, *hosts])
         _run(settings, ['bash', '-e', '-u', '-c', script])
     pasted = _listed(settings, names)
     _check_planned(settings, pasted)
     apply = [settings.program('hpcvirt'), 'flavor', 'apply', '--apply',
-             *hosts]
+             *fleet.PROFILE, *hosts]
     with progress.step('applied the plan to them'):
         _run(settings, apply)
     _check_same('flavor apply after the commands', pasted,

@@ -38,7 +38,7 @@ CLIENTS = 4
 PREFIX = 'load'
 
 #: Its smallest flavors leave room for most servers on the fleet's 528 PCPUs.
-PROFILE = 'name_prefix: load\nsmallest_cores: 1\n'
+PROFILE = 'base: dense\nname_prefix: load\nsmallest_cores: 1\n'
 
 #: Seconds after the start of the load, a command and a service.
 EVENTS = (

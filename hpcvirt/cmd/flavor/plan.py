@@ -15,10 +15,13 @@
 import argparse
 import json
 import sys
+from typing import Any
 
 import yaml
 
+from hpcvirt import serialization
 from hpcvirt.cmd import fleet_arguments
+from hpcvirt.flavors import alternative
 from hpcvirt.flavors import host_config
 from hpcvirt.flavors import json_document
 from hpcvirt.flavors import planned as plans
@@ -53,21 +56,31 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan."""
-    plan = planner.plan(*fleet_arguments.read(args))
-    sys.stdout.write(_text(plan, args.format, args.host_config))
+    hosts, profile, part = fleet_arguments.read(args)
+    plan = planner.plan(hosts, profile, part)
+    sys.stdout.write(_text(plan, alternative.of(plan, part), args.format,
+                           args.host_config))
     return 0
 
 
-def _text(plan: plans.Plan, form: str, with_settings: bool) -> str:
+def _document(plan: plans.Plan,
+              other: alternative.Alternative) -> dict[str, Any]:
+    return {**json_document.document(plan),
+            'alternative': serialization.to_plain(other)}
+
+
+def _text(plan: plans.Plan, other: alternative.Alternative, form: str,
+          with_settings: bool) -> str:
     if form == 'json':
-        return json.dumps(json_document.document(plan), indent=1) + '\n'
+        return json.dumps(_document(plan, other), indent=1) + '\n'
     if form == 'yaml':
-        return yaml.safe_dump(json_document.document(plan), sort_keys=False)
+        return yaml.safe_dump(_document(plan, other), sort_keys=False)
     if form == 'shell':
-        text = '\n'.join(shell.commands(plan)) + '\n'
+        text = f'# {other.message}\n' + '\n'.join(
+            shell.commands(plan)) + '\n'
         comments = [f'# {line}' if line else '#'
                     for line in host_config.lines(plan)]
         return text + '\n'.join(comments) + '\n' if with_settings else text
-    text = table.table(plan)
+    text = table.table(plan, other)
     return (text + '\n' + '\n'.join(host_config.lines(plan))
             if with_settings else text)

@@ -40,9 +40,9 @@ def add_hosts(parser: argparse.ArgumentParser) -> None:
         help='the topology of a host of the site; a case that spans hosts '
         'needs one for each')
     parser.add_argument(
-        '--profile', metavar='FILE',
-        help='a YAML file with the choices of the operator, as for "hpcvirt '
-        'flavor plan"')
+        '--profile', metavar='NAME|FILE',
+        help='the choices of the operator, as for "hpcvirt flavor plan"; by '
+        'default dense, as in the studies')
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +65,7 @@ def planner(args: argparse.Namespace) -> case_plan.CasePlanner:
 
     :raises InvalidInput: for a file that cannot be used
     """
-    profile = (profiles.Profile() if args.profile is None
+    profile = (profiles.DENSE if args.profile is None
                else fleet_arguments.read_profile(args.profile))
     return case_plan.CasePlanner(fleet_arguments.read_hosts(args.path),
                                  profile)

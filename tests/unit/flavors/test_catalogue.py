@@ -84,7 +84,7 @@ class FlavorTest(unittest.TestCase):
     def test_marking_again_changes_nothing(self):
         found = catalogue.flavor(guest(1024), profile.Profile())
         self.assertEqual(found.extra_specs, catalogue.marked(
-            found.vcpus, found.ram_mib, 0, found.extra_specs))
+            found.vcpus, found.ram_mib, found.disk_gib, found.extra_specs))
 
     def test_even_cells_are_left_to_nova(self):
         found = catalogue.flavor(guest(1024, 1024), profile.Profile())

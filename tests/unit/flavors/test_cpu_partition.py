@@ -122,3 +122,19 @@ class DivisionTest(unittest.TestCase):
                 siblings = host.by_id[share.id].siblings
                 for core in share.cores:
                     self.assertIn(core, siblings)
+
+    def test_the_default_keeps_what_sites_keep(self):
+        for cores, kept in ((10, 1), (12, 1), (16, 1), (24, 2), (32, 2),
+                            (64, 4), (72, 6), (1, 1)):
+            self.assertEqual(kept, cpu_partition.kept_cores(cores), cores)
+        for cores in range(10, 400):
+            kept = cpu_partition.kept_cores(cores)
+            self.assertLessEqual(0.04 * cores, kept, cores)
+            self.assertLessEqual(kept, 0.1 * cores, cores)
+
+    def test_the_default_gives_the_kept_cores_to_emulator_threads(self):
+        host = hosts.build(cells=2, cores=24, threads=2)
+        found = cpu_partition.divide(host, profile.DEFAULT)
+        self.assertEqual([22, 22], [len(cell.cores) for cell in found.cells])
+        self.assertEqual(8, len(found.shared))
+        self.assertEqual(host.cpus, found.shared | found.dedicated)

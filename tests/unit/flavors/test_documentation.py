@@ -17,6 +17,7 @@ import re
 import textwrap
 import unittest
 
+from hpcvirt.flavors import alternative
 from hpcvirt.flavors import diff
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile
@@ -32,8 +33,8 @@ LITERALS = frozenset(re.findall(r'``([a-z-]+)``', PAGE))
 class DocumentationTest(unittest.TestCase):
 
     def test_the_plan_that_is_shown_is_the_plan(self):
-        found = table.table(planner.plan([hosts.named('hs06-2s-16c')],
-                                         profile.Profile()))
+        plan = planner.plan([hosts.named('hs06-2s-16c')], profile.DENSE)
+        found = table.table(plan, alternative.of(plan))
         shown = textwrap.indent(found.rstrip('\n'), '   ')
         self.assertIn(shown, PAGE)
 

@@ -36,8 +36,25 @@ class ProfileTest(unittest.TestCase):
 
     def test_the_file_that_is_shipped_is_the_default(self):
         content = yaml.safe_load(DEFAULT.read_text())
-        self.assertEqual(profile.Profile(),
+        self.assertEqual(profile.DEFAULT,
                          profile.build(content, str(DEFAULT)))
+
+    def test_the_dense_file_that_is_shipped_is_the_built_in_profile(self):
+        path = DEFAULT.with_name('dense.yaml')
+        self.assertEqual(profile.DENSE, profile.build(
+            yaml.safe_load(path.read_text()), str(path)))
+
+    def test_a_file_changes_its_base(self):
+        for base, other in profile.BUILT_IN.items():
+            found = profile.build({'base': base, 'disk_gib': 7}, 'p.yaml')
+            self.assertEqual(dataclasses.replace(other, disk_gib=7), found)
+        self.assert_refused('base: must be one of default, dense',
+                            base='sparse')
+        self.assert_refused('base: must be one of', base=['dense'])
+
+    def test_ordinary_users_can_boot_from_the_disk(self):
+        for found in profile.BUILT_IN.values():
+            self.assertGreater(found.disk_gib, 0)
 
     def test_the_file_that_is_shipped_explains_every_key(self):
         content = yaml.safe_load(DEFAULT.read_text())
@@ -61,7 +78,7 @@ class ProfileTest(unittest.TestCase):
             self.assertGreater(served, 2, path)
 
     def test_an_empty_file_is_the_default(self):
-        self.assertEqual(profile.Profile(), profile.build(None, 'p.yaml'))
+        self.assertEqual(profile.DEFAULT, profile.build(None, 'p.yaml'))
 
     def test_values_become_what_the_program_uses(self):
         found = profile.build({
@@ -122,7 +139,8 @@ class ProfileTest(unittest.TestCase):
 
     def test_values_that_contradict_each_other_are_refused(self):
         self.assert_refused('emulator_threads: share needs',
-                            emulator_threads='share')
+                            emulator_threads='share',
+                            shared_cores_per_cell=0)
         self.assert_refused('devices.ports: alias needs', devices={})
         self.assert_refused('devices.ports: neutron needs',
                             devices={'ports': 'neutron'})

@@ -51,6 +51,9 @@ class CommandTest(unittest.TestCase):
 
     def run_command(self, *words):
         """The status, what is printed, and the line of an error."""
+        if '--profile' not in words:
+            # The sizes of these tests are those of whole hosts.
+            words += ('--profile', 'dense')
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
@@ -91,7 +94,8 @@ class PlanTest(CommandTest):
         _, out, _ = self.run_command('plan', self.host(), '--format', 'json')
         document = json.loads(out)
         self.assertEqual(['schema_version', 'hosts', 'flavors',
-                          'host_config', 'warnings'], list(document))
+                          'host_config', 'warnings', 'alternative'],
+                         list(document))
         self.assertEqual(1, document['schema_version'])
         self.assertEqual('host', document['hosts'][0]['name'])
         self.assertEqual(['name', 'vcpus', 'ram_mib', 'disk_gib',
@@ -121,7 +125,7 @@ class PlanTest(CommandTest):
             for loss in row['loss']['host']])
 
     def test_cores_beyond_every_cell_are_refused(self):
-        profile = self.write('p.yaml', 'smallest_cores: 17\n')
+        profile = self.write('p.yaml', 'base: dense\nsmallest_cores: 17\n')
         self.assert_bad_input(
             'host: smallest_cores is 17, but no cell has more than 16 cores',
             'plan', self.host(), '--profile', profile)
@@ -147,8 +151,24 @@ class PlanTest(CommandTest):
         for line in out.splitlines():
             self.assertRegex(line, '^(#|openstack flavor create )')
 
+    def test_the_built_in_profiles_have_names(self):
+        path = self.host()
+        default = self.run_command('plan', path, '--profile', 'default')[1]
+        self.assertIn('30 of 32 CPUs dedicated', default)
+        self.assertIn('With "--profile dense", guests get 32 of 32 CPUs, in '
+                      'flavors of 8, 16, 24 and 32 vCPUs.', default)
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            main.main(['flavor', 'plan', path])
+        self.assertEqual(default, out.getvalue())
+        dense = self.run_command('plan', path, '--profile', 'dense')[1]
+        self.assertIn('32 of 32 CPUs dedicated', dense)
+        self.assertIn('With "--profile default", guests get 30 of 32', dense)
+        self.assert_bad_input('./dense', 'plan', path, '--profile', './dense')
+
     def test_a_profile_is_obeyed(self):
-        profile = self.write('p.yaml', 'name_prefix: big\npage_size: 1G\n')
+        profile = self.write('p.yaml', 'base: dense\nname_prefix: big\n'
+                             'page_size: 1G\n')
         _, out, _ = self.run_command('plan', self.host(), '--profile',
                                      profile)
         self.assertRegex(out, r'big\.16c1n\.1g')
@@ -218,6 +238,10 @@ class PlanTest(CommandTest):
                 ('[' * 100000, 'p.yaml'),
                 ('name_template: "{core}"\n',
                  'p.yaml: name_template: has the unknown field'),
+                ('base: sparse\n',
+                 'p.yaml: base: must be one of default, dense'),
+                ('shared_cores_per_cell: 0\n',
+                 'p.yaml: emulator_threads: share needs shared_cores'),
                 ('projects: p1\n', 'p.yaml: projects: must be a list'),
                 ('projects: [7]\n', r'p.yaml: projects\[0\]: must be text'),
                 ('extra_specs: [a]\n', 'p.yaml: extra_specs: must be a map'),
@@ -344,7 +368,7 @@ class ApplyTest(CommandTest):
 
     def test_projects_of_the_profile_get_access(self):
         api = self.serve()
-        profile = self.write('p.yaml', 'projects: [p1]\n'
+        profile = self.write('p.yaml', 'base: dense\nprojects: [p1]\n'
                              'extra_specs: {"trait:CUSTOM_A": required}\n')
         words = ('apply', self.host(), '--profile', profile, '--apply')
         self.assertEqual(0, self.run_command(*words)[0])

@@ -138,7 +138,8 @@ class ScaleTest(StudyCase):
 
     def test_a_profile_keeps_cores_for_the_host(self):
         profile = self.folder / 'profile.yaml'
-        profile.write_text('housekeeping_cores_per_cell: 2\n')
+        profile.write_text('base: dense\n'
+                           'housekeeping_cores_per_cell: 2\n')
         _, plans = self.document('scale', 'S4', PLAIN, '--case', '4x8-tuned',
                                  '--profile', str(profile))
         self.assertEqual(7, plans[0]['flavor']['vcpus'])
