@@ -30,6 +30,8 @@ from nova.pci import whitelist
 from nova.scheduler import host_manager
 from nova.virt import hardware
 
+from hpcvirt.nova import picks
+
 objects.register_all()
 
 CORES, THREADS = 8, 2
@@ -64,9 +66,10 @@ def hosts(count: int, cells: int, occupancy: Occupancy = at_random,
 
 
 def prepare(fleet: Sequence[Any], candidates: int = 1) -> None:
-    """Set the allocation candidates of a new request on hosts."""
+    """Make hosts as they are when a new request reaches the filters."""
     for state in fleet:
         state.limits = {}
+        vars(state).pop(picks.ACCOUNT, None)
         state.allocation_candidates = [
             {'allocations': {state.uuid: {'resources': {'PCPU': 1}}},
              'mappings': {'': [state.uuid]}} for _ in range(candidates)]

@@ -103,6 +103,7 @@ class Case:
     cpu_ratio: float = 1.0
     ram_ratio: float = 1.0
     packing: bool = False
+    spares_devices: bool = True
 
     @property
     def equal_cells(self):
@@ -140,7 +141,8 @@ def a_case(dice, most_cells=5):
         tunneled=networks and dice.random() < 0.4,
         cpu_ratio=dice.choice((1.0, 2.0, 2.0, 1.5, 4.0, 4.0, 0.5)),
         ram_ratio=dice.choice((1.0, 1.5, 2.0, 0.9)),
-        packing=dice.random() < 0.3)
+        packing=dice.random() < 0.3,
+        spares_devices=dice.random() < 0.7)
 
 
 def on_another_host(dice, case):
@@ -388,7 +390,8 @@ def supply(case):
         pools=None if case.pools is None else tuple(
             devices.Pool(pool.cell, pool.count, pool.tags, pool.provider)
             for pool in case.pools),
-        cpu_ratio=case.cpu_ratio, ram_ratio=case.ram_ratio)
+        cpu_ratio=case.cpu_ratio, ram_ratio=case.ram_ratio,
+        spares_devices=case.spares_devices)
 
 
 def providers(case, mapping):

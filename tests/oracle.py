@@ -58,7 +58,7 @@ def in_order(case):
         cells.sort(key=lambda cell: cell.cpu_usage, reverse=case.packing)
     else:
         cells.sort(key=lambda cell: len(cell.free), reverse=not case.packing)
-    if case.pools is not None:
+    if case.pools is not None and (case.requests or case.spares_devices):
         cells.sort(reverse=bool(case.requests), key=lambda cell: sum(
             pool.count for pool in case.pools if pool.cell == cell.id))
     return cells

@@ -12,6 +12,7 @@
 
 """Compute what is left of a host once a guest has been placed on it."""
 
+import dataclasses
 from collections.abc import Sequence
 
 from hpcvirt.fit import affinity_check
@@ -36,9 +37,9 @@ def allocate(demand: demands.Demand, supply: supplies.Supply,
     cells = tuple(
         _cell(guest_cells[cell.id], cell, pages_kib[cell.id])
         if cell.id in guest_cells else cell for cell in supply.cells)
-    return supplies.Supply(
-        cells, _pools(demand, supply, placement, providers),
-        supply.cpu_ratio, supply.ram_ratio)
+    return dataclasses.replace(
+        supply, cells=cells,
+        pools=_pools(demand, supply, placement, providers))
 
 
 def _cell(demand: demands.CellDemand, cell: supplies.CellSupply,

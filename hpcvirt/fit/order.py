@@ -29,9 +29,10 @@ def claim_order(demand: demands.Demand, supply: supplies.Supply,
     """Sort host cells as the claim does.
 
     Cells are sorted by free PCI devices, then by free CPUs, then by free
-    memory. Cells with devices come first for a guest that requests devices,
-    and last for one that does not. If the guest needs every cell of the
-    host, the cells are not sorted.
+    memory. Cells with devices come first for a guest that requests devices.
+    For one that does not they come last, except that Nova 32 and 33 then
+    ignore devices (:class:`hpcvirt.fit.supply.Supply`). If the guest needs
+    every cell of the host, the cells are not sorted.
 
     :param packing: ``[compute]packing_host_numa_cells_allocation_strategy``:
         False takes the emptiest cells first, True the fullest
@@ -41,8 +42,9 @@ def claim_order(demand: demands.Demand, supply: supplies.Supply,
         return cells
     sign = 1 if packing else -1
     near: collections.Counter[int | None] = collections.Counter()
-    for pool in supply.pools or ():
-        near[pool.cell] += -pool.free if demand.requests else pool.free
+    if demand.requests or supply.spares_devices:
+        for pool in supply.pools or ():
+            near[pool.cell] += -pool.free if demand.requests else pool.free
     if demand.cells[0].policy is shape_model.CPUPolicy.SHARED:
         return sorted(cells, key=lambda cell: (
             near[cell.id], -sign * cell.cpu_usage,

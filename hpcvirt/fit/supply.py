@@ -94,12 +94,16 @@ class Supply:
         track devices on this host, in which case it does not check them
     :ivar cpu_ratio: overcommit of shared CPUs
     :ivar ram_ratio: overcommit of memory, for guests without dedicated CPUs
+    :ivar spares_devices: the claim takes cells with devices last for a guest
+        that requests none, as in Nova 34; False if it ignores devices then,
+        as in Nova 32 and 33
     """
 
     cells: Sequence[CellSupply]
     pools: Sequence[devices.Pool] | None = ()
     cpu_ratio: float = 1.0
     ram_ratio: float = 1.0
+    spares_devices: bool = True
 
 
 def of_host(host: host_model.Host, usage: usage_model.Usage,

@@ -203,9 +203,7 @@ def _unused_topology(spec: typing.Any) -> typing.Any:
     topology = spec.numa_topology
     if topology is None and not _extra_specs(spec):
         return None
-    if topology is not None and not any(
-            cell.id != number or _get(cell, 'cpu_pinning_raw', None)
-            for number, cell in enumerate(topology.cells)):
+    if topology is not None and not _is_used(topology, spec):
         return topology
     try:
         anew = hardware.numa_get_constraints(spec.flavor, spec.image)
@@ -214,6 +212,16 @@ def _unused_topology(spec: typing.Any) -> typing.Any:
     if topology and (anew is None or len(anew) != len(topology)):
         return topology
     return anew
+
+
+def _is_used(topology: typing.Any, spec: typing.Any) -> bool:
+    """Whether the scheduler has placed the guest before."""
+    size = _extra_specs(spec).get(vocabulary.MEM_PAGE_SIZE.name, '')
+    by_class = size.upper() in shape_model.PageClass.__members__
+    return any(
+        cell.id != number or _get(cell, 'cpu_pinning_raw', None) or
+        (by_class and (_get(cell, 'pagesize', None) or 0) > 0)
+        for number, cell in enumerate(topology.cells))
 
 
 def _extra_specs(spec: typing.Any) -> Mapping[str, str]:

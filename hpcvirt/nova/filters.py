@@ -52,6 +52,7 @@ from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.nova import adapter
 from hpcvirt.nova import malformed_host
+from hpcvirt.nova import picks
 
 LOG = logging.getLogger(__name__)
 
@@ -133,17 +134,17 @@ class _Request:
 
     def _refuse(self, demand: demands.Demand,
                 host_state: typing.Any) -> reasons.Misfit | None:
-        supply = adapter.supply(host_state)
-        if not supply.cells:
+        left = picks.what_is_left(host_state, self._spec, demand)
+        if not left[0].cells:
             return reasons.Misfit(reasons.Code.NO_TOPOLOGY)
         if self._needs_threads and not host_state.numa_topology.has_threads:
             return reasons.Misfit(reasons.Code.NO_THREADS)
-        misfit = self._narrow(demand, supply, host_state)
+        misfit = self._narrow(demand, left, host_state)
         if misfit is None:
             host_state.limits['numa_topology'] = self._limits_of(host_state)
         return misfit
 
-    def _narrow(self, demand: demands.Demand, supply: supplies.Supply,
+    def _narrow(self, demand: demands.Demand, left: Sequence[supplies.Supply],
                 host_state: typing.Any) -> reasons.Misfit | None:
         """Remove the allocation candidates on which the guest does not fit."""
         misfits: dict[devices.Providers, reasons.Misfit | None] = {}
@@ -155,8 +156,7 @@ class _Request:
                 allocated = adapter.providers(self._spec,
                                               candidate['mappings'])
             if allocated not in misfits:
-                misfits[allocated] = claim.check(
-                    demand, supply, self._packing, allocated)
+                misfits[allocated] = self._check(demand, left, allocated)
             misfit = misfits[allocated]
             if misfit is None:
                 remaining.append(candidate)
@@ -174,6 +174,15 @@ class _Request:
                           instance_uuid=self.uuid)
             return None
         return first_misfit or reasons.Misfit(reasons.Code.NO_CANDIDATES)
+
+    def _check(self, demand: demands.Demand, left: Sequence[supplies.Supply],
+               allocated: devices.Providers) -> reasons.Misfit | None:
+        """Check a guest against all that may be left of a host."""
+        for supply in left:
+            misfit = claim.check(demand, supply, self._packing, allocated)
+            if misfit is not None:
+                return misfit
+        return None
 
     def _limits_of(self, host_state: typing.Any) -> typing.Any:
         """Return the limits that the claim will apply.

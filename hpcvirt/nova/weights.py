@@ -54,6 +54,7 @@ from hpcvirt.fit import supply as supplies
 from hpcvirt.nova import adapter
 from hpcvirt.nova import config
 from hpcvirt.nova import malformed_host
+from hpcvirt.nova import picks
 
 #: Losses that differ by less than this are equal. It is a fiftieth of
 #: a CPU, far above the rounding errors of floats, which would decide
@@ -181,12 +182,8 @@ def _demand(spec: typing.Any) -> demands.Demand | None:
 def _predict(demand: demands.Demand, spec: typing.Any,
              host_state: typing.Any) -> _Prediction | None:
     """Predict the placement on a host; None if there is none."""
-    supply = adapter.supply(host_state)
-    providers: devices.Providers = ()
-    # The scheduler claims the first candidate that the filters left.
-    candidates = host_state.allocation_candidates
-    if candidates and adapter.in_placement(spec):
-        providers = adapter.providers(spec, candidates[0]['mappings'])
+    supply = picks.what_is_left(host_state, spec, demand)[0]
+    providers = picks.allocated(host_state, spec)
     placed = claim.predict(
         demand, supply,
         nova.conf.CONF.compute.packing_host_numa_cells_allocation_strategy,

@@ -13,10 +13,12 @@
 """The cases of :mod:`tests.cases` as Nova's own objects."""
 
 import copy
+import dataclasses
 import uuid
 
 from nova import objects
 from nova.objects import pci_device_pool
+from nova.objects import service
 from nova.pci import stats
 from nova.pci import whitelist
 from nova.scheduler import host_manager
@@ -73,15 +75,32 @@ def guest_topology(case):
         if case.isolated_emulator else None)
 
 
-def pci_stats(case, topology):
-    """The devices that nova-compute reports, None if it reports none."""
+def with_usage(cell, reported):
+    """A host cell in the state that a NUMACell reports."""
+    return dataclasses.replace(
+        cell, pinned=frozenset(reported.pinned_cpus),
+        cpu_usage=reported.cpu_usage, memory_used_mib=reported.memory_usage,
+        pages=tuple(dataclasses.replace(pages, used=now.used)
+                    for pages, now in zip(cell.pages, reported.mempages,
+                                          strict=True)))
+
+
+def pci_stats(case, topology, devices=False):
+    """The devices that nova-compute reports, None if it reports none.
+
+    :param devices: with the devices themselves, as only nova-compute has it
+    """
     if case.pools is None:
         return None
     pools = pci_device_pool.from_pci_stats([
         {**pool.tags, 'numa_node': pool.cell, 'count': pool.count,
          **({'rp_uuid': pool.provider} if pool.provider else {})}
         for pool in case.pools])
-    return Stats(topology, stats=pools, dev_filter=NO_DEVICE_FILTER)
+    found = Stats(topology, stats=pools, dev_filter=NO_DEVICE_FILTER)
+    for pool in found.pools if devices else ():
+        pool['devices'] = [objects.PciDevice(dev_type='type-PCI')
+                           for _ in range(pool['count'])]
+    return found
 
 
 def pci_requests(case, mapping=None):
@@ -122,11 +141,19 @@ def host_state_of(case, name, topology, devices):
     """A HostState with the given objects."""
     state = host_manager.HostState(name, name, str(uuid.UUID(int=1)))
     state.uuid = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
+    state.service = {'host': name, 'version': service.SERVICE_VERSION}
     state.numa_topology = topology
     state.pci_stats = devices
     state.cpu_allocation_ratio = case.cpu_ratio
     state.ram_allocation_ratio = case.ram_ratio
     state.allocation_candidates = candidates(case, state.uuid)
+    return state
+
+
+def host_state_of_service(version):
+    """A HostState of which only the version of nova-compute is known."""
+    state = host_manager.HostState('host', 'host', str(uuid.UUID(int=1)))
+    state.service = {'version': version}
     return state
 
 

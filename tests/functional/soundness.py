@@ -14,11 +14,15 @@
 
 import dataclasses
 import logging
+import types
 import unittest
+from importlib import metadata
 from unittest import mock
 
 import nova.conf
 from nova import exception
+from nova import objects
+from nova.compute import claims
 from nova.virt import hardware
 
 from tests import cases
@@ -27,13 +31,23 @@ from tests.functional import nova_objects
 
 CONF = nova.conf.CONF
 
+#: The claim of the installed Nova takes cells with devices last for a guest
+#: that requests none: since Nova 34.
+SPARES_DEVICES = int(metadata.version('nova').partition('.')[0]) >= 34
+
 #: What is wrong with an unsound claim.
 REFUSED = 'refused'
+NO_DEVICES = 'no devices'
 RAISED = 'raised'
 OUT_OF_PLACE = 'out of place'
 NO_PAGE_SIZE = 'no page size'
 FOREIGN_PINS = 'foreign pins'
 NOT_ACCOUNTED = 'not accounted'
+
+
+def as_installed(case):
+    """The case on a compute host with the installed Nova."""
+    return dataclasses.replace(case, spares_devices=SPARES_DEVICES)
 
 
 class ClaimingTestCase(unittest.TestCase):
@@ -64,22 +78,73 @@ class Claims:
         self.topology = nova_objects.host_topology(case)
         self.pci_stats = nova_objects.pci_stats(case, self.topology)
         self._limits = nova_objects.limits(case)
+        self._compute_node = objects.ComputeNode(
+            numa_topology=self.topology._to_json())
+        self._tracker = types.SimpleNamespace(
+            pci_tracker=types.SimpleNamespace(stats=self.pci_stats))
 
     def claim(self, mapping):
-        """Let Nova fit the guest, like nova-compute after Placement.
+        """Let nova-compute claim a place for the guest, after Placement.
 
-        :returns: an InstanceNUMATopology, None, or the error that was raised
+        :returns: an InstanceNUMATopology, None, NO_DEVICES if only the second
+            look at the devices, which ignores cells, refuses the guest, or
+            the error that was raised
         """
         CONF.set_override('packing_host_numa_cells_allocation_strategy',
                           self.case.packing, 'compute')
+        requests = objects.InstancePCIRequests(
+            requests=nova_objects.pci_requests(self.case, mapping))
+        instance = objects.Instance(
+            numa_topology=nova_objects.guest_topology(self.case))
+        limits = objects.SchedulerLimits.from_dict(
+            {'numa_topology': self._limits})
         try:
-            return hardware.numa_fit_instance_to_host(
-                self.topology, nova_objects.guest_topology(self.case),
-                provider_mapping=None, limits=self._limits,
-                pci_requests=nova_objects.pci_requests(self.case, mapping),
-                pci_stats=self.pci_stats)
+            if (self.pci_stats is None or
+                    self.case.spares_devices != SPARES_DEVICES):
+                return self._fit(instance.numa_topology, requests.requests)
+            return claims.Claim(
+                None, instance, 'node', self._tracker, self._compute_node,
+                requests, limits=limits).claimed_numa_topology
+        except exception.ComputeResourcesUnavailable as exc:
+            return (NO_DEVICES if str(exc).endswith(': Claim pci failed.')
+                    else None)
         except ValueError as exc:
             return exc
+
+    def settle(self, mapping):
+        """Let nova-compute claim a place and account for it.
+
+        :returns: the case before the next claim; None if there is no place
+        """
+        claimed = self.claim(mapping)
+        if fault(self.case, claimed) is not None:
+            return None
+        host = hardware.numa_usage_from_instance_numa(self.topology, claimed)
+        pools = self.case.pools
+        if self.case.requests and self.pci_stats is not None:
+            left = nova_objects.pci_stats(self.case, host, devices=True)
+            left.consume_requests(
+                nova_objects.pci_requests(self.case, mapping), claimed.cells)
+            pools = tuple(
+                dataclasses.replace(pool, count=now['count'])
+                for pool, now in zip(pools, left.pools, strict=True)
+                if now['count'])
+        return dataclasses.replace(
+            self.case, pools=pools, host=tuple(map(
+                nova_objects.with_usage, self.case.host, host.cells)))
+
+    def _fit(self, guest, requests):
+        """Claim as the nova-compute of another release does.
+
+        Or as none does: each tracks devices, but Nova's filter copes with a
+        host that does not.
+        """
+        devices = self.pci_stats
+        if not requests and not self.case.spares_devices:
+            devices = None
+        return hardware.numa_fit_instance_to_host(
+            self.topology, guest, provider_mapping=None, limits=self._limits,
+            pci_requests=requests, pci_stats=devices)
 
 
 def fault(case, claimed):
@@ -89,6 +154,8 @@ def fault(case, claimed):
     """
     if claimed is None:
         return REFUSED
+    if claimed is NO_DEVICES:
+        return NO_DEVICES
     if isinstance(claimed, ValueError):
         return RAISED
     host = {cell.id: cell for cell in case.host}

@@ -14,12 +14,15 @@
 
 Where Nova's filter agrees with the claim, ours must agree with Nova's filter:
 in the hosts, in the remaining allocation candidates and in the limits.
-Elsewhere ours must agree with the claim.
+Elsewhere ours must agree with the claim, and with both possible claims if the
+service version of nova-compute does not tell which one it makes.
 """
 
 import copy
+import dataclasses
 import random
 
+from nova.objects import service
 from nova.scheduler.filters import numa_topology_filter
 
 from hpcvirt.nova import filters
@@ -29,6 +32,11 @@ from tests.functional import soundness
 
 REQUESTS = 1750
 HOSTS = 3
+
+#: Whether claims of nova-compute spare cells with devices, by its service
+#: version.
+SPARES_DEVICES = {70: (False, True), 72: (False, True), 73: (True,),
+                  service.SERVICE_VERSION: (soundness.SPARES_DEVICES,)}
 
 
 class FilterTestCase(soundness.ClaimingTestCase):
@@ -47,8 +55,11 @@ class FilterTestCase(soundness.ClaimingTestCase):
             first = cases.a_case(dice)
             fleet = [first, *(cases.on_another_host(dice, first)
                               for _ in range(HOSTS - 1))]
-            with self.subTest(seed=seed):
-                agreed, left = self.compare(fleet, thorough=not seed % 8)
+            versions = dice.choices(
+                (70, 72, 73, *[service.SERVICE_VERSION] * 12), k=HOSTS)
+            with self.subTest(seed=seed, versions=versions):
+                agreed, left = self.compare(fleet, versions,
+                                            thorough=not seed % 8)
                 differing += not agreed
                 passed += left
                 refused += HOSTS - left
@@ -56,9 +67,10 @@ class FilterTestCase(soundness.ClaimingTestCase):
         self.assertGreater(refused, REQUESTS // 5)
         self.assertGreater(differing, REQUESTS // 1000)
 
-    def compare(self, fleet, thorough):
+    def compare(self, fleet, versions, thorough):
         """Send one request through both filters.
 
+        :param versions: the service version of each host
         :param thorough: also check that nothing was changed
         :returns: whether they agree, and how many hosts passed ours
         """
@@ -68,6 +80,8 @@ class FilterTestCase(soundness.ClaimingTestCase):
         spec = nova_objects.request_spec(fleet[0])
         ours = [nova_objects.host_state(case, f'host{number}')
                 for number, case in enumerate(fleet)]
+        for state, version in zip(ours, versions, strict=True):
+            state.service['version'] = version
         before = self.everything(spec, ours) if thorough else None
         passed = list(self.ours.filter_all(list(ours), spec))
         if thorough:
@@ -75,15 +89,27 @@ class FilterTestCase(soundness.ClaimingTestCase):
         self.assertEqual([state for state in ours if state in passed], passed)
         agreed = True
         for case, state in zip(fleet, ours, strict=True):
-            claims = soundness.Claims(case)
-            faults = [soundness.fault(case, claims.claim(mapping))
+            claims = [
+                soundness.Claims(dataclasses.replace(
+                    case, spares_devices=spares))
+                for spares in SPARES_DEVICES[state.service['version']]]
+            faults = [self.fault(claims, mapping)
                       for mapping in case.mappings]
+            if soundness.NO_DEVICES in faults:
+                # What PciPassthroughFilter refuses.
+                continue
             self.compare_with_claims(case, state, faults)
-            agreed &= self.compare_with_nova(claims, state, spec, faults)
+            agreed &= self.compare_with_nova(claims[0], state, spec, faults)
         for state in ours:
             self.assertEqual(bool(state.allocation_candidates),
                              state in passed)
         return agreed, len(passed)
+
+    def fault(self, claims, mapping):
+        """What is wrong with a claim; of several, with the first wrong one."""
+        found = (soundness.fault(each.case, each.claim(mapping))
+                 for each in claims)
+        return next((fault for fault in found if fault is not None), None)
 
     def everything(self, spec, hosts):
         """What a filter must not change."""

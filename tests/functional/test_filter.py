@@ -406,6 +406,31 @@ class MultiCreateTest(FilterTestCase):
         demand = adapter.demand(spec)
         self.assertEqual(-2, demand.cells[0].page_kib)
 
+    def test_a_page_size_left_by_a_shared_guest_is_not_taken_for_a_wish(self):
+        # Nothing else tells that the scheduler was here: there are no pins,
+        # and the host cell has the number of the guest cell.
+        cell = dataclasses.replace(
+            host_cell(), shared=host_cell().dedicated, dedicated=frozenset(),
+            pages=(cases.Pages(4, 1 << 18), cases.Pages(2048, 1024),
+                   cases.Pages(1 << 20, 1)))
+        question = dataclasses.replace(
+            case((cell,), policy='shared', page_kib=-2),
+            guest=(cases.GuestCell(0, 2, 1024),))
+        spec = nova_objects.request_spec(question, {
+            'hw:numa_nodes': '1', 'hw:mem_page_size': 'large'})
+        spec.numa_topology.cells[0].pagesize = 1 << 20
+        self.assertEqual(-2, adapter.demand(spec).cells[0].page_kib)
+
+    def test_room_that_nova_does_not_count_is_not_promised_again(self):
+        # Nova's bookkeeping fails at the second guest, which gets another
+        # page size, and counts nothing from there on. The host has pages for
+        # three guests.
+        cell = dataclasses.replace(host_cell(), pages=(
+            cases.Pages(4, 1 << 18), cases.Pages(2048, 1024),
+            cases.Pages(1 << 20, 1)))
+        question = case((cell,), (1,), page_kib=-2)
+        self.assertEqual(3, self.create(question, 8, self.filter)[0])
+
     def test_a_guest_that_was_never_pinned_is_not_made_up(self):
         spec = nova_objects.request_spec(case(host(0)), {'trait:X':
                                                          'required'})

@@ -12,6 +12,7 @@
 
 """The order in which Nova's claim tries host cells."""
 
+import dataclasses
 import unittest
 
 from hpcvirt.fit import order
@@ -63,6 +64,16 @@ class ClaimOrderTest(unittest.TestCase):
         for packing in (False, True):
             self.assertEqual([0, 1, 2], self.order(builders.guest(1), supply,
                                                    packing=packing))
+
+    def test_devices_are_ignored_for_other_guests_before_nova_34(self):
+        supply = dataclasses.replace(
+            builders.host(0, 1, 2, pools=builders.gpus(0, 1, 2)),
+            spares_devices=False)
+        self.assertEqual([0, 1, 2], self.order(builders.guest(1), supply))
+        self.assertEqual([2, 1, 0], self.order(builders.guest(1), supply,
+                                               packing=True))
+        guest = builders.guest(1, requests=(builders.request(),))
+        self.assertEqual([2, 1, 0], self.order(guest, supply))
 
     def test_cells_are_not_sorted_if_all_are_needed(self):
         self.assertEqual([0, 1], self.order(builders.guest(1, 1),
