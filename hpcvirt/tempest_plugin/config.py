@@ -126,8 +126,8 @@ used.
 Where benchmarks run natively: ``ssh://[user@]host[:port][?key=FILE]``, in
 which ``{host}`` stands for the compute service of the guest, or ``local`` if
 Tempest runs on the compute host. Without ``{host}`` the plan must have only
-one host. The runs are confined to the host CPUs of the guest with ``numactl`` or
-``taskset``; nothing else may run on these CPUs.
+one host. The runs are confined to the host CPUs of the guest with ``numactl``
+or ``taskset``; nothing else may run on these CPUs.
 
 If it is not set, the tests that compare a guest with its host are skipped.
 """),
