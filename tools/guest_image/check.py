@@ -251,7 +251,8 @@ def _word(result: dict[str, Any], *allowed: str) -> str:
 def _boot(image: str, state: pathlib.Path, port: int) -> str:
     done = subprocess.run(
         [str(HERE / 'boot'), image, str(state), str(port)], check=True,
-        stdout=subprocess.PIPE, text=True)
+        stdout=subprocess.PIPE, text=True,
+        env={**os.environ, 'ACCEL': 'tcg'})
     return done.stdout.strip()
 
 
