@@ -34,10 +34,12 @@ from hpcvirt.bench.execute import job_scripts
 #: How long a file may take to be copied.
 FILE_S = 300.0
 
+
 class State(enum.StrEnum):
     """A job that has no exit status.
 
-    ``LOST``: it was killed together with its shell, or its machine restarted.
+    ``LOST``: it was killed together with its shell, or its machine restarted
+    after the job was prepared.
     """
 
     ABSENT = 'absent'
@@ -74,6 +76,9 @@ class Job:
                 commands_before: Sequence[Sequence[str]] = ()) -> None:
         """Write the command and its input files, unless the job was started.
 
+        If the machine restarts meanwhile, the job is not prepared, and cannot
+        be started: :meth:`poll` tells.
+
         :param inputs: files that the program finds in its directory, each
             made executable
         :param commands_before: argument lists to run first; if one fails,
@@ -93,11 +98,13 @@ class Job:
     def start(self, limit_s: int) -> None:
         """Start the job that was prepared, once.
 
-        It is one short message, so that several jobs start at once.
+        It is one short message, so that several jobs start at once. A job
+        whose machine restarted after it was prepared does not start.
 
         :param limit_s: seconds after which the program is ended, 0 for none
         """
-        self._shell(job_scripts.START, b'', str(limit_s))
+        self._shell(job_scripts.START, b'', str(limit_s),
+                    accept=(job_scripts.NOT_PREPARED,))
 
     def poll(self) -> Ended | State:
         """Ask for the state of the job."""
@@ -128,7 +135,8 @@ class Job:
     def _put(self, name: str, content: bytes) -> None:
         if posixpath.basename(name) != name or name in ('', '.', '..'):
             raise exception.InvalidInput(name, 'not a plain file name')
-        self._shell(job_scripts.WRITE, content, name, timeout_s=FILE_S)
+        self._shell(job_scripts.WRITE, content, name,
+                    accept=(job_scripts.NOT_PREPARED,), timeout_s=FILE_S)
 
     def _shell(self, script: str, stdin: bytes, *arguments: str,
                accept: tuple[int, ...] = (),

@@ -18,9 +18,10 @@ place needs a POSIX shell, /proc, and ``setsid`` and ``date`` of GNU or
 busybox.
 
 Files in the directory: ``command`` (the shell commands), ``stdout``,
-``stderr``, ``pid`` (the process id and the start time of the leader of the
-job), and ``status``, which appears in one step when the program has ended and
-holds its exit status and the times of its begin and end.
+``stderr``, ``boot`` (the boot of the machine in which the job was prepared),
+``pid`` (the process id and the start time of the leader of the job), and
+``status``, which appears in one step when the program has ended and holds its
+exit status and the times of its begin and end.
 """
 
 from hpcvirt.bench.execute import private_directory
@@ -38,14 +39,32 @@ look() {
 } 2>/dev/null
 """
 
+#: Exit status of a script that finds no directory, or one that was prepared
+#: before the machine restarted: what was written then may be lost.
+NOT_PREPARED = 18
+
+#: ``boot`` prints the id of the boot, ``enter_prepared DIRECTORY`` goes to the
+#: directory of a job that was prepared in this boot.
+_BOOT = f"""
+boot() {{
+  cat /proc/sys/kernel/random/boot_id 2>/dev/null || :
+}}
+enter_prepared() {{
+  [ -d "$1" ] || exit {NOT_PREPARED}
+  enter "$1"
+  [ "$(cat boot 2>/dev/null)" = "$(boot)" ] || exit {NOT_PREPARED}
+}}
+"""
+
 #: Writes the command, which comes on standard input, to the directory unless
 #: the job was started already. A broken connection may have left half of a
 #: command, so that of a job which was not started is written again.
-PREPARE = 'set -eu' + private_directory.CREATE + """
+PREPARE = 'set -eu' + private_directory.CREATE + _BOOT + """
 create "$1"
 umask 077
 [ ! -d started ] || exit 17
 cat > command
+boot > boot
 """
 
 #: Runs the command that PREPARE wrote; ends it after $2 seconds unless 0.
@@ -54,8 +73,8 @@ cat > command
 #: the TERM to write the status. "status" is renamed into place so that no
 #: reader sees half of it. If the answer to a start is lost, the start is
 #: repeated, and has no effect then.
-START = 'set -eu' + private_directory.ENTER + """
-enter "$1"
+START = 'set -eu' + private_directory.ENTER + _BOOT + """
+enter_prepared "$1"
 mkdir started 2>/dev/null || exit 0
 setsid sh -c '""" + LOOK + """
 look $$
@@ -115,8 +134,8 @@ cat "./$2" || exit 1
 """
 
 #: Writes standard input to the file $2 of the job.
-WRITE = 'set -eu' + private_directory.ENTER + """
-enter "$1"
+WRITE = 'set -eu' + private_directory.ENTER + _BOOT + """
+enter_prepared "$1"
 umask 077
 cat > "./$2"
 chmod 700 "./$2"

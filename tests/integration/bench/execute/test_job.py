@@ -81,6 +81,22 @@ class JobTest(unittest.TestCase):
         self.start('sh', '-c', 'exit 3')
         self.assertEqual(3, self.wait().status)
 
+    def test_a_job_whose_directory_is_gone_does_not_start(self):
+        self.job.prepare(['true'], {}, {})
+        shutil.rmtree(self.job.directory)
+        self.job._put('data', b'')
+        self.job.start(0)
+        self.assertIs(job.State.ABSENT, self.job.poll())
+
+    def test_a_job_prepared_before_a_restart_does_not_start(self):
+        self.job.prepare(['true'], {}, {})
+        boot = pathlib.Path(self.job.directory, 'boot')
+        self.assertTrue(boot.read_text())
+        boot.write_text('another\n')
+        self.job.start(0)
+        self.assertIs(job.State.STARTING, self.job.poll())
+        self.assertIsNone(self.job.read('stdout'))
+
     def test_another_process_finds_the_job_by_its_directory(self):
         self.start('sh', '-c', 'echo found')
         self.job = job.Job(local.LocalExecutor(), self.job.directory)

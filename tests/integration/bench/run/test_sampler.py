@@ -23,6 +23,7 @@ from hpcvirt import exception
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import job_scripts
 from hpcvirt.bench.execute import local
 from hpcvirt.bench.model import record
 from hpcvirt.bench.run import run_spec
@@ -45,6 +46,25 @@ class Elsewhere:
         return local.LocalExecutor().run(
             [word.replace(self._wanted, self._real) for word in argv], stdin,
             timeout_s)
+
+    def close(self):
+        pass
+
+
+class RestartsOnce:
+    """A machine that goes down before the job starts, and loses its disk."""
+
+    name = 'restarted'
+
+    def __init__(self, disk):
+        self._disk = disk
+        self._is_new = False
+
+    def run(self, argv, stdin=b'', timeout_s=executor.SHORT_S):
+        if not self._is_new and job_scripts.START in argv:
+            self._is_new = True
+            shutil.rmtree(self._disk)
+        return local.LocalExecutor().run(argv, stdin, timeout_s)
 
     def close(self):
         pass
@@ -164,6 +184,10 @@ class SampleTest(unittest.TestCase):
             + GOOD))
         self.assertTrue(sample.outcome.valid, sample.outcome.reason)
         self.assertEqual(0, sample.exit_status)
+
+    def test_a_job_whose_machine_restarts_before_it_starts_is_measured(self):
+        sample = self.sample(self.job(RestartsOnce(self.directory('here'))))
+        self.assertTrue(sample.outcome.valid, sample.outcome.reason)
 
     def test_the_other_jobs_are_stopped_if_one_is_lost(self):
         place = local.LocalExecutor()
