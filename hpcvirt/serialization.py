@@ -105,12 +105,12 @@ def json_value(data: str | bytes, where: str) -> Any:
         raise exception.InvalidInput(where, f'{constant} is not JSON')
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        mapping = dict(pairs)
-        if len(mapping) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise exception.InvalidInput(
-                where, f'the key {twice[:40]!r} occurs twice in one object')
+        mapping: dict[str, Any] = {}
+        for key, item in pairs:
+            if key in mapping:
+                raise exception.InvalidInput(
+                    where, f'the key {key[:40]!r} occurs twice in one object')
+            mapping[key] = item
         return mapping
 
     try:

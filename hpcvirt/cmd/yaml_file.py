@@ -14,27 +14,10 @@
 
 from typing import Any
 
-import yaml
-
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt import yaml_document
 from hpcvirt.topology import document
-
-
-class _Loader(yaml.SafeLoader):
-    """A YAML loader that refuses a key that occurs twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode,
-                          deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            key = (key_node.tag, str(key_node.value))
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f'the key {key[1][:64]!r} occurs twice',
-                    key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)
 
 
 def read(path: str, most_bytes: int) -> Any:
@@ -48,12 +31,8 @@ def read(path: str, most_bytes: int) -> Any:
         # Much faster than YAML, and the errors are easier to understand.
         return serialization.json_value(data, path)
     try:
-        return yaml.load(data.decode(), _Loader)  # noqa: S506
+        text = data.decode()
     except UnicodeDecodeError as exc:
         raise exception.InvalidInput(
             path, f'is not UTF-8 (byte {exc.start})') from exc
-    except RecursionError as exc:
-        raise exception.InvalidInput(path, 'is nested too deeply') from exc
-    except (yaml.YAMLError, ValueError, TypeError) as exc:
-        # ValueError: a date such as 2026-99-99. TypeError: a list as a key.
-        raise exception.InvalidInput(path, f'is not YAML ({exc})') from exc
+    return yaml_document.value(text, path)

@@ -14,6 +14,7 @@ import dataclasses
 import datetime
 import enum
 import json
+import time
 import unittest
 from collections.abc import Mapping
 from typing import Annotated
@@ -174,6 +175,13 @@ class TestJson(unittest.TestCase):
             with self.assertRaisesRegex(exception.InvalidInput,
                                         f'^x: .*{message}'):
                 serialization.json_value(data, 'x')
+
+    def test_a_key_that_occurs_twice_is_found_in_linear_time(self) -> None:
+        keys = ', '.join(f'"{number}": 1' for number in range(50_000))
+        started = time.process_time()
+        with self.assertRaisesRegex(exception.InvalidInput, "'49999' occurs"):
+            serialization.json_value(f'{{{keys}, "49999": 2}}', 'x')
+        self.assertLess(time.process_time() - started, 5)
 
 
 class TestVersion(unittest.TestCase):

@@ -22,9 +22,8 @@ import functools
 import importlib.resources
 from collections.abc import Mapping
 
-import yaml
-
 from hpcvirt import exception
+from hpcvirt import yaml_document
 from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.catalogue import definition_reader
 
@@ -142,8 +141,8 @@ def load(name: str) -> definitions.Definition:
     :param name: one of :func:`names`
     """
     text = (_FOLDER / f'{name}.yaml').read_text(encoding='utf-8')
-    return definition_reader.read(yaml.safe_load(text),
-                                  f'definition {name}')
+    where = f'definition {name}'
+    return definition_reader.read(yaml_document.value(text, where), where)
 
 
 def _family(name: str) -> str | None:

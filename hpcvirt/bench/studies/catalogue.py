@@ -15,10 +15,9 @@
 import functools
 import importlib.resources
 
-import yaml
-
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt import yaml_document
 from hpcvirt.bench.studies import study
 
 IDS = ('S1', 'S2', 'S3', 'S4', 'S5')
@@ -44,5 +43,6 @@ def studies() -> tuple[study.Study, ...]:
 def _load(name: str) -> study.Study:
     folder = importlib.resources.files('hpcvirt.bench.studies')
     text = (folder / f'{name.lower()}.yaml').read_text(encoding='utf-8')
-    return serialization.from_plain(study.Study, yaml.safe_load(text),
-                            f'study {name}')
+    where = f'study {name}'
+    return serialization.from_plain(
+        study.Study, yaml_document.value(text, where), where)

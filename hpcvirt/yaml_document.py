@@ -1,0 +1,117 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read YAML of unknown origin.
+
+What YAML can do to its reader is refused: a few hundred bytes of aliases
+stand for millions of values (and PyYAML takes a minute to merge them), a key
+that occurs twice hides a value, and a number of base 60 of some megabytes
+takes hours.
+"""
+
+from typing import Any
+
+import yaml
+
+from hpcvirt import exception
+
+#: The values that all aliases of a document may stand for.
+MAX_ALIASED = 10_000
+
+#: PyYAML quotes what it does not know, whatever its length.
+_MESSAGE = 400
+
+
+class _Loader(yaml.SafeLoader):
+    """A YAML loader with a budget for aliases."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        #: The values that a node stands for, itself included.
+        self._sizes: dict[yaml.Node, int] = {}
+        self._aliased = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Read one value; count it before anything is expanded."""
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        mark = event.start_mark
+        node: Any = super().compose_node(parent, index)
+        if isinstance(event, yaml.AliasEvent):
+            if node not in self._sizes:
+                raise yaml.composer.ComposerError(
+                    None, None, 'an alias stands for a value that contains '
+                    'it', mark)
+            self._aliased += self._sizes[node]
+            if self._aliased > MAX_ALIASED:
+                raise yaml.composer.ComposerError(
+                    None, None, f'aliases stand for more than {MAX_ALIASED} '
+                    'values', mark)
+        elif isinstance(node, yaml.ScalarNode):
+            self._sizes[node] = 1
+        else:
+            # An element of a list is a node, one of a mapping two.
+            self._sizes[node] = 1 + sum(
+                self._sizes[part] for item in node.value
+                for part in (item if isinstance(item, tuple) else (item,)))
+        return node
+
+    def construct_mapping(self, node: yaml.MappingNode,
+                          deep: bool = False) -> dict[Any, Any]:
+        """Read a mapping, with scalar keys that occur once."""
+        seen = set()
+        for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(
+                    None, None, 'a key is a list or a mapping',
+                    key_node.start_mark)
+            key = (key_node.tag, key_node.value)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f'the key {key[1][:64]!r} occurs twice',
+                    key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+    def construct_number(self, node: yaml.ScalarNode) -> int | float:
+        """Read a number, which YAML 1.1 allows to be of base 60."""
+        if ':' in self.construct_scalar(node):
+            raise yaml.constructor.ConstructorError(
+                None, None, f'{node.value[:64]!r} is a number of base 60; '
+                'quote it if it is text', node.start_mark)
+        number: int | float = (
+            self.construct_yaml_int(node) if node.tag.endswith(':int')
+            else self.construct_yaml_float(node))
+        return number
+
+
+for _tag in ('tag:yaml.org,2002:int', 'tag:yaml.org,2002:float'):
+    _Loader.add_constructor(_tag, _Loader.construct_number)
+
+
+def value(text: str, where: str) -> Any:
+    """Read the value of a YAML document.
+
+    :param where: the file, for the error
+    :raises InvalidInput: if it is not one document of YAML
+    """
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506
+    except RecursionError as exc:
+        raise exception.InvalidInput(where, 'is nested too deeply') from exc
+    except (yaml.YAMLError, ValueError) as exc:
+        # ValueError: a date such as 2026-99-99.
+        raise exception.InvalidInput(
+            where, f'is not YAML ({str(exc)[:_MESSAGE]})') from exc
+    except (TypeError, ArithmeticError, LookupError, AttributeError) as exc:
+        raise exception.InvalidInput(
+            where, 'is not YAML (a value does not agree with its tag, such '
+            'as !!bool)') from exc
