@@ -112,10 +112,10 @@ class ClaimTestCase(soundness.ClaimingTestCase):
     def test_first_block_of_cases(self):
         self.roll(0)
 
-    def test_second_block_of_cases(self):
+    def test_periodic_second_block_of_cases(self):
         self.roll(1)
 
-    def test_third_block_of_cases(self):
+    def test_periodic_third_block_of_cases(self):
         self.roll(2)
 
     def test_a_block_of_cases_for_another_release(self):

@@ -155,11 +155,11 @@ class FilterTestCase(soundness.ClaimingTestCase):
     def test_first_block_of_requests(self):
         self.roll(0)
 
-    def test_second_block_of_requests(self):
+    def test_periodic_second_block_of_requests(self):
         self.roll(1)
 
-    def test_third_block_of_requests(self):
+    def test_periodic_third_block_of_requests(self):
         self.roll(2)
 
-    def test_fourth_block_of_requests(self):
+    def test_periodic_fourth_block_of_requests(self):
         self.roll(3)

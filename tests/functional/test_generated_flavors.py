@@ -143,24 +143,24 @@ class GeneratedFlavorsTest(base.HPCNova):
     def test_two_cells_with_cores_for_the_host_and_emulator_threads(self):
         self.check('hs06-2s-16c', base='default', smallest_cores=5)
 
-    def test_four_cells_on_1_gib_pages(self):
+    def test_periodic_four_cells_on_1_gib_pages(self):
         self.check('xeon-2s-24c-snc2-1g', page_size='1G')
 
     def test_four_packages_with_isolated_emulator_threads(self):
         self.check('opteron-4s-12c', emulator_threads='isolate',
                    smallest_cores=12)
 
-    def test_eight_cells_without_the_siblings(self):
+    def test_periodic_eight_cells_without_the_siblings(self):
         self.check('epyc-2s-64c-nps4', smt='leave', smallest_cores=16)
 
     def test_uneven_cells_and_cells_without_memory(self):
         self.check('uneven-2s')
 
-    def test_sixteen_cells_half_of_them_without_cpus(self):
+    def test_periodic_sixteen_cells_half_of_them_without_cpus(self):
         self.check('xeon-max-2s-56c-snc4-hbm')
 
     def test_small_pages_of_64_kib(self):
         self.check('grace-2s-72c-64k')
 
-    def test_a_mixed_fleet(self):
+    def test_periodic_a_mixed_fleet(self):
         self.check('hs06-2s-16c', 'single-1s-8c-smt')
