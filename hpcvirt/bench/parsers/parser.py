@@ -19,28 +19,18 @@ Outcome.
 """
 
 import dataclasses
+import importlib
 import math
+import pkgutil
 from collections.abc import Callable
 from collections.abc import Mapping
 
+from hpcvirt.bench import parsers
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
-from hpcvirt.bench.parsers import gromacs
-from hpcvirt.bench.parsers import hepscore
-from hpcvirt.bench.parsers import hpcc
-from hpcvirt.bench.parsers import hs06
-from hpcvirt.bench.parsers import lammps
-from hpcvirt.bench.parsers import mpi4py_pingpong
-from hpcvirt.bench.parsers import namd
-from hpcvirt.bench.parsers import netpipe
-from hpcvirt.bench.parsers import npb
 from hpcvirt.bench.parsers import number
-from hpcvirt.bench.parsers import osu
-from hpcvirt.bench.parsers import qe
 from hpcvirt.bench.parsers import reading
-from hpcvirt.bench.parsers import stream
 from hpcvirt.bench.parsers import text
-from hpcvirt.bench.parsers import wrf
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,21 +45,13 @@ class Parser:
     read: Callable[[str, Mapping[str, str]], reading.Reading]
 
 
-PARSERS = {
-    'hpcc': Parser(hpcc.KEYS, hpcc.read),
-    'stream': Parser(stream.KEYS, stream.read),
-    'npb': Parser(npb.KEYS, npb.read),
-    'osu': Parser(osu.KEYS, osu.read),
-    'netpipe': Parser(netpipe.KEYS, netpipe.read),
-    'mpi4py_pingpong': Parser(mpi4py_pingpong.KEYS, mpi4py_pingpong.read),
-    'qe': Parser(qe.KEYS, qe.read),
-    'gromacs': Parser(gromacs.KEYS, gromacs.read),
-    'lammps': Parser(lammps.KEYS, lammps.read),
-    'namd': Parser(namd.KEYS, namd.read),
-    'wrf': Parser(wrf.KEYS, wrf.read),
-    'hepscore': Parser(hepscore.KEYS, hepscore.read),
-    'hs06': Parser(hs06.KEYS, hs06.read),
-}
+def _find() -> dict[str, Parser]:
+    """Find the parsers: the modules of this package with ``KEYS``."""
+    modules = {
+        entry.name: importlib.import_module(f'{parsers.__name__}.{entry.name}')
+        for entry in pkgutil.iter_modules(parsers.__path__)}
+    return {name: Parser(module.KEYS, module.read)
+            for name, module in modules.items() if hasattr(module, 'KEYS')}
 
 
 def parse(name: str, raw: bytes, expect: Mapping[str, str],
@@ -139,3 +121,7 @@ def _check_parameters(parser: Parser, found: reading.Reading) -> None:
         value = found.parameters.get(key.name)
         if value is not None and key.kind is expectation.Kind.WHOLE:
             number.whole(value, key.name)
+
+
+#: The parsers by the names of their modules, to which definitions refer.
+PARSERS = _find()

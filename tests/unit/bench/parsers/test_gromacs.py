@@ -15,6 +15,9 @@ from tests.unit.bench.parsers import base
 LOG = base.data('gromacs/md.log').decode()
 STDERR = base.data('gromacs/stderr.txt').decode()
 
+GOOD_OUTPUTS = (
+    (base.data('gromacs/md.log'), {}), (base.data('gromacs/stderr.txt'), {}))
+
 
 class TestGromacs(base.ParserTestCase):
     parser = 'gromacs'

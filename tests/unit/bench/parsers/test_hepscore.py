@@ -30,6 +30,8 @@ LOG = """\
 2023-05-21 02:03:19 hepscore [INFO] Final result: 116.8305
 """
 
+GOOD_OUTPUTS = ((LOG.encode(), {}),)
+
 
 class TestHepscore(base.ParserTestCase):
     parser = 'hepscore'

@@ -16,6 +16,10 @@ NATIVE = base.data('native_np1/hpccoutf.txt').decode()
 GUEST = base.data('guest_tcg_np1/hpccoutf.txt').decode()
 TWO = base.data('hpcc/np2.txt').decode()
 
+GOOD_OUTPUTS = (
+    (base.data('hpcc/np2.txt'), {}),
+    (base.data('guest_tcg_np1/hpccoutf.txt'), {}))
+
 
 class TestHpcc(base.ParserTestCase):
     parser = 'hpcc'

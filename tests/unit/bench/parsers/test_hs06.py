@@ -14,6 +14,8 @@ import json
 
 from tests.unit.bench.parsers import base
 
+GOOD_OUTPUTS = ((b'copies: 32\nHS06: 357.25\n', {}),)
+
 
 class TestHs06(base.ParserTestCase):
     parser = 'hs06'

@@ -15,6 +15,8 @@ from tests.unit.bench.parsers import base
 GOOD = base.data('lammps/serial.out').decode()
 TWO = base.data('lammps/two_runs_np2.log').decode()
 
+GOOD_OUTPUTS = ((base.data('lammps/two_runs_np2.log'), {}),)
+
 
 class TestLammps(base.ParserTestCase):
     parser = 'lammps'

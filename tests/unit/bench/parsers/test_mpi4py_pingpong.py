@@ -14,6 +14,8 @@ from tests.unit.bench.parsers import base
 
 TABLE = base.data('mpi4py/pingpong_mpich.txt').decode()
 
+GOOD_OUTPUTS = ((base.data('mpi4py/pingpong_mpich.txt'), {}),)
+
 
 class TestPingpong(base.ParserTestCase):
     parser = 'mpi4py_pingpong'

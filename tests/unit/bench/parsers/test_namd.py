@@ -28,6 +28,8 @@ ENERGY:     500   -1.0 0.0 2.0
 WallClock: {wall}  CPUTime: 1745.123412  Memory: 1300.437500 MB
 {end}"""
 
+GOOD_OUTPUTS = ((output().encode(), {}),)
+
 
 class TestNamd(base.ParserTestCase):
     parser = 'namd'

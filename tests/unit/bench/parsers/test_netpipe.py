@@ -15,6 +15,10 @@ from tests.unit.bench.parsers import base
 TABLE = base.data('netpipe/shm_stderr.txt').decode()
 FILE = base.data('netpipe/np.out').decode()
 
+GOOD_OUTPUTS = (
+    (base.data('netpipe/np.out'), {'max_size': '65536'}),
+    (base.data('netpipe/shm_stderr.txt'), {}))
+
 
 class TestNetpipe(base.ParserTestCase):
     parser = 'netpipe'

@@ -55,6 +55,9 @@ OPENMP = block(more=' Total threads   =                        4\n'
                share=' Mop/s/thread    =                   875.00\n')
 SERIAL = block()
 
+GOOD_OUTPUTS = (
+    (base.data('native_np1/npb_lu.S.out'), {}), (MPI.encode(), {}))
+
 
 class TestNpb(base.ParserTestCase):
     parser = 'npb'

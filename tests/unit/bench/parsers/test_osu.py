@@ -31,6 +31,10 @@ def table(title='MPI Latency', column='Latency (us)', version='v5.9',
     return (f'# OSU {title} Test {version}\n{datatype}# Size      {column}\n'
             f'{rows}')
 
+GOOD_OUTPUTS = (
+    (table().encode(), {}),
+    (base.data('osu/latency_7.4.txt'), {'max_size': '65536'}))
+
 
 class TestOsu(base.ParserTestCase):
     parser = 'osu'

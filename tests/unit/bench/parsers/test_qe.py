@@ -23,6 +23,10 @@ def with_wall(words):
     return GOOD.replace('0.49s CPU      0.56s WALL',
                         f'{words} CPU  {words} WALL')
 
+GOOD_OUTPUTS = (
+    (base.data('qe/au.out'), {}),
+    (base.data('qe/au_maxstep2.out'), {'rc': '2'}))
+
 
 class TestQe(base.ParserTestCase):
     parser = 'qe'

@@ -72,6 +72,11 @@ Triad:     13850.1234      0.0036      0.0035      0.0037
 ----------------------------------------------------
 """
 
+GOOD_OUTPUTS = (
+    (base.data('native_np1/stream_2M.out'), {}),
+    (base.data('stream/serial.out'), {}),
+    (FORTRAN.encode(), {}))
+
 
 class TestStream(base.ParserTestCase):
     parser = 'stream'

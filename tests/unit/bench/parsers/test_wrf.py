@@ -29,6 +29,8 @@ def output(steps=150, seconds=lambda step: 8.0 if step == 0 else 2.0,
                      f'domain   1:{seconds(step):11.5f} elapsed seconds\n')
     return ''.join(lines) + end
 
+GOOD_OUTPUTS = ((output(steps=20).encode(), {}),)
+
 
 class TestWrf(base.ParserTestCase):
     parser = 'wrf'
