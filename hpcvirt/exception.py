@@ -17,6 +17,8 @@ exception. A command prints an exception of this module as one line and exits
 with status 2.
 """
 
+from hpcvirt import printable
+
 
 class HpcvirtError(Exception):
     """Base class of the exceptions that hpcvirt raises on purpose."""
@@ -32,14 +34,14 @@ class InvalidInput(HpcvirtError):
     def __init__(self, where: str, what: str) -> None:
         self.where = where
         self.what = what
-        super().__init__(one_line(f'{where}: {what}'))
+        super().__init__(printable.one_line(f'{where}: {what}'))
 
 
 class Unreachable(HpcvirtError):
     """A service, a host or a program that cannot be used."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(one_line(what))
+        super().__init__(printable.one_line(what))
 
 
 class ConnectionLost(Unreachable):
@@ -52,9 +54,3 @@ class TimedOut(Unreachable):
 
 class NotInstalled(Unreachable):
     """A program or a library that is missing; trying again will not help."""
-
-
-def one_line(text: str) -> str:
-    """Fold a message of unknown origin into one printable line."""
-    folded = ' '.join(text.split())
-    return ''.join(c if c.isprintable() else '?' for c in folded)

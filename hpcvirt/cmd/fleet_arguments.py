@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt import input_file
 from hpcvirt import topology
 from hpcvirt.cmd import yaml_file
 from hpcvirt.flavors import host_part
@@ -28,9 +29,10 @@ from hpcvirt.model import host as host_model
 from hpcvirt.topology import source
 
 EPILOG = """\
-PATH is anything that "hpcvirt topology show" reads. Hosts must have different
-names; NAME=PATH gives a host the name NAME. Without --cpus and --pages the
-whole of each host is divided; the profile says what it keeps for itself.
+PATH is anything that "hpcvirt topology show" reads, - for standard input
+included. Hosts must have different names; NAME=PATH gives a host the name
+NAME. Without --cpus and --pages the whole of each host is divided; the profile
+says what it keeps for itself.
 """
 
 #: Far larger than any profile.
@@ -122,9 +124,10 @@ def read_profile(path: str) -> profiles.Profile:
     """
     if path in profiles.BUILT_IN:
         return profiles.BUILT_IN[path]
-    profile = profiles.build(yaml_file.read(path, MAX_PROFILE_BYTES), path)
+    where = input_file.name(path)
+    profile = profiles.build(yaml_file.read(path, MAX_PROFILE_BYTES), where)
     if profile.extra_specs:
-        _validate_as_nova_does(profile, path)
+        _validate_as_nova_does(profile, where)
     return profile
 
 

@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from hpcvirt import exception
+from hpcvirt import printable
 
 
 def _add_topology(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +62,7 @@ class Parser(argparse.ArgumentParser):
     """A parser that reports an error in one line."""
 
     def error(self, message: str) -> NoReturn:
-        line = exception.one_line(message)
+        line = printable.one_line(message)
         self.exit(2, f'{self.prog}: {line} (see {self.prog} --help)\n')
 
 

@@ -15,18 +15,20 @@
 from typing import Any
 
 from hpcvirt import exception
+from hpcvirt import input_file
 from hpcvirt import serialization
 from hpcvirt import yaml_document
-from hpcvirt.topology import document
 
 
 def read(path: str, most_bytes: int) -> Any:
     """Read the values of a file; every JSON file is a YAML file too.
 
+    :param path: a file, or ``-`` for standard input
     :param most_bytes: the largest file that is accepted
     :raises InvalidInput: if it cannot be read or is not YAML
     """
-    data = document.content(path, most_bytes)
+    data = input_file.content(path, most_bytes)
+    path = input_file.name(path)
     if data.lstrip()[:1] in (b'{', b'['):
         # Much faster than YAML, and the errors are easier to understand.
         return serialization.json_value(data, path)

@@ -10,25 +10,24 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Read files and numbers of untrusted origin.
+"""Read documents and numbers of untrusted origin.
 
-A file that cannot be used (missing, a directory, a FIFO, too large, XML with
-entities) raises :class:`hpcvirt.exception.InvalidInput`. What the file says
-about a machine is checked by the readers.
+What cannot be used (an empty file, an archive, XML with entities) raises
+:class:`hpcvirt.exception.InvalidInput`. What the file says about a machine is
+checked by the readers.
 """
 
 import functools
-import os
 import pathlib
-import stat
 from typing import Any
-from typing import NoReturn
 from xml.etree import ElementTree
 
 import defusedxml
 import defusedxml.ElementTree
 
 from hpcvirt import exception
+from hpcvirt import input_file
+from hpcvirt import printable
 
 #: The hwloc XML of a machine with 2048 hardware threads is about 12 MB.
 MAX_BYTES = 64 * 1024 * 1024
@@ -38,15 +37,6 @@ MAX_DEPTH = 64
 
 #: The machine with 2048 hardware threads has 40,000.
 MAX_ELEMENTS = 250_000
-
-_KINDS = (
-    (stat.S_ISDIR, 'a directory'),
-    (stat.S_ISFIFO, 'a FIFO'),
-    (stat.S_ISSOCK, 'a socket'),
-    (stat.S_ISCHR, 'a character device'),
-    (stat.S_ISBLK, 'a block device'),
-)
-
 
 #: The first bytes of gzip, bzip2, xz, zstd and zip.
 _ARCHIVES = (b'\x1f\x8b', b'BZh', b'\xfd7zXZ', b'\x28\xb5\x2f\xfd',
@@ -61,14 +51,15 @@ class Document:
     """
 
     def __init__(self, path: str) -> None:
-        self.path = path
-        self.stem = exception.one_line(pathlib.Path(path).stem)
-        self.data = content(path)
+        self.path = input_file.name(path)
+        self.stem = ('stdin' if path == input_file.STDIN
+                     else printable.one_line(pathlib.Path(path).stem))
+        self.data = input_file.content(path, MAX_BYTES)
         if not self.data.strip():
-            raise exception.InvalidInput(path, 'is empty')
+            raise exception.InvalidInput(self.path, 'is empty')
         if self.data.startswith(_ARCHIVES) or self.data[257:262] == b'ustar':
             raise exception.InvalidInput(
-                path, 'is an archive; unpack it and name what is in it')
+                self.path, 'is an archive; unpack it and name what is in it')
 
     def begins_with(self, characters: str) -> bool:
         """Whether it begins with one of the characters, even in UTF-16."""
@@ -83,48 +74,6 @@ class Document:
         :raises InvalidInput: if it is not well-formed
         """
         return xml_root(self.data, self.path)
-
-
-def content(path: str | os.PathLike[str], most: int = MAX_BYTES,
-            where: str | None = None) -> bytes:
-    """Read a whole regular file, without ever blocking.
-
-    :param most: the largest size in bytes that is accepted
-    :param where: what to name in the error, the path if None
-    :raises InvalidInput: if it is not a file, cannot be read or is too large
-    """
-    where = where or os.fspath(path) or repr(path)
-    try:
-        # Check before opening: opening a FIFO can block, and opening a
-        # device (a watchdog, a tape) has effects.
-        _require_file(os.stat(path), where)
-        descriptor = os.open(
-            path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-        with os.fdopen(descriptor, 'rb') as stream:
-            status = os.fstat(stream.fileno())
-            _require_file(status, where)
-            if status.st_size > most:
-                _too_large(where, most)
-            data = stream.read(most + 1)
-    except OSError as exc:
-        raise exception.InvalidInput(
-            where, f'cannot be read ({exc.strerror or exc})') from exc
-    except ValueError as exc:  # a NUL in the path
-        raise exception.InvalidInput(where, f'cannot be read ({exc})') from exc
-    if len(data) > most:
-        _too_large(where, most)
-    return data
-
-
-def _require_file(status: os.stat_result, where: str) -> None:
-    for is_kind, kind in _KINDS:
-        if is_kind(status.st_mode):
-            raise exception.InvalidInput(where, f'is {kind}, not a file')
-
-
-def _too_large(where: str, most: int) -> NoReturn:
-    raise exception.InvalidInput(
-        where, f'is larger than {most // 1024} KiB, the most that is read')
 
 
 class _Guard:

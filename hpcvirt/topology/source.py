@@ -97,7 +97,8 @@ def read(path: str | None = None, source: str = 'auto') -> host.Host:
     found = (f'is XML of <{file.root.tag[:40]}>' if file.begins_with('<')
              else 'has an unknown form')
     forms = ', '.join(f'{known.form} ({known.name})' for known in _SOURCES)
-    raise exception.InvalidInput(path, f'{found}; expected one of: {forms}')
+    raise exception.InvalidInput(
+        file.path, f'{found}; expected one of: {forms}')
 
 
 def _is_directory(path: str | None) -> bool:

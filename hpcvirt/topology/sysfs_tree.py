@@ -17,6 +17,8 @@ import pathlib
 import socket
 
 from hpcvirt import exception
+from hpcvirt import input_file
+from hpcvirt import printable
 from hpcvirt.model import cpuset
 from hpcvirt.topology import bitmap
 from hpcvirt.topology import document
@@ -54,7 +56,7 @@ class Tree:
             return None
         here = self._where(name)
         try:
-            text = document.content(path, _MAX_BYTES, here).decode()
+            text = input_file.content(path, _MAX_BYTES, here).decode()
         except UnicodeDecodeError as exc:
             raise exception.InvalidInput(here, 'is not text') from exc
         # Older kernels end their lists with a NUL.
@@ -111,7 +113,7 @@ class Tree:
             return socket.gethostname()
         name = (self.text('proc/sys/kernel/hostname')
                 or self.text('etc/hostname') or self._root.name)
-        return exception.one_line(name) or 'host'
+        return printable.one_line(name) or 'host'
 
     def small_page_kib(self) -> int | None:
         """Return the page size of the running kernel; None for a copy."""

@@ -21,7 +21,9 @@ per line.
 
 import dataclasses
 import glob
+import itertools
 import json
+import os
 import pathlib
 import re
 from collections.abc import Iterable
@@ -29,6 +31,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt import input_file
 from hpcvirt import serialization
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.model import outcome
@@ -82,12 +85,7 @@ def read_raw(path: str) -> bytes:
 
     :raises InvalidInput: if there is no such file
     """
-    try:
-        with open(path, 'rb') as file:
-            return file.read(text.LIMIT_BYTES + 1)
-    except (OSError, ValueError) as exc:
-        what = getattr(exc, 'strerror', None) or str(exc)
-        raise exception.InvalidInput(path, what) from exc
+    return input_file.beginning(path, text.LIMIT_BYTES + 1)
 
 
 def collect(path: str, arm: record.Arm, benchmark: str | None,
@@ -100,19 +98,23 @@ def collect(path: str, arm: record.Arm, benchmark: str | None,
     :returns: one element per benchmark and variant
     :raises InvalidInput: if the path holds nothing that can be read
     """
-    files = _files(path, benchmark)
-    if len(files) == 1:
-        document = _json(read_raw(str(files[0])))
+    first, *others = _files(path, benchmark)
+    # Standard input and pipes can be read only once.
+    raw = read_raw(str(first))
+    where = input_file.name(path)
+    if not others:
+        document = _json(raw)
         if document is not None:
-            return _from_json(document, path, arm)
+            return _from_json(document, where, arm)
     if benchmark is None:
         raise exception.InvalidInput(
-            path, 'holds raw outputs: name their benchmark with --benchmark')
+            where, 'holds raw outputs: name their benchmark with --benchmark')
     source = catalogue.output_source(benchmark)
+    raws = itertools.chain((raw,), (read_raw(str(file)) for file in others))
     return (ArmOutputs(source.name, '', tuple(
-        parser.parse(source.parser, read_raw(str(file)),
-                     {**source.expect, **expect}, where=source.name)
-        for file in files)),)
+        parser.parse(source.parser, raw, {**source.expect, **expect},
+                     where=source.name)
+        for raw in raws)),)
 
 
 def run_of(native: ArmOutputs, guest: ArmOutputs, *, unpaired: bool,
@@ -152,9 +154,9 @@ def natural_order(name: str) -> tuple[tuple[bool, int, str], ...]:
 
 def _files(path: str, benchmark: str | None) -> list[pathlib.Path]:
     place = pathlib.Path(path)
-    if not place.exists() and any(mark in path for mark in '*?['):
+    if not os.path.exists(path) and any(mark in path for mark in '*?['):
         files = [pathlib.Path(name) for name in glob.glob(path)]
-    elif place.is_dir():
+    elif os.path.isdir(path):
         files = [child for child in place.iterdir()
                  if not child.name.startswith('.')]
     else:

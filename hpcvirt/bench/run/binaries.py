@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt import printable
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import private_directory
 from hpcvirt.bench.run import run_spec
@@ -116,4 +117,4 @@ def _cause(output: str) -> str:
     """The last lines, without those in which make only says that it failed."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     causes = [line for line in lines if not _MAKE.match(line)]
-    return exception.one_line(' / '.join((causes or lines)[-2:]))
+    return printable.one_line(' / '.join((causes or lines)[-2:]))

@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from concurrent import futures
 
 from hpcvirt import exception
+from hpcvirt import printable
 from hpcvirt.bench.execute import cpu_affinity
 from hpcvirt.bench.execute import environment
 from hpcvirt.bench.execute import job as jobs
@@ -285,7 +286,7 @@ def _judge(spec: run_spec.JobSpec, raw: Mapping[str, bytes],
 
 
 def _invalid(reason: str) -> outcome.Outcome:
-    return outcome.Outcome(valid=False, reason=exception.one_line(reason))
+    return outcome.Outcome(valid=False, reason=printable.one_line(reason))
 
 
 def _now() -> str:

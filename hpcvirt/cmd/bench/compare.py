@@ -39,9 +39,10 @@ guest / native; the direction of the metric says whether it is a loss.
 _EPILOG = """\
 NATIVE and GUEST are directories of raw outputs (paired in natural order of the
 file names), quoted shell patterns, or JSON: results of "bench run", or answers
-of "bench parse" as a list or one on each line. A result that holds both arms
-is given alone. Status 0: PASS, 1: FAIL, INCONCLUSIVE or INVALID (the word is
-printed), 2: the outputs cannot be compared.
+of "bench parse" as a list or one on each line; one of them may be - for
+standard input. A result that holds both arms is given alone. Status 0: PASS,
+1: FAIL, INCONCLUSIVE or INVALID (the word is printed), 2: the outputs cannot
+be compared.
 """
 
 

@@ -21,7 +21,6 @@ from hpcvirt import serialization
 from hpcvirt import text_table
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.parsers import parser
-from hpcvirt.bench.parsers import text
 from hpcvirt.bench.results import output_files
 from hpcvirt.cmd import terminal
 
@@ -62,10 +61,7 @@ def run(args: argparse.Namespace) -> int:
     """Read one output."""
     source = catalogue.output_source(args.name)
     expect = {**source.expect, **expectations(args.expect)}
-    if args.file == '-':
-        raw = sys.stdin.buffer.read(text.LIMIT_BYTES + 1)
-    else:
-        raw = output_files.read_raw(args.file)
+    raw = output_files.read_raw(args.file)
     outcome = parser.parse(source.parser, raw, expect, args.exit_status,
                            source.name)
     output = output_files.parsed_output(source.name, outcome)

@@ -19,6 +19,7 @@ import sys
 import tempfile
 
 from hpcvirt import exception
+from hpcvirt import input_file
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.report import text
 from hpcvirt.cmd import extras
@@ -84,8 +85,8 @@ def _write(path: str, content: str) -> None:
     target = pathlib.Path(path)
     mark = '<title>Guest against native</title>'
     try:
-        if target.exists() and mark not in target.read_text(
-                encoding='utf-8', errors='replace')[:4096]:
+        if os.path.lexists(target) and mark.encode() not in (
+                input_file.beginning(target, 4096)):
             raise exception.InvalidInput(
                 path, 'exists and is no report; it is left as it is')
         handle, scratch = tempfile.mkstemp(

@@ -19,6 +19,7 @@ import sys
 import textwrap
 
 from hpcvirt import exception
+from hpcvirt import input_file
 from hpcvirt.cmd import fleet_arguments
 from hpcvirt.cmd import yaml_file
 from hpcvirt.cmd.flavor import apply
@@ -36,10 +37,11 @@ the CPUs that they leave unused on hosts.
 
 _EPILOG = """\
 FILE is a plan of "hpcvirt flavor plan", or the output of "openstack flavor
-show" or "openstack flavor list --long", as JSON or YAML. Any other argument is
-the NAME of a flavor in the cloud. --profile, --cpus and --pages describe how
-the hosts are divided, as for "hpcvirt flavor plan". Exit status: 0 if there
-are no errors, 1 if a finding is an error, 2 if the input cannot be used.
+show" or "openstack flavor list --long", as JSON or YAML, - for standard input.
+Any other argument is the NAME of a flavor in the cloud. --profile, --cpus and
+--pages describe how the hosts are divided, as for "hpcvirt flavor plan". Exit
+status: 0 if there are no errors, 1 if a finding is an error, 2 if the input
+cannot be used.
 """
 
 _MAX_BYTES = 16 * 1024 * 1024
@@ -103,7 +105,8 @@ def _flavors(args: argparse.Namespace) -> list[catalogue.Flavor]:
     for subject in args.subject:
         if _is_file(subject):
             flavors += flavor_files.flavors(
-                yaml_file.read(subject, _MAX_BYTES), subject)
+                yaml_file.read(subject, _MAX_BYTES),
+                input_file.name(subject))
         else:
             names.append(subject)
     if names:
@@ -112,8 +115,8 @@ def _flavors(args: argparse.Namespace) -> list[catalogue.Flavor]:
 
 
 def _is_file(subject: str) -> bool:
-    return (os.path.lexists(subject) or os.sep in subject
-            or subject.endswith(_FILE_ENDINGS))
+    return (subject == input_file.STDIN or os.path.lexists(subject)
+            or os.sep in subject or subject.endswith(_FILE_ENDINGS))
 
 
 def _from_cloud(names: list[str],

@@ -26,7 +26,8 @@ _SHOW = """\
 Without PATH the running machine is read. PATH may be the root directory (or
 the sys directory) of a copy of the sysfs of another machine, the XML of
 "virsh capabilities", the XML of "lstopo --of xml", or a snapshot: the output
-of this command with --format json.
+of this command with --format json. PATH may be - for standard input:
+"virsh capabilities | hpcvirt topology show -".
 """
 
 

@@ -10,66 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-import os
-import pathlib
-import socket
-import tempfile
 import unittest
 
 from hpcvirt import exception
 from hpcvirt.topology import document
 
 DOCTYPE = '<!DOCTYPE topology SYSTEM "hwloc2.dtd">'
-
-
-class ContentTest(unittest.TestCase):
-    def setUp(self) -> None:
-        super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.path = pathlib.Path(directory.name, 'file')
-
-    def refused(self, pattern: str, path: str | None = None) -> None:
-        with self.assertRaisesRegex(exception.InvalidInput, pattern):
-            document.content(self.path if path is None else path, 10)
-
-    def test_a_whole_file_is_read(self) -> None:
-        self.path.write_bytes(b'0123456789')
-        self.assertEqual(b'0123456789', document.content(self.path, 10))
-
-    def test_a_file_that_is_too_large_is_refused(self) -> None:
-        self.path.write_bytes(b'0123456789a')
-        self.refused('file: is larger than')
-
-    def test_a_file_of_unknown_size_that_is_too_large_is_refused(self) -> None:
-        self.refused('is larger than', '/proc/self/status')
-
-    def test_a_missing_file_is_refused(self) -> None:
-        self.refused(r'file: cannot be read \(No such file')
-
-    def test_a_directory_is_refused(self) -> None:
-        self.path.mkdir()
-        self.refused('file: is a directory, not a file')
-
-    def test_a_fifo_is_refused_without_blocking(self) -> None:
-        os.mkfifo(self.path)
-        self.refused('file: is a FIFO, not a file')
-
-    def test_a_socket_is_refused(self) -> None:
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(str(self.path))
-            self.refused('file: is a socket, not a file')
-
-    def test_a_device_is_refused(self) -> None:
-        self.refused('/dev/zero: is a character device', '/dev/zero')
-
-    def test_a_circular_link_is_refused(self) -> None:
-        self.path.symlink_to(self.path)
-        self.refused('file: cannot be read')
-
-    def test_impossible_paths_are_refused(self) -> None:
-        for path in ('', 'a\0b', 'x' * 5000, '/dev/null/x', '\udcff'):
-            self.refused('cannot be read', path)
 
 
 class XmlTest(unittest.TestCase):

@@ -112,7 +112,7 @@ class TestParse(CommandTestCase):
     def test_unusable_input_is_one_line_and_status_2(self):
         self.assert_unusable('no such benchmark', 'parse', 'x', HPCC)
         self.assert_unusable('No such file', 'parse', 'hpcc', '/nobody')
-        self.assert_unusable('Is a directory', 'parse', 'hpcc', '/')
+        self.assert_unusable('is a directory', 'parse', 'hpcc', '/')
         self.assert_unusable('there is N, NB', 'parse', 'hpcc', HPCC,
                              '--expect', 'M=1')
         for word in ('N', '=1', 'N=', ''):

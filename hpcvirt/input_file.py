@@ -1,0 +1,107 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read files that the user names, without ever waiting for a device.
+
+``-`` is standard input. A shell's ``<(command)`` and ``/dev/stdin`` name a
+pipe that the process has open already, and are read too. Other FIFOs,
+devices and sockets are refused.
+"""
+
+import os
+import stat
+import sys
+
+from hpcvirt import exception
+
+#: The path of standard input.
+STDIN = '-'
+
+_KINDS = (
+    (stat.S_ISDIR, 'a directory'),
+    (stat.S_ISFIFO, 'a FIFO'),
+    (stat.S_ISSOCK, 'a socket'),
+    (stat.S_ISCHR, 'a character device'),
+    (stat.S_ISBLK, 'a block device'),
+)
+
+
+def name(path: str | os.PathLike[str]) -> str:
+    """What messages call a path."""
+    if path == STDIN:
+        return 'standard input'
+    return os.fspath(path) or repr(path)
+
+
+def content(path: str | os.PathLike[str], most: int,
+            where: str | None = None) -> bytes:
+    """Read a whole file, or standard input.
+
+    :param most: the largest size in bytes that is accepted
+    :param where: what to name in the error, the path if None
+    :raises InvalidInput: if it is not a file, cannot be read or is too large
+    """
+    where = where or name(path)
+    data = beginning(path, most + 1, where)
+    if len(data) > most:
+        raise exception.InvalidInput(
+            where, f'is larger than {most // 1024} KiB, the most that is '
+            'read')
+    return data
+
+
+def beginning(path: str | os.PathLike[str], most: int,
+              where: str | None = None) -> bytes:
+    """Read no more than the first bytes of a file, or of standard input.
+
+    :raises InvalidInput: if it is not a file or cannot be read
+    """
+    where = where or name(path)
+    try:
+        if path == STDIN:
+            return _from_stdin(most, where)
+        # Check before opening: opening a FIFO can block, and opening a
+        # device (a watchdog, a tape) has effects.
+        status = os.stat(path)
+        is_pipe = stat.S_ISFIFO(status.st_mode) and os.path.realpath(
+            path).startswith(f'/proc/{os.getpid()}/fd/pipe:')
+        if not is_pipe:
+            _require_file(status, where)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC
+                             | (0 if is_pipe else os.O_NONBLOCK))
+        with os.fdopen(descriptor, 'rb') as stream:
+            if not is_pipe:
+                _require_file(os.fstat(descriptor), where)
+            data: bytes | None = stream.read(most)
+        if data is None:
+            raise exception.InvalidInput(
+                where, 'is a file of the kernel that has no end')
+        return data
+    except (OSError, ValueError) as exc:  # ValueError: a NUL in the path
+        reason = getattr(exc, 'strerror', None) or exc
+        raise exception.InvalidInput(
+            where, f'cannot be read ({reason})') from exc
+
+
+def _from_stdin(most: int, where: str) -> bytes:
+    if sys.stdin is None:
+        raise exception.InvalidInput(where, 'is closed')
+    if sys.stdin.closed:
+        raise exception.InvalidInput(where, 'can be read only once')
+    with sys.stdin.buffer as stream:
+        return stream.read(most)
+
+
+def _require_file(status: os.stat_result, where: str) -> None:
+    for is_kind, kind in _KINDS:
+        if is_kind(status.st_mode):
+            raise exception.InvalidInput(where, f'is {kind}, not a file')

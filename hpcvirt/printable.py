@@ -1,0 +1,49 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Text of unknown origin, made fit for a terminal.
+
+The names of flavors and hosts and the output of benchmarks may hold control
+characters (C0, C1, escape sequences) and characters that reverse the order of
+the text. A terminal would obey them. Errors of libraries may quote a URL with
+its password.
+"""
+
+import re
+
+#: The lengths are limited, so that long text takes no longer than its length.
+_PASSWORDS = (
+    (re.compile(r'(://[^\s:/@]{0,99}):[^\s]{0,299}@'), r'\1:***@'),
+    (re.compile(r'([?&;][^\s?&;=]{0,99}(?:passw(?:or)?d|pwd|secret|token))='
+                r'[^\s?&;"\']*', re.IGNORECASE), r'\1=***'),
+)
+
+
+def escaped(text: str, keep: str = '') -> str:
+    """Write characters that do not print by their numbers, as JSON does.
+
+    :param keep: characters that stay as they are
+    """
+    if text.isprintable():
+        return text
+    return ''.join(
+        c if c.isprintable() or c in keep
+        else f'\\u{ord(c):04x}' if ord(c) < 0x10000
+        else f'\\U{ord(c):08x}' for c in text)
+
+
+def one_line(text: str) -> str:
+    """Fold text into one printable line without the passwords of URLs."""
+    line = ' '.join(text.split())
+    for pattern, mask in _PASSWORDS:
+        line = pattern.sub(mask, line)
+    return escaped(line)

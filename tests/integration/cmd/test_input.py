@@ -1,0 +1,109 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Standard input, pipes, FIFOs and devices as input of the command."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).parents[3]
+HOST = ROOT / 'etc/hpcvirt/topologies/hs06-2s-16c.json'
+STREAM = ROOT / 'tests/data/bench/native_np1/hpccoutf.txt'
+
+#: Every argument that names a file to read.
+READERS = (
+    ('topology', 'show', '{}'),
+    ('flavor', 'plan', '{}'),
+    ('flavor', 'plan', str(HOST), '--profile', '{}'),
+    ('flavor', 'lint', '{}'),
+    ('flavor', 'lint', '-', '--host', '{}'),
+    ('bench', 'parse', 'hpcc', '{}'),
+    ('bench', 'compare', '{}'),
+    ('bench', 'compare', '{}', str(STREAM), '--benchmark', 'hpcc'),
+    ('bench', 'compare', str(STREAM), '{}', '--benchmark', 'hpcc'),
+    ('bench', 'compare', str(STREAM), str(STREAM), '--aa', '{}',
+     '--benchmark', 'hpcc'),
+    ('bench', 'report', '--html', '{}', '--data', '.'),
+)
+
+
+def hpcvirt(*words: str, **options: object) -> subprocess.CompletedProcess:
+    """Run the command, which must not wait for anything."""
+    return subprocess.run(
+        [sys.executable, '-m', 'hpcvirt.cmd.main', *words], text=True,
+        capture_output=True, check=False, timeout=60,
+        env={**os.environ, 'PYTHONPATH': str(ROOT)},
+        **(options or {'stdin': subprocess.DEVNULL}))
+
+
+class InputTest(unittest.TestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+
+    def test_no_argument_waits_for_a_fifo_or_reads_a_device(self) -> None:
+        fifo = os.path.join(self.folder, 'fifo')
+        os.mkfifo(fifo)
+        for words in READERS:
+            for path, kind in ((fifo, 'a FIFO'),
+                               ('/dev/full', 'a character device')):
+                with self.subTest(words=words, path=path):
+                    done = hpcvirt(*(word.format(path) for word in words),
+                                   cwd=self.folder, input='[]')
+                    self.assertEqual((2, ''), (done.returncode, done.stdout))
+                    self.assertEqual(
+                        f'hpcvirt: {path}: is {kind}, not a file\n',
+                        done.stderr)
+
+    def test_standard_input_is_read_as_a_file_is(self) -> None:
+        profile = os.path.join(self.folder, 'profile.yaml')
+        pathlib.Path(profile).write_text('base: dense\n')
+        plan = os.path.join(self.folder, 'plan.json')
+        pathlib.Path(plan).write_text(hpcvirt(
+            'flavor', 'plan', str(HOST), '--format', 'json').stdout)
+        for path, words in (
+                (str(HOST), ('topology', 'show', '{}')),
+                (str(HOST), ('flavor', 'plan', '{}')),
+                (str(HOST), ('flavor', 'plan', 'n7={}')),
+                (profile, ('flavor', 'plan', str(HOST), '--profile', '{}')),
+                (plan, ('flavor', 'lint', '{}')),
+                (str(STREAM), ('bench', 'parse', 'hpcc', '{}')),
+                (str(STREAM), ('bench', 'compare', '{}', str(STREAM),
+                               '--benchmark', 'hpcc'))):
+            with self.subTest(words=words):
+                expected = hpcvirt(*(word.format(path) for word in words))
+                self.assertNotEqual('', expected.stdout)
+                for name in ('-', '/dev/stdin'):
+                    done = hpcvirt(*(word.format(name) for word in words),
+                                   input=pathlib.Path(path).read_text())
+                    self.assertEqual(
+                        (expected.returncode, expected.stdout, ''),
+                        (done.returncode, done.stdout, done.stderr))
+
+    def test_a_pipe_of_the_shell_is_read(self) -> None:
+        command = ('"$0" -m hpcvirt.cmd.main bench compare <(cat "$1") - '
+                   '--benchmark hpcc < "$1"')
+        done = subprocess.run(
+            ['bash', '-c', command, sys.executable, str(STREAM)],
+            capture_output=True, text=True, check=False, cwd=ROOT, timeout=60)
+        self.assertEqual('', done.stderr)
+        self.assertIn('INCONCLUSIVE', done.stdout)
+
+    def test_standard_input_is_read_once(self) -> None:
+        done = hpcvirt('flavor', 'plan', '-', 'b=-', input=HOST.read_text())
+        self.assertEqual(
+            (2, 'hpcvirt: standard input: can be read only once\n'),
+            (done.returncode, done.stderr))
