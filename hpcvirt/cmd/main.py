@@ -18,13 +18,17 @@ reached).
 """
 
 import argparse
+import importlib.metadata
 import os
 import sys
+import traceback
 from collections.abc import Sequence
+from typing import Any
 from typing import NoReturn
 
 from hpcvirt import exception
 from hpcvirt import printable
+from hpcvirt.cmd import output
 
 
 def _add_topology(parser: argparse.ArgumentParser) -> None:
@@ -65,6 +69,26 @@ class Parser(argparse.ArgumentParser):
         line = printable.one_line(message)
         self.exit(2, f'{self.prog}: {line} (see {self.prog} --help)\n')
 
+    def parse_known_args(self, args: Any = None,
+                         namespace: Any = None) -> Any:
+        # argparse takes "--option=--" for an option without a value, and
+        # gives it a list instead of text [https://bugs.python.org/issue14364].
+        words = list(sys.argv[1:] if args is None else args)
+        if words.count('--') > 1:
+            self.error('-- may be given only once')
+        for word in words[:words.index('--') if '--' in words else None]:
+            if word.startswith('--') and word.endswith('=--'):
+                self.error(f'argument {word[:-3]}: expected one argument')
+        return super().parse_known_args(words, namespace)
+
+
+class _Version(argparse.Action):
+    """Print the version, which is looked up only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        print(f'hpcvirt {importlib.metadata.version("hpcvirt")}')
+        parser.exit()
+
 
 def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     """Make the parser.
@@ -74,6 +98,10 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     """
     parser = Parser(prog='hpcvirt', description='Near-native HPC instances '
                     'on OpenStack Nova: generate, place, prove.')
+    parser.add_argument('--version', action=_Version, nargs=0,
+                        help='print the version')
+    parser.add_argument('--debug', action='store_true',
+                        help='print a traceback with an error message')
     nouns = parser.add_subparsers(dest='noun', metavar='NOUN', required=True)
     for noun, (add_verbs, help_line) in NOUNS.items():
         sub = nouns.add_parser(noun, help=help_line, description=help_line)
@@ -90,22 +118,39 @@ def main(argv: Sequence[str] | None = None) -> int:
     :returns: the exit status
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    noun = next((word for word in words if word in NOUNS), '')
-    args = build_parser(noun).parse_args(words)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, 'w', encoding='utf-8')  # noqa: SIM115
     try:
-        status: int = args.run(args)
-        sys.stdout.flush()
-        return status
-    except exception.HpcvirtError as exc:
-        print(f'hpcvirt: {exc}', file=sys.stderr)
-        return 2
-    except BrokenPipeError:
-        # The reader (head, less) has ended. Python flushes stdout again at
-        # exit, which would fail: give it somewhere to write.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with output.printable_output():
+            return _run(words)
+    except output.ReaderLeft:
         return 0
     except KeyboardInterrupt:
         return 130
+    except Exception as exc:  # noqa: BLE001
+        # Nothing is carried on: this is where every command ends.
+        if '--debug' in words:
+            output.complain(traceback.format_exc().rstrip())
+        output.complain(f'hpcvirt: {_line(exc)}')
+        return 2
+
+
+def _line(exc: Exception) -> str:
+    if isinstance(exc, exception.HpcvirtError):
+        return str(exc)
+    if isinstance(exc, OSError):
+        return printable.one_line(
+            f'{exc.filename or "this machine"}: {exc.strerror or exc}')
+    return printable.one_line(
+        f'internal error: {type(exc).__name__}: {exc}; please report it with '
+        'what "hpcvirt --debug" prints')
+
+
+def _run(words: Sequence[str]) -> int:
+    noun = next((word for word in words if word in NOUNS), '')
+    args = build_parser(noun).parse_args(words)
+    status: int = args.run(args)
+    return status
 
 
 if __name__ == '__main__':
