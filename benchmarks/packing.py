@@ -96,7 +96,7 @@ def build(name: str, smallest_cores: int | None = None) -> Fleet:
         wanted = profiles.Profile(devices=profiles.Devices(
             affinity=shape.PCIAffinity.REQUIRED))
         devised = planner.plan(read, wanted)
-        hosts = [_as_nova_pools(planned.supply)
+        hosts = [as_nova_pools(planned.supply)
                  for planned in devised.hosts]
         flavors += [item.guest for item in devised.flavors
                     if len(item.guest.cells) == 1]
@@ -110,7 +110,7 @@ def build(name: str, smallest_cores: int | None = None) -> Fleet:
     return Fleet(name, tuple(fleet), tuple(map(demands.of_shape, flavors)))
 
 
-def _as_nova_pools(host: supplies.Supply) -> supplies.Supply:
+def as_nova_pools(host: supplies.Supply) -> supplies.Supply:
     """Merge the devices of all cards on a cell into one pool, like Nova."""
     merged = {}
     for pool in host.pools or ():

@@ -148,6 +148,9 @@ class Host:
             return 100 - min(free, 99)
         if weigher == 'fragmentation':
             return -self.loss(number, demand)
+        if weigher == 'locality':
+            placement = self._answers[number].placement
+            return score.locality(demand, self.supply, placement)
         # Guests boot from volumes: all hosts have the same disk.
         return 0.0
 

@@ -16,9 +16,16 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
+from demo import fleet
+from demo import transcript
+
+#: The page that shows the output, and the command that it shows.
+PAGE = 'README.rst'
+COMMAND = 'tools/tox -e demo'
+
 
 def check(fillings: Mapping[str, Any], places: Mapping[str, Any],
-          ) -> list[tuple[str, list[str]]]:
+          others: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     """Check the results.
 
     :returns: the title of each check and what violates it
@@ -39,7 +46,35 @@ def check(fillings: Mapping[str, Any], places: Mapping[str, Any],
         ('every refusal of hpcvirt has a reason', list(_unexplained(ours))),
         ('no guest that hpcvirt should place in one package is in two',
          ours['state']['split']),
+        ('benchmarks/seeds.py starts as many guests of this seed as Nova',
+         list(_modelled(places, others['own']))),
     ]
+
+
+def page(text: str) -> tuple[str, list[str]]:
+    """Check that the README shows what the demonstration prints.
+
+    :param text: the output
+    """
+    shown = [block for command, block
+             in transcript.commands(fleet.ROOT / PAGE)
+             if command == COMMAND]
+    wrong = [f'{PAGE} shows other lines: {block}' for block in shown
+             if not transcript.is_printed(block, text)]
+    if not shown:
+        wrong.append(f'{PAGE} shows nothing below {COMMAND}')
+    return f'{PAGE} shows these figures', wrong
+
+
+def _modelled(places: Mapping[str, Any],
+              own: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    for name, place in places.items():
+        for size, late in (('small', False), ('large', True)):
+            started = sum(bool(each['host']) for each in place['answers']
+                          if each['late'] is late)
+            if started != own[name][size]:
+                yield (f'{name}: {started} {size} guests, by the model'
+                       f' {own[name][size]}')
 
 
 def _flavors(fillings: Mapping[str, Any]) -> Iterator[str]:

@@ -10,9 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Run the parts, each in its own process, and print their progress.
+"""Run the parts in several processes, and print their progress.
 
 One part more than there are cores runs in parallel, because parts also wait.
+A process runs several parts one after the other, since it takes seconds to
+import Nova.
 """
 
 import concurrent.futures
@@ -48,12 +50,13 @@ class Parts:
         self._log = log
         self._start = time.monotonic()
         self._printing = threading.Lock()
-        self._running: set[subprocess.Popen[str]] = set()
+        self._thread = threading.local()
+        self._workers: list[subprocess.Popen[str]] = []
 
     def run(self, names: Sequence[str]) -> dict[str, Any]:
         """Run parts.
 
-        :param names: see :func:`demo.worker.main`; the longest first
+        :param names: see :mod:`demo.worker`; the longest first
         :returns: the result of each
         :raises PartFailed: if a part has no result; the others are stopped
         """
@@ -67,39 +70,47 @@ class Parts:
                         for name, future in futures.items() if future.done()}
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
-                for process in list(self._running):
-                    process.terminate()
+                for worker in self._workers:
+                    worker.terminate()
 
     def seconds(self) -> float:
         """The time since the start."""
         return time.monotonic() - self._start
 
     def _part(self, name: str) -> Any:
-        log = self._log / f'{name.replace(":", "-")}.log'
         self._say(name, 'started')
-        process = subprocess.Popen(
-            (sys.executable, '-W', 'ignore', '-m', 'demo.worker', name,
-             str(self._seed), str(log)),
-            cwd=fleet.ROOT, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, text=True)
-        self._running.add(process)
-        result = None
+        worker = self._worker()
+        print(name, file=worker.stdin, flush=True)
         why = 'it ended early'
-        for line in process.stdout or ():
+        for line in worker.stdout or ():
             message = json.loads(line)
             if 'say' in message:
                 self._say(name, message['say'])
+            elif 'result' in message:
+                self._say(name, 'done')
+                return message['result']
             why = message.get('broken', why)
-            result = message.get('result', result)
-        self._running.discard(process)
-        if process.wait() or result is None:
-            raise PartFailed(f'{name}: {why}; see {log}')
-        self._say(name, 'done')
-        return result
+        raise PartFailed(f'{name}: {why}; see {self._log / log_name(name)}')
+
+    def _worker(self) -> subprocess.Popen[str]:
+        """Return the process of this thread, which the first part starts."""
+        if not hasattr(self._thread, 'worker'):
+            self._thread.worker = subprocess.Popen(
+                (sys.executable, '-W', 'ignore', '-m', 'demo.worker',
+                 str(self._seed), str(self._log)),
+                cwd=fleet.ROOT, stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, text=True)
+            self._workers.append(self._thread.worker)
+        return self._thread.worker
 
     def _say(self, name: str, what: str) -> None:
         with self._printing:
             print(f'  {self.seconds():4.0f} s  {name:14}  {what}', flush=True)
+
+
+def log_name(part: str) -> str:
+    """The file name of a part's log."""
+    return f'{part.replace(":", "-")}.log'
 
 
 def at_a_time() -> int:

@@ -66,13 +66,14 @@ def _ask(session: sessions.Session, label: str, flavor: str,
                     if session.flavors[flavor]['per_host'].get(name))
     server = session.ask(flavor, label)
     active = server['status'] == 'ACTIVE'
-    host = session.host_of(server) if active else None
-    placed = session.guest(server) if active else None
+    host = server['OS-EXT-SRV-ATTR:host'] if active else None
+    cells = next((guest.host_cells for guest in session.ledger(host).guests
+                  if guest.uuid == server['id']), ()) if host else ()
     return {
         'label': label, 'flavor': flavor,
         'vcpus': session.flavors[flavor]['vcpus'], 'host': host,
         'most_free': most_free,
-        'cells': list(placed.host_cells) if placed else [],
+        'cells': list(cells),
         'why': [] if active else session.reasons.take(),
     }, server
 

@@ -10,41 +10,47 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""One part of the demonstration, in its own process.
+"""Parts of the demonstration, one after the other in this process.
 
-``python -m demo.worker PART SEED LOG`` prints JSON lines: ``{"say": ...}``
-while it works, and at the end ``{"result": ...}`` or ``{"broken": ...}``.
-The logs of Nova go to the file LOG.
+``python -m demo.worker SEED DIRECTORY`` reads the names of parts from its
+standard input, one a line. For each it prints JSON lines: ``{"say": ...}``
+while it works, and at the end ``{"result": ...}`` or ``{"broken": ...}``. The
+logs of Nova go to a file in DIRECTORY for each part.
 """
 
 import functools
 import json
 import logging
 import os
+import pathlib
 import sys
 from typing import Any
 from typing import TextIO
 
 from demo import filling
 from demo import fleet
+from demo import parts
 from demo import sequence
 from demo import session as sessions
 
 _FORMAT = '%(asctime)s %(levelname)s %(name)s: %(message)s'
 
 
-def main(part: str, seed: str, log: str) -> int:
-    """Run a part: ``fill:PROFILE`` or ``place:STRATEGY``."""
-    channel = _keep_stdout_clean(log)
-    kind, _, name = part.partition(':')
-    try:
-        result = _fill(name, channel) if kind == 'fill' else _place(
-            name, int(seed), channel)
-    except sessions.Broken as exc:
-        logging.getLogger(__name__).error('%s', exc)
-        _send(channel, 'broken', str(exc).strip().splitlines()[-1])
-        return 1
-    _send(channel, 'result', result)
+def main(seed: str, directory: str) -> int:
+    """Run parts: ``fill:PROFILE`` or ``place:STRATEGY``."""
+    channel = os.fdopen(os.dup(sys.stdout.fileno()), 'w', encoding='utf-8')
+    for line in sys.stdin:
+        part = line.strip()
+        _redirect_output(pathlib.Path(directory, parts.log_name(part)))
+        kind, _, name = part.partition(':')
+        try:
+            result = _fill(name, channel) if kind == 'fill' else _place(
+                name, int(seed), channel)
+        except sessions.Broken as exc:
+            logging.getLogger(__name__).error('%s', exc)
+            _send(channel, 'broken', str(exc).strip().splitlines()[-1])
+            return 1
+        _send(channel, 'result', result)
     return 0
 
 
@@ -80,14 +86,12 @@ def _send(channel: TextIO, kind: str, what: object) -> None:
     print(json.dumps({kind: what}), file=channel, flush=True)
 
 
-def _keep_stdout_clean(log: str) -> TextIO:
-    """Redirect stdout and stderr to the log; return the old stdout."""
-    channel = os.fdopen(os.dup(sys.stdout.fileno()), 'w', encoding='utf-8')
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+def _redirect_output(log: pathlib.Path) -> None:
+    """Redirect stdout and stderr to a log."""
     sys.stdout.flush()
-    for descriptor in (1, 2):
-        os.dup2(file, descriptor)
-    return channel
+    with log.open('a') as file:
+        for descriptor in (1, 2):
+            os.dup2(file.fileno(), descriptor)
 
 
 if __name__ == '__main__':

@@ -13,6 +13,7 @@
 """The embedded Nova itself: start it, give it hosts, boot instances."""
 
 import copy
+import functools
 import itertools
 import pathlib
 import sys
@@ -79,8 +80,8 @@ class EmbeddedNova(base.ServersTestBase):
         *USUAL_FILTERS, 'NUMATopologyFilter', 'PciPassthroughFilter')
     WEIGHT_CLASSES: tuple[str, ...] = (
         'nova.scheduler.weights.all_weighers',)
-    #: Further options: group, name, value.
-    OPTIONS: tuple[tuple[str, str, object], ...] = ()
+    #: Further options: group (None for DEFAULT), name, value.
+    OPTIONS: tuple[tuple[str | None, str, object], ...] = ()
 
     def setUp(self) -> None:
         self.flags(
@@ -90,6 +91,10 @@ class EmbeddedNova(base.ServersTestBase):
             group='filter_scheduler')
         self.flags(cores=-1, ram=-1, instances=-1, server_groups=-1,
                    server_group_members=-1, group='quota')
+        # Nova's own defaults, which its tests change, and no checks of what
+        # its API answers.
+        self.flags(notification_format='unversioned', group='notifications')
+        self.flags(response_validation='ignore', group='api')
         # Packages install the file here; Nova's fixture expects it next to
         # the source of Nova.
         paste = pathlib.Path(self.useFixture(
@@ -284,7 +289,7 @@ class EmbeddedNova(base.ServersTestBase):
         connection = self.connections[host]
         return embedded_ledger.Ledger(
             connection.machine,
-            tuple(map(domain.read, connection.domains())))
+            tuple(map(_read_domain, connection.domains())))
 
     def guest(self, server: Mapping[str, Any]) -> domain.Domain:
         """The domain of a server, on the host where Nova says it is."""
@@ -326,6 +331,11 @@ class EmbeddedNova(base.ServersTestBase):
                         'provider:physical_network': physnet})
         self.neutron._networks[network['id']] = network
         return str(network['id'])
+
+
+@functools.lru_cache(maxsize=1024)
+def _read_domain(xml: str) -> domain.Domain:
+    return domain.read(xml)
 
 
 def _patience() -> Iterator[None]:

@@ -1,0 +1,207 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Repeat the comparison of the demonstration with other seeds, without Nova.
+
+The demonstration lets an embedded Nova place one sequence of requests in
+three ways, which takes minutes. Here the model of ``benchmarks/packing.py``
+places such sequences on the same hosts, in seconds::
+
+    PYTHONPATH=. python benchmarks/seeds.py
+    PYTHONPATH=. python benchmarks/seeds.py --seed 3 --others 100
+
+The seed of the demonstration is not among the others, which are the first
+numbers from 1 on. A seed is better if more guests start with hpcvirt than
+without it, and worse if fewer do.
+"""
+
+import argparse
+import dataclasses
+import itertools
+import json
+import sys
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+import packing
+import packing_model
+
+from demo import fleet
+from demo import workload
+from hpcvirt.cmd import fleet_arguments
+from hpcvirt.fit import demand as demands
+from hpcvirt.fit import supply as supplies
+from hpcvirt.flavors import planner
+from hpcvirt.model import shape
+
+#: The strategies of the demonstration: the multipliers of the weighers, and
+#: ``packing_host_numa_cells_allocation_strategy``.
+STRATEGIES: Mapping[str, tuple[Mapping[str, float], bool]] = {
+    'hpcvirt': ({**packing_model.HPCVIRT, 'locality': 20.0}, True),
+    'nova': (packing_model.UPSTREAM, False),
+    'packing': (packing_model.PACKING, True),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Scene:
+    """The hosts and flavors of the demonstration.
+
+    :ivar hosts: what each host has, and the memory of the host itself
+    """
+
+    hosts: tuple[tuple[supplies.Supply, int], ...]
+    flavors: Mapping[str, demands.Demand]
+    demands: tuple[workload.Demand, ...]
+
+    @property
+    def capacity(self) -> int:
+        return sum(len(cell.dedicated) for host, _ in self.hosts
+                   for cell in host.cells)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """The requests of a sequence and how many of them started.
+
+    :ivar small: of the small guests that start and end
+    :ivar large: of the large ones that are requested then
+    """
+
+    small: int
+    large: int
+
+
+def scene() -> Scene:
+    """Plan the flavors of the demonstration."""
+    hosts: dict[str, tuple[supplies.Supply, int]] = {}
+    flavors = {}
+    requested = []
+    for one in fleet.PLANS:
+        plan = planner.plan(
+            [fleet.read(name) for name in one.hosts],
+            fleet_arguments.read_profile(
+                str(fleet.PROFILES / f'{one.profile}.yaml')))
+        for host in plan.hosts:
+            devices = bool(host.settings.functions)
+            if devices or host.name not in hosts:
+                hosts[host.name] = (
+                    packing.as_nova_pools(host.supply) if devices
+                    else dataclasses.replace(host.supply, pools=()),
+                    host.settings.reserved_host_memory_mib)
+        for flavor in plan.flavors:
+            name = flavor.flavor.name
+            flavors[name] = demands.of_shape(flavor.guest)
+            requested.append(workload.Demand(
+                name, flavor.flavor.vcpus, max(flavor.per_host.values())))
+    return Scene(tuple(hosts.values()), flavors, tuple(requested))
+
+
+def play(stage: Scene, events: Sequence[workload.Event],
+         strategy: str) -> Outcome:
+    """Place the requests of a sequence, as the demonstration does."""
+    multipliers, pack_cells = STRATEGIES[strategy]
+    answers: dict[object, dict[int, packing_model.Answer]] = {}
+    hosts = []
+    for kind, (supply, reserved_mib) in enumerate(stage.hosts):
+        hosts.append(packing_model.Host(kind, supply, answers))
+        hosts[-1].free_mib -= reserved_mib
+    numbers = {name: number for number, name in enumerate(stage.flavors)}
+    there: dict[str, packing_model.Guest] = {}
+    started = {False: 0, True: 0}
+    for event in events:
+        if event.flavor is None:
+            if event.label in there:
+                packing_model.remove([there.pop(event.label)])
+            continue
+        demand = stage.flavors[event.flavor]
+        if strategy != 'hpcvirt':
+            # Nova's own filter does not know the scope.
+            demand = dataclasses.replace(
+                demand, numa_scope=shape.NUMAScope.HOST)
+        number = numbers[event.flavor]
+        host = packing_model.choose(hosts, number, demand, multipliers,
+                                    pack_cells)
+        if host is None:
+            continue
+        started[event.late] += 1
+        guest = packing_model.place(host, number, demand, pack_cells)
+        if event.late:
+            packing_model.remove([guest])
+        else:
+            there[event.label] = guest
+    return Outcome(started[False], started[True])
+
+
+def compare(stage: Scene, seeds: Sequence[int],
+            ) -> dict[int, dict[str, Outcome]]:
+    """Play the sequences of several seeds with every strategy."""
+    found = {}
+    for seed in seeds:
+        events = workload.events(stage.demands, stage.capacity, seed)
+        found[seed] = {name: play(stage, events, name) for name in STRATEGIES}
+    return found
+
+
+def verdicts(outcomes: Mapping[int, Mapping[str, Outcome]],
+             ) -> Iterator[tuple[str, str, int, int, int]]:
+    """Count the seeds that are better, equal and worse with hpcvirt.
+
+    :returns: the other strategy, what is counted, and the three numbers
+    """
+    for other in list(STRATEGIES)[1:]:
+        for size in ('small', 'large'):
+            more = [getattr(each['hpcvirt'], size) - getattr(each[other], size)
+                    for each in outcomes.values()]
+            yield (other, size, sum(one > 0 for one in more),
+                   sum(one == 0 for one in more), sum(one < 0 for one in more))
+
+
+def others(seed: int, count: int) -> list[int]:
+    """The first numbers from 1 on that are not the seed."""
+    return list(itertools.islice(
+        (number for number in itertools.count(1) if number != seed), count))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print how the sequences come out."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--seed', type=int, default=1,
+                        help='seed of the demonstration (default: '
+                        '%(default)s)')
+    parser.add_argument('--others', type=int, default=20, metavar='NUMBER',
+                        help='number of other seeds (default: %(default)s)')
+    parser.add_argument('--format', choices=('text', 'json'), default='text')
+    args = parser.parse_args(argv)
+    stage = scene()
+    own = compare(stage, [args.seed])
+    found = compare(stage, others(args.seed, args.others))
+    counts = list(verdicts(found))
+    if args.format == 'json':
+        print(json.dumps({
+            'own': {name: dataclasses.asdict(outcome) for name, outcome
+                    in own[args.seed].items()},
+            'others': [int(seed) for seed in found], 'verdicts': counts}))
+        return 0
+    for seed, outcomes in {**own, **found}.items():
+        print(f'seed {seed:3}', *(
+            f'{name}: {outcome.small} small, {outcome.large} large'
+            for name, outcome in outcomes.items()), sep='  ')
+    for other, size, better, equal, worse in counts:
+        print(f'{size} guests, against {other}: {better} better, {equal} '
+              f'equal, {worse} worse')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

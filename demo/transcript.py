@@ -1,0 +1,40 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Sessions in a terminal that documents show, and what is really printed.
+
+A literal block of a page shows commands after ``$`` and their output below.
+A line ``...`` stands for any lines.
+"""
+
+import pathlib
+import re
+import textwrap
+from collections.abc import Iterator
+
+_BLOCK = re.compile(r'::(?: console)?\n\n((?:[ ]+.*\n|\n)+)')
+_COMMAND = re.compile(r'^\$ (.*)$', re.MULTILINE)
+_ANY = re.compile(r'^\.\.\.$', re.MULTILINE)
+
+
+def commands(page: pathlib.Path) -> Iterator[tuple[str, str]]:
+    """Yield each command that a page shows, and the output shown below."""
+    for block in _BLOCK.findall(page.read_text()):
+        _, *parts = _COMMAND.split(textwrap.dedent(block))
+        yield from zip(parts[::2], parts[1::2], strict=True)
+
+
+def is_printed(shown: str, output: str) -> bool:
+    """Whether a page shows an output, except for lines ``...``."""
+    pattern = r'[\s\S]*'.join(re.escape(part.strip('\n'))
+                              for part in _ANY.split(shown))
+    return re.search(pattern, output) is not None
