@@ -19,6 +19,7 @@ its password.
 """
 
 import re
+from collections.abc import Iterable
 
 #: The lengths are limited, so that long text takes no longer than its length.
 _PASSWORDS = (
@@ -39,6 +40,11 @@ def escaped(text: str, keep: str = '') -> str:
         c if c.isprintable() or c in keep
         else f'\\u{ord(c):04x}' if ord(c) < 0x10000
         else f'\\U{ord(c):08x}' for c in text)
+
+
+def lines(texts: Iterable[str]) -> str:
+    """Write each text as one line, whatever is in it."""
+    return ''.join(f'{escaped(text)}\n' for text in texts)
 
 
 def one_line(text: str) -> str:

@@ -17,6 +17,8 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 
+from hpcvirt import printable
+
 #: Wider than any table: rich wants a width, and a pipe has none.
 _UNLIMITED = 100_000
 
@@ -33,7 +35,8 @@ def draw(headings: Sequence[str], rows: Iterable[Sequence[str]],
     column and the numbers stay whole: a table that does not fit then is
     wider, for nothing is left out.
 
-    :param rows: cells from the left; a row may be shorter than the headings
+    :param rows: cells from the left; a row may be shorter than the headings;
+        characters that do not print are escaped
     :param numbers: the headings of the columns that are aligned right
     :param width: most characters of a line, None for no limit
     :returns: lines without spaces at the end, each with a newline
@@ -45,7 +48,7 @@ def draw(headings: Sequence[str], rows: Iterable[Sequence[str]],
     table = tables.Table(
         box=box.Box(_LINES, ascii=True), pad_edge=False,
         padding=(0, 1, 0, 0), show_edge=False)
-    lines = list(rows)
+    lines = [[printable.escaped(cell) for cell in row] for row in rows]
     least = 0
     for place, heading in enumerate(headings):
         number = heading in numbers

@@ -22,6 +22,7 @@ from typing import Any
 import jinja2
 import markupsafe
 
+from hpcvirt import printable
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import trends
 from hpcvirt.bench.model import judgement
@@ -47,7 +48,8 @@ def page(shown: Sequence[Shown], title: str) -> str:
     """Write the page, with the newest result first."""
     folder = importlib.resources.files('hpcvirt.bench.report')
     environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined)
+        autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined,
+        finalize=_printable)
     template = environment.from_string(
         (folder / 'report.html.j2').read_text(encoding='utf-8'))
     newest = sorted(shown, key=lambda each: each.started_at, reverse=True)
@@ -61,6 +63,13 @@ def page(shown: Sequence[Shown], title: str) -> str:
         least=f'{trends.LEAST_CHANGE:.0%}',
         hosts=_hosts([each.result for each in shown]))
     return html + '\n'
+
+
+def _printable(value: object) -> object:
+    """Escape what reorders or hides text in a browser."""
+    if isinstance(value, str) and not isinstance(value, markupsafe.Markup):
+        return printable.escaped(value)
+    return value
 
 
 def _result(shown: Shown) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import textwrap
 from collections.abc import Iterable
 from collections.abc import Sequence
 
+from hpcvirt import printable
 from hpcvirt import text_table
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
@@ -183,11 +184,11 @@ def _unpaired(run: record.Run, width: int) -> str:
                         f'{sample.outcome.reason}', width)
                for sample in samples if not sample.outcome.valid]
     return '\n'.join((
-        f'{run.label}, {run.host}, unpaired',
+        printable.escaped(f'{run.label}, {run.host}, unpaired'),
         text_table.draw(('Figure', 'Unit', 'Samples'), rows, width=width),
         *invalid))
 
 
 def _wrapped(text: str, width: int) -> str:
-    return textwrap.fill(text, width, subsequent_indent='  ',
-                         break_on_hyphens=False)
+    return textwrap.fill(printable.escaped(text), width,
+                         subsequent_indent='  ', break_on_hyphens=False)

@@ -27,7 +27,7 @@ from hpcvirt.bench.model import record
 def dumps(result: record.Result) -> str:
     """Write a result as JSON text, keys in the order of the fields."""
     return json.dumps(serialization.to_plain(result), indent=2,
-                      allow_nan=False, ensure_ascii=False) + '\n'
+                      allow_nan=False) + '\n'
 
 
 def loads(text: str, where: str = 'result') -> record.Result:

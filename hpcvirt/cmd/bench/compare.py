@@ -19,6 +19,7 @@ import sys
 from collections.abc import Iterable
 
 from hpcvirt import exception
+from hpcvirt import printable
 from hpcvirt import serialization
 from hpcvirt import text_table
 from hpcvirt.bench.analysis import bound_choice
@@ -177,9 +178,8 @@ def _print(found: judgement.Verdict,
         f'{figure.label} {figure.metric}: {text}.'
         for figure in found.judgements
         for text in (figure.reason, *figure.remarks) if text)
-    for note in notes:
-        print(note)
-    print(f'{found.word}: {found.method}.')
+    sys.stdout.write(printable.lines(
+        [*notes, f'{found.word}: {found.method}.']))
 
 
 def _row(figure: judgement.Judgement) -> tuple[str, ...]:

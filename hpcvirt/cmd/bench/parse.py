@@ -17,6 +17,7 @@ import json
 import sys
 
 from hpcvirt import exception
+from hpcvirt import printable
 from hpcvirt import serialization
 from hpcvirt import text_table
 from hpcvirt.bench.catalogue import catalogue
@@ -89,15 +90,17 @@ def expectations(words: list[str]) -> dict[str, str]:
 
 def _print(output: output_files.ParsedOutput) -> None:
     if not output.valid:
-        print(f'{output.benchmark}: INVALID: {output.reason}')
+        sys.stdout.write(printable.lines(
+            [f'{output.benchmark}: INVALID: {output.reason}']))
         return
     echoed = ' '.join(f'{key}={value}'
                       for key, value in output.parameters.items())
-    print(f'{output.benchmark}: valid ({echoed})')
+    sys.stdout.write(printable.lines(
+        [f'{output.benchmark}: valid ({echoed})']))
     rows = [(name, f'{metric.value:.10g}', metric.unit, metric.direction)
             for name, metric in output.metrics.items()]
     sys.stdout.write(text_table.draw(
         ('Metric', 'Value', 'Unit', 'Better'), rows, {'Value'},
         terminal.width()))
-    for remark in output.remarks:
-        print(f'Note: {remark}.')
+    sys.stdout.write(printable.lines(
+        f'Note: {remark}.' for remark in output.remarks))

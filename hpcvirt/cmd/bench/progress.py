@@ -20,6 +20,7 @@ from rich import console as consoles
 from rich import live as lives
 from rich import text as texts
 
+from hpcvirt import printable
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.model import record
@@ -64,7 +65,8 @@ class Terminal:
 
     def tick(self, elapsed_s: float) -> None:
         if self._live is not None:
-            self._live.update(texts.Text(f'{self._line}  {elapsed_s:.0f} s'))
+            self._live.update(texts.Text(
+                printable.escaped(f'{self._line}  {elapsed_s:.0f} s')))
 
     def sample_finished(self, sample: record.Sample) -> None:
         self.stop()
@@ -88,7 +90,8 @@ class Terminal:
             self._live.stop()
             self._live = None
 
-    def _print(self, line: str) -> None:
+    def _print(self, text: str) -> None:
+        line = printable.escaped(text)
         if self._console.is_terminal:
             self._console.print(texts.Text(line))
         else:

@@ -20,6 +20,7 @@ import tempfile
 
 from hpcvirt import exception
 from hpcvirt import input_file
+from hpcvirt import printable
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.report import text
 from hpcvirt.cmd import extras
@@ -73,7 +74,8 @@ def run(args: argparse.Namespace) -> int:
         print('No results yet.')
     for name, entry in zip(names, shown, strict=True):
         state = '' if entry.finished else ', unfinished'
-        print(f'{name}  {entry.started_at}{state}')
+        sys.stdout.write(printable.lines(
+            [f'{name}  {entry.started_at}{state}']))
         sys.stdout.write(text.table(entry.result,
                                     terminal.width() or 100))
         print()

@@ -20,6 +20,7 @@ import sys
 from typing import Any
 
 from hpcvirt import exception
+from hpcvirt import printable
 from hpcvirt.cmd import fleet_arguments
 from hpcvirt.flavors import diff
 from hpcvirt.flavors import planner
@@ -172,7 +173,7 @@ def _text(steps: tuple[diff.Step, ...], done: dict[str, str | None],
                        in states.items())
     lines += ['', f'{table.counted(len(steps), "flavor")}: {counts}.'
               + _hint(steps, done, args)]
-    return '\n'.join(lines) + '\n'
+    return printable.lines(lines)
 
 
 def _state(action: diff.Action, result: str | None) -> str:

@@ -20,6 +20,7 @@ import textwrap
 
 from hpcvirt import exception
 from hpcvirt import input_file
+from hpcvirt import printable
 from hpcvirt.cmd import fleet_arguments
 from hpcvirt.cmd import yaml_file
 from hpcvirt.cmd.flavor import apply
@@ -155,4 +156,4 @@ def _text(flavors: list[catalogue.Flavor],
     counts = ', '.join(table.counted(count, severity) for severity, count
                        in _counts(findings).items())
     lines.append(f'{table.counted(len(flavors), "flavor")}: {counts}.')
-    return '\n'.join(lines) + '\n'
+    return printable.lines(lines)

@@ -48,3 +48,11 @@ class TestTerminal(testtools.TestCase):
         self.assertTrue(line.endswith('triad_mb_s 25330.5 MB/s\n'))
         self.assertIn('HPL_Tflops', self.line('hpcc', 'mpi', 'hpcc',
                                               'native_np1/hpccoutf.txt'))
+
+    def test_what_a_guest_printed_is_escaped(self):
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err):
+            terminal = progress.Terminal()
+            terminal.left_behind('/tmp/x\n\x1b[2J\u202e')
+        self.assertEqual('not removed: /tmp/x\\u000a\\u001b[2J\\u202e\n',
+                         err.getvalue())
