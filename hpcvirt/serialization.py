@@ -157,6 +157,18 @@ def whole(low: int, high: int) -> Check:
     return check
 
 
+def number(low: float, high: float) -> Check:
+    """Accept a number within bounds."""
+    def check(value: object) -> float:
+        # A "true" of YAML or JSON is an int to Python, and every comparison
+        # with a NaN is false.
+        if (not isinstance(value, int | float) or isinstance(value, bool)
+                or not low <= value <= high):
+            raise expected(f'a number from {low:g} to {high:g}', value)
+        return float(value)
+    return check
+
+
 def text(pattern: str, example: str) -> Check:
     """Accept text that matches a regular expression as a whole."""
     def check(value: object) -> str:

@@ -116,12 +116,14 @@ def _applies(rule: definitions.BoundRule, size: int | None,
     return all(context.get(key) == value for key, value in rule.when.items())
 
 
-def _number(text: str, where: str, least: float = 1e-6) -> float:
+def _number(text: str, where: str,
+            least: float = judgement.SMALLEST) -> float:
     try:
         number = float(text)
     except ValueError as exc:
         raise exception.InvalidInput(
             where, f'{text!r} is not a number') from exc
-    if not math.isfinite(number) or not least <= number <= 1e6:
+    if not math.isfinite(number) or not (
+            least <= number <= judgement.LARGEST):
         raise exception.InvalidInput(where, f'{text!r} is out of range')
     return number

@@ -56,6 +56,10 @@ OUTLIER_LARGEST_PART = 0.1
 _NORMAL = 1.4826
 
 
+#: About the largest exponent of e with a result.
+EXTREME = 700.0
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Estimate:
     """A mean loss and its uncertainty.
@@ -82,8 +86,12 @@ def loss_of_ratio(ratio: float, direction: outcome.Direction) -> float:
 
 
 def ratio_of_loss(value: float, direction: outcome.Direction) -> float:
-    """Convert a loss to a ratio guest / native."""
-    return math.exp(-value if direction is outcome.Direction.UP else value)
+    """Convert a loss to a ratio guest / native.
+
+    An interval of two pairs may end beyond all floating-point numbers.
+    """
+    exponent = -value if direction is outcome.Direction.UP else value
+    return math.exp(max(-EXTREME, min(exponent, EXTREME)))
 
 
 def paired(losses: Sequence[float]) -> Estimate:

@@ -18,8 +18,14 @@ the metric: a ratio of 0.848 is a loss for a rate and a gain for a time.
 
 import dataclasses
 import enum
+from typing import Annotated
 
+from hpcvirt import serialization
 from hpcvirt.bench.model import outcome
+
+#: The ratios that a bound may require: it has to have a logarithm.
+SMALLEST = 1e-6
+LARGEST = 1e6
 
 
 class Word(enum.StrEnum):
@@ -43,8 +49,8 @@ class Bound:
     :ivar source: where the figure comes from
     """
 
-    ratio: float
-    margin: float = 0.0
+    ratio: Annotated[float, serialization.number(SMALLEST, LARGEST)]
+    margin: Annotated[float, serialization.number(0, 0.99)] = 0.0
     source: str = ''
 
     def limit(self, direction: outcome.Direction) -> float:

@@ -15,6 +15,9 @@
 import dataclasses
 import enum
 from collections.abc import Mapping
+from typing import Annotated
+
+from hpcvirt import serialization
 
 
 class Direction(enum.StrEnum):
@@ -36,11 +39,12 @@ class Kind(enum.StrEnum):
 class Metric:
     """One figure.
 
-    :ivar value: finite and above 0, which every parser ensures
+    :ivar value: above 0, since it has to have a logarithm; every parser
+        ensures it, and whatever reads stored figures checks it
     :ivar unit: as written in reports: ``GUP/s``, ``MB/s``, ``us``, ``s``
     """
 
-    value: float
+    value: Annotated[float, serialization.number(1e-300, 1e300)]
     unit: str
     direction: Direction
 

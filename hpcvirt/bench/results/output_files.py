@@ -205,21 +205,12 @@ def _from_json(document: object, where: str,
         tuple[ParsedOutput, ...],
         document if isinstance(document, list) else [document], where)
     groups: dict[str, list[outcome.Outcome]] = {}
-    for number, output in enumerate(outputs):
-        _check_figures(output, f'{where}: [{number}]')
+    for output in outputs:
         groups.setdefault(output.benchmark, []).append(output.outcome)
     if not groups:
         raise exception.InvalidInput(where, 'has no outputs')
     return tuple(ArmOutputs(name, '', tuple(outcomes))
                  for name, outcomes in groups.items())
-
-
-def _check_figures(output: ParsedOutput, where: str) -> None:
-    for name, metric in output.metrics.items():
-        if not metric.value > 0:
-            raise exception.InvalidInput(
-                f'{where}.metrics[{name!r}].value',
-                f'must be above 0, not {metric.value}')
 
 
 def _from_runs(runs: Iterable[record.Run], where: str,

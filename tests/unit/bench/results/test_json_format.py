@@ -115,7 +115,21 @@ class TestRecordJson(testtools.TestCase):
     def test_a_number_too_large_for_a_float_is_refused(self):
         self.refused(
             lambda p: p['runs'][0]['bounds']['triad_mb_s'].update(
-                ratio=10 ** 400), 'must be a finite number')
+                ratio=10 ** 400), 'must be a number from 1e-06 to 1e+06')
+
+    def test_figures_without_a_logarithm_are_refused(self):
+        for value in (0, -1, 1e-320, True):
+            self.refused(
+                lambda p, value=value: p['runs'][0]['samples'][0]['outcome'][
+                    'metrics']['triad_mb_s'].update(value=value),
+                'must be a number from 1e-300 to 1e+300')
+            self.refused(
+                lambda p, value=value: p['runs'][0]['bounds'][
+                    'triad_mb_s'].update(ratio=value),
+                'must be a number from 1e-06 to 1e+06')
+        self.refused(
+            lambda p: p['runs'][0]['bounds']['triad_mb_s'].update(margin=1),
+            'must be a number from 0 to 0.99')
 
     def test_text_that_is_no_json_is_refused(self):
         for text in ('', '{', '[]', 'null', '3', '"x"', '[' * 100000,

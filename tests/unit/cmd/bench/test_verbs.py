@@ -249,6 +249,30 @@ class TestCompare(CommandTestCase):
         status, found = self.answer('compare', str(path))
         self.assertEqual((0, 'PASS'), (status, found['verdict']))
 
+    def test_figures_of_any_size_are_compared(self):
+        for low, high in ((1e-300, 1e300), (1e300, 1e-300)):
+            result = record.Result((runs.run([low] * 2, [high, low]),))
+            path = self.folder / 'result.json'
+            path.write_text(json_format.dumps(result))
+            status, found = self.answer('compare', str(path))
+            self.assertEqual((1, 'INCONCLUSIVE'), (status, found['verdict']))
+
+    def test_figures_and_bounds_of_0_are_refused(self):
+        result = record.Result((runs.run(test_verdict.NATIVE,
+                                         test_verdict.scaled(0.99)),))
+        path = self.folder / 'result.json'
+        text = json_format.dumps(result)
+        first = test_verdict.NATIVE[0]
+        self.assertIn(f'"value": {first},', text)
+        path.write_text(text.replace(f'"value": {first},', '"value": 0,'))
+        self.assert_unusable('value: must be a number from 1e-300',
+                             'compare', str(path))
+        path.write_text(text)
+        name = next(iter(result.runs[0].samples[0].outcome.metrics))
+        for bound in ('0', '-1', 'nan', 'inf', '1e-320', '1e7'):
+            self.assert_unusable('is out of range', 'compare', str(path),
+                                 '--bound', f'{name}={bound}')
+
     def test_every_metric_of_hpcc_is_shown_by_all(self):
         for arm in ('native', 'guest'):
             (self.folder / arm).mkdir()
