@@ -71,7 +71,8 @@ def of_metric(run: record.Run, metric: str, bound: judgement.Bound | None,
     :raises InvalidInput: if a pair has two samples in the same arm
     """
     values = sample_pairs.values(run, metric)
-    blank = _blank(run, metric, judgement.Word.INCONCLUSIVE, None)
+    word = None if bound is None else judgement.Word.INCONCLUSIVE
+    blank = _blank(run, metric, word, None)
     too_few = sample_pairs.too_few(run, values)
     if too_few is not None:
         return Figure(dataclasses.replace(
@@ -95,7 +96,7 @@ def of_metric(run: record.Run, metric: str, bound: judgement.Bound | None,
         native_cv=_variation(kept.native), guest_cv=_variation(kept.guest),
         remarks=tuple(_remarks(kept, dropped, estimate)))
     if limit is None:
-        return Figure(dataclasses.replace(estimated, reason='no bound'))
+        return Figure(estimated)
     return Figure(estimated, estimate, stats.loss_of_ratio(limit, direction),
                   _machine(run, metric, machines, direction))
 
@@ -125,7 +126,7 @@ def _machine(run: record.Run, metric: str, machines: Iterable[record.Run],
     return None
 
 
-def _blank(run: record.Run, metric: str, word: judgement.Word,
+def _blank(run: record.Run, metric: str, word: judgement.Word | None,
            reason: str | None) -> judgement.Judgement:
     figure = next((sample.outcome.metrics[metric] for sample in run.samples
                    if metric in sample.outcome.metrics), None)

@@ -116,7 +116,7 @@ def describe(run: record.Run) -> tuple[judgement.Judgement, ...]:
     """Judge every metric of a run by itself, with its interval.
 
     A metric with a bound is judged without Holm's correction; one without a
-    bound is INCONCLUSIVE for that reason.
+    bound gets no word.
     """
     if sample_pairs.invalid(run) is not None:
         return ()

@@ -79,6 +79,7 @@ class Judgement:
     """The verdict on one metric of one benchmark.
 
     :ivar label: benchmark, variant and shape, as the report names them
+    :ivar word: None if the metric has no bound: it is described, not judged
     :ivar reason: why it is not PASS, or a reservation about a PASS; one
         sentence
     :ivar limit: the ratio that decided, None if the metric has no bound
@@ -96,7 +97,7 @@ class Judgement:
     metric: str
     unit: str
     direction: outcome.Direction
-    word: Word
+    word: Word | None
     reason: str | None
     limit: float | None
     interval: Interval | None

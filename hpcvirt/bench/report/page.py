@@ -113,8 +113,7 @@ def _row(judged: judgement.Judgement, bound: judgement.Bound | None,
             judged.interval.ratio, judged.interval.low,
             judged.interval.high, span, judged.limit,
             bound.ratio if bound else None))
-    notes = [note for note in (judged.reason, *judged.remarks)
-             if note and note != 'no bound']
+    notes = [note for note in (judged.reason, *judged.remarks) if note]
     return {
         'metric': judged.metric, 'unit': judged.unit,
         'native': text.figure(judged.native),
@@ -123,7 +122,7 @@ def _row(judged: judgement.Judgement, bound: judgement.Bound | None,
         'published': f'{bound.ratio:.3f}' if bound else '-',
         'source': bound.source if bound else '',
         'chart': chart, 'why': '; '.join(notes),
-        'word': '' if judged.reason == 'no bound' else judged.word.value,
+        'word': '' if judged.word is None else judged.word.value,
     }
 
 

@@ -62,7 +62,7 @@ def footnotes(result: record.Result,
     metrics: dict[tuple[str, str], list[str]] = {}
     for each in judgements:
         for text in (each.reason, *each.remarks):
-            if text and each.reason != 'no bound':
+            if text and each.word is not None:
                 metrics.setdefault((each.label, text), []).append(each.metric)
     pairs = max((each.pairs for each in judgements), default=0)
     lines = []
@@ -162,7 +162,7 @@ def _table(judgements: tuple[judgement.Judgement, ...], width: int) -> str:
         rows.append((
             f'  {judged.metric}', judged.unit, figure(judged.native),
             figure(judged.guest), ratio(judged), bound(judged),
-            '-' if judged.reason == 'no bound' else judged.word.value))
+            '-' if judged.word is None else judged.word.value))
     return text_table.draw(
         ('Figure', 'Unit', 'Native', 'Guest', 'Guest / native', 'Bound',
          'Verdict'), rows,

@@ -168,8 +168,7 @@ def _without_bound(runs: Iterable[record.Run],
 
 def _print(found: judgement.Verdict,
            others: tuple[judgement.Judgement, ...]) -> None:
-    rows = [_row(figure) for figure in found.judgements]
-    rows += [(*_row(figure)[:-1], '-') for figure in others]
+    rows = [_row(figure) for figure in (*found.judgements, *others)]
     sys.stdout.write(text_table.draw(
         ('Figure', 'Native', 'Guest', 'Unit', 'Ratio', '90 % interval',
          'Bound', 'Pairs', 'Verdict'), rows,
@@ -195,5 +194,5 @@ def _row(figure: judgement.Judgement) -> tuple[str, ...]:
         f'{interval.low:.4f}..{interval.high:.4f}',
         '-' if figure.limit is None else f'{worse} {figure.limit:.4f}',
         str(figure.pairs) if figure.paired else 'unpaired',
-        figure.word + (' (suspect)' if figure.suspect else ''),
+        (figure.word or '-') + (' (suspect)' if figure.suspect else ''),
     )
