@@ -17,8 +17,6 @@ import functools
 import itertools
 import pathlib
 import sys
-import time
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -32,6 +30,7 @@ from nova.tests.functional.libvirt import base
 from nova.virt.libvirt import host as libvirt_host
 from oslo_utils import uuidutils
 
+from hpcvirt import waiting
 from hpcvirt.topology import domain
 from testing import identity
 from testing import ledger as embedded_ledger
@@ -226,13 +225,12 @@ class EmbeddedNova(base.ServersTestBase):
         :param status: how it must end, or several ways
         """
         wanted = (status,) if isinstance(status, str) else status
-        for _ in _patience():
-            if not self._is_settled(server):
-                continue
-            now: dict[str, Any] = self.api.get_server(server['id'])
-            if now['OS-EXT-STS:task_state'] is None and (
-                    now['status'] in {*wanted, 'ERROR'}):
-                break
+        now = waiting.until(
+            lambda: self._settled(server),
+            lambda now: now is not None and now['status'] in {
+                *wanted, 'ERROR'}, PATIENCE_S, POLL_S)
+        if now is None:
+            self.fail(f'a task of {server["id"]} does not end')
         if now['status'] not in wanted:
             self.fail(f'{now["name"]} is {now["status"]}, not'
                       f' {" or ".join(wanted)}: {now.get("fault")}')
@@ -245,20 +243,22 @@ class EmbeddedNova(base.ServersTestBase):
 
     def wait_until_gone(self, server: Mapping[str, Any]) -> None:
         """Wait until a deleted server's resources are free."""
-        for _ in _patience():
-            if not self._states(server) and not self._exists(server) and not (
-                    self._get_allocations_by_server_uuid(server['id'])):
-                return
-        self.fail(f'{server["name"]} is still there')
+        if not waiting.until(lambda: self._is_gone(server), bool,
+                             PATIENCE_S, POLL_S):
+            self.fail(f'{server["name"]} is still there')
 
-    def _is_settled(self, server: Mapping[str, Any]) -> bool:
-        """Whether no task is in progress, by the databases of the cells.
+    def _settled(self, server: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The server in the API, or None while a task is in progress.
 
-        A request to the API takes a fifth of the time of a boot, during
-        which nothing else makes progress.
+        The databases of the cells are asked first: a request to the API takes
+        a fifth of the time of a boot, during which nothing else makes
+        progress.
         """
-        return any(task_state is None and vm_state != 'building'
-                   for vm_state, task_state in self._states(server))
+        if not any(task_state is None and vm_state != 'building'
+                   for vm_state, task_state in self._states(server)):
+            return None
+        now: dict[str, Any] = self.api.get_server(server['id'])
+        return now if now['OS-EXT-STS:task_state'] is None else None
 
     def _states(self, server: Mapping[str, Any]) -> list[tuple[str, str]]:
         """The state and task of a server in each cell that has it."""
@@ -269,12 +269,14 @@ class EmbeddedNova(base.ServersTestBase):
                     _STATE, {'uuid': server['id']}))
         return states
 
-    def _exists(self, server: Mapping[str, Any]) -> bool:
+    def _is_gone(self, server: Mapping[str, Any]) -> bool:
+        if self._states(server):
+            return False
         try:
             self.api.get_server(server['id'])
         except client.OpenStackApiNotFoundException:
-            return False
-        return True
+            return not self._get_allocations_by_server_uuid(server['id'])
+        return False
 
     def host_of(self, server: Mapping[str, Any]) -> str | None:
         """Name of the host that a server is on."""
@@ -336,11 +338,3 @@ class EmbeddedNova(base.ServersTestBase):
 @functools.lru_cache(maxsize=1024)
 def _read_domain(xml: str) -> domain.Domain:
     return domain.read(xml)
-
-
-def _patience() -> Iterator[None]:
-    """Sleep for a short time before each attempt, until the deadline."""
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        time.sleep(POLL_S)
-        yield
