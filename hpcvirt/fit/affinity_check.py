@@ -101,11 +101,12 @@ class AffinityCheck:
             if affinity.cells.isdisjoint(usable):
                 return reasons.Misfit(reasons.Code.NETWORK_AFFINITY, {
                     'networks': affinity.network,
-                    'cells': reasons.listed(affinity.cells)}, causes)
+                    'cells': reasons.cells(sorted(affinity.cells))}, causes)
         if self._devices is not None:
             return reasons.Misfit(reasons.Code.DEVICE_AFFINITY, {
-                'cells': reasons.listed(self._devices.deciding)}, causes)
+                'cells': reasons.cells(sorted(self._devices.deciding))},
+                causes)
         return reasons.Misfit(reasons.Code.NETWORK_AFFINITY, {
             'networks': ' and '.join(affinity.network
                                      for affinity in self._networks),
-            'cells': reasons.listed(self.deciding)}, causes)
+            'cells': reasons.cells(sorted(self.deciding))}, causes)

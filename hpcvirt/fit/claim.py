@@ -147,7 +147,7 @@ def _defect(demand: demands.Demand, supply: supplies.Supply,
         defect = reasons.Defect.PAGE_CLASS
     if outcome.ranks is None or outcome.misplaced is None:
         return reasons.Misfit(reasons.Code.CLAIM_REFUSES, {
-            'cells': ', '.join(str(ordered[rank].id) for rank in fitting),
+            'cells': reasons.cells(ordered[rank].id for rank in fitting),
             'defect': defect})
     return reasons.Misfit(reasons.Code.CLAIM_MISPLACES, {
         'guest_cell': outcome.misplaced,

@@ -65,8 +65,11 @@ class FitMatrix:
         causes = self.obstacles(contending)
         if len(contending) == len(self.fitting):
             return reasons.too_few_cells(free, len(contending), causes)
+        if len(contending) == 1:
+            return reasons.Misfit(reasons.Code.NO_CELL_FOR,
+                                  {'guest_cell': contending[0]}, causes)
         return reasons.Misfit(reasons.Code.CELLS_CONTENDED, {
-            'guest_cells': reasons.listed(contending),
+            'guest_cells': ', '.join(map(str, contending)),
             'free': free, 'needed': len(contending)}, causes)
 
     def obstacles(self, guests: Sequence[int] | None = None,

@@ -55,6 +55,7 @@ class Code(enum.StrEnum):
     NO_THREADS = 'no-threads'
     HOST_CELLS = 'host-cells'
     NO_CELL = 'no-cell'
+    NO_CELL_FOR = 'no-cell-for'
     TOO_FEW_CELLS = 'too-few-cells'
     CELLS_CONTENDED = 'cells-contended'
     DEVICES = 'devices'
@@ -140,6 +141,7 @@ _MESSAGES: Mapping[Code, str] = {
         'the host has no SMT siblings, but the thread policy is require',
     Code.HOST_CELLS: 'the host has {total} of the {needed} cells needed',
     Code.NO_CELL: 'no cell has room',
+    Code.NO_CELL_FOR: 'no cell has room for guest cell {guest_cell}',
     Code.TOO_FEW_CELLS:
         'the host has room on {free} of the {needed} cells needed',
     Code.CELLS_CONTENDED:
@@ -150,12 +152,12 @@ _MESSAGES: Mapping[Code, str] = {
         '{request} needs',
     Code.DEVICE_AFFINITY:
         'no cells with room satisfy the affinity policy of the PCI devices '
-        '(devices on cells {cells})',
+        '(devices on {cells})',
     Code.NETWORK_AFFINITY:
         'no cells with room have affinity to {networks} '
-        '(affinity to cells {cells})',
+        '(affinity to {cells})',
     Code.SCOPE_PACKAGE:
-        'Nova would use cells {cells} of packages {packages}, but '
+        'Nova would use {cells} of packages {packages}, but '
         'hpcvirt:numa_scope asks for one package',
     Code.PACKAGE_UNKNOWN:
         'the package of cell {cell} is unknown, but hpcvirt:numa_scope asks '
@@ -167,7 +169,7 @@ _MESSAGES: Mapping[Code, str] = {
         'none of the first {tried} sets of cells tried has the requested PCI '
         'devices and networks',
     Code.CLAIM_REFUSES:
-        'the guest fits on cells {cells}, but the claim on the compute host '
+        'the guest fits on {cells}, but the claim on the compute host '
         "would refuse it (Nova's defect {defect})",
     Code.CLAIM_MISPLACES:
         'the claim on the compute host would place guest cell {guest_cell} '
@@ -183,6 +185,21 @@ _MESSAGES: Mapping[Code, str] = {
     Code.CLAIM_TOO_LONG:
         'the claim on the compute host would try more than {tried} '
         "arrangements of cells (Nova's defect {defect})",
+}
+
+#: The messages if only one is needed, of which there is none.
+_MESSAGES_FOR_ONE: Mapping[Code, str] = {
+    Code.CELL_PCPUS: 'cell {cell} has no PCPU',
+    Code.FREE_PCPUS: 'cell {cell} has no free PCPU',
+    Code.SHARED_CPUS: 'cell {cell} has no shared CPU',
+    Code.CPU_RATIO:
+        'cell {cell} would have 1 shared vCPU, over its limit of {limit:g}',
+    Code.FREE_PAGES: 'cell {cell} has no free page of {size} KiB',
+    Code.SIBLINGS: 'cell {cell} has no free SMT siblings for the vCPU',
+    Code.FREE_CORES: 'cell {cell} has no whole free core',
+    Code.HOST_CELLS: 'the host has no cell',
+    Code.DEVICES:
+        'the host has no free PCI device, but request {request} needs one',
 }
 
 #: The name of each kind where refusals are counted.
@@ -213,6 +230,7 @@ _KINDS: Mapping[Code, str] = {
     Code.NO_THREADS: 'no SMT siblings',
     Code.HOST_CELLS: 'too few cells',
     Code.NO_CELL: 'no cell with room',
+    Code.NO_CELL_FOR: 'no cell with room',
     Code.TOO_FEW_CELLS: 'too few cells with room',
     Code.CELLS_CONTENDED: 'too few cells with room',
     Code.DEVICES: 'too few PCI devices',
@@ -251,7 +269,10 @@ class Misfit:
     @property
     def message(self) -> str:
         """One sentence without a full stop."""
-        sentence = _MESSAGES[self.code].format_map(self.details)
+        message = _MESSAGES[self.code]
+        if self.details.get('needed') == 1:
+            message = _MESSAGES_FOR_ONE.get(self.code, message)
+        sentence = message.format_map(self.details)
         if not self.causes:
             return sentence
         causes = [cause.message for cause in self.causes[:_MOST_CAUSES]]
@@ -291,9 +312,12 @@ def by_cell(obstacles: Iterable[Misfit]) -> tuple[Misfit, ...]:
         obstacles, key=lambda misfit: misfit.details.get('cell', -1)))
 
 
-def listed(numbers: Iterable[int]) -> str:
-    """Write numbers of cells or packages for a message: ``0, 2, 3``."""
-    return ', '.join(map(str, sorted(numbers))) or 'none'
+def cells(numbers: Iterable[int]) -> str:
+    """Name cells in a message: ``cell 2``, ``cells 2, 0`` or ``no cell``."""
+    texts = [str(number) for number in numbers]
+    if not texts:
+        return 'no cell'
+    return f'cell{"s" * (len(texts) > 1)} {", ".join(texts)}'
 
 
 def tally(refused: Mapping[Code, int]) -> str:

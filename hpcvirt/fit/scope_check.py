@@ -52,8 +52,8 @@ def _several_packages(
     if len(packages) == 1:
         return None
     return reasons.Misfit(reasons.Code.SCOPE_PACKAGE, {
-        'cells': reasons.listed(cell.id for cell in used),
-        'packages': reasons.listed(packages)})
+        'cells': reasons.cells(sorted(cell.id for cell in used)),
+        'packages': ', '.join(map(str, sorted(packages)))})
 
 
 def _occupied(used: list[supplies.CellSupply]) -> reasons.Misfit | None:

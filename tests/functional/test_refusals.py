@@ -71,7 +71,7 @@ class RefusalTest(base.HPCNova):
             self.boot(flavor, ports=[port])
         self.assert_refused(
             flavor, 'satisfy the affinity policy of the PCI devices'
-            ' (devices on cells 1)', ports=ports[2:])
+            ' (devices on cell 1)', ports=ports[2:])
 
     def test_more_cells_than_the_host_has(self):
         self.add_machines(machines.build('host', 2, 4, pages={2048: 1024}))

@@ -109,7 +109,7 @@ class MisfitTest(unittest.TestCase):
                                physnets=frozenset({'a'}))
         misfit = self.misfit(guest, supply)
         self.assertEqual(reasons.Code.NETWORK_AFFINITY, misfit.code)
-        self.assertEqual({'networks': 'physical network a', 'cells': '1'},
+        self.assertEqual({'networks': 'physical network a', 'cells': 'cell 1'},
                          misfit.details)
         self.assertEqual([1], [cause.details['cell']
                                for cause in misfit.causes])

@@ -141,7 +141,7 @@ class DefectTest(ClaimTest):
                                siblings=(frozenset({3, 4}),)),
             supply.cells[2]))
         self.assert_defect(
-            'the guest fits on cells 2, but the claim on the compute host '
+            'the guest fits on cell 2, but the claim on the compute host '
             "would refuse it (Nova's defect C)", guest, busy)
 
     def test_d_a_claim_with_too_many_attempts_is_refused(self):

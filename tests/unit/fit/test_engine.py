@@ -92,6 +92,14 @@ class UnequalCellsTest(PlaceTest):
             'cell 2 has 4 of the 8 free PCPUs needed',
             builders.guest(2, 8, 8), builders.host(0, 4, 4))
 
+    def test_a_guest_cell_that_fits_on_no_cell_is_named(self):
+        self.assert_misfit(
+            reasons.Code.NO_CELL_FOR,
+            'no cell has room for guest cell 1: '
+            'cell 0 has 7 of the 8 free PCPUs needed; '
+            'cell 1 has 4 of the 8 free PCPUs needed',
+            builders.guest(2, 8), builders.host(1, 4))
+
     def test_isolated_emulator_threads_make_guest_cell_0_larger(self):
         cells = [builders.guest_cell(4, emulator_pcpus=1),
                  builders.guest_cell(4)]
@@ -124,7 +132,7 @@ class DeviceTest(PlaceTest):
         self.assert_misfit(
             reasons.Code.DEVICE_AFFINITY,
             'no cells with room satisfy the affinity policy of the PCI '
-            'devices (devices on cells 1): '
+            'devices (devices on cell 1): '
             'cell 1 has 2 of the 4 free PCPUs needed',
             builders.guest(4, requests=(builders.request(),)),
             builders.host(0, 6, pools=builders.gpus(0, 1)))
@@ -183,7 +191,7 @@ class NetworkTest(PlaceTest):
         self.assert_misfit(
             reasons.Code.NETWORK_AFFINITY,
             'no cells with room have affinity to physical network a '
-            '(affinity to cells 2): cell 2 has 6 of the 7 free PCPUs needed',
+            '(affinity to cell 2): cell 2 has 6 of the 7 free PCPUs needed',
             builders.guest(7, physnets=frozenset({'a'})),
             self.host('', 'b', 'a'))
 

@@ -26,7 +26,8 @@ class MessagesTest(unittest.TestCase):
             self.assertIn(code, reasons._KINDS)
 
     def test_messages_are_one_line_without_a_full_stop(self):
-        for message in reasons._MESSAGES.values():
+        for message in (*reasons._MESSAGES.values(),
+                        *reasons._MESSAGES_FOR_ONE.values()):
             self.assertEqual(1, len(message.splitlines()))
             self.assertFalse(message.endswith('.'))
 
@@ -39,8 +40,28 @@ class MessagesTest(unittest.TestCase):
         with self.assertRaises(AssertionError):
             str(misfit)
 
+    def test_one_of_a_thing_is_not_written_in_the_plural(self):
+        details = {'cell': 2, 'total': 0, 'free': 0, 'needed': 1,
+                   'size': 1 << 20, 'limit': 0.5, 'request': 'vf'}
+        # Several cells are needed, or they would not be too few.
+        several = {reasons.Code.TOO_FEW_CELLS, reasons.Code.CELLS_CONTENDED}
+        messages = {str(reasons.Misfit(code, details))
+                    for code in set(reasons.Code) - several
+                    if '{needed}' in reasons._MESSAGES[code]}
+        self.assertIn('cell 2 has no free page of 1048576 KiB', messages)
+        self.assertIn('the host has no free PCI device, but request vf needs '
+                      'one', messages)
+        for message in messages:
+            if 'MiB' not in message:
+                self.assertNotRegex(message, r'\b1 \w+s\b|of the 1\b')
+
+    def test_cells_are_named_in_their_number(self):
+        self.assertEqual(['no cell', 'cell 4', 'cells 2, 0'],
+                         [*map(reasons.cells, ([], [4], [2, 0]))])
+
     def test_placeholders_of_a_message_are_plain_names(self):
-        for message in reasons._MESSAGES.values():
+        for message in (*reasons._MESSAGES.values(),
+                        *reasons._MESSAGES_FOR_ONE.values()):
             for _, field, _, _ in string.Formatter().parse(message):
                 self.assertTrue(field is None or field.isidentifier())
 
