@@ -24,7 +24,9 @@ def of_study(study_: study.Study) -> dict[str, Any]:
     """Return a study with what follows from its figures."""
     return {
         **serialization.to_plain(study_),
-        'document': serialization.to_plain(study_.document),
+        # Nobody but the contributors has the file.
+        'document': {name: value for name, value in serialization.to_plain(
+            study_.document).items() if name != 'file'},
         'rows': [_row(row) for row in study_.rows],
         'claims': [{
             **serialization.to_plain(checked.claim),
