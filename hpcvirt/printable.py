@@ -23,7 +23,7 @@ from collections.abc import Iterable
 
 #: The lengths are limited, so that long text takes no longer than its length.
 _PASSWORDS = (
-    (re.compile(r'(://[^\s:/@]{0,99}):[^\s]{0,299}@'), r'\1:***@'),
+    (re.compile(r'(://[^\s:/@]{0,99}):[^\s]{0,999}@'), r'\1:***@'),
     (re.compile(r'([?&;][^\s?&;=]{0,99}(?:passw(?:or)?d|pwd|secret|token))='
                 r'[^\s?&;"\']*', re.IGNORECASE), r'\1=***'),
 )
@@ -49,7 +49,16 @@ def lines(texts: Iterable[str]) -> str:
 
 def one_line(text: str) -> str:
     """Fold text into one printable line without the passwords of URLs."""
-    line = ' '.join(text.split())
+    return escaped(without_passwords(' '.join(text.split())))
+
+
+def without_passwords(text: str) -> str:
+    """Hide the passwords of the URLs in a text."""
     for pattern, mask in _PASSWORDS:
-        line = pattern.sub(mask, line)
-    return escaped(line)
+        text = pattern.sub(mask, text)
+    return text
+
+
+def without_user(address: str) -> str:
+    """Leave out the user of an address that may be no URL: ``***@host``."""
+    return re.sub('^.*@', '***@', address, flags=re.DOTALL)

@@ -110,3 +110,10 @@ def one_line_errors() -> Iterator[None]:
             sdk_exceptions.SDKException) as exc:
         raise exception.Unreachable(
             f'the cloud cannot be used: {exc}') from exc
+    except Exception as exc:
+        # keystoneauth raises nothing more precise for an entry of clouds.yaml
+        # without a password.
+        if type(exc) is not Exception:
+            raise
+        raise exception.Unreachable(
+            f'the cloud is not configured: {exc}') from exc

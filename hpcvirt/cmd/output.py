@@ -105,7 +105,8 @@ def printable_output() -> Iterator[None]:
 def complain(text: str) -> None:
     """Print text on standard error, if that can be written."""
     try:
-        print(printable.escaped(text, '\n'), file=sys.stderr, flush=True)
+        print(printable.escaped(printable.without_passwords(text), '\n'),
+              file=sys.stderr, flush=True)
     except OSError:
         _discard(sys.stderr)
 

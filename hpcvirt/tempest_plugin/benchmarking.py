@@ -33,7 +33,6 @@ from hpcvirt.bench.execute import mpi_hosts
 from hpcvirt.bench.execute import ssh
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import text
-from hpcvirt.bench.results import location
 from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import arms
 from hpcvirt.bench.run import plan as plans
@@ -152,7 +151,7 @@ def run(plan: plans.Plan, url: str | None,
     :raises Unreachable: if a place does not answer any more; finished
         samples are kept
     """
-    store = stores.Store(location.database_url(url, data), data)
+    store = stores.Store(url, data)
     try:
         entry = runner.execute(plan, store, {
             'hpcvirt': importlib.metadata.version('hpcvirt'),

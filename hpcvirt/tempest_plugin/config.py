@@ -139,7 +139,7 @@ The outcome of a test whose figures are too noisy to show whether the guest is
 within its bounds. Choose ``skip`` if the machine is known to be disturbed and
 changes must not be held up by it.
 """),
-    cfg.StrOpt('results_store', help="""
+    cfg.StrOpt('results_store', secret=True, help="""
 The SQLAlchemy URL of the database for all results. If it is not set, an SQLite
 file in ``results_dir`` is used.
 """),

@@ -29,6 +29,7 @@ from typing import Self
 import paramiko
 
 from hpcvirt import exception
+from hpcvirt import printable
 from hpcvirt.bench.execute import executor
 
 CONNECT_S = 20.0
@@ -67,20 +68,26 @@ class SSHExecutor:
 
         :raises InvalidInput: for anything else
         """
-        parts = urllib.parse.urlsplit(url)
-        query = urllib.parse.parse_qs(parts.query)
+        where = printable.without_user(url)
         try:
+            parts = urllib.parse.urlsplit(url)
+            query = urllib.parse.parse_qs(parts.query)
             port = parts.port or 22
         except ValueError as exc:
-            raise exception.InvalidInput(url, 'has no valid port') from exc
-        if (parts.scheme != 'ssh' or not parts.hostname or parts.password
+            raise exception.InvalidInput(
+                where, 'has no valid address or port') from exc
+        if parts.password is not None:
+            raise exception.InvalidInput(
+                where, 'has a password, which every user of this machine '
+                'could see; log in with a key (?key=FILE) or an agent')
+        if (parts.scheme != 'ssh' or not parts.hostname
                 or parts.path not in ('', '/') or set(query) - {'key'}):
             raise exception.InvalidInput(
-                url, 'not of the form ssh://[user@]host[:port][?key=FILE]')
+                where, 'not of the form ssh://[user@]host[:port][?key=FILE]')
         key_file = query.get('key', [None])[-1]
         if key_file is not None and not os.path.isfile(key_file):
             raise exception.InvalidInput(
-                url, f'there is no key file {key_file}')
+                where, f'there is no key file {key_file}')
         return cls(parts.hostname, parts.username, port, key_file)
 
     @property

@@ -48,13 +48,3 @@ def make_directory(path: str) -> None:
         raise exception.InvalidInput(
             path, 'is a directory that everybody may write to; give one of '
             'your own')
-
-
-def database_url(url: str | None, directory: str) -> str:
-    """The database of results: the given one, or a file in the directory.
-
-    :param url: as SQLAlchemy names it
-    :param directory: the directory of raw outputs
-    """
-    return url or 'sqlite:///' + os.path.join(os.path.abspath(directory),
-                                              DATABASE)

@@ -20,10 +20,10 @@ marked as finished. So no finished sample is lost, whichever process is killed
 at any time.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import json
-import logging
 import os
 import pathlib
 import re
@@ -34,7 +34,6 @@ from typing import Any
 
 import sqlalchemy
 from oslo_db import exception as db_exception
-from oslo_db.sqlalchemy import enginefacade
 from sqlalchemy import exc as sa_exception
 from sqlalchemy.dialects import mysql
 
@@ -42,13 +41,10 @@ from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt import waiting
 from hpcvirt.bench.model import record
+from hpcvirt.bench.results import database
 from hpcvirt.bench.results import location
 
 METADATA = sqlalchemy.MetaData()
-
-#: SQLite allows one writer at a time, and its default timeout of 5 s is too
-#: short for a busy disk.
-LOCKED_S = 60
 
 #: Documents can exceed the 64 KiB of MariaDB's TEXT. PostgreSQL and SQLite
 #: have one type of text, of any length.
@@ -112,37 +108,34 @@ class Store:
     """A database of results and a directory of raw outputs.
 
     :param url: SQLAlchemy URL: ``sqlite:////var/lib/hpcvirt/bench.sqlite``,
-        ``postgresql+psycopg2://...``, ``mysql+pymysql://...``
-    :param raw: directory of the raw outputs, created if it does not exist;
-        the caller's own
+        ``postgresql+psycopg2://...``, ``mysql+pymysql://...``; None for a
+        file in ``raw``
+    :param raw: directory of the raw outputs, the caller's own
+    :param create: create the directory and the tables if they are missing
     :raises InvalidInput: if the URL is not a database URL
     :raises Unreachable: if the database does not answer
     """
 
-    def __init__(self, url: str, raw: str) -> None:
+    def __init__(self, url: sqlalchemy.URL | str | None, raw: str, *,
+                 create: bool = True) -> None:
         self._raw = pathlib.Path(raw)
-        self._url = _parsed(url)
-        try:
-            if self._url.drivername.startswith('sqlite') and (
-                    self._url.database not in (None, '', ':memory:')):
-                pathlib.Path(str(self._url.database)).parent.mkdir(
-                    0o700, parents=True, exist_ok=True)
+        self._url = database.resolve(url, raw)
+        if create:
+            database.make_parent(self._url)
             location.make_directory(raw)
-        except OSError as exc:
-            raise exception.InvalidInput(
-                str(exc.filename or url), exc.strerror or str(exc)) from exc
-        # Errors are raised as one line; oslo.db would also log the traceback.
-        logging.getLogger('oslo_db').setLevel(logging.CRITICAL)
-        context = enginefacade.transaction_context()
-        context.configure(connection=_with_timeout(self._url), sqlite_fk=True,
-                          max_retries=3, retry_interval=2)
-        with self._errors():
-            self._engine = context.writer.get_engine()
-            self._create()
+        self._engine = database.connect(self._url)
+        if create:
+            with self._errors():
+                self._create()
 
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
+
+    def exists(self) -> bool:
+        """Whether the database has the tables of a store."""
+        with self._errors():
+            return sqlalchemy.inspect(self._engine).has_table(SAMPLES.name)
 
     def open_entry(self, entry: Entry,
                    software: Mapping[str, str]) -> Entry:
@@ -263,45 +256,25 @@ class Store:
                                          f'sample of {run_id}')
                 for text in samples))
 
-    def _errors(self) -> '_Errors':
-        return _Errors(self._url)
+    def _errors(self) -> contextlib.AbstractContextManager[None]:
+        return database.one_line_errors(self._url)
 
 
-class _Errors:
-    """Turns database errors into one line."""
+def open_existing(url: sqlalchemy.URL | str | None,
+                  raw: str) -> Store | None:
+    """Open a store to read it; nothing is created.
 
-    def __init__(self, url: sqlalchemy.URL) -> None:
-        self._name = url.render_as_string(hide_password=True)
-
-    def __enter__(self) -> None:
+    :returns: None if there is no store yet
+    """
+    resolved = database.resolve(url, raw)
+    file = database.file_of(resolved)
+    if file is not None and not os.path.exists(file):
         return None
-
-    def __exit__(self, kind: Any, exc: BaseException | None,
-                 trace: Any) -> None:
-        if isinstance(exc, db_exception.DBDuplicateEntry):
-            return
-        if isinstance(exc, db_exception.DBError | sa_exception.SQLAlchemyError
-                      | ImportError):
-            cause = getattr(exc, 'inner_exception', None) or exc
-            message = getattr(cause, 'orig', None) or cause
-            raise exception.Unreachable(
-                f'{self._name}: {message}') from exc
-
-
-def _parsed(url: str) -> sqlalchemy.URL:
-    try:
-        return sqlalchemy.make_url(url)
-    except sa_exception.ArgumentError as exc:
-        raise exception.InvalidInput(
-            url,
-            'is not a database URL such as sqlite:////path/file') from exc
-
-
-def _with_timeout(url: sqlalchemy.URL) -> str:
-    """Let SQLite wait long enough for other writers."""
-    if url.drivername.startswith('sqlite') and 'timeout' not in url.query:
-        url = url.update_query_dict({'timeout': str(LOCKED_S)})
-    return url.render_as_string(hide_password=False)
+    store = Store(resolved, raw, create=False)
+    if store.exists():
+        return store
+    store.close()
+    return None
 
 
 def _dump(value: record.Run | record.Sample) -> str:

@@ -17,6 +17,9 @@ import os
 import pathlib
 import sys
 import tempfile
+import typing
+from collections.abc import Collection
+from collections.abc import Iterable
 
 from hpcvirt import exception
 from hpcvirt import input_file
@@ -26,6 +29,10 @@ from hpcvirt.bench.report import text
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.bench import store_arguments
+
+if typing.TYPE_CHECKING:
+    from hpcvirt.bench.report import page
+    from hpcvirt.bench.results import store as stores
 
 _ABOUT = """\
 Show what was measured: ratio with interval and verdict for each figure, next
@@ -51,28 +58,15 @@ def run(args: argparse.Namespace) -> int:
     """Read, judge, show."""
     with extras.bench():
         from hpcvirt.bench.report import page
-    store = store_arguments.open_store(args)
-    try:
-        entries = {entry.id: entry for entry in store.entries()}
-        for name in args.results:
-            if name not in entries:
-                raise exception.InvalidInput(
-                    name, 'the store has no such result')
-        names = [name for name in entries
-                 if not args.results or name in args.results]
-        shown = [page.Shown(verdict.judge_result(store.result(name)),
-                            entries[name].started_at,
-                            entries[name].finished_at is not None)
-                 for name in names]
-    finally:
-        store.close()
+    shown = _results(args)
     if args.html:
-        _write(args.html, page.page(shown, 'Guest against native'))
+        _write(args.html, page.page(list(shown.values()),
+                                    'Guest against native'))
         print(args.html)
         return 0
     if not shown:
         print('No results yet.')
-    for name, entry in zip(names, shown, strict=True):
+    for name, entry in shown.items():
         state = '' if entry.finished else ', unfinished'
         sys.stdout.write(printable.lines(
             [f'{name}  {entry.started_at}{state}']))
@@ -80,6 +74,33 @@ def run(args: argparse.Namespace) -> int:
                                     terminal.width() or 100))
         print()
     return 0
+
+
+def _results(args: argparse.Namespace) -> 'dict[str, page.Shown]':
+    """Read and judge the results that the arguments name, by their ids."""
+    store = store_arguments.open_existing(args)
+    if store is None:
+        _require(args.results, ())
+        return {}
+    try:
+        known = {entry.id: entry for entry in store.entries()}
+        _require(args.results, known)
+        return {name: _judged(store, entry) for name, entry in known.items()
+                if not args.results or name in args.results}
+    finally:
+        store.close()
+
+
+def _require(names: Iterable[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise exception.InvalidInput(name, 'the store has no such result')
+
+
+def _judged(store: 'stores.Store', entry: 'stores.Entry') -> 'page.Shown':
+    from hpcvirt.bench.report import page
+    return page.Shown(verdict.judge_result(store.result(entry.id)),
+                      entry.started_at, entry.finished_at is not None)
 
 
 def _write(path: str, content: str) -> None:

@@ -26,7 +26,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add --store and --data."""
     parser.add_argument(
         '--store', metavar='URL',
-        help='database of results, as SQLAlchemy names it (default: '
+        help='database of results, as SQLAlchemy names it, without a '
+        'password, which is read from HPCVIRT_STORE_PASSWORD (default: '
         f'sqlite:///DATA/{location.DATABASE})')
     parser.add_argument(
         '--data', metavar='DIR', default=location.default_directory(),
@@ -34,11 +35,24 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def open_store(args: argparse.Namespace) -> 'store.Store':
-    """Open the store that the arguments name.
+    """Open the store that the arguments name, and create what is missing.
 
     :raises NotInstalled: if a library of the bench extra is missing
     """
     with extras.bench():
+        from hpcvirt.bench.results import database
         from hpcvirt.bench.results import store
-    return store.Store(location.database_url(args.store, args.data),
+    return store.Store(args.store and database.from_argument(args.store),
                        args.data)
+
+
+def open_existing(args: argparse.Namespace) -> 'store.Store | None':
+    """Open the store that the arguments name, to read it.
+
+    :returns: None if there is none yet
+    """
+    with extras.bench():
+        from hpcvirt.bench.results import database
+        from hpcvirt.bench.results import store
+    return store.open_existing(
+        args.store and database.from_argument(args.store), args.data)

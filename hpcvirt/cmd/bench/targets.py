@@ -15,6 +15,7 @@
 import urllib.parse
 
 from hpcvirt import exception
+from hpcvirt import printable
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import local
 from hpcvirt.bench.run import target
@@ -39,7 +40,8 @@ def find(text: str, cloud: str | None) -> target.Target:
         return target.Target(place, address, address)
     if text.startswith('server:') and text != 'server:':
         return _server(text.removeprefix('server:'), cloud)
-    raise exception.InvalidInput(text, f'not a target: {FORMS}')
+    raise exception.InvalidInput(printable.without_user(text),
+                                 f'not a target: {FORMS}')
 
 
 def _ssh(url: str) -> executor.Executor:
@@ -51,8 +53,9 @@ def _ssh(url: str) -> executor.Executor:
 def _server(text: str, cloud: str | None) -> target.Target:
     name, _, query = text.partition('?')
     user, at, name = name.rpartition('@')
-    if set(urllib.parse.parse_qs(query)) - {'key'} or not name:
-        raise exception.InvalidInput(f'server:{text}',
+    if (set(urllib.parse.parse_qs(query)) - {'key'} or not name
+            or ':' in user):
+        raise exception.InvalidInput(printable.without_user(f'server:{text}'),
                                      f'not a target: {FORMS}')
     from hpcvirt.cloud import servers
     from hpcvirt.cloud import session

@@ -13,7 +13,6 @@
 """``hpcvirt study compare``."""
 
 import argparse
-import os
 import sys
 
 from hpcvirt import exception
@@ -57,12 +56,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _runs(args: argparse.Namespace) -> list[record.Run]:
     """Read every run of the store that the arguments name."""
-    if args.store is None and not os.path.exists(
-            os.path.join(args.data, location.DATABASE)):
+    store = store_arguments.open_existing(args)
+    if store is None and args.store is None:
         raise exception.InvalidInput(
             args.data, f'has no {location.DATABASE}: "hpcvirt bench run" '
             'creates it')
-    store = store_arguments.open_store(args)
+    if store is None:
+        return []
     try:
         return [run for entry in store.entries()
                 for run in store.result(entry.id).runs]

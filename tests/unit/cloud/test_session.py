@@ -92,6 +92,20 @@ class SessionTest(unittest.TestCase):
             OS_USER_DOMAIN_NAME='d', OS_PROJECT_DOMAIN_NAME='d')
         self.assert_unreachable('cannot be used')
 
+    def test_an_entry_without_password_is_one_line(self):
+        os.environ.update(
+            OS_AUTH_URL='http://127.0.0.1:1/v3', OS_USERNAME='u',
+            OS_PROJECT_NAME='p', OS_USER_DOMAIN_NAME='d',
+            OS_PROJECT_DOMAIN_NAME='d')
+        self.assert_unreachable('password is a required attribute')
+
+    def test_a_password_in_an_address_is_not_shown(self):
+        os.environ.update(
+            OS_AUTH_URL='http://u:pa55@127.0.0.1:1/v3', OS_USERNAME='u',
+            OS_PASSWORD='p', OS_PROJECT_NAME='p',
+            OS_USER_DOMAIN_NAME='d', OS_PROJECT_DOMAIN_NAME='d')
+        self.assert_unreachable(r'http://u:\*\*\*@127.0.0.1')
+
     def test_an_api_that_is_too_old_is_reported(self):
         self.serve().failures['GET', 'flavors'] = 406
         self.assert_unreachable('microversion 2.86', 'test')

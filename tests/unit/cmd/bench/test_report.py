@@ -54,6 +54,28 @@ class ReportCommandTest(unittest.TestCase):
         self.assertIn('is no report', err)
         self.assertEqual('three years of work', page.read_text())
 
+    def test_a_directory_that_is_missing_stays_missing(self):
+        for words in (('bench', 'report'), ('study', 'compare', 'S1')):
+            out = io.StringIO()
+            with (contextlib.redirect_stdout(out),
+                  contextlib.redirect_stderr(out)):
+                main.main([*words, '--data', str(self.scratch / 'none')])
+                main.main([*words, '--data', str(self.scratch / 'none'),
+                           '--store', f'sqlite:///{self.scratch}/none/x'])
+            self.assertEqual([], list(self.scratch.iterdir()))
+
+    def test_a_store_that_cannot_be_used_is_one_line(self):
+        for url in ('postgresql://db:port/x', 'postgresql://[::1/x',
+                    'mysql+pymysql://me:pa55@db/x', 'x', 'sqlite:////dev/full',
+                    'sqlite:////' + 'x' * 5000):
+            with self.subTest(url):
+                status, out, err = self.report('--store', url)
+                self.assertRegex(err, r'^(hpcvirt: [^\n]*\n)?$')
+                self.assertNotIn('internal', err)
+                self.assertNotIn('pa55', err)
+                if len(url) < 5000:
+                    self.assertEqual((2, ''), (status, out))
+
     def test_an_unknown_result_is_named(self):
         status, _, err = self.report('deadbeef')
         self.assertEqual(2, status)

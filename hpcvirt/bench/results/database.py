@@ -1,0 +1,158 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The connection to the database of results.
+
+Nothing that is raised here shows a password.
+"""
+
+import contextlib
+import logging
+import os
+import pathlib
+import re
+import urllib.parse
+from collections.abc import Iterator
+
+import sqlalchemy
+from oslo_db import exception as db_exception
+from oslo_db.sqlalchemy import enginefacade
+from sqlalchemy import exc as sa_exception
+
+from hpcvirt import exception
+from hpcvirt.bench.results import location
+
+#: The password of a database server.
+PASSWORD_VARIABLE = 'HPCVIRT_STORE_PASSWORD'  # noqa: S105
+
+#: SQLite allows one writer at a time, and its default timeout of 5 s is too
+#: short for a busy disk.
+LOCKED_S = 60
+
+_SECRET = re.compile(r'(passw(or)?d|pwd|secret|token)\s*=', re.IGNORECASE)
+
+
+def from_argument(text: str) -> sqlalchemy.URL:
+    """Read a URL that the user typed, and add the password.
+
+    :raises InvalidInput: if it is not a database URL, or has a password
+    """
+    url = parsed(text)
+    query = urllib.parse.unquote(text.partition('?')[2])
+    if url.password is not None or _SECRET.search(query):
+        raise exception.InvalidInput(
+            '--store', 'has a password, which every user of this machine '
+            f'could see; leave it out and set {PASSWORD_VARIABLE}')
+    password = os.environ.get(PASSWORD_VARIABLE)
+    if password and url.get_backend_name() != 'sqlite':
+        url = url.set(password=password)
+    return url
+
+
+def parsed(text: str) -> sqlalchemy.URL:
+    """Read a URL.
+
+    :raises InvalidInput: if it is not a database URL
+    """
+    try:
+        return sqlalchemy.make_url(text)
+    except (sa_exception.ArgumentError, ValueError) as exc:
+        # ValueError: the port is no number, or an IPv6 address lacks "]".
+        raise exception.InvalidInput(
+            'the URL of the store', 'must be like sqlite:////path/file or '
+            'postgresql+psycopg2://user@[::1]:5432/name') from exc
+
+
+def resolve(url: sqlalchemy.URL | str | None,
+            directory: str) -> sqlalchemy.URL:
+    """Find the database that is meant.
+
+    :param url: None for an SQLite file in the directory, whatever its name
+    :raises InvalidInput: if it is not a database URL, or its file no file
+    """
+    if url is None:
+        path = os.path.join(os.path.abspath(directory), location.DATABASE)
+        url = sqlalchemy.URL.create('sqlite', database=path)
+    elif isinstance(url, str):
+        url = parsed(url)
+    file = file_of(url)
+    if file is not None and os.path.exists(file) and not file.is_file():
+        raise exception.InvalidInput(str(file), 'is not a file')
+    return url
+
+
+def file_of(url: sqlalchemy.URL) -> pathlib.Path | None:
+    """The file of an SQLite database; None for another database."""
+    if url.get_backend_name() != 'sqlite' or url.database in (
+            None, '', ':memory:'):
+        return None
+    return pathlib.Path(str(url.database))
+
+
+def make_parent(url: sqlalchemy.URL) -> None:
+    """Make the directory of an SQLite database, if it is missing.
+
+    :raises InvalidInput: if it cannot be made
+    """
+    file = file_of(url)
+    if file is not None:
+        try:
+            file.parent.mkdir(0o700, parents=True, exist_ok=True)
+        except (OSError, ValueError) as exc:
+            what = getattr(exc, 'strerror', None) or str(exc)
+            raise exception.InvalidInput(str(file.parent), what) from exc
+
+
+def connect(url: sqlalchemy.URL) -> sqlalchemy.Engine:
+    """Connect to a database.
+
+    :raises Unreachable: if it does not answer
+    """
+    # Errors are raised as one line; oslo.db would also log the traceback.
+    logging.getLogger('oslo_db').setLevel(logging.CRITICAL)
+    if file_of(url) is not None and 'timeout' not in url.query:
+        # Wait long enough for other writers.
+        url = url.update_query_dict({'timeout': str(LOCKED_S)})
+    context = enginefacade.transaction_context()
+    context.configure(connection=url, sqlite_fk=True, max_retries=3,
+                      retry_interval=2)
+    with one_line_errors(url):
+        try:
+            engine: sqlalchemy.Engine = context.writer.get_engine()
+            return engine
+        except (AttributeError, ImportError, OSError, TypeError,
+                ValueError) as exc:
+            # Drivers take the rest of a URL apart without checking it.
+            raise exception.Unreachable(f'{shown(url)}: {exc}') from exc
+
+
+@contextlib.contextmanager
+def one_line_errors(url: sqlalchemy.URL) -> Iterator[None]:
+    """Turn database errors into one line, but a duplicate into itself.
+
+    :raises Unreachable: instead
+    """
+    try:
+        yield
+    except db_exception.DBDuplicateEntry:
+        raise
+    except (db_exception.DBError, sa_exception.SQLAlchemyError) as exc:
+        cause = getattr(exc, 'inner_exception', None) or exc
+        message = getattr(cause, 'orig', None) or cause
+        raise exception.Unreachable(f'{shown(url)}: {message}') from exc
+
+
+def shown(url: sqlalchemy.URL) -> str:
+    """Name a database without its user, password and options."""
+    return sqlalchemy.URL.create(
+        url.drivername, host=url.host, port=url.port,
+        database=url.database).render_as_string()
