@@ -79,14 +79,16 @@ def request(cells: int, vfs: int = 0, affinity: str = 'required',
             pcpus: int = 4, memory_mib: int = 4096) -> Any:
     """Build a RequestSpec.
 
+    :param cells: guest cells; 0 for a guest without NUMA topology
     :param pcpus: dedicated CPUs of each guest cell
     :param memory_mib: memory of each guest cell, in pages of 2 MiB
     """
     flavor = objects.Flavor(
-        name='hpc', vcpus=cells * pcpus, memory_mb=cells * memory_mib,
+        name='hpc', vcpus=max(cells, 1) * pcpus,
+        memory_mb=max(cells, 1) * memory_mib,
         root_gb=20, ephemeral_gb=0, swap=0, extra_specs={
             'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': str(cells),
-            'hw:mem_page_size': '2048'})
+            'hw:mem_page_size': '2048'} if cells else {})
     image = objects.ImageMeta(properties=objects.ImageMetaProps())
     instance = str(uuid.uuid4())
     return objects.RequestSpec(

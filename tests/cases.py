@@ -145,6 +145,13 @@ def a_case(dice, most_cells=5):
         spares_devices=dice.random() < 0.7)
 
 
+def without_numa(case):
+    """The same devices and host, and a guest without NUMA topology."""
+    return dataclasses.replace(
+        case, guest=(), policy=None, threads=None, isolated_emulator=False,
+        page_kib=None, physnets=frozenset(), tunneled=False)
+
+
 def on_another_host(dice, case):
     """Create a random case with the same guest on another host."""
     host = a_host(dice, len(case.host), case.policy)

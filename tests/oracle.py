@@ -170,8 +170,17 @@ def networks_near(case, chosen):
             (not case.tunneled or near(lambda cell: cell.tunneled)))
 
 
+def devices_anywhere(case, mapping):
+    """Follow what Nova does with the requests regardless of cells."""
+    return not case.requests or (
+        case.pools is not None and devices_near(case, mapping, None))
+
+
 def devices_near(case, mapping, chosen):
-    """Follow what Nova does with the requests on these cells."""
+    """Follow what Nova does with the requests on these cells.
+
+    :param chosen: None to ignore affinity
+    """
     if not case.requests or case.pools is None:
         return True
     pools = [[pool, pool.count] for pool in case.pools]
@@ -221,6 +230,9 @@ def wanted(request, pool):
 
 
 def near_enough(case, request, able, chosen):
+    if chosen is None:
+        return able
+
     def on(cells):
         return [entry for entry in able if entry[0].cell in cells]
 

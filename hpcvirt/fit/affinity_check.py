@@ -56,6 +56,7 @@ class AffinityCheck:
     def __init__(self, demand: demands.Demand, supply: supplies.Supply,
                  providers: devices.Providers = ()) -> None:
         self._networks = network.affinities(demand, supply.cells)
+        self._requests = demand.requests
         self._devices = device_allocator(demand, supply, providers)
         self.deciding: frozenset[int] = frozenset().union(
             *(affinity.cells for affinity in self._networks))
@@ -83,15 +84,26 @@ class AffinityCheck:
                  self._devices.allocate(deciding) is not None))
         return answer
 
+    def second_look(self) -> reasons.Misfit | None:
+        """Say why devices are not found regardless of the host cells.
+
+        Nova's claim and its PciPassthroughFilter look for the devices without
+        affinity, too. Requests may then take other devices than on the cells
+        of the guest, so that too few are left for a later one.
+        """
+        if self._devices is None:
+            return _too_few(self._requests[0], 0) if self._requests else None
+        request = self._devices.refused()
+        if request is None:
+            return None
+        return self._shortage() or reasons.Misfit(
+            reasons.Code.DEVICES_TAKEN, {'request': request.name})
+
     def misfit(self, matrix: fit_matrix.FitMatrix) -> reasons.Misfit:
         """Say why no set of host cells with room meets the conditions."""
-        if self._devices is not None:
-            shortage = self._devices.shortage()
-            if shortage is not None:
-                request, free = shortage
-                return reasons.Misfit(reasons.Code.DEVICES, {
-                    'request': request.name, 'free': free,
-                    'needed': request.count})
+        shortage = self._shortage()
+        if shortage is not None:
+            return shortage
         usable = frozenset(matrix.cells[rank].id
                            for ranks in matrix.fitting for rank in ranks)
         busy = [rank for rank, cell in enumerate(matrix.cells)
@@ -110,3 +122,12 @@ class AffinityCheck:
             'networks': ' and '.join(affinity.network
                                      for affinity in self._networks),
             'cells': reasons.cells(sorted(self.deciding))}, causes)
+
+    def _shortage(self) -> reasons.Misfit | None:
+        shortage = self._devices.shortage() if self._devices else None
+        return None if shortage is None else _too_few(*shortage)
+
+
+def _too_few(request: devices.Request, free: int) -> reasons.Misfit:
+    return reasons.Misfit(reasons.Code.DEVICES, {
+        'request': request.name, 'free': free, 'needed': request.count})

@@ -60,7 +60,8 @@ def _pools(demand: demands.Demand, supply: supplies.Supply,
            placement: placements.Placement, providers: devices.Providers,
            ) -> Sequence[devices.Pool] | None:
     allocator = affinity_check.device_allocator(demand, supply, providers)
-    left = allocator.allocate(placement.cells) if allocator else None
+    # Affinity means nothing for a guest without NUMA topology.
+    left = allocator.allocate(placement.cells or None) if allocator else None
     if supply.pools is None or left is None:
         return supply.pools
     # Nova drops a pool when it becomes empty.

@@ -20,7 +20,9 @@ for another: a guest that fits is refused, or gets CPUs and memory on a cell
 on which it was never fitted (defects A and B). A page size requested by
 class is fixed by the first host cell tried (defect C). If no arrangement
 succeeds, all of them are tried (defect D). This is the behavior of
-``nova.virt.hardware.numa_fit_instance_to_host`` in Nova 32 to 34.
+``nova.virt.hardware.numa_fit_instance_to_host`` in Nova 32 to 34. The claim
+then looks for PCI devices once more, regardless of cells; that is all that it
+does for a guest without NUMA topology.
 
 :func:`predict` returns the placement at which the claim will arrive, and
 refuses a host if there is none or if the placement is not sound. Most guests
@@ -69,10 +71,13 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
     :param providers: what Placement allocated to each PCI request
     :returns: the placement, or why the guest must not be sent to this host
     """
+    affinity = affinity_check.AffinityCheck(demand, supply, providers)
+    misfit = affinity.second_look()
+    if misfit is not None:
+        return misfit
     if not demand.cells:
         return placements.Placement(())
     ordered = order.claim_order(demand, supply, packing)
-    affinity = affinity_check.AffinityCheck(demand, supply, providers)
     if _is_immune(demand):
         roomy = engine.first_with_room(demand, supply, ordered)
         if isinstance(roomy, reasons.Misfit):

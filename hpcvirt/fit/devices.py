@@ -174,27 +174,39 @@ class Allocator:
                 free[self._pools[index].cell] += self._pools[index].free
         return sum(count for _, count in free.most_common(most))
 
-    def allocate(self, cells: Collection[int]) -> list[int] | None:
+    def allocate(self, cells: Collection[int] | None) -> list[int] | None:
         """Serve all requests of a guest on a set of host cells.
 
+        :param cells: None to ignore affinity, as for a guest without NUMA
+            topology
         :returns: the number of devices left in each pool; None if a request
             cannot be served
         """
         left = [pool.free for pool in self._pools]
-        emptied: set[int] = set()
-        for number in range(len(self._requests)):
-            if not self._serve(number, cells, left, emptied):
-                return None
-        return left
+        return None if self._refused(cells, left) else left
 
-    def _serve(self, number: int, cells: Collection[int], left: list[int],
-               emptied: set[int]) -> bool:
+    def refused(self) -> Request | None:
+        """Find the first request that is not served even without affinity."""
+        return self._refused(None, [pool.free for pool in self._pools])
+
+    def _refused(self, cells: Collection[int] | None,
+                 left: list[int]) -> Request | None:
+        emptied: set[int] = set()
+        for number, request in enumerate(self._requests):
+            if not self._serve(number, cells, left, emptied):
+                return request
+        return None
+
+    def _serve(self, number: int, cells: Collection[int] | None,
+               left: list[int], emptied: set[int]) -> bool:
         request = self._requests[number]
         matching = self._matching[number]
         if emptied:
             matching = [index for index in matching if index not in emptied]
+        if cells is not None:
+            matching = self._near(request, matching, cells, left)
         allocated = collections.Counter(self._providers[number])
-        usable = [index for index in self._near(request, matching, cells, left)
+        usable = [index for index in matching
                   if index in self._usable[number] and
                   (not allocated or self._allocated(index, allocated, left))]
         if not usable or sum(left[i] for i in usable) < request.count:

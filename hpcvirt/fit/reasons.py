@@ -59,6 +59,7 @@ class Code(enum.StrEnum):
     TOO_FEW_CELLS = 'too-few-cells'
     CELLS_CONTENDED = 'cells-contended'
     DEVICES = 'devices'
+    DEVICES_TAKEN = 'devices-taken'
     DEVICE_AFFINITY = 'device-affinity'
     NETWORK_AFFINITY = 'network-affinity'
     SCOPE_PACKAGE = 'scope-package'
@@ -150,6 +151,9 @@ _MESSAGES: Mapping[Code, str] = {
     Code.DEVICES:
         'the host has {free} of the {needed} free PCI devices that request '
         '{request} needs',
+    Code.DEVICES_TAKEN:
+        'request {request} gets too few PCI devices of the whole host: '
+        'requests before it take them, or Placement has allocated others',
     Code.DEVICE_AFFINITY:
         'no cells with room satisfy the affinity policy of the PCI devices '
         '(devices on {cells})',
@@ -234,6 +238,7 @@ _KINDS: Mapping[Code, str] = {
     Code.TOO_FEW_CELLS: 'too few cells with room',
     Code.CELLS_CONTENDED: 'too few cells with room',
     Code.DEVICES: 'too few PCI devices',
+    Code.DEVICES_TAKEN: 'too few PCI devices',
     Code.DEVICE_AFFINITY: 'PCI devices on other cells',
     Code.NETWORK_AFFINITY: 'networks with affinity to other cells',
     Code.SCOPE_PACKAGE: 'cells of several packages',

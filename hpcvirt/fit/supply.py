@@ -91,7 +91,8 @@ class Supply:
     :ivar cells: in the order in which the host reports them; may be a
         sequence that creates its items lazily
     :ivar pools: free PCI devices in Nova's order; None if Nova does not
-        track devices on this host, in which case it does not check them
+        track devices on this host, in which case it checks none for affinity
+        and sends no guest that requests some
     :ivar cpu_ratio: overcommit of shared CPUs
     :ivar ram_ratio: overcommit of memory, for guests without dedicated CPUs
     :ivar spares_devices: the claim takes cells with devices last for a guest

@@ -30,6 +30,7 @@ from collections.abc import Sequence
 
 from nova import exception as nova_exception
 from nova import objects
+from nova.objects import numa
 from nova.virt import hardware
 from oslo_versionedobjects import exception as object_exception
 
@@ -53,16 +54,21 @@ _CELL_FIELDS = operator.attrgetter(
     '_obj_siblings', '_obj_cpu_usage', '_obj_memory', '_obj_memory_usage',
     '_obj_mempages')
 
+#: The attributes of a cell that lacks no field. Counting them costs a fourth
+#: of looking each of them up.
+_WHOLE_CELL = len(vars(numa.NUMACell())) + len(numa.NUMACell.fields)
+
 
 def demand(spec: typing.Any) -> demands.Demand | None:
     """Compile a RequestSpec.
 
-    :returns: None for a guest without NUMA topology
+    :returns: None for a guest with neither NUMA topology nor PCI requests
     :raises InvalidInput: if an extra spec of hpcvirt's own is malformed
     """
     topology = _unused_topology(spec)
+    requests = tuple(_request(request) for request in _requests(spec))
     if not topology:
-        return None
+        return demands.Demand((), requests) if requests else None
     extra_specs = _extra_specs(spec)
     isolated = topology.emulator_threads_isolated
     cells = tuple(
@@ -75,7 +81,7 @@ def demand(spec: typing.Any) -> demands.Demand | None:
     metadata = network(spec)
     return demands.Demand(
         cells=cells,
-        requests=tuple(_request(request) for request in _requests(spec)),
+        requests=requests,
         physnets=frozenset(_get(metadata, 'physnets', ())),
         tunneled=_get(metadata, 'tunneled', False),
         numa_scope=codec.numa_scope(extra_specs),
@@ -124,7 +130,7 @@ def providers(spec: typing.Any, mappings: Mapping[str, Sequence[str]],
 
 
 def supply(host_state: typing.Any) -> supplies.Supply:
-    """Describe the resources of a HostState.
+    """Describe the resources of a HostState for a guest with NUMA topology.
 
     :returns: a Supply without cells if the host has no NUMA topology
     :raises InvalidInput: if the host is malformed, also when pages are read
@@ -137,22 +143,26 @@ def supply(host_state: typing.Any) -> supplies.Supply:
         cells = topology.cells if topology else ()
         for number, cell in enumerate(cells):
             where = number
-            _CELL_FIELDS(cell)
-        where = 'the PCI devices'
-        stats = host_state.pci_stats
-        for pool in () if stats is None else stats.pools:
-            operator.index(pool['count'])
-            pool['numa_node']
+            if len(vars(cell)) != _WHOLE_CELL:
+                _CELL_FIELDS(cell)
         where = 'the allocation ratios'
         return supplies.Supply(
             cells=Lazy(cells, _cell),
-            pools=None if stats is None else Lazy(stats.pools, _pool),
+            pools=_pools(host_state, 'numa_node'),
             cpu_ratio=float(host_state.cpu_allocation_ratio),
             ram_ratio=float(host_state.ram_allocation_ratio))
     except _BROKEN as exc:
         if isinstance(where, int):
             where = f'NUMA cell {where}'
         raise _malformed(where, exc) from exc
+
+
+def device_supply(host_state: typing.Any) -> supplies.Supply:
+    """Describe a HostState for a guest without NUMA topology.
+
+    :raises InvalidInput: if the data of the devices is malformed
+    """
+    return supplies.Supply(cells=(), pools=_pools(host_state))
 
 
 class Lazy(Sequence[_Item]):
@@ -277,8 +287,24 @@ def _providers(request: typing.Any,
                  if group.startswith(request.request_id))
 
 
+def _pools(host_state: typing.Any,
+           *needed: str) -> Sequence[devices.Pool] | None:
+    """Read the pools of devices, which all have the needed tags."""
+    try:
+        stats = host_state.pci_stats
+        if stats is None:
+            return None
+        for pool in stats.pools:
+            operator.index(pool['count'])
+            for tag in needed:
+                pool[tag]
+        return Lazy(stats.pools, _pool)
+    except _BROKEN as exc:
+        raise _malformed('the PCI devices', exc) from exc
+
+
 def _pool(pool: Mapping[str, typing.Any]) -> devices.Pool:
-    return devices.Pool(pool['numa_node'], pool['count'], pool,
+    return devices.Pool(pool.get('numa_node'), pool['count'], pool,
                         pool.get('rp_uuid'))
 
 

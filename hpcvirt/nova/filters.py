@@ -10,21 +10,23 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""HPCTopologyFilter, which replaces Nova's NUMATopologyFilter.
+"""HPCTopologyFilter, which replaces two filters of Nova.
 
 It passes a guest with a NUMA topology only to hosts on which the guest fits
-and on which the claim of nova-compute will place it correctly. It passes every
-other guest to all hosts. In nova.conf of nova-scheduler::
+and on which the claim of nova-compute will place it correctly, in place of
+NUMATopologyFilter. It passes a guest with PCI requests only to hosts that
+have the devices, in place of PciPassthroughFilter. It passes every other
+guest to all hosts. In nova.conf of nova-scheduler::
 
     [filter_scheduler]
     available_filters = nova.scheduler.filters.all_filters
     available_filters = hpcvirt.nova.filters.all_filters
     enabled_filters = ComputeFilter, ComputeCapabilitiesFilter,
         ImagePropertiesFilter, ServerGroupAntiAffinityFilter,
-        ServerGroupAffinityFilter, HPCTopologyFilter, PciPassthroughFilter
+        ServerGroupAffinityFilter, HPCTopologyFilter
 
-Both filters may be enabled, HPCTopologyFilter first: Nova's filter then looks
-at fewer hosts, but takes as long as before for each of them. The option
+Nova's filters may be enabled as well, HPCTopologyFilter first: they then look
+at fewer hosts, but take as long as before for each of them. The option
 ``[compute]packing_host_numa_cells_allocation_strategy`` must have the same
 value on the scheduler and on the compute hosts, because it determines the
 cells on which a guest starts.
@@ -58,7 +60,7 @@ LOG = logging.getLogger(__name__)
 
 
 class HPCTopologyFilter(filters.BaseHostFilter):
-    """Pass the hosts on which a guest with a NUMA topology can start."""
+    """Pass the hosts on which a NUMA topology and PCI requests can start."""
 
     # A rebuilt guest keeps its CPUs; Nova's API refuses a rebuild that would
     # change the NUMA topology.
@@ -88,7 +90,7 @@ class HPCTopologyFilter(filters.BaseHostFilter):
                       {'host': host_state.host, 'node': host_state.nodename,
                        'misfit': misfit}, instance_uuid=request.uuid)
         if refused and not passed:
-            LOG.info('No host of %(hosts)d can take the NUMA topology: '
+            LOG.info('No host of %(hosts)d can take the guest: '
                      '%(reasons)s; instance %(instance)s',
                      {'hosts': sum(refused.values()),
                       'reasons': reasons.tally(refused),
@@ -135,6 +137,8 @@ class _Request:
     def _refuse(self, demand: demands.Demand,
                 host_state: typing.Any) -> reasons.Misfit | None:
         left = picks.what_is_left(host_state, self._spec, demand)
+        if not demand.cells:
+            return self._narrow(demand, left, host_state)
         if not left[0].cells:
             return reasons.Misfit(reasons.Code.NO_TOPOLOGY)
         if self._needs_threads and not host_state.numa_topology.has_threads:

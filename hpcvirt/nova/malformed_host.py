@@ -49,6 +49,6 @@ def misfit(host_state: typing.Any,
         _warned.add(key)
     if first:
         LOG.warning('%(host)s, %(node)s reports malformed data and gets no '
-                    'guest with a NUMA topology: %(what)s',
+                    'guest that depends on it: %(what)s',
                     {'host': key[0], 'node': key[1], 'what': what})
     return reasons.Misfit(reasons.Code.MALFORMED_HOST, {'what': what})

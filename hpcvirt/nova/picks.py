@@ -78,9 +78,12 @@ def what_is_left(host_state: typing.Any, spec: typing.Any,
                               allocated(host_state, spec))
             if charged is not None:
                 return _record(host_state, spec, charged)
+    if not demand.cells:
+        return _record(host_state, spec, (adapter.device_supply(host_state),))
     supply = adapter.supply(host_state)
     return _record(host_state, spec, tuple(
-        dataclasses.replace(supply, spares_devices=spares)
+        supply if spares is supply.spares_devices
+        else dataclasses.replace(supply, spares_devices=spares)
         for spares in claim_order.spares_devices(host_state)))
 
 

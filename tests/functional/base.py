@@ -17,12 +17,11 @@ from testing import nova
 
 
 class HPCNova(nova.EmbeddedNova):
-    """HPCTopologyFilter in place of NUMATopologyFilter, all weighers."""
+    """HPCTopologyFilter in place of two filters of Nova, all weighers."""
 
     AVAILABLE_FILTERS = ('nova.scheduler.filters.all_filters',
                          'hpcvirt.nova.filters.all_filters')
-    ENABLED_FILTERS = (*nova.USUAL_FILTERS, 'HPCTopologyFilter',
-                       'PciPassthroughFilter')
+    ENABLED_FILTERS = (*nova.USUAL_FILTERS, 'HPCTopologyFilter')
     WEIGHT_CLASSES = ('nova.scheduler.weights.all_weighers',
                       'hpcvirt.nova.weights.all_weighers')
 

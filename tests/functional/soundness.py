@@ -121,24 +121,30 @@ class Claims:
     def claim(self, mapping):
         """Let nova-compute claim a place for the guest, after Placement.
 
-        :returns: an InstanceNUMATopology, None, NO_DEVICES if only the second
-            look at the devices, which ignores cells, refuses the guest, or
-            the error that was raised
+        :returns: an InstanceNUMATopology (without cells for a guest that has
+            none), None, NO_DEVICES if only the second look at the devices,
+            which ignores cells, refuses the guest, or the error that was
+            raised
         """
         CONF.set_override('packing_host_numa_cells_allocation_strategy',
                           self.case.packing, 'compute')
         requests = objects.InstancePCIRequests(
             requests=nova_objects.pci_requests(self.case, mapping))
-        instance = _Topological(nova_objects.guest_topology(self.case))
+        instance = _Topological(nova_objects.guest_topology(self.case)
+                                if self.case.guest else None)
         limits = objects.SchedulerLimits.from_dict(
             {'numa_topology': self._limits})
         try:
             if (self.pci_stats is None or
                     self.case.spares_devices != SPARES_DEVICES):
-                return self._fit(instance.numa_topology, requests.requests)
-            return claims.Claim(
-                None, instance, 'node', self._tracker, self._compute_node,
-                requests, limits=limits).claimed_numa_topology
+                claimed = self._fit(instance.numa_topology, requests.requests)
+            else:
+                claimed = claims.Claim(
+                    None, instance, 'node', self._tracker, self._compute_node,
+                    requests, limits=limits).claimed_numa_topology
+            if claimed is None and not self.case.guest:
+                return objects.InstanceNUMATopology(cells=[])
+            return claimed
         except exception.ComputeResourcesUnavailable as exc:
             return (NO_DEVICES if str(exc).endswith(': Claim pci failed.')
                     else None)
@@ -176,9 +182,13 @@ class Claims:
         devices = self.pci_stats
         if not requests and not self.case.spares_devices:
             devices = None
-        return hardware.numa_fit_instance_to_host(
+        claimed = hardware.numa_fit_instance_to_host(
             self.topology, guest, provider_mapping=None, limits=self._limits,
             pci_requests=requests, pci_stats=devices)
+        if (claimed or not guest) and requests and not (
+                devices and devices.support_requests(requests, None)):
+            return NO_DEVICES
+        return claimed
 
 
 def fault(case, claimed):

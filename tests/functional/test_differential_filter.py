@@ -10,9 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Compare HPCTopologyFilter and NUMATopologyFilter on random requests.
+"""Compare HPCTopologyFilter and Nova's two filters on random requests.
 
-Where Nova's filter agrees with the claim, ours must agree with Nova's filter:
+Where NUMATopologyFilter and PciPassthroughFilter, one after the other, agree
+with the claim, ours must agree with them:
 in the hosts, in the remaining allocation candidates and in the limits.
 Elsewhere ours must agree with the claim, and with both possible claims if the
 service version of nova-compute does not tell which one it makes.
@@ -24,6 +25,7 @@ import random
 
 from nova.objects import service
 from nova.scheduler.filters import numa_topology_filter
+from nova.scheduler.filters import pci_passthrough_filter
 
 from hpcvirt.nova import filters
 from tests import cases
@@ -45,7 +47,8 @@ class FilterTestCase(soundness.ClaimingTestCase):
     def setUp(self):
         super().setUp()
         self.ours = filters.HPCTopologyFilter()
-        self.novas = numa_topology_filter.NUMATopologyFilter()
+        self.novas = (numa_topology_filter.NUMATopologyFilter(),
+                      pci_passthrough_filter.PciPassthroughFilter())
 
     def roll(self, block):
         passed = refused = differing = 0
@@ -53,6 +56,8 @@ class FilterTestCase(soundness.ClaimingTestCase):
             seed = block * REQUESTS + number
             dice = random.Random(f'filter {seed}')
             first = cases.a_case(dice)
+            if not seed % 10:
+                first = cases.without_numa(first)
             fleet = [first, *(cases.on_another_host(dice, first)
                               for _ in range(HOSTS - 1))]
             versions = dice.choices(
@@ -95,9 +100,6 @@ class FilterTestCase(soundness.ClaimingTestCase):
                 for spares in SPARES_DEVICES[state.service['version']]]
             faults = [self.fault(claims, mapping)
                       for mapping in case.mappings]
-            if soundness.NO_DEVICES in faults:
-                # What PciPassthroughFilter refuses.
-                continue
             self.compare_with_claims(case, state, faults)
             agreed &= self.compare_with_nova(claims[0], state, spec, faults)
         for state in ours:
@@ -131,16 +133,15 @@ class FilterTestCase(soundness.ClaimingTestCase):
         theirs = nova_objects.host_state_of(
             claims.case, state.host, claims.topology, claims.pci_stats)
         try:
-            passes = bool(list(self.novas.filter_all([theirs], spec)))
+            passes = all(list(each.filter_all([theirs], spec))
+                         for each in self.novas)
         except ValueError:
             # A cell without cores that a mixed guest comes to.
             return False
         if passes and state.allocation_candidates:
-            self.assertEqual(
-                theirs.limits['numa_topology'].obj_to_primitive(),
-                state.limits['numa_topology'].obj_to_primitive())
+            self.assertEqual(self.limits(theirs), self.limits(state))
         if theirs.allocation_candidates == state.allocation_candidates:
-            self.assertEqual(passes, bool(state.limits))
+            self.assertEqual(passes, bool(state.allocation_candidates))
             return True
         # Candidate by candidate: one that Nova judges otherwise is one that
         # the claim, which starts afresh, judges otherwise than Nova's filter,
@@ -151,6 +152,10 @@ class FilterTestCase(soundness.ClaimingTestCase):
             if passes != (candidate in state.allocation_candidates):
                 self.assertNotEqual(passes, fault is None)
         return False
+
+    def limits(self, state):
+        return {name: limits.obj_to_primitive()
+                for name, limits in state.limits.items()}
 
     def test_first_block_of_requests(self):
         self.roll(0)

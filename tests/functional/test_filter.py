@@ -347,7 +347,7 @@ class LoggingTest(FilterTestCase):
         spec = nova_objects.request_spec(questions[0])
         self.run_filter(spec, *self.states(*questions))
         line, = self.lines('INFO')
-        self.assertIn('No host of 3 can take the NUMA topology: '
+        self.assertIn('No host of 3 can take the guest: '
                       'too few free PCPUs in a cell (2), '
                       'too few free pages in a cell (1); '
                       f'instance {spec.instance_uuid}', line)

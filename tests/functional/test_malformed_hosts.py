@@ -137,7 +137,7 @@ class MalformedHostTest(test_filter.FilterTestCase):
             self.assertEqual(['host1'], self.run_filter(spec, *states))
         line, = self.lines('WARNING')
         self.assertIn('host0, host0 reports malformed data and gets no guest '
-                      'with a NUMA topology: NUMA cell 0', line)
+                      'that depends on it: NUMA cell 0', line)
         without(states[1].numa_topology.cells[0], 'memory')
         self.run_filter(nova_objects.request_spec(self.question), *states)
         self.assertEqual(2, len(self.lines('WARNING')))

@@ -103,7 +103,7 @@ class RefusalTest(base.HPCNova):
         self.assertNotIn('No host of', self.log.output)
         # Placement drops the host with too few CPUs left in sum.
         self.boot(self.create_hpc_flavor(2, 16, 2048), status='ERROR')
-        self.assertIn('No host of 2 can take the NUMA topology:'
+        self.assertIn('No host of 2 can take the guest:'
                       ' too few PCPUs in a cell (2)', self.log.output)
 
 

@@ -72,6 +72,21 @@ class AgainstOracleTest(unittest.TestCase):
                         if len(cells) <= most))
         self.assertGreater(ruled_out, 50)
 
+    def test_the_second_look_ignores_cells(self):
+        found = refused = 0
+        for seed in range(600):
+            case = cases.a_case(random.Random(f'second look {seed}'))
+            for mapping in case.mappings:
+                misfit = affinity_check.AffinityCheck(
+                    cases.demand(case), cases.supply(case),
+                    cases.providers(case, mapping)).second_look()
+                expected = oracle.devices_anywhere(case, mapping)
+                with self.subTest(seed=seed, mapping=mapping):
+                    self.assertEqual(expected, misfit is None, misfit)
+                found += expected
+                refused += not expected
+        self.assertGreater(min(found, refused), 100)
+
 
 class AllocatorTest(unittest.TestCase):
 

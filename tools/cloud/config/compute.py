@@ -193,8 +193,7 @@ def _scheduling(
     return {
         'available_filters': ['nova.scheduler.filters.all_filters',
                               'hpcvirt.nova.filters.all_filters'],
-        'enabled_filters': ','.join(
-            [*FILTERS, 'HPCTopologyFilter', 'PciPassthroughFilter']),
+        'enabled_filters': ','.join([*FILTERS, 'HPCTopologyFilter']),
         'weight_classes': 'nova.scheduler.weights.all_weighers,'
                           'hpcvirt.nova.weights.all_weighers',
     }
