@@ -205,10 +205,10 @@ class LogProgress:
         LOG.info('%s result %s', 'continuing' if continued else 'new',
                  entry.id)
 
-    def sample_started(self, run: record.Run, slot: schedule.Slot,
+    def sample_started(self, run: record.Run, due: schedule.PlannedSample,
                        total: int) -> None:
-        LOG.info('%s: run %d of %d, %s', run.label, slot.position + 1, total,
-                 slot.arm)
+        LOG.info('%s: run %d of %d, %s', run.label, due.position + 1, total,
+                 due.arm)
 
     def tick(self, elapsed_s: float) -> None:
         """Do nothing: a log has no line to update."""

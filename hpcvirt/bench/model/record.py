@@ -83,7 +83,7 @@ class Sample:
 
     :ivar pair: number of the pair, from 0; warm-ups are numbered separately,
         also from 0
-    :ivar position: place in the order of execution, from 0, warm-ups
+    :ivar position: number in the order of execution, from 0, warm-ups
         included: it shows that the arms were interleaved
     :ivar warm_up: excluded from the statistics by design
     :ivar started_at: ISO 8601 with zone, UTC

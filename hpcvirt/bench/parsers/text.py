@@ -108,10 +108,10 @@ def complaint(text: str) -> str | None:
     return None
 
 
-def line_at(text: str, place: int) -> str:
-    """Quote the line of the text around a position."""
-    begin = text.rfind('\n', 0, place) + 1
-    end = text.find('\n', place)
+def line_at(text: str, offset: int) -> str:
+    """Quote the line of the text around an offset."""
+    begin = text.rfind('\n', 0, offset) + 1
+    end = text.find('\n', offset)
     return quote(text[begin:] if end < 0 else text[begin:end])
 
 

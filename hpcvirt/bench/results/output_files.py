@@ -132,8 +132,8 @@ def run_of(native: ArmOutputs, guest: ArmOutputs, *, unpaired: bool,
             '--unpaired')
     samples = [record.Sample(
         arm, number if number < warm_ups else number - warm_ups,
-        2 * number + place, result, warm_up=number < warm_ups)
-        for place, (arm, side) in enumerate(
+        2 * number + turn, result, warm_up=number < warm_ups)
+        for turn, (arm, side) in enumerate(
             ((record.Arm.NATIVE, native), (record.Arm.GUEST, guest)))
         for number, result in enumerate(side.outcomes)]
     purpose = (record.Purpose.UNPAIRED if unpaired
@@ -153,14 +153,13 @@ def natural_order(name: str) -> tuple[tuple[bool, int, str], ...]:
 
 
 def _files(path: str, benchmark: str | None) -> list[pathlib.Path]:
-    place = pathlib.Path(path)
     if not os.path.exists(path) and any(mark in path for mark in '*?['):
         files = [pathlib.Path(name) for name in glob.glob(path)]
     elif os.path.isdir(path):
-        files = [child for child in place.iterdir()
+        files = [child for child in pathlib.Path(path).iterdir()
                  if not child.name.startswith('.')]
     else:
-        return [place]
+        return [pathlib.Path(path)]
     if not files:
         raise exception.InvalidInput(path, 'has no outputs')
     ordered = sorted(files, key=lambda child: natural_order(child.name))

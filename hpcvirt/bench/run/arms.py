@@ -128,12 +128,12 @@ def _spanning(pairs: Sequence[Pair], request: requests.Request) -> Jobs:
         mpi_hosts.slots(int(values['ranks']),
                         [pair.size.cpus for pair in pairs]), strict=True))
 
-    def job(machines: Sequence[targets.Target],
+    def job(spanned: Sequence[targets.Target],
             groups: Sequence[Sequence[Pair]]) -> run_spec.JobSpec:
-        first = machines[0].place
+        first = spanned[0].place
         names = [mpi_hosts.own_name(first), *(
-            machine.address or mpi_hosts.own_name(machine.place)
-            for machine in machines[1:])]
+            target.address or mpi_hosts.own_name(target.place)
+            for target in spanned[1:])]
         mpi_hosts.reach(first, names[1:])
         hosts = mpi_hosts.hosts(
             names, [sum(ranks[pair.guest.label] for pair in group)
@@ -141,7 +141,7 @@ def _spanning(pairs: Sequence[Pair], request: requests.Request) -> Jobs:
             request.definition.variant(request.variant).environment)
         spec = run_spec.make(request.definition, request.variant, size,
                              request.settings, (*hosts, *request.mpi_options))
-        return run_spec.JobSpec(spec, machines[0], tuple(machines[1:]))
+        return run_spec.JobSpec(spec, spanned[0], tuple(spanned[1:]))
 
     found = {record.Arm.GUEST: (
         job([pair.guest for pair in pairs], [[pair] for pair in pairs]),)}

@@ -46,7 +46,7 @@ class Progress(Protocol):
     def opened(self, entry: stores.Entry, continued: bool) -> None:
         """A result was begun, or is being continued."""
 
-    def sample_started(self, run: record.Run, slot: schedule.Slot,
+    def sample_started(self, run: record.Run, due: schedule.PlannedSample,
                        total: int) -> None:
         """A sample is being taken; ``total`` is that of the whole run."""
 
@@ -94,18 +94,18 @@ def _samples(planned: plans.PlannedRun, run: record.Run, store: stores.Store,
         return
     total = len(missing) + len(run.samples)
     products = _build(planned, run)
-    for slot in missing:
-        progress.sample_started(run, slot, total)
+    for due in missing:
+        progress.sample_started(run, due, total)
 
         def keep(name: str, content: bytes,
-                 position: int = slot.position) -> record.RawOutput:
+                 position: int = due.position) -> record.RawOutput:
             return store.keep_raw(run.id, position, name, content)
-        jobs = planned.jobs[slot.arm]
+        jobs = planned.jobs[due.arm]
         launch = planned.launch
-        if slot.warm_up or slot.arm is record.Arm.NATIVE:
+        if due.warm_up or due.arm is record.Arm.NATIVE:
             launch = None
         sample = sampler.sample(
-            jobs, run.id, slot, [products[job.run.builds] for job in jobs],
+            jobs, run.id, due, [products[job.run.builds] for job in jobs],
             keep, progress.tick, launch)
         store.add_sample(run.id, sample)
         progress.sample_finished(sample)

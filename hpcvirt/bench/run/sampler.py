@@ -72,10 +72,11 @@ End = jobs.Ended | Unfinished
 
 
 def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
-           slot: schedule.Slot, products: Sequence[Mapping[str, bytes]],
-           keep: Keep, tick: Tick = lambda _elapsed: None,
+           due: schedule.PlannedSample,
+           products: Sequence[Mapping[str, bytes]], keep: Keep,
+           tick: Tick = lambda _elapsed: None,
            launch: record.Launch | None = None) -> record.Sample:
-    """Take the sample of a slot, or wait for jobs that were started before.
+    """Take a sample, or wait for jobs that were started before.
 
     :param specs: the jobs of the arm
     :param products: for each job, the binaries to put into its directory
@@ -85,15 +86,15 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
         sample
     :raises Unreachable: if a place does not answer again in time
     """
-    machines = [target for spec in specs for target in spec.targets]
-    places = [retrying.RetryingExecutor(target.place) for target in machines]
+    used = [target for spec in specs for target in spec.targets]
+    places = [retrying.RetryingExecutor(target.place) for target in used]
     start_facts: dict[str, str] = {}
     started_at = _now()
     for attempt in range(ATTEMPTS):
-        running = _jobs(specs, run_id, f'{slot.position:04d}.{attempt}')
+        running = _jobs(specs, run_id, f'{due.position:04d}.{attempt}')
         must_start = _must_start([job.poll() for job in running])
         if must_start and launch is record.Launch.COLD:
-            _reboot(machines)
+            _reboot(used)
         before = [environment.load(place) for place in places]
         facts = [environment.facts(place) for place in places]
         if must_start:
@@ -102,19 +103,19 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
         if not any(isinstance(end, Unfinished) for end in ends):
             break
     after = [environment.load(place) for place in places]
-    surroundings = aggregation.merge([target.label for target in machines], [
+    surroundings = aggregation.merge([target.label for target in used], [
         {**fixed, **environment.around(early, late), **target.facts,
          'place': target.place.name}
         for fixed, early, late, target
-        in zip(facts, before, after, machines, strict=True)])
+        in zip(facts, before, after, used, strict=True)])
     raw = [_collect(job, spec.run.output)
            for job, spec in zip(running, specs, strict=True)]
     outcomes = [_judge(*job)
                 for job in zip(specs, raw, ends, strict=True)]
     return record.Sample(
-        arm=slot.arm, pair=slot.pair, position=slot.position,
+        arm=due.arm, pair=due.pair, position=due.position,
         outcome=aggregation.combine([spec.label for spec in specs], outcomes),
-        warm_up=slot.warm_up, launch=launch, started_at=started_at,
+        warm_up=due.warm_up, launch=launch, started_at=started_at,
         elapsed_s=_longest(ends), exit_status=_status(ends),
         command=specs[0].command,
         environment={**start_facts, **surroundings},
@@ -162,9 +163,9 @@ def _must_start(states: Sequence[jobs.Ended | jobs.State]) -> bool:
         jobs.State.ABSENT in states or jobs.State.STARTING in states)
 
 
-def _reboot(machines: Sequence[targets.Target]) -> None:
-    with futures.ThreadPoolExecutor(len(machines)) as pool:
-        for _ in pool.map(_reboot_one, machines):
+def _reboot(guests: Sequence[targets.Target]) -> None:
+    with futures.ThreadPoolExecutor(len(guests)) as pool:
+        for _ in pool.map(_reboot_one, guests):
             pass
 
 

@@ -21,14 +21,14 @@ import dataclasses
 
 from hpcvirt.bench.model import record
 
-ORDER = (record.Arm.NATIVE, record.Arm.GUEST)
+ARMS = (record.Arm.NATIVE, record.Arm.GUEST)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Slot:
+class PlannedSample:
     """One sample to be taken.
 
-    :ivar position: place in the order of execution, from 0
+    :ivar position: number in the order of execution, from 0
     :ivar pair: number of the pair, or of the warm-up; both from 0
     """
 
@@ -38,9 +38,9 @@ class Slot:
     warm_up: bool
 
 
-def slots(pairs: int, warm_ups: int,
+def order(pairs: int, warm_ups: int,
           purpose: record.Purpose = record.Purpose.COMPARE,
-          launch: record.Launch | None = None) -> tuple[Slot, ...]:
+          launch: record.Launch | None = None) -> tuple[PlannedSample, ...]:
     """Order the samples of a run.
 
     :param pairs: pairs that count, at least 1
@@ -51,21 +51,21 @@ def slots(pairs: int, warm_ups: int,
     """
     is_unpaired = purpose is record.Purpose.UNPAIRED
     is_cold = launch is record.Launch.COLD
-    order: list[Slot] = []
+    found: list[PlannedSample] = []
     for number in range(warm_ups + pairs):
         warm_up = number < warm_ups
         pair = number if warm_up else number - warm_ups
-        arms = ORDER if pair % 2 == 0 else ORDER[::-1]
+        arms = ARMS if pair % 2 == 0 else ARMS[::-1]
         for arm in (record.Arm.GUEST,) if is_unpaired else arms:
             if not (is_cold and warm_up and arm is record.Arm.GUEST):
-                order.append(Slot(len(order), arm, pair, warm_up))
-    return tuple(order)
+                found.append(PlannedSample(len(found), arm, pair, warm_up))
+    return tuple(found)
 
 
-def missing(run: record.Run) -> tuple[Slot, ...]:
+def missing(run: record.Run) -> tuple[PlannedSample, ...]:
     """List the samples that a run still lacks, in their order."""
     taken = {sample.position for sample in run.samples}
     return tuple(
-        slot for slot in slots(run.planned_pairs, run.planned_warm_ups,
-                               run.purpose, run.launch)
-        if slot.position not in taken)
+        planned for planned in order(run.planned_pairs, run.planned_warm_ups,
+                                     run.purpose, run.launch)
+        if planned.position not in taken)

@@ -25,6 +25,7 @@ from hpcvirt.model import cpuset
 class Target:
     """A machine that jobs are started on.
 
+    :ivar place: runs programs on it
     :ivar label: its name; unique among the targets of an arm
     :ivar address: by which other targets reach it, empty if unknown
     :ivar host: the compute host, empty if unknown

@@ -48,11 +48,11 @@ class Terminal:
         word = 'continuing' if continued else 'result'
         self._print(f'{word} {entry.id}')
 
-    def sample_started(self, run: record.Run, slot: schedule.Slot,
+    def sample_started(self, run: record.Run, due: schedule.PlannedSample,
                        total: int) -> None:
-        what = 'warm-up' if slot.warm_up else f'pair {slot.pair + 1}'
-        self._line = (f'{run.label}  {slot.position + 1}/{total}  {what}  '
-                      f'{slot.arm}')
+        what = 'warm-up' if due.warm_up else f'pair {due.pair + 1}'
+        self._line = (f'{run.label}  {due.position + 1}/{total}  {what}  '
+                      f'{due.arm}')
         self._primary = frozenset(
             figure.name for figure in catalogue.get(run.benchmark).metrics
             if figure.primary)

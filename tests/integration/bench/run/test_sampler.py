@@ -102,9 +102,10 @@ class SampleTest(unittest.TestCase):
         return str(self.scratch / name)
 
     def sample(self, *jobs, launch=None, position=0):
-        slot = schedule.Slot(position, record.Arm.GUEST, 0, warm_up=False)
+        due = schedule.PlannedSample(position, record.Arm.GUEST, 0,
+                                     warm_up=False)
         return sampler.sample(
-            jobs, 'run', slot, [{} for _ in jobs],
+            jobs, 'run', due, [{} for _ in jobs],
             lambda name, content: record.RawOutput(name, name, '',
                                                    len(content)),
             launch=launch)

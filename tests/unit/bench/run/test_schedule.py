@@ -17,38 +17,38 @@ from hpcvirt.bench.model import record
 from hpcvirt.bench.run import schedule
 
 
-def letters(slots):
-    return ''.join(slot.arm[0] for slot in slots)
+def letters(samples):
+    return ''.join(each.arm[0] for each in samples)
 
 
 class ScheduleTest(unittest.TestCase):
 
     def test_pairs_are_interleaved_so_that_neither_arm_always_leads(self):
-        self.assertEqual('nggnnggn', letters(schedule.slots(4, 0)))
+        self.assertEqual('nggnnggn', letters(schedule.order(4, 0)))
 
     def test_warm_ups_come_first_and_shift_nothing(self):
-        slots = schedule.slots(2, 1)
-        self.assertEqual('ngnggn', letters(slots))
+        samples = schedule.order(2, 1)
+        self.assertEqual('ngnggn', letters(samples))
         self.assertEqual([True, True, False, False, False, False],
-                         [slot.warm_up for slot in slots])
-        self.assertEqual([0, 0, 0, 0, 1, 1], [slot.pair for slot in slots])
+                         [each.warm_up for each in samples])
+        self.assertEqual([0, 0, 0, 0, 1, 1], [each.pair for each in samples])
 
     def test_every_pair_has_one_sample_in_each_arm(self):
         for pairs in range(1, 8):
-            slots = schedule.slots(pairs, 2)
-            seen = {(slot.warm_up, slot.pair, slot.arm) for slot in slots}
+            samples = schedule.order(pairs, 2)
+            seen = {(each.warm_up, each.pair, each.arm) for each in samples}
             self.assertEqual(2 * (pairs + 2), len(seen))
-            self.assertEqual(list(range(len(slots))),
-                             [slot.position for slot in slots])
+            self.assertEqual(list(range(len(samples))),
+                             [each.position for each in samples])
 
     def test_a_guest_that_is_rebooted_is_not_warmed_up(self):
-        cold = schedule.slots(2, 1, launch=record.Launch.COLD)
+        cold = schedule.order(2, 1, launch=record.Launch.COLD)
         self.assertEqual('nnggn', letters(cold))
         self.assertEqual([True, False, False, False, False],
-                         [slot.warm_up for slot in cold])
-        self.assertEqual(list(range(5)), [slot.position for slot in cold])
-        alone = schedule.slots(2, 1, record.Purpose.UNPAIRED,
-                               record.Launch.COLD)
+                         [each.warm_up for each in cold])
+        self.assertEqual(list(range(5)), [each.position for each in cold])
+        alone = schedule.order(2, 1, record.Purpose.UNPAIRED,
+                              record.Launch.COLD)
         self.assertEqual('gg', letters(alone))
 
     def test_a_continued_run_lacks_the_samples_that_it_does_not_have(self):
@@ -57,5 +57,5 @@ class ScheduleTest(unittest.TestCase):
                          planned_warm_ups=0, samples=(
                              record.Sample(record.Arm.NATIVE, 0, 0, done),
                              record.Sample(record.Arm.GUEST, 1, 2, done)))
-        self.assertEqual([1, 3], [slot.position
-                                  for slot in schedule.missing(run)])
+        self.assertEqual([1, 3], [each.position
+                                  for each in schedule.missing(run)])

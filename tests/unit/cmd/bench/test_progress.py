@@ -30,14 +30,14 @@ class TestTerminal(testtools.TestCase):
         raw = (DATA / output).read_bytes()
         run = record.Run(id='0-0', benchmark=benchmark, variant=variant,
                          samples=())
-        slot = schedule.Slot(arm=record.Arm.NATIVE, pair=0, position=2,
+        due = schedule.PlannedSample(arm=record.Arm.NATIVE, pair=0, position=2,
                              warm_up=False)
-        sample = record.Sample(arm=slot.arm, pair=0, position=2,
+        sample = record.Sample(arm=due.arm, pair=0, position=2,
                                outcome=parser.parse(program, raw, {}))
         err = io.StringIO()
         with contextlib.redirect_stderr(err):
             terminal = progress.Terminal()
-            terminal.sample_started(run, slot, 12)
+            terminal.sample_started(run, due, 12)
             terminal.sample_finished(sample)
         return err.getvalue()
 
