@@ -159,6 +159,40 @@ function hpcvirt_create_flavors {
     OS_CLOUD=${OS_CLOUD:-devstack-admin} _hpcvirt_flavor apply --apply
 }
 
+# Install what builds the image for benchmarks, and the benchmarks that run
+# natively.
+function hpcvirt_install_benchmarks {
+    local packages
+    mapfile -t packages < <(grep -v '^#' "$HPCVIRT_DIR/tools/guest_image/packages")
+    install_package "${packages[@]}"
+}
+
+# Build the image for benchmarks, upload it, and record its id.
+function hpcvirt_upload_image {
+    local python image=$HPCVIRT_DATA_DIR/guest
+    python=$(get_python_exec_prefix)/python3
+    sudo install -d -o "$(id -un)" "$HPCVIRT_DATA_DIR"
+    sudo env PYTHON="$python" "$HPCVIRT_DIR/tools/guest_image/build" "$image"
+    OS_CLOUD=${OS_CLOUD:-devstack-admin} "$python" "$HPCVIRT_DIR/tools/guest_image/upload.py" benchmarks "$image" >"$HPCVIRT_DATA_DIR/benchmark_image"
+}
+
+# Set the options of the tests that measure. The guests of the other tests have
+# the same image, because Tempest has one user for all guests.
+function hpcvirt_configure_benchmarks {
+    local image
+    image=$(cat "$HPCVIRT_DATA_DIR/benchmark_image")
+    iniset "$TEMPEST_CONFIG" hpcvirt benchmarks "$HPCVIRT_BENCHMARKS"
+    iniset "$TEMPEST_CONFIG" hpcvirt native "$HPCVIRT_NATIVE"
+    iniset "$TEMPEST_CONFIG" hpcvirt benchmark_image_ref "$image"
+    iniset "$TEMPEST_CONFIG" hpcvirt guest_image_ref "$image"
+    iniset "$TEMPEST_CONFIG" validation image_ssh_user root
+}
+
+# Whether Tempest measures, on this node.
+function _hpcvirt_measures {
+    [[ "$HPCVIRT_TEMPEST" == "True" && -n "$HPCVIRT_BENCHMARKS" ]] && is_service_enabled tempest
+}
+
 # Set the options of the Tempest plugin.
 function hpcvirt_configure_tempest {
     iniset "$TEMPEST_CONFIG" hpcvirt weighers "$HPCVIRT_WEIGHERS"
@@ -182,6 +216,9 @@ function hpcvirt_configure_tempest {
             iniset "$TEMPEST_CONFIG" hpcvirt twin_hosts "$HPCVIRT_TWIN_HOSTS"
         fi
     fi
+    if _hpcvirt_measures; then
+        hpcvirt_configure_benchmarks
+    fi
 }
 
 function hpcvirt_stack {
@@ -196,6 +233,9 @@ function hpcvirt_stack {
         # In the environment of nova-scheduler and nova-api; without the extra
         # "nova", since Nova is already installed.
         setup_develop "$HPCVIRT_DIR"
+        if [[ -n "$HPCVIRT_BENCHMARKS" ]]; then
+            hpcvirt_install_benchmarks
+        fi
         ;;
     post-config)
         # Neutron's part of nova.conf is written in the background.
@@ -211,6 +251,9 @@ function hpcvirt_stack {
     extra)
         if [[ "$HPCVIRT_FLAVORS" == "True" ]] && is_service_enabled n-api && is_service_enabled n-cpu; then
             hpcvirt_create_flavors
+        fi
+        if _hpcvirt_measures; then
+            hpcvirt_upload_image
         fi
         ;;
     test-config)

@@ -12,12 +12,16 @@
 
 """Measure guests that Nova launched, and check that the verdicts are true.
 
+The DevStack plugin builds the image, uploads it and sets the options of
+Tempest, in its own phases and with stand-ins for the functions of DevStack.
+
 The guests are emulated, 10 to 700 times slower than the machine itself. So the
 test that compares a flavor with native must fail, with the verdict FAIL and
 far from the bounds, while MPI between two guests must work. What
 ``tools/guest_image/check.py`` checks without a cloud is not repeated here.
 """
 
+import configparser
 import json
 import pathlib
 import shutil
@@ -27,17 +31,19 @@ from tools.cloud import cloud as clouds
 from tools.cloud import commands
 from tools.cloud import errors
 from tools.cloud import fleet
+from tools.cloud import inifile
 from tools.cloud import packages
 from tools.cloud import progress
 from tools.cloud import settings as cloud_settings
 from tools.cloud_checks import tempest_run
 
 HERE = pathlib.Path(__file__).resolve().parent
-BUILD = cloud_settings.REPOSITORY / 'tools' / 'guest_image' / 'build'
-#: To build the image, and to run the benchmarks natively.
-PACKAGES = ('debootstrap', 'e2fsprogs', 'zstd', 'hpcc',
-            'libopenblas0-serial', 'openmpi-bin')
-IMAGE = 'benchmarks'
+GUEST_IMAGE = cloud_settings.REPOSITORY / 'tools' / 'guest_image'
+#: The DevStack plugin, and what runs its phases without DevStack.
+PLUGIN = cloud_settings.REPOSITORY / 'devstack'
+STACK = cloud_settings.REPOSITORY / 'testing' / 'devstack.sh'
+#: Options that the plugin sets.
+DEVSTACK_OPTIONS = ('benchmarks', 'native', 'benchmark_image_ref')
 PAIRS = 5
 #: HPCC ends in seconds under emulation. With two ranks that spin on one
 #: emulated CPU it never ends.
@@ -60,22 +66,20 @@ def check(cloud: clouds.Cloud) -> None:
     :raises CloudError: if a verdict is wrong or missing
     """
     settings = cloud.settings
-    packages.install(settings, PACKAGES)
-    image = _image(cloud)
+    packages.install(settings, _packages())
+    options = _devstack(cloud)
     data = settings.log / 'benchmarks'
     shutil.rmtree(data, ignore_errors=True)
     # The outputs are small and kept for inspection, whatever the result.
     progress.say(f'outputs are in {data}')
     result = tempest_run.attempt(
         settings, r'^hpcvirt.*\.tests\.scenario', TEMPEST_S, {
-            'benchmarks': 'hpcc',
+            **options,
             'benchmark_settings': ','.join([
                 *(f'hpcc:{name}={value}' for name, value in SETTINGS.items()),
                 f'netpipe:max_size={MESSAGE}']),
             'benchmark_pairs': PAIRS,
             'benchmark_time_limit': RUN_S,
-            'benchmark_image_ref': image,
-            'native': 'local',
             'guest_plan_file': str(_plan(settings)),
             'mpi_benchmark': 'netpipe',
             'results_dir': str(data / 'tempest'),
@@ -154,17 +158,38 @@ def _details(tests: dict[str, str], name: str, message: str) -> str:
     raise errors.CloudError(message)
 
 
-def _image(cloud: clouds.Cloud) -> str:
-    """Build and upload the image unless it exists.
+def _packages() -> list[str]:
+    """Read the packages that the plugin installs."""
+    lines = (GUEST_IMAGE / 'packages').read_text().splitlines()
+    return [line for line in lines if not line.startswith('#')]
 
-    :returns: its id
+
+def _devstack(cloud: clouds.Cloud) -> dict[str, inifile.Value]:
+    """Run the phases of the DevStack plugin that prepare measurements.
+
+    :returns: the options of the group ``[hpcvirt]`` that it sets
     """
     settings = cloud.settings
-    directory = cloud_settings.REPOSITORY / '.guest'
-    with progress.step('built the benchmark image'):
-        commands.run(settings, 'bench-image', [str(BUILD), str(directory)],
-                     {'PYTHON': settings.program('python')}, limit_s=1500)
-    with progress.step('uploaded the benchmark image'):
-        cloud.python('bench-image', [
-            str(HERE / 'upload_image.py'), IMAGE, str(directory)], 300)
-    return tempest_run.images(settings)[IMAGE]
+    work = settings.run / 'devstack'
+    shutil.rmtree(work, ignore_errors=True)
+    data = work / 'data'
+    data.mkdir(parents=True)
+    # It is built once for all checks.
+    built = cloud_settings.REPOSITORY / '.guest'
+    built.mkdir(exist_ok=True)
+    (data / 'guest').symlink_to(built)
+    with progress.step('built and uploaded the benchmark image'):
+        commands.run(
+            settings, 'bench-image',
+            ['bash', str(STACK), 'settings', 'stack/extra',
+             'stack/test-config'],
+            {**settings.credentials(), 'OS_CLOUD': 'envvars',
+             'HARNESS_BIN': str(settings.venv / 'bin'),
+             'WORK': str(work), 'CALLS': str(work / 'calls'),
+             'PLUGIN': str(PLUGIN), 'ENABLED_SERVICES': 'tempest',
+             'HPCVIRT_DATA_DIR': str(data), 'HPCVIRT_FLAVORS': 'False',
+             'HPCVIRT_BENCHMARKS': 'hpcc'},
+            limit_s=1800)
+    written = configparser.ConfigParser()
+    written.read(work / 'tempest.conf')
+    return {name: written['hpcvirt'][name] for name in DEVSTACK_OPTIONS}

@@ -22,10 +22,14 @@ import sys
 import tempfile
 import unittest
 
+import yaml
+
+from hpcvirt.tempest_plugin import config
 from tests import shown
 
 HERE = pathlib.Path(__file__).resolve().parent
 PLUGIN = HERE.parents[2] / 'devstack'
+HARNESS = HERE.parents[2] / 'testing' / 'devstack.sh'
 
 ALL = 'n-api,n-sch,n-cpu,tempest'
 BOTH_FILTERS = ['nova.scheduler.filters.all_filters',
@@ -69,7 +73,7 @@ class PluginTest(unittest.TestCase):
 
     def run_phases(self, *phases, fails=False, services=ALL, **variables):
         done = subprocess.run(
-            ['bash', *variables.pop('flags', ()), str(HERE / 'harness.sh'),
+            ['bash', *variables.pop('flags', ()), str(HARNESS),
              'settings', *phases],
             env={'PATH': os.environ['PATH'], 'WORK': str(self.work),
                  'CALLS': str(self.calls), 'PLUGIN': str(PLUGIN),
@@ -231,6 +235,77 @@ class PluginTest(unittest.TestCase):
         self.assertEqual([], self.values(self.work / 'tempest.conf',
                                          'guest_network'))
 
+    def test_nothing_is_measured_by_default(self):
+        self.run_phases('stack/install', 'stack/extra', 'stack/test-config')
+        self.assertNotIn('install_package', self.calls.read_text())
+        self.assertNotIn('benchmark',
+                         (self.work / 'tempest.conf').read_text())
+
+    def clone(self):
+        """Make a clone whose scripts build and upload no image."""
+        scripts = self.work / 'clone' / 'tools' / 'guest_image'
+        scripts.mkdir(parents=True)
+        (scripts / 'packages').write_text('# a comment\nhpcc\nnumactl\n')
+        (scripts / 'build').write_text(
+            '#!/bin/sh\necho "build $PYTHON $*" >>"$CALLS"\n')
+        (scripts / 'build').chmod(0o755)
+        (scripts / 'upload.py').write_text(
+            'import os, sys\nprint("id-of", *sys.argv[1:], '
+            'os.environ["OS_CLOUD"], sep=":")\n')
+        (self.work / 'bin' / 'python3').symlink_to(sys.executable)
+        (self.work / 'clone' / 'devstack').symlink_to(PLUGIN)
+        return str(scripts.parents[1])
+
+    def test_benchmarks_are_installed_built_and_configured(self):
+        clone = self.clone()
+        done = self.run_phases(
+            'stack/install', 'stack/extra', 'stack/test-config',
+            services='n-api,tempest', HPCVIRT_DIR=clone,
+            HPCVIRT_BENCHMARKS='hpcc,npb-cg')
+        guest = self.work / 'data' / 'hpcvirt' / 'guest'
+        self.assertEqual(
+            [f'setup_develop {clone}', 'install_package hpcc numactl',
+             f'build {self.work}/bin/python3 {guest}'],
+            self.calls.read_text().splitlines())
+        self.assertEqual(f'{clone}[bench]',
+                         self.printed(done, 'TEMPEST_PLUGINS'))
+        tempest = self.work / 'tempest.conf'
+        image = f'id-of:benchmarks:{guest}:devstack-admin'
+        for option, value in (
+                ('benchmarks', 'hpcc,npb-cg'), ('native', 'local'),
+                ('benchmark_image_ref', image), ('guest_image_ref', image),
+                ('image_ssh_user', 'root')):
+            self.assertEqual([value], self.values(tempest, option))
+
+    def test_node_without_tempest_builds_no_image(self):
+        self.run_phases('stack/extra', 'stack/test-config', services='n-cpu',
+                        HPCVIRT_DIR=self.clone(), HPCVIRT_BENCHMARKS='hpcc')
+        self.assertEqual('', self.calls.read_text())
+
+    def test_failed_build_of_the_image_stops_the_stack(self):
+        clone = self.clone()
+        build = pathlib.Path(clone, 'tools', 'guest_image', 'build')
+        build.write_text('#!/bin/sh\nexit 2\n')
+        self.run_phases('stack/extra', fails=True, services='tempest',
+                        HPCVIRT_DIR=clone, HPCVIRT_BENCHMARKS='hpcc')
+
+    def test_a_job_measures_regularly_and_on_demand(self):
+        items = yaml.safe_load((PLUGIN.parent / '.zuul.yaml').read_text())
+        jobs = {item['job']['name']: item['job']['vars'] for item in items
+                if 'job' in item}
+        (name,) = (name for name, given in jobs.items()
+                   if 'HPCVIRT_BENCHMARKS' in given['devstack_localrc'])
+        (project,) = (item['project'] for item in items if 'project' in item)
+        for pipeline in ('experimental', 'periodic'):
+            self.assertIn(name, project[pipeline]['jobs'])
+        test = ('hpcvirt.tempest_plugin.tests.scenario.test_benchmarks.'
+                'CompareTest')
+        self.assertRegex(test, jobs[name]['tempest_test_regex'])
+        given = jobs[name]['devstack_local_conf']['test-config'][
+            '$TEMPEST_CONFIG']['hpcvirt']
+        self.assertLessEqual(set(given), {
+            option.name for option in config.OPTIONS})
+
     def plan(self):
         return json.loads(
             (self.work / 'data' / 'hpcvirt' / 'plan.json').read_text())
@@ -325,7 +400,8 @@ class PluginTest(unittest.TestCase):
                                             block.text, re.MULTILINE))
         self.machine_has(2 * int(variables['HPCVIRT_HUGEPAGES_2M']))
         self.run_phases('stack/pre-install', 'stack/post-config',
-                        'stack/extra', 'stack/test-config', **variables)
+                        'stack/extra', 'stack/test-config',
+                        HPCVIRT_DIR=self.clone(), **variables)
         for option in ('cpu_dedicated_set', 'cpu_shared_set'):
             self.assertEqual([variables[f'HPCVIRT_{option.upper()}']],
                              self.values(self.nova, option))

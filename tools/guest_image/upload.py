@@ -12,9 +12,10 @@
 
 """Upload the image that tools/guest_image/build built to Glance.
 
-The cloud's Python environment runs it. The arguments are the name of the image
-and the directory with root.qcow2, vmlinuz, initrd.gz and the stamp that
-identifies the build.
+It runs where openstacksdk is installed, with the credentials that the
+environment names. The arguments are the name of the image and the directory
+with root.qcow2, vmlinuz, initrd.gz and the stamp that identifies the build. It
+prints the id of the image.
 """
 
 import pathlib
@@ -24,14 +25,17 @@ import openstack
 
 
 def main(name, directory):
-    """Upload the image; replace an image of another build."""
+    """Upload the image; replace an image of another build.
+
+    :returns: its id
+    """
     cloud = openstack.connect()
     guest = pathlib.Path(directory)
     stamp = (guest / 'stamp').read_text().strip()
     found = cloud.image.find_image(name)
     if found is not None:
         if found.properties.get('hpcvirt_stamp') == stamp:
-            return
+            return found.id
         cloud.image.delete_image(found)
 
     def upload(part, file, kind, **properties):
@@ -43,12 +47,14 @@ def main(name, directory):
 
     kernel = upload(f'{name}-kernel', 'vmlinuz', 'aki')
     ramdisk = upload(f'{name}-ramdisk', 'initrd.gz', 'ari')
-    upload(name, 'root.qcow2', 'qcow2', kernel_id=kernel.id,
-           ramdisk_id=ramdisk.id, hw_machine_type='pc',
-           hw_vif_model='virtio', hw_rng_model='virtio', img_hv_type='qemu',
-           os_command_line='console=ttyS0 quiet root=/dev/vda',
-           hpcvirt_stamp=stamp)
+    disk = upload(
+        name, 'root.qcow2', 'qcow2', kernel_id=kernel.id,
+        ramdisk_id=ramdisk.id, hw_machine_type='pc', hw_vif_model='virtio',
+        hw_rng_model='virtio', img_hv_type='qemu',
+        os_command_line='console=ttyS0 quiet root=/dev/vda',
+        hpcvirt_stamp=stamp)
+    return disk.id
 
 
 if __name__ == '__main__':
-    main(*sys.argv[1:])
+    print(main(*sys.argv[1:]))

@@ -14,9 +14,9 @@
 # The functions of DevStack that the plugin calls, with the behaviour that it
 # depends on: values are split at white space, iniget returns one line, iniset
 # replaces every line of an option. HARNESS_DEVSTACK names a clone of DevStack
-# whose functions are used instead.
+# whose functions are used instead, HARNESS_BIN the programs of its Python.
 #
-# Usage: harness.sh PHASES...; a phase is "settings" or "MODE/PHASE". Calls that
+# Usage: devstack.sh PHASES...; a phase is "settings" or "MODE/PHASE". Calls that
 # would change the machine are written to $CALLS.
 
 set -o errexit
@@ -104,6 +104,9 @@ else
     }
 fi
 
+function install_package {
+    echo "install_package $*" >>"$CALLS"
+}
 function setup_develop {
     echo "setup_develop $*" >>"$CALLS"
 }
@@ -114,7 +117,7 @@ function restart_service {
     echo "restart_service $*" >>"$CALLS"
 }
 function get_python_exec_prefix {
-    echo "$WORK/bin"
+    echo "${HARNESS_BIN:-$WORK/bin}"
 }
 function sudo {
     if [[ "${HARNESS_FEW_PAGES:-}" && "$1" == tee && "$2" == "$HPCVIRT_NR_HUGEPAGES" ]]; then
