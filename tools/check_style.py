@@ -47,6 +47,7 @@ DECIDERS = ('model', 'specs', 'fit', 'flavors', 'bench/parsers',
 #: Tests of a whole package or of a document, which no module is named for.
 BROAD_TESTS = frozenset({
     'bench/analysis/test_error_rates.py',
+    'docs/test_contributor.py',
     'docs/test_readme.py',
     'fit/test_against_oracle.py',
     'flavors/test_documentation.py',

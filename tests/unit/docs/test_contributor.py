@@ -1,0 +1,69 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The contributor guide describes the packages and import rules there are."""
+
+import configparser
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(__file__).parents[3]
+GUIDE = (ROOT / 'docs' / 'source' / 'contributor.rst').read_text()
+#: The first cells of the rows of the tables.
+ROWS = frozenset(re.findall(r'^   \* - ``([\w/]+)``$', GUIDE, re.MULTILINE))
+
+
+def names(folder):
+    """The packages and modules in a folder, without those for Python."""
+    return {path.stem for path in folder.iterdir()
+            if not path.name.startswith(('_', '.'))
+            and (path.suffix == '.py' or any(path.glob('*.py')))}
+
+
+def layers(section):
+    """The layers of a contract, as the guide shows them."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / 'setup.cfg')
+    lines = config[f'importlinter:contract:{section}']['layers'].split('\n')
+    return ''.join(
+        '    ' + ' | '.join(name for name in line.split(' | ')
+                            if not name.startswith('(')) + '\n'
+        for line in lines if line)
+
+
+class ContributorGuideTest(unittest.TestCase):
+
+    def test_the_layers_are_those_that_are_checked(self):
+        for section in ('layers', 'bench'):
+            self.assertIn(f'::\n\n{layers(section)}\n', GUIDE)
+
+    def test_every_package_is_described(self):
+        for folder in (ROOT / 'hpcvirt', ROOT / 'hpcvirt' / 'bench'):
+            for name in names(folder):
+                if (folder / name).is_dir():
+                    self.assertIn(name, ROWS)
+                else:
+                    self.assertIn(f'``{name}``', GUIDE)
+
+    def test_what_is_described_exists(self):
+        for name in ROWS:
+            self.assertTrue(any((ROOT / folder / name).is_dir() for folder in
+                                ('', 'hpcvirt', 'hpcvirt/bench')), name)
+
+    def test_files_that_are_named_exist(self):
+        named = set(re.findall(
+            '``((?:hpcvirt|tests|tools|docs|etc)/[A-Za-z_./]+)``', GUIDE))
+        self.assertGreater(len(named), 15)
+        for name in named:
+            if not re.search('NAME|SOURCE|ID', name):
+                self.assertTrue((ROOT / name).exists(), name)
