@@ -22,6 +22,9 @@ from hpcvirt import printable
 #: Wider than any table: rich wants a width, and a pipe has none.
 _UNLIMITED = 100_000
 
+#: Spaces between columns.
+_GAP = 2
+
 #: A line of hyphens below the headings, and no other lines. ASCII, for the
 #: same text goes to a terminal, a file and a mail.
 _LINES = '\n'.join(['    ', '    ', ' -  ', *['    '] * 5])
@@ -49,22 +52,44 @@ def draw(headings: Sequence[str], rows: Iterable[Sequence[str]],
         box=box.Box(_LINES, ascii=True), pad_edge=False,
         padding=(0, 1, 0, 0), show_edge=False)
     lines = [[printable.escaped(cell) for cell in row] for row in rows]
-    least = 0
-    for place, heading in enumerate(headings):
-        number = heading in numbers
-        whole = number or not place
-        cells = [heading, *(row[place] for row in lines if place < len(row))]
-        longest = max(len(piece) for cell in cells for piece in (
-            [cell] if whole else cell.split() or ['']))
-        table.add_column(heading, justify='right' if number else 'left',
-                         no_wrap=whole, min_width=longest)
-        least += longest + 2
+    columns = [[heading, *(row[place] for row in lines if place < len(row))]
+               for place, heading in enumerate(headings)]
+    widths = _widths(columns, [not place or heading in numbers
+                               for place, heading in enumerate(headings)],
+                     _UNLIMITED if width is None else width)
+    for heading, chosen in zip(headings, widths, strict=True):
+        table.add_column(
+            heading, width=chosen, overflow='fold',
+            justify='right' if heading in numbers else 'left')
     for row in lines:
         table.add_row(*row)
     out = io.StringIO()
     console.Console(
         file=out, width=_UNLIMITED, color_system=None, markup=False,
-        highlight=False, emoji=False).print(
-            table, width=max(least, width or _UNLIMITED))
+        highlight=False, emoji=False).print(table)
     return ''.join(f'{line.rstrip()}\n'
                    for line in out.getvalue().splitlines())
+
+
+def _widths(columns: Sequence[Sequence[str]], whole: Sequence[bool],
+            limit: int) -> list[int]:
+    """Choose the widths of columns: narrow the widest text first.
+
+    :param whole: whether the cells of a column must not be wrapped
+    """
+    from rich import cells
+    widths = [max(cells.cell_len(line) for cell in column
+                  for line in cell.splitlines() or ['']) for column in columns]
+    least = [
+        width if keep else max(cells.cell_len(word) for cell in column
+                               for word in cell.split() or [''])
+        for column, keep, width in zip(columns, whole, widths, strict=True)]
+    excess = sum(widths) + _GAP * (len(widths) - 1) - limit
+    while excess > 0:
+        spare = [place for place, width in enumerate(widths)
+                 if width > least[place]]
+        if not spare:
+            break
+        widths[max(spare, key=widths.__getitem__)] -= 1
+        excess -= 1
+    return widths

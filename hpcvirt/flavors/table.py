@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Draw a plan as a table for people, at most 100 columns wide."""
+"""Draw a plan as a table for people."""
 
 import itertools
 import textwrap
@@ -19,11 +19,11 @@ from collections.abc import Sequence
 
 from hpcvirt import text_table
 from hpcvirt.flavors import alternative
-from hpcvirt.flavors import memory
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import published_losses
 from hpcvirt.flavors import subjects
 
+#: Columns where there is no terminal.
 WIDTH = 100
 
 _HEADINGS = ('Flavor', 'Share', 'vCPUs', 'Cells', 'GiB', 'Fit', 'Unused',
@@ -35,30 +35,27 @@ _LEGEND = ('Share: the part of the host that the flavor was sized for. Cells: '
            'the memory that they leave.')
 
 
-def table(plan: plans.Plan,
-          other: alternative.Alternative | None = None) -> str:
+def table(plan: plans.Plan, other: alternative.Alternative | None = None,
+          width: int | None = None) -> str:
     """Draw a plan: a table for each kind of host, a legend and warnings.
 
     :param other: what another profile would give
+    :param width: columns of the terminal, None if there is none
     """
-    blocks = [_kind(plan, hosts) for hosts in _kinds(plan)]
+    room = width or WIDTH
+    blocks = [_kind(plan, hosts, room) for hosts in _kinds(plan)]
     if other is not None:
-        blocks.append(textwrap.fill(other.message, WIDTH,
-                                    subsequent_indent='  ',
-                                    break_on_hyphens=False))
+        blocks.append(_paragraph(other.message, room))
     studies = {loss.study.document.key: loss.study for planned in plan.hosts
                for row in plan.flavors for loss in row.losses(planned)}
     notes = [_LEGEND]
     notes += [f'Loss: {study.measured} {study.document.citation}.'
               for _, study in sorted(studies.items())]
-    blocks.append('\n'.join(
-        textwrap.fill(note, WIDTH, subsequent_indent='  ',
-                      break_on_hyphens=False)
-        for note in notes))
+    blocks.append('\n'.join(_paragraph(note, room) for note in notes))
     if plan.warnings:
         blocks.append('\n'.join(
-            ['Warnings', *(_notice(f'{item.code}: {item.message}.')
-                           for item in plan.warnings)]))
+            ['Warnings', *(_paragraph(f'{item.code}: {item.message}.', room,
+                                      '  ') for item in plan.warnings)]))
     return '\n\n'.join(blocks) + '\n'
 
 
@@ -74,18 +71,19 @@ def _kinds(plan: plans.Plan) -> list[list[plans.PlannedHost]]:
     return list(kinds.values())
 
 
-def _kind(plan: plans.Plan, hosts: Sequence[plans.PlannedHost]) -> str:
+def _kind(plan: plans.Plan, hosts: Sequence[plans.PlannedHost],
+          width: int) -> str:
     names = [planned.name for planned in hosts]
     title = subjects.in_words(names, 'hosts')
     if len(names) > 1 and title.startswith(names[0]):
         title = f'{len(names)} hosts: {title}'
     rows = list(_rows(plan, hosts[0]))
-    lines = textwrap.wrap(title, WIDTH, subsequent_indent='  ')
-    lines += textwrap.wrap(_facts(hosts[0]), WIDTH, initial_indent='  ',
+    lines = textwrap.wrap(title, width, subsequent_indent='  ')
+    lines += textwrap.wrap(_facts(hosts[0]), width, initial_indent='  ',
                            subsequent_indent='  ')
     lines.append('')
     lines += [f'  {line}' for line in text_table.draw(
-        _HEADINGS, rows, _NUMBERS, WIDTH - 2).splitlines()] if rows else [
+        _HEADINGS, rows, _NUMBERS, width - 2).splitlines()] if rows else [
         '  none of the flavors fits on this host']
     return '\n'.join(lines)
 
@@ -98,8 +96,8 @@ def _facts(planned: plans.PlannedHost) -> str:
             f'{counted(len(cells), "cell")} with CPUs, '
             f'{len(planned.settings.dedicated)} of {len(host.cpus)} CPUs '
             f'dedicated, {_gib(planned.guest_memory_mib)} of '
-            f'{_gib(total)} GiB in '
-            f'{memory.page_name(planned.page_kib)} pages for guests')
+            f'{_gib(total)} GiB in pages of '
+            f'{_page_size(planned.page_kib)} for guests')
 
 
 def _rows(plan: plans.Plan,
@@ -137,9 +135,17 @@ def _cells(row: plans.PlannedFlavor) -> str:
     return '+'.join(f'{count}x{cpus}' for cpus, count in groups)
 
 
-def _notice(text: str) -> str:
-    return textwrap.fill(text, WIDTH, initial_indent='  ',
-                         subsequent_indent='    ', break_on_hyphens=False)
+def _paragraph(text: str, width: int, indent: str = '') -> str:
+    return textwrap.fill(text, width, initial_indent=indent,
+                         subsequent_indent=f'{indent}  ',
+                         break_on_hyphens=False)
+
+
+def _page_size(page_kib: int) -> str:
+    for unit, factor in (('GiB', 1024 ** 2), ('MiB', 1024)):
+        if page_kib % factor == 0:
+            return f'{page_kib // factor} {unit}'
+    return f'{page_kib} KiB'
 
 
 def _gib(memory_mib: int) -> str:

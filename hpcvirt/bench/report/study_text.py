@@ -26,6 +26,7 @@ from hpcvirt.bench.studies import study
 
 #: Sentences are wrapped here on every terminal.
 _WIDTH = 78
+_INDENT = '  '
 
 
 def listing(studies: Iterable[study.Study], width: int | None) -> str:
@@ -40,7 +41,11 @@ def listing(studies: Iterable[study.Study], width: int | None) -> str:
 
 
 def describe(study_: study.Study, width: int | None) -> Iterator[str]:
-    """Write all that is known of a study, as lines and tables."""
+    """Write all that is known of a study, as lines and tables.
+
+    :param width: columns of the terminal, None for no limit
+    """
+    room = None if width is None else width - len(_INDENT)
     yield f'{study_.id}: {study_.title}\n'
     document = study_.document
     yield from _item(_reference(document), '  ')
@@ -51,13 +56,13 @@ def describe(study_: study.Study, width: int | None) -> Iterator[str]:
     yield _indented(text_table.draw(
         ('Case', 'Guests', 'Hosts', 'Description', 'Benchmarks'),
         [(case.id, case.guests.shape, str(case.hosts), case.text,
-          _benchmarks(case)) for case in study_.cases], {'Hosts'}, width))
+          _benchmarks(case)) for case in study_.cases], {'Hosts'}, room))
     yield (f'\nPublished figures {document.citation}; the ratio guest / '
            'native is computed\n')
     yield _indented(text_table.draw(
         ('Case', 'Figure', 'Native', 'Guest', 'Unit', 'Ratio', 'Better'),
         [_published(row) for row in study_.rows],
-        {'Native', 'Guest', 'Ratio'}, width))
+        {'Native', 'Guest', 'Ratio'}, room))
     yield from _section('Claims that do not follow from the figures', [
         f'{checked.claim.text}: the document says {checked.claim.printed}, '
         f'the figures give {checked.computed:.4g} ({checked.claim.disputed})'
@@ -142,4 +147,4 @@ def _item(sentence: str, bullet: str) -> Iterator[str]:
 
 
 def _indented(table: str) -> str:
-    return textwrap.indent(table, '  ')
+    return textwrap.indent(table, _INDENT)

@@ -182,8 +182,9 @@ def _example_text(variant: definitions.Variant,
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    width = terminal.width()
     return textwrap.indent(text_table.draw(
-        headings, rows, width=terminal.width()), '  ')
+        headings, rows, width=width and width - 2), '  ')
 
 
 def _wrapped(text: str, indent: int = 2) -> Iterator[str]:

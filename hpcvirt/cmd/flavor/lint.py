@@ -22,6 +22,7 @@ from hpcvirt import exception
 from hpcvirt import input_file
 from hpcvirt import printable
 from hpcvirt.cmd import fleet_arguments
+from hpcvirt.cmd import terminal
 from hpcvirt.cmd import yaml_file
 from hpcvirt.cmd.flavor import apply
 from hpcvirt.flavors import catalogue
@@ -46,7 +47,6 @@ cannot be used.
 """
 
 _MAX_BYTES = 16 * 1024 * 1024
-_WIDTH = 100
 _FILE_ENDINGS = ('.json', '.yaml', '.yml')
 
 
@@ -143,6 +143,7 @@ def _from_cloud(names: list[str],
 
 def _text(flavors: list[catalogue.Flavor],
           findings: list[finding.Finding]) -> str:
+    width = terminal.width() or table.WIDTH
     lines = []
     for flavor in flavors:
         mine = [item for item in findings if item.flavor == flavor.name]
@@ -151,7 +152,7 @@ def _text(flavors: list[catalogue.Flavor],
         for item in mine:
             lines += textwrap.wrap(
                 f'{item.severity}: {item.code}: {item.key}: {item.message}. '
-                f'Advice: {item.advice}.', _WIDTH, initial_indent='  ',
+                f'Advice: {item.advice}.', width, initial_indent='  ',
                 subsequent_indent='    ', break_on_hyphens=False)
     counts = ', '.join(table.counted(count, severity) for severity, count
                        in _counts(findings).items())

@@ -21,6 +21,7 @@ import yaml
 
 from hpcvirt import serialization
 from hpcvirt.cmd import fleet_arguments
+from hpcvirt.cmd import terminal
 from hpcvirt.flavors import alternative
 from hpcvirt.flavors import host_config
 from hpcvirt.flavors import json_document
@@ -81,6 +82,6 @@ def _text(plan: plans.Plan, other: alternative.Alternative, form: str,
         comments = [f'# {line}' if line else '#'
                     for line in host_config.lines(plan)]
         return text + '\n'.join(comments) + '\n' if with_settings else text
-    text = table.table(plan, other)
+    text = table.table(plan, other, terminal.width())
     return (text + '\n' + '\n'.join(host_config.lines(plan))
             if with_settings else text)

@@ -38,7 +38,7 @@ def printed(words):
 class ReadmeTest(unittest.TestCase):
 
     def test_commands_print_what_the_page_shows(self):
-        self.enterContext(mock.patch.dict(os.environ, COLUMNS='100'))
+        self.enterContext(mock.patch.dict(os.environ, COLUMNS='80'))
         seen = 0
         for command, shown in transcript.commands(ROOT / 'README.rst'):
             name, *words = shlex.split(command)

@@ -12,6 +12,7 @@
 
 import unittest
 
+from hpcvirt.flavors import alternative
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile
 from hpcvirt.flavors import table
@@ -24,11 +25,18 @@ def plan(*machines):
 
 class TableTest(unittest.TestCase):
 
-    def test_no_line_is_wider_than_100_columns(self):
+    def test_no_line_is_wider_than_the_terminal(self):
         for machines in (*([host] for host in hosts.shipped()),
                          hosts.shipped()):
-            for line in table.table(plan(*machines)).splitlines():
-                self.assertLessEqual(len(line), 100, line)
+            found = plan(*machines)
+            for width, most in ((None, 100), (80, 80)):
+                for line in table.table(found, alternative.of(found),
+                                        width).splitlines():
+                    self.assertLessEqual(len(line), most, line)
+
+    def test_units_are_written_out(self):
+        text = table.table(plan(hosts.named('hs06-2s-16c')))
+        self.assertIn('GiB in pages of 2 MiB', text)
 
     def test_a_row_shows_the_guests_that_fit_and_what_they_leave(self):
         text = table.table(plan(hosts.named('hs06-2s-16c')))

@@ -1,0 +1,44 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The pages show how to install hpcvirt, and what exists on no index."""
+
+import re
+import tempfile
+import unittest
+from pathlib import Path
+
+from tests import shown
+from tools import check_install
+
+#: A requirement that pip would look for on an index.
+FROM_INDEX = re.compile(r'pip install (?:-\S+ )*hpcvirt\b(?!\[)')
+
+
+class CheckInstallTest(unittest.TestCase):
+
+    def test_pages_build_a_wheel_and_plan_flavors(self):
+        for page in check_install.PAGES:
+            found = list(check_install.commands(check_install.ROOT / page))
+            self.assertIn(' pip wheel ', found[0])
+            self.assertIn('/pip install dist/hpcvirt-*.whl', found[-2])
+            self.assertTrue(found[-1].endswith('/hpcvirt flavor plan /'))
+
+    def test_page_that_plans_no_flavors_is_refused(self):
+        page = Path(self.enterContext(tempfile.TemporaryDirectory()), 'page')
+        page.write_text('Text::\n\n    $ pip install .\n')
+        with self.assertRaisesRegex(ValueError, 'shows no command'):
+            list(check_install.commands(page))
+
+    def test_no_page_installs_from_an_index(self):
+        for page in shown.PAGES:
+            self.assertNotRegex(page.read_text(), FROM_INDEX, page.name)

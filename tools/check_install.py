@@ -1,0 +1,101 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Install hpcvirt as its pages say, and use it without the clone.
+
+It runs the commands of the README and of the installation guide in a fresh
+clone, up to the one that plans flavors, each page with a home directory of its
+own. The clone is removed before the last command.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from demo import transcript  # noqa: E402
+
+PAGES = ('README.rst', 'docs/source/install.rst')
+#: How the last command ends.
+LAST = '/hpcvirt flavor plan /'
+#: What the environment must not contain.
+ABSENT = ('nova', 'tests', 'demo')
+
+
+def commands(page: pathlib.Path) -> Iterator[str]:
+    """Yield the commands of a page, up to the one that plans flavors.
+
+    :raises ValueError: if the page plans no flavors
+    """
+    for command, _ in transcript.commands(page):
+        yield command
+        if command.endswith(LAST):
+            return
+    raise ValueError(f'{page} shows no command that ends with {LAST}')
+
+
+def install(page: str, scratch: pathlib.Path) -> None:
+    """Run the commands of a page.
+
+    :raises CalledProcessError: if one of them fails
+    """
+    home = scratch / 'home'
+    clone = scratch / 'hpcvirt'
+    home.mkdir()
+    subprocess.run(['git', 'clone', '--quiet', str(ROOT), str(clone)],
+                   check=True)
+    *before, last = commands(ROOT / page)
+    for command in before:
+        _run(command, clone, home)
+    shutil.rmtree(clone)
+    if 'Flavor' not in _run(last, home, home):
+        raise SystemExit(f'{page}: {last!r} shows no flavors')
+    programs = last.removesuffix(LAST)
+    for module in ABSENT:
+        _run(f'{programs}/python -c "import importlib.util as i;'
+             f' assert not i.find_spec(\'{module}\')"', home, home)
+    # The data files, and the modules that other extras need.
+    _run(f'{programs}/hpcvirt topology show'
+         f' {programs}/../etc/hpcvirt/topologies/opteron-4s-12c.json', home,
+         home)
+    _run(f'{programs}/hpcvirt bench list', home, home)
+
+
+def _run(command: str, directory: pathlib.Path, home: pathlib.Path) -> str:
+    print(f'$ {command}', flush=True)
+    environment = {name: value for name, value in os.environ.items()
+                   if name not in {'PYTHONPATH', 'VIRTUAL_ENV'}}
+    done = subprocess.run(
+        ['bash', '-e', '-u', '-c', command], cwd=directory,
+        stdout=subprocess.PIPE, text=True, check=True,
+        env={**environment, 'HOME': str(home)})
+    print(done.stdout, flush=True)
+    return done.stdout
+
+
+def main() -> int:
+    """Install as each page says."""
+    for page in PAGES:
+        print(f'{page}:')
+        with tempfile.TemporaryDirectory() as scratch:
+            install(page, pathlib.Path(scratch))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
