@@ -185,12 +185,12 @@ def a_case_with_distant_devices(dice):
         for cell in range(cells))
     kind = {'vendor_id': '8086', 'remote_managed': 'false',
             'dev_type': 'type-PCI'}
-    pools = [Pool(home, 1, {**kind, 'product_id': str(number)})
+    pools = [Pool(home, 1, {**kind, 'product_id': f'{number:04}'})
              for number, home in enumerate(homes)]
-    pools += [Pool(cell, dice.randint(0, 8), {**kind, 'product_id': 'other'})
+    pools += [Pool(cell, dice.randint(0, 8), {**kind, 'product_id': 'ffff'})
               for cell in range(cells)]
     requests = tuple(
-        Request({'product_id': str(number)}, 1, 'required', 'gpu',
+        Request({'product_id': f'{number:04}'}, 1, 'required', 'gpu',
                 str(uuid.UUID(int=dice.getrandbits(128))))
         for number in range(len(homes)))
     return Case(host=host, guest=(GuestCell(size, 0, 1024),) * guest,

@@ -113,6 +113,18 @@ def _accept(demand: demands.Demand, supply: supplies.Supply,
         tuple(ordered[rank].id for rank in ranks), pages_kib))
 
 
+def depends_on_start(demand: demands.Demand) -> bool:
+    """Whether it can matter from what the claim of a guest starts.
+
+    It does not for guests without devices and networks whose cells are equal
+    and dedicated and name their page size: any claim takes the first cells
+    with room, and neither limits nor defects matter.
+    """
+    return bool(demand.cells) and (
+        demand.selective or not _is_immune(demand) or
+        demand.cells[0].policy is not shape_model.CPUPolicy.DEDICATED)
+
+
 def _is_immune(demand: demands.Demand) -> bool:
     """Whether no defect matters if any cells with room are good enough."""
     first = demand.cells[0]

@@ -118,8 +118,8 @@ class _State:
     """What the claim carries from one attempt to the next.
 
     ``_numbers`` are the values of ``InstanceNUMACell.id``: at first the
-    number of the guest cell, later the id of the host cell on which it was
-    fitted last.
+    number of the guest cell (or what the demand says), later the id of the
+    host cell on which it was fitted last.
     """
 
     def __init__(self, demand: demands.Demand, supply: supplies.Supply,
@@ -129,7 +129,7 @@ class _State:
         self._ordered = ordered
         self._settle_pages = settle_pages
         self._guest_cells = list(demand.cells)
-        self._numbers = list(range(len(demand.cells)))
+        self._numbers = list(demand.numbers or range(len(demand.cells)))
         self._pinned: list[int | None] = [None] * len(demand.cells)
         self._fit: set[tuple[int, int]] = set()
         self._unfit: set[tuple[int, int]] = set()

@@ -68,6 +68,8 @@ class Demand:
     :ivar tunneled: the guest has tunnelled networks; likewise
     :ivar numa_scope: what the host cells must have in common
     :ivar exclusive_cells: the host cells must be empty
+    :ivar numbers: the numbers of the guest cells when the claim starts, where
+        an earlier claim has left its own; empty for 0, 1 and so on
     """
 
     cells: tuple[CellDemand, ...]
@@ -76,6 +78,7 @@ class Demand:
     tunneled: bool = False
     numa_scope: shape_model.NUMAScope = shape_model.NUMAScope.HOST
     exclusive_cells: bool = False
+    numbers: tuple[int, ...] = ()
 
     @functools.cached_property
     def uniform(self) -> bool:

@@ -72,6 +72,7 @@ class Code(enum.StrEnum):
     CLAIM_MISACCOUNTS = 'claim-misaccounts'
     CLAIM_RAISES = 'claim-raises'
     CLAIM_TOO_LONG = 'claim-too-long'
+    CLAIM_OF_A_MOVE = 'claim-of-a-move'
 
 
 class Defect(enum.StrEnum):
@@ -89,6 +90,12 @@ class Defect(enum.StrEnum):
     EMULATOR_THREADS = 'F'
     #: The claim raises on a cell without cores.
     NO_CORES = 'G'
+    #: A move ignores the affinity policy of the flavor.
+    LOST_AFFINITY = 'I'
+    #: An unshelve starts from what the guest had on its former host.
+    FORMER_HOST = 'J'
+    #: A live migration ignores allocation ratios and networks.
+    LOST_LIMITS = 'K'
 
 
 _MESSAGES: Mapping[Code, str] = {
@@ -189,6 +196,9 @@ _MESSAGES: Mapping[Code, str] = {
     Code.CLAIM_TOO_LONG:
         'the claim on the compute host would try more than {tried} '
         "arrangements of cells (Nova's defect {defect})",
+    Code.CLAIM_OF_A_MOVE:
+        "{why} (Nova's defect {defect}): the claim on the compute host would "
+        '{what}',
 }
 
 #: The messages if only one is needed, of which there is none.
@@ -250,6 +260,7 @@ _KINDS: Mapping[Code, str] = {
     Code.CLAIM_MISACCOUNTS: "fits, but Nova's claim would fail",
     Code.CLAIM_RAISES: "fits, but Nova's claim would fail",
     Code.CLAIM_TOO_LONG: "fits, but Nova's claim would take too long",
+    Code.CLAIM_OF_A_MOVE: "fits, but Nova's claim of a move goes wrong",
 }
 
 #: The message about a whole host quotes at most this many causes.

@@ -66,26 +66,30 @@ def demand(spec: typing.Any) -> demands.Demand | None:
     :raises InvalidInput: if an extra spec of hpcvirt's own is malformed
     """
     topology = _unused_topology(spec)
-    requests = tuple(_request(request) for request in _requests(spec))
+    requests = tuple(map(device_request, pci_requests(spec)))
     if not topology:
         return demands.Demand((), requests) if requests else None
     extra_specs = _extra_specs(spec)
+    metadata = network(spec)
+    return demands.Demand(
+        cells=guest_cells(topology),
+        requests=requests,
+        physnets=frozenset(_get(metadata, 'physnets', ())),
+        tunneled=_get(metadata, 'tunneled', False),
+        numa_scope=codec.numa_scope(extra_specs),
+        exclusive_cells=codec.exclusive_cells(extra_specs))
+
+
+def guest_cells(topology: typing.Any) -> tuple[demands.CellDemand, ...]:
+    """Compile an InstanceNUMATopology."""
     isolated = topology.emulator_threads_isolated
-    cells = tuple(
+    return tuple(
         demands.CellDemand(
             policy=_policy(cell), threads=_threads(cell),
             pcpus=len(cell.pcpuset), vcpus=len(cell.cpuset),
             memory_mib=cell.memory, page_kib=_page_kib(cell),
             emulator_pcpus=int(isolated and number == 0))
         for number, cell in enumerate(topology.cells))
-    metadata = network(spec)
-    return demands.Demand(
-        cells=cells,
-        requests=requests,
-        physnets=frozenset(_get(metadata, 'physnets', ())),
-        tunneled=_get(metadata, 'tunneled', False),
-        numa_scope=codec.numa_scope(extra_specs),
-        exclusive_cells=codec.exclusive_cells(extra_specs))
 
 
 def needs_threads(spec: typing.Any) -> bool:
@@ -109,11 +113,14 @@ def network(spec: typing.Any) -> typing.Any:
     return spec.network_metadata if 'network_metadata' in spec else None
 
 
-def in_placement(spec: typing.Any) -> bool:
-    """Tell whether allocation candidates can differ in PCI devices."""
-    return any(
-        request.source != objects.InstancePCIRequest.NEUTRON_PORT
-        for request in _requests(spec))
+def pci_requests(spec: typing.Any) -> Sequence[typing.Any]:
+    """Return the PCI requests of a RequestSpec or an Instance."""
+    return spec.pci_requests.requests if spec.pci_requests else ()
+
+
+def is_of_flavor(request: typing.Any) -> bool:
+    """Tell whether a PCI request is the flavor's, not that of a port."""
+    return bool(request.source != objects.InstancePCIRequest.NEUTRON_PORT)
 
 
 def providers(spec: typing.Any, mappings: Mapping[str, Sequence[str]],
@@ -125,8 +132,8 @@ def providers(spec: typing.Any, mappings: Mapping[str, Sequence[str]],
     :returns: for each PCI request the resource provider of each device; an
         empty tuple for a request whose devices are not in Placement
     """
-    return tuple(_providers(request, mappings)
-                 for request in _requests(spec))
+    return tuple(providers_of(request, mappings)
+                 for request in pci_requests(spec))
 
 
 def supply(host_state: typing.Any) -> supplies.Supply:
@@ -238,10 +245,6 @@ def _extra_specs(spec: typing.Any) -> Mapping[str, str]:
     return _get(spec.flavor, 'extra_specs', {})
 
 
-def _requests(spec: typing.Any) -> Sequence[typing.Any]:
-    return spec.pci_requests.requests if spec.pci_requests else ()
-
-
 def _policy(cell: typing.Any) -> shape_model.CPUPolicy:
     return shape_model.CPUPolicy(_get(cell, 'cpu_policy', None) or
                                  shape_model.CPUPolicy.SHARED)
@@ -259,7 +262,8 @@ def _page_kib(cell: typing.Any) -> int | shape_model.PageClass | None:
     return shape_model.PageClass(size) if size < 0 else size
 
 
-def _request(request: typing.Any) -> devices.Request:
+def device_request(request: typing.Any) -> devices.Request:
+    """Compile an InstancePCIRequest."""
     affinity = _get(request, 'numa_policy', None)
     name = request.alias_name or f'port {request.requester_id}'
     return devices.Request(
@@ -273,8 +277,9 @@ def _request(request: typing.Any) -> devices.Request:
         name=name)
 
 
-def _providers(request: typing.Any,
-               mappings: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def providers_of(request: typing.Any,
+                 mappings: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return the devices of one PCI request; see :func:`providers`."""
     # The devices of Neutron ports are not in Placement. The request group of a
     # port with a guaranteed bandwidth is named after the port.
     if request.source == objects.InstancePCIRequest.NEUTRON_PORT:

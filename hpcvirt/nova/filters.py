@@ -47,12 +47,10 @@ from nova.scheduler import utils
 from oslo_log import log as logging
 
 from hpcvirt import exception
-from hpcvirt.fit import claim
-from hpcvirt.fit import demand as demands
-from hpcvirt.fit import devices
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.nova import adapter
+from hpcvirt.nova import claim_start
 from hpcvirt.nova import malformed_host
 from hpcvirt.nova import picks
 
@@ -108,15 +106,16 @@ class _Request:
     def __init__(self, spec: typing.Any) -> None:
         self._spec = spec
         self.uuid = spec.instance_uuid if 'instance_uuid' in spec else None
-        self._demand: demands.Demand | None = None
+        self._start: claim_start.ClaimStart | None = None
         self._malformed: reasons.Misfit | None = None
         try:
-            self._demand = adapter.demand(spec)
+            demand = adapter.demand(spec)
+            if demand is not None:
+                self._start = claim_start.of(spec, demand)
         except exception.InvalidInput as exc:
             self._malformed = reasons.Misfit(
                 reasons.Code.EXTRA_SPEC, {'key': exc.where, 'what': exc.what})
         self._needs_threads = adapter.needs_threads(spec)
-        self._in_placement = adapter.in_placement(spec)
         self._packing: bool = (
             nova.conf.CONF.compute
             .packing_host_numa_cells_allocation_strategy)
@@ -127,41 +126,39 @@ class _Request:
         """Return why a host is refused, or set the limits of its claim."""
         if self._malformed is not None:
             return self._malformed
-        if self._demand is None:
+        if self._start is None:
             return None
         try:
-            return self._refuse(self._demand, host_state)
+            return self._refuse(self._start, host_state)
         except exception.InvalidInput as exc:
             return malformed_host.misfit(host_state, exc)
 
-    def _refuse(self, demand: demands.Demand,
+    def _refuse(self, start: claim_start.ClaimStart,
                 host_state: typing.Any) -> reasons.Misfit | None:
-        left = picks.what_is_left(host_state, self._spec, demand)
-        if not demand.cells:
-            return self._narrow(demand, left, host_state)
+        left = picks.what_is_left(host_state, self._spec, start.demand)
+        if not start.demand.cells:
+            return self._narrow(start, left, host_state)
         if not left[0].cells:
             return reasons.Misfit(reasons.Code.NO_TOPOLOGY)
         if self._needs_threads and not host_state.numa_topology.has_threads:
             return reasons.Misfit(reasons.Code.NO_THREADS)
-        misfit = self._narrow(demand, left, host_state)
+        misfit = self._narrow(start, left, host_state)
         if misfit is None:
             host_state.limits['numa_topology'] = self._limits_of(host_state)
         return misfit
 
-    def _narrow(self, demand: demands.Demand, left: Sequence[supplies.Supply],
+    def _narrow(self, start: claim_start.ClaimStart,
+                left: Sequence[supplies.Supply],
                 host_state: typing.Any) -> reasons.Misfit | None:
         """Remove the allocation candidates on which the guest does not fit."""
-        misfits: dict[devices.Providers, reasons.Misfit | None] = {}
+        misfits: dict[claim_start.Allocation, reasons.Misfit | None] = {}
         first_misfit: reasons.Misfit | None = None
         remaining = []
-        allocated: devices.Providers = ()
         for candidate in host_state.allocation_candidates:
-            if self._in_placement:
-                allocated = adapter.providers(self._spec,
-                                              candidate['mappings'])
-            if allocated not in misfits:
-                misfits[allocated] = self._check(demand, left, allocated)
-            misfit = misfits[allocated]
+            allocation = start.allocation(host_state, candidate['mappings'])
+            if allocation not in misfits:
+                misfits[allocation] = self._check(start, left, allocation)
+            misfit = misfits[allocation]
             if misfit is None:
                 remaining.append(candidate)
             else:
@@ -179,11 +176,12 @@ class _Request:
             return None
         return first_misfit or reasons.Misfit(reasons.Code.NO_CANDIDATES)
 
-    def _check(self, demand: demands.Demand, left: Sequence[supplies.Supply],
-               allocated: devices.Providers) -> reasons.Misfit | None:
+    def _check(self, start: claim_start.ClaimStart,
+               left: Sequence[supplies.Supply],
+               allocation: claim_start.Allocation) -> reasons.Misfit | None:
         """Check a guest against all that may be left of a host."""
         for supply in left:
-            misfit = claim.check(demand, supply, self._packing, allocated)
+            misfit = start.check(supply, self._packing, allocation)
             if misfit is not None:
                 return misfit
         return None

@@ -93,7 +93,8 @@ def allocated(host_state: typing.Any, spec: typing.Any) -> devices.Providers:
     The scheduler claims the first candidate that the filters leave.
     """
     candidates = host_state.allocation_candidates
-    if not candidates or not adapter.in_placement(spec):
+    if not candidates or not any(map(adapter.is_of_flavor,
+                                     adapter.pci_requests(spec))):
         return ()
     return adapter.providers(spec, candidates[0]['mappings'])
 

@@ -80,7 +80,7 @@ def _host_of(from_json):
     return read
 
 
-class _Topological:
+class Topological:
     """What a claim needs of an instance or a compute node.
 
     Nothing else uses the instance, so that the claim needs no copy.
@@ -112,15 +112,16 @@ class Claims:
         self.topology = nova_objects.host_topology(case)
         self.pci_stats = nova_objects.pci_stats(case, self.topology)
         self._limits = nova_objects.limits(case)
-        self._compute_node = _Topological(
+        self._compute_node = Topological(
             self.topology if next(self._hosts) % self._STORED
             else self.topology._to_json())
         self._tracker = types.SimpleNamespace(
             pci_tracker=types.SimpleNamespace(stats=self.pci_stats))
 
-    def claim(self, mapping):
+    def claim(self, mapping, pci_requests=None):
         """Let nova-compute claim a place for the guest, after Placement.
 
+        :param pci_requests: other requests than those of the case
         :returns: an InstanceNUMATopology (without cells for a guest that has
             none), None, NO_DEVICES if only the second look at the devices,
             which ignores cells, refuses the guest, or the error that was
@@ -129,9 +130,10 @@ class Claims:
         CONF.set_override('packing_host_numa_cells_allocation_strategy',
                           self.case.packing, 'compute')
         requests = objects.InstancePCIRequests(
-            requests=nova_objects.pci_requests(self.case, mapping))
-        instance = _Topological(nova_objects.guest_topology(self.case)
-                                if self.case.guest else None)
+            requests=pci_requests or
+            nova_objects.pci_requests(self.case, mapping))
+        instance = Topological(nova_objects.guest_topology(self.case)
+                               if self.case.guest else None)
         limits = objects.SchedulerLimits.from_dict(
             {'numa_topology': self._limits})
         try:

@@ -1,0 +1,133 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Compare HPCTopologyFilter with the claims of instances that exist already.
+
+Random instances move, evacuate, migrate live and unshelve to random hosts.
+Each candidate that the filter passes must be one that the claim of the
+installed Nova, from the start of that life, serves as the flavor requests.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import random
+from unittest import mock
+
+from nova import context
+from nova import objects
+from nova.pci import request as pci_request
+
+from hpcvirt.nova import filters
+from tests import cases
+from tests.functional import move_claims
+from tests.functional import multi_create
+from tests.functional import nova_objects
+from tests.functional import soundness
+
+INSTANCES = 150
+
+POLICIES = (None, None, 'legacy', 'preferred', 'required', 'socket')
+
+
+class MovesTestCase(soundness.ClaimingTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.filter = filters.HPCTopologyFilter()
+        self.addCleanup(pci_request.get_alias_from_config.cache_clear)
+        self.addCleanup(soundness.CONF.clear_override, 'alias', 'pci')
+        # There is no database: test_lives reads instances from one.
+        self.instance = None
+        self.enterContext(mock.patch.object(
+            context, 'target_cell',
+            lambda anyone, _cell: contextlib.nullcontext(anyone)))
+        self.enterContext(mock.patch.object(
+            objects.Instance, 'get_by_uuid',
+            lambda *_, **__: self.instance))
+
+    def roll(self, life):
+        found = collections.Counter()
+        for number in range(INSTANCES):
+            with self.subTest(number=number):
+                lived = an_instance(random.Random(f'{life} {number}'), life)
+                for passed, fault in self.compare(lived):
+                    found[passed, fault] += 1
+        self.assertGreater(found[True, None], INSTANCES // 20)
+        return found
+
+    def compare(self, lived):
+        lived.configure()
+        self.instance = lived.instance()
+        state = nova_objects.host_state(lived.case)
+        offered = state.allocation_candidates
+        hosts = list(self.filter.filter_all([state], lived.spec()))
+        for candidate in offered:
+            fault = lived.fault(candidate['mappings'])
+            if fault is soundness.NO_DEVICES:
+                # What PciPassthroughFilter refuses.
+                continue
+            passed = bool(hosts) and candidate in state.allocation_candidates
+            if passed or not _by_chance(lived):
+                self.assertEqual(passed, fault is None, (fault, lived))
+            yield passed, fault
+
+    def test_moves(self):
+        self.roll(move_claims.Life.MOVE)
+
+    def test_live_migrations(self):
+        self.roll(move_claims.Life.LIVE_MIGRATION)
+
+    def test_unshelves(self):
+        self.roll(move_claims.Life.UNSHELVE)
+
+
+def an_instance(dice, life):
+    """Create a random instance and a host that it may come to."""
+    while True:
+        case = cases.a_case(dice)
+        if case.pools is None or not all(cell.pages for cell in case.host):
+            continue
+        policy = dice.choice(POLICIES)
+        requests = tuple(
+            dataclasses.replace(
+                request, count=1,
+                spec={key: value for key, value in request.spec.items()
+                      if key != 'live_migratable'},
+                alias=request.alias and f'{request.alias}{number}',
+                affinity=policy if request.alias and policy
+                else request.affinity)
+            for number, request in enumerate(sorted(
+                case.requests, key=lambda request: not request.alias)))
+        case = soundness.as_installed(dataclasses.replace(
+            case, requests=requests, mappings=tuple(
+                {group: uuids for group, uuids in mapping.items()
+                 if not group.endswith('-1')} for mapping in case.mappings)))
+        if multi_create.request_spec(case, 1) is None:
+            continue
+        source = cases.on_another_host(dice, case)
+        former = soundness.Claims(source).claim(source.mappings[0])
+        if soundness.fault(source, former) is not None:
+            continue
+        return move_claims.Lived(
+            life, case, former, policy, tuple(
+                dice.choice(POLICIES) if policy else request.affinity
+                for request in requests), dice.random() < 0.3)
+
+
+def _by_chance(lived):
+    """Whether the guest may get near devices although none is sure to.
+
+    The claim applies another policy, which allows distant devices as well.
+    """
+    return any(request.alias and lived.policy == 'socket'
+               for request in lived.case.requests)

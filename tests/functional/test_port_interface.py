@@ -1,0 +1,87 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""SR-IOV ports with a guaranteed bandwidth, which come from one interface.
+
+Nova's own function adds the interface to the PCI request after scheduling.
+"""
+
+import types
+import uuid
+
+from nova.compute import utils
+
+from hpcvirt.nova import filters
+from hpcvirt.nova import port_interface
+from tests import cases
+from tests.functional import nova_objects
+from tests.functional import soundness
+
+PORT = '3b0c9a0e-6d3a-4f0e-9b43-9d6a4a1d2f57'
+
+
+class PortInterfaceTest(soundness.ClaimingTestCase):
+    """Cells 0 and 1 have an interface each; cell 0 is in use."""
+
+    def setUp(self):
+        super().setUp()
+        self.names = {
+            str(uuid.uuid5(port_interface.NAMESPACE, f'host:{name}')):
+                f'host:NIC Switch agent:{name}'
+            for name in ('ens0', 'ens1')}
+        cells = tuple(
+            cases.HostCell(
+                id=number, package=number, shared=frozenset(),
+                dedicated=frozenset(range(number * 8, number * 8 + 8)),
+                pinned=frozenset(range(taken)),
+                siblings=tuple(frozenset({cpu}) for cpu in range(
+                    number * 8, number * 8 + 8)),
+                cpu_usage=0, memory_mib=8192, memory_used_mib=0,
+                pages=(cases.Pages(2048, 4096),))
+            for number, taken in enumerate((8, 0)))
+        self.case = soundness.as_installed(cases.Case(
+            host=cells, guest=(cases.GuestCell(4, 0, 1024),),
+            policy='dedicated', page_kib=2048,
+            pools=tuple(
+                cases.Pool(number, 4, {
+                    'vendor_id': '15b3', 'product_id': '101e',
+                    'physical_network': 'hpc0', 'dev_type': 'type-VF',
+                    'remote_managed': 'false',
+                    'parent_ifname': f'ens{number}'})
+                for number in range(2)),
+            requests=(cases.Request({'physical_network': 'hpc0'}, 1,
+                                    'required', None, PORT),),
+            mappings=tuple({'': ['root'], PORT: [provider]}
+                           for provider in self.names)))
+
+    def claimed(self, mapping):
+        """Claim with the request that Nova gives to the claim."""
+        claims = soundness.Claims(self.case)
+        requests = nova_objects.pci_requests(self.case, mapping)
+        # Nova gives the request of a port an id of its own.
+        requests[0].request_id = str(uuid.uuid4())
+        utils.update_pci_request_with_placement_allocations(
+            None, types.SimpleNamespace(
+                get_resource_provider_name=lambda _context, provider:
+                    self.names[provider]), requests, mapping)
+        self.assertIn('parent_ifname', requests[0].spec[0])
+        return claims.claim(mapping, requests)
+
+    def test_candidates_of_other_cells_are_removed(self):
+        state = nova_objects.host_state(self.case)
+        offered = state.allocation_candidates
+        list(filters.HPCTopologyFilter().filter_all(
+            [state], nova_objects.request_spec(self.case)))
+        self.assertEqual(offered[1:], state.allocation_candidates)
+        self.assertEqual([None, 1], [
+            claimed and claimed.cells[0].id
+            for claimed in map(self.claimed, self.case.mappings)])
