@@ -42,3 +42,7 @@ openstackdocs_auto_name = False
 openstackdocs_repo_name = 'hpcvirt'
 openstackdocs_pdf_link = False
 openstackdocs_use_storyboard = False
+
+#: Source, name, description, authors, section.
+man_pages = [('cli', 'hpcvirt', 'near-native HPC instances on OpenStack Nova',
+              [author], 1)]
