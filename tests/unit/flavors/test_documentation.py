@@ -32,11 +32,16 @@ LITERALS = frozenset(re.findall(r'``([a-z-]+)``', PAGE))
 
 class DocumentationTest(unittest.TestCase):
 
-    def test_the_plan_that_is_shown_is_the_plan(self):
-        plan = planner.plan([hosts.named('hs06-2s-16c')], profile.DENSE)
-        found = table.table(plan, alternative.of(plan))
-        shown = textwrap.indent(found.rstrip('\n'), '   ')
-        self.assertIn(shown, PAGE)
+    def shown(self, chosen):
+        plan = planner.plan([hosts.named('hs06-2s-16c')], chosen)
+        return textwrap.indent(
+            table.table(plan, alternative.of(plan), 80).rstrip('\n'), '   ')
+
+    def test_plan_of_the_default_profile_is_shown(self):
+        self.assertIn(self.shown(profile.DEFAULT), PAGE)
+
+    def test_flavors_of_the_dense_profile_are_shown(self):
+        self.assertIn(self.shown(profile.DENSE).split('\n\n   With')[0], PAGE)
 
     def test_every_warning_is_explained(self):
         for code in warning.Code:
