@@ -60,7 +60,7 @@ def _nova(planned: plans.PlannedHost,
         spec = json_document.device_spec(function, profile.devices)
         yield f'device_spec = {json.dumps(spec)}'
     if profile.devices.ports is profiles.Ports.ALIAS:
-        yield '# also in nova.conf of nova-api'
+        yield '# also in nova.conf of nova-api and nova-scheduler'
         yield f'alias = {json.dumps(json_document.alias(profile.devices))}'
 
 

@@ -119,10 +119,12 @@ def device_spec(item: settings.Functions,
 
 
 def alias(wanted: profiles.Devices) -> dict[str, str]:
-    """Write an item of ``[pci]alias``, for nova-api and nova-compute."""
+    """Write an item of ``[pci]alias``, for all services of Nova."""
     return {
         'name': wanted.alias,
         'vendor_id': wanted.vendor_id or '',
         'product_id': wanted.product_id or '',
         'device_type': 'type-VF',
+        # Moves ignore the policy of the flavor and apply this one.
+        'numa_policy': wanted.affinity.value,
     }

@@ -100,8 +100,10 @@ def _unequal_cells(subject: Subject) -> Iterator[finding.Finding]:
     if cells == sorted(cells, reverse=True):
         yield subject.finds(
             'unequal-cells', _WARNING, key,
-            "the guest cells differ; Nova's claim confuses such cells and "
-            'refuses hosts that have room', 'make the cells equal')
+            "the guest cells differ; Nova's claim confuses such cells: it "
+            'refuses hosts that have room, and after a build that failed on '
+            'another host it can leave vCPUs unpinned',
+            'make the cells equal')
     else:
         yield subject.finds(
             'smallest-cell-first', _ERROR, key,
@@ -125,6 +127,20 @@ def _several_devices(subject: Subject) -> Iterator[finding.Finding]:
             "required; Nova's claim pins CPUs of the wrong cell if the "
             'devices belong to different host cells',
             'use the policy preferred, or one device')
+
+
+def _affinity_in_moves(subject: Subject) -> Iterator[finding.Finding]:
+    """Find affinity policies that a move can lose (defect I)."""
+    aliases = sorted({device.alias for device in subject.guest.devices
+                      if device.alias and device.affinity is not None})
+    if aliases and subject.guest.cells:
+        yield subject.finds(
+            'affinity-in-moves', _NOTE,
+            vocabulary.PCI_NUMA_AFFINITY_POLICY.name,
+            'migrations, resizes and evacuations ignore this policy of the '
+            'flavor and apply that of the alias',
+            'set numa_policy in [pci]alias to the same policy for '
+            f'{" and ".join(aliases)}')
 
 
 def _page_size(subject: Subject) -> Iterator[finding.Finding]:
@@ -270,5 +286,5 @@ def _mark(subject: Subject) -> Iterator[finding.Finding]:
 
 
 RULES: tuple[Rule, ...] = (
-    _unequal_cells, _several_devices, _page_size, _many_cells, _threads,
-    _policies, _guest_topology, _numbering, _mark)
+    _unequal_cells, _several_devices, _affinity_in_moves, _page_size,
+    _many_cells, _threads, _policies, _guest_topology, _numbering, _mark)

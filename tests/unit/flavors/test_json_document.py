@@ -53,7 +53,8 @@ class HostConfigTest(unittest.TestCase):
         self.assertEqual([{'address': '0000:41:00.0', 'vendor_id': '15b3',
                            'product_id': '101e'}], config['pci_device_spec'])
         self.assertEqual([{'name': 'hpc-vf', 'vendor_id': '15b3',
-                           'product_id': '101e', 'device_type': 'type-VF'}],
+                           'product_id': '101e', 'device_type': 'type-VF',
+                           'numa_policy': 'preferred'}],
                          config['pci_alias'])
 
     def test_ports_of_neutron_need_a_network_and_no_alias(self):

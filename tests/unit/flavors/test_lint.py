@@ -85,17 +85,27 @@ class LintTest(unittest.TestCase):
         required = {'hw__numa_nodes': '2',
                     'hw__pci_numa_affinity_policy': 'required'}
         key = 'hw:pci_numa_affinity_policy'
+        note = ('affinity-in-moves', 'note', key)
         self.assert_found(
             ('several-required-devices', 'error', key),
             pci_passthrough__alias='a:1,b:1', **required)
         self.assert_found(
             ('several-required-devices', 'warning', key),
             pci_passthrough__alias='a:2', **required)
-        self.assertEqual(set(), found(pci_passthrough__alias='a:1',
-                                      **required))
-        self.assertEqual(set(), found(
+        self.assertEqual({note}, found(pci_passthrough__alias='a:1',
+                                       **required))
+        self.assertEqual({note}, found(
             pci_passthrough__alias='a:1,b:1',
             hw__pci_numa_affinity_policy='required'))
+
+    def test_i_affinity_policies_that_moves_ignore(self):
+        self.assertEqual(set(), found(pci_passthrough__alias='a:1'))
+        self.assertEqual(set(), found(
+            hw__pci_numa_affinity_policy='preferred'))
+        self.assert_found(
+            ('affinity-in-moves', 'note', 'hw:pci_numa_affinity_policy'),
+            pci_passthrough__alias='a:1',
+            hw__pci_numa_affinity_policy='preferred')
 
     def test_c_page_sizes_by_class(self):
         for size in ('large', 'any'):

@@ -135,7 +135,7 @@ class FleetTest(unittest.TestCase):
         self.assertEqual((2, 16), by_vcpus(required, 'host')[8])
 
     def test_flavors_for_devices_that_no_host_has_are_an_error(self):
-        with self.assertRaisesRegex(exception.InvalidInput, 'PCI devices'):
+        with self.assertRaisesRegex(exception.InvalidInput, 'PCI device'):
             plan(hosts.build(), devices=profiles.Devices(
                 vendor_id='15b3', product_id='101e'))
 

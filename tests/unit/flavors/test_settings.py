@@ -73,7 +73,8 @@ class SettingsTest(unittest.TestCase):
               'product_id': '101e'}], found['pci_device_spec'])
         self.assertEqual(
             [{'name': 'hpc-vf', 'vendor_id': '15b3', 'product_id': '101e',
-              'device_type': 'type-VF'}], found['pci_alias'])
+              'device_type': 'type-VF', 'numa_policy': 'preferred'}],
+            found['pci_alias'])
 
     def test_neutron_devices_name_their_physical_network(self):
         found = config(hosts.build(vfs={0: 4}), devices=profiles.Devices(
