@@ -19,6 +19,7 @@ users they are None, and the CPUs of the native run must be given.
 import dataclasses
 from typing import Any
 
+from keystoneauth1 import exceptions as auth_exceptions
 from novaclient import exceptions as nova_exceptions
 
 from hpcvirt import exception
@@ -73,6 +74,14 @@ def find(nova: Any, name: str) -> Server:
             host=getattr(found, 'OS-EXT-SRV-ATTR:host', None),
             flavor=found.flavor['original_name'], host_cpus=cpus,
             page_kib=pages)
+
+
+def console(nova: Any, server_id: str) -> str:
+    """Read the console log of an instance; empty if Nova does not give it."""
+    try:
+        return str(nova.servers.get_console_output(server_id) or '')
+    except (auth_exceptions.ClientException, nova_exceptions.ClientException):
+        return ''
 
 
 @dataclasses.dataclass(frozen=True)

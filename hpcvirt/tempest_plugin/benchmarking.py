@@ -28,6 +28,7 @@ from oslo_log import log
 from hpcvirt import exception
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import host_keys
 from hpcvirt.bench.execute import local
 from hpcvirt.bench.execute import mpi_hosts
 from hpcvirt.bench.execute import ssh
@@ -92,12 +93,14 @@ def guest(place: executor.Executor, server: dict[str, Any], flavor: str,
 
 
 def native(text: str, host: str,
-           planned: Iterable[str]) -> executor.Executor:
+           planned: Iterable[str],
+           host_key: str = 'known') -> executor.Executor:
     """Find the machine for native runs.
 
     :param text: the option
     :param host: the compute host of the guest
     :param planned: all hosts that guests may start on
+    :param host_key: ``known`` or ``accept-new``
     :raises InvalidInput: if it is no place, or may be another host than that
         of the guest
     """
@@ -107,7 +110,9 @@ def native(text: str, host: str,
             f'{", ".join(sorted(set(planned)))}; name it by {{host}}')
     if text == 'local':
         return local.LocalExecutor()
-    return ssh.SSHExecutor.from_url(text.replace('{host}', host))
+    return ssh.SSHExecutor.from_url(
+        text.replace('{host}', host),
+        host_keys.Trust(host_keys.HostKeys(host_key)))
 
 
 def compare(guest: target.Target, native_place: executor.Executor,
@@ -193,6 +198,9 @@ class RelayedExecutor:
             stderr = done.stderr.decode('utf-8', 'replace').strip()
             raise exception.ConnectionLost(f'{self.name}: {stderr}')
         return done
+
+    def expect_restart(self) -> None:
+        self._first.expect_restart()
 
     def close(self) -> None:
         """Do nothing: the connection is that of the first guest."""

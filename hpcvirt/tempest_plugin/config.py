@@ -131,6 +131,14 @@ or ``taskset``; nothing else may run on these CPUs.
 
 If it is not set, the tests that compare a guest with its host are skipped.
 """),
+    cfg.StrOpt('native_host_key', default='known', choices=[
+        ('known', 'a key of ``known_hosts``, of the user or of the system'),
+        ('accept-new', 'the key that answers first is accepted'),
+    ], help="""
+The ssh host key of ``native`` that is trusted. A guest is trusted by the keys
+that it prints on its console; one that prints none is accepted with the key
+that answers first.
+"""),
     cfg.StrOpt('inconclusive', default='fail', choices=[
         ('fail', 'the test fails: the guest is not shown to be in its bounds'),
         ('skip', 'the test is skipped, with the reason'),

@@ -78,6 +78,13 @@ chmod 600 /root/.ssh/* 2>/dev/null
 : > /var/log/lastlog
 dropbearkey -t ed25519 -f /etc/dropbear/dropbear_ed25519_host_key >/dev/null 2>&1
 dropbearkey -t ecdsa -f /etc/dropbear/dropbear_ecdsa_host_key >/dev/null 2>&1
+# As cloud-init prints them; clients of the cloud read the console.
+echo '-----BEGIN SSH HOST KEY KEYS-----'
+for kind in ed25519 ecdsa; do
+    dropbearkey -y -f "/etc/dropbear/dropbear_${kind}_host_key" |
+        grep -E '^(ssh|ecdsa)-'
+done
+echo '-----END SSH HOST KEY KEYS-----'
 dropbear -s -E -p 22
 echo "guest ready: $(grep -c ^processor /proc/cpuinfo) CPUs," \
     "address ${address:-none}, after $(cut -d ' ' -f 1 /proc/uptime) s"

@@ -56,5 +56,8 @@ class Executor(Protocol):
             answers with status 127 instead
         """
 
+    def expect_restart(self) -> None:
+        """Know that the machine is started again, and may have new keys."""
+
     def close(self) -> None:
         """Release what the executor holds, such as a connection."""

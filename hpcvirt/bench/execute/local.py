@@ -41,5 +41,8 @@ class LocalExecutor:
                 f'local: {argv[0]}: {exc.strerror}') from exc
         return executor.Completed(done.returncode, done.stdout, done.stderr)
 
+    def expect_restart(self) -> None:
+        pass
+
     def close(self) -> None:
         """Do nothing: there is no connection."""

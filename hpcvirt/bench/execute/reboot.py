@@ -59,6 +59,7 @@ def reboot(place: executor.Executor, rebooter: Rebooter,
     def check() -> None:
         # The connection leads to a guest that has ended.
         place.close()
+        place.expect_restart()
         if _boot_id(place, ANSWER_S) == before:
             raise exception.Unreachable('it is still running as before')
     try:

@@ -46,5 +46,8 @@ class RetryingExecutor:
             (exception.ConnectionLost, exception.TimedOut),
             self._patience_s, PAUSE_S)
 
+    def expect_restart(self) -> None:
+        self._place.expect_restart()
+
     def close(self) -> None:
         self._place.close()

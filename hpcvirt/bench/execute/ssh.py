@@ -31,6 +31,7 @@ import paramiko
 from hpcvirt import exception
 from hpcvirt import printable
 from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import host_keys
 
 CONNECT_S = 20.0
 #: Pause between two messages that check whether the server is alive.
@@ -45,25 +46,26 @@ LINGER_S = 2.0
 class SSHExecutor:
     """A machine behind ssh.
 
-    An unknown host key is accepted for this run, since guests are new. A key
-    that differs from the known one is refused.
-
     :param host: name or address
     :param user: the login, the current user's if None
     :param key_file: a private key, else the agent and the usual files
+    :param trust: decides on host keys; those of known_hosts if None
     """
 
     def __init__(self, host: str, user: str | None = None, port: int = 22,
-                 key_file: str | None = None) -> None:
+                 key_file: str | None = None,
+                 trust: host_keys.Trust | None = None) -> None:
         self._host = host
         self._user = user
         self._port = port
         self._key_file = key_file
+        self._trust = trust or host_keys.Trust()
         self._client: paramiko.SSHClient | None = None
         logging.getLogger('paramiko').setLevel(logging.CRITICAL)
 
     @classmethod
-    def from_url(cls, url: str) -> Self:
+    def from_url(cls, url: str,
+                 trust: host_keys.Trust | None = None) -> Self:
         """Read ``ssh://[user@]host[:port][?key=FILE]``.
 
         :raises InvalidInput: for anything else
@@ -88,7 +90,7 @@ class SSHExecutor:
         if key_file is not None and not os.path.isfile(key_file):
             raise exception.InvalidInput(
                 where, f'there is no key file {key_file}')
-        return cls(parts.hostname, parts.username, port, key_file)
+        return cls(parts.hostname, parts.username, port, key_file, trust)
 
     @property
     def name(self) -> str:
@@ -119,6 +121,9 @@ class SSHExecutor:
         if self._client is not None:
             self._client.close()
             self._client = None
+
+    def expect_restart(self) -> None:
+        self._trust.expect_restart()
 
     def _talk(self, channel: paramiko.Channel, stdin: bytes,
               deadline: float) -> executor.Completed:
@@ -176,9 +181,8 @@ class SSHExecutor:
 
     def _connect(self) -> paramiko.SSHClient:
         client = paramiko.SSHClient()
-        client.load_system_host_keys()
-        client.set_missing_host_key_policy(
-            paramiko.AutoAddPolicy())  # noqa: S507 - see the class
+        self._trust.install(client, self._host if self._port == 22 else
+                            f'[{self._host}]:{self._port}')
         try:
             client.connect(
                 self._host, port=self._port, username=self._user,
@@ -189,8 +193,12 @@ class SSHExecutor:
         except paramiko.BadHostKeyException as exc:
             client.close()
             raise exception.Unreachable(
-                f'{self.name}: the host key differs from the known one'
-            ) from exc
+                f'{self.name}: the host key {host_keys.shown(exc.key)} '
+                'differs from the known one, '
+                f'{host_keys.shown(exc.expected_key)}') from exc
+        except exception.Unreachable:
+            client.close()
+            raise
         except (paramiko.SSHException, OSError, EOFError) as exc:
             client.close()
             raise exception.ConnectionLost(
@@ -198,6 +206,7 @@ class SSHExecutor:
         transport = client.get_transport()
         if transport is not None:
             transport.set_keepalive(KEEPALIVE_S)
+            self._trust.connected(transport.get_remote_server_key())
         self._client = client
         return client
 

@@ -98,6 +98,12 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
                         'bounds and names the row in reports')
     parser.add_argument('--os-cloud', metavar='NAME',
                         help='an entry of clouds.yaml, for server:')
+    parser.add_argument('--host-key', choices=('known', 'accept-new'),
+                        default='known', help='the ssh host keys that are '
+                        'trusted: those of known_hosts, or that a server: '
+                        'printed on its console (the default); or also the '
+                        'key that answers first where none is known, and no '
+                        'other one during the run')
     store_arguments.add(parser)
     parser.add_argument('--format', choices=('table', 'json'),
                         default='table', help='lines for people (the '
@@ -144,10 +150,9 @@ def _pairs(args: argparse.Namespace) -> tuple[arms.Pair, ...]:
     if lists and not natives:
         raise exception.InvalidInput(_NATIVE_CPUS, f'needs {_NATIVE}')
     cpus = [cpuset.parse(words, _NATIVE_CPUS) for words in lists]
-    return arms.pair([targets.find(word, args.os_cloud)
-                      for word in args.where],
-                     [targets.find(word, args.os_cloud) for word in natives],
-                     cpus)
+    guests, hosts = ([targets.find(word, args.os_cloud, args.host_key)
+                      for word in words] for words in (args.where, natives))
+    return arms.pair(guests, hosts, cpus)
 
 
 def _spread(option: str, values: Sequence[str], count: int) -> list[str]:

@@ -13,6 +13,7 @@
 """Targets as the user writes them: local, ssh://HOST, server:NAME."""
 
 import urllib.parse
+from collections.abc import Callable
 
 from hpcvirt import exception
 from hpcvirt import printable
@@ -25,32 +26,37 @@ FORMS = ('local, ssh://[user@]host[:port][?key=FILE], or '
          'server:[user@]NAME[?key=FILE]')
 
 
-def find(text: str, cloud: str | None) -> target.Target:
+def find(text: str, cloud: str | None, host_key: str) -> target.Target:
     """Look up a target that the user names.
 
     :param cloud: an entry of clouds.yaml, for ``server:``
+    :param host_key: ``known`` or ``accept-new``
     :raises InvalidInput: if it has none of the forms
     :raises Unreachable: if the cloud does not answer
     """
     if text == 'local':
         return target.Target(local.LocalExecutor(), text)
     if text.startswith('ssh://'):
-        place = _ssh(text)
+        place = _ssh(text, host_key)
         address = urllib.parse.urlsplit(text).hostname or ''
         return target.Target(place, address, address)
     if text.startswith('server:') and text != 'server:':
-        return _server(text.removeprefix('server:'), cloud)
+        return _server(text.removeprefix('server:'), cloud, host_key)
     raise exception.InvalidInput(printable.without_user(text),
                                  f'not a target: {FORMS}')
 
 
-def _ssh(url: str) -> executor.Executor:
+def _ssh(url: str, host_key: str,
+         console: Callable[[], str] = str) -> executor.Executor:
     with extras.bench():
+        from hpcvirt.bench.execute import host_keys
         from hpcvirt.bench.execute import ssh
-    return ssh.SSHExecutor.from_url(url)
+    return ssh.SSHExecutor.from_url(url, host_keys.Trust(
+        host_keys.HostKeys(host_key),
+        lambda: host_keys.from_console(console())))
 
 
-def _server(text: str, cloud: str | None) -> target.Target:
+def _server(text: str, cloud: str | None, host_key: str) -> target.Target:
     name, _, query = text.partition('?')
     user, at, name = name.rpartition('@')
     if (set(urllib.parse.parse_qs(query)) - {'key'} or not name
@@ -66,6 +72,7 @@ def _server(text: str, cloud: str | None) -> target.Target:
     url = f'ssh://{user}{at}{address}' + (f'?{query}' if query else '')
     facts = target.instance_facts(server.id, server.flavor,
                                   server.page_kib or 0, server.host_cpus)
-    return target.Target(_ssh(url), server.name, server.inner,
+    place = _ssh(url, host_key, lambda: servers.console(nova, server.id))
+    return target.Target(place, server.name, server.inner,
                          server.host or '', server.flavor, server.host_cpus,
                          facts, servers.Rebooter(nova, server.id))

@@ -52,5 +52,8 @@ class Guest:
             self._boots += 1
             self._coming_up = self._silent
 
+    def expect_restart(self):
+        pass
+
     def close(self):
         pass

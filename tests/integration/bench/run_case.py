@@ -78,7 +78,8 @@ class RunCase(unittest.TestCase):
             native=DATA / 'native_np1' / 'npb_ep.S.out',
             guest=DATA / 'guest_tcg_np1' / 'npb_ep.S.out'))
         words = ['bench', 'run', 'npb-ep/serial', '--where', self.server.url,
-                 '--pairs', str(pairs), '--set', f'npb_ser={self.source}',
+                 '--host-key', 'accept-new', '--pairs', str(pairs),
+                 '--set', f'npb_ser={self.source}',
                  '--set', 'class=S', '--data', str(self.scratch / 'data'),
                  '--format', 'json']
         if native:

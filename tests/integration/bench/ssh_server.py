@@ -101,6 +101,7 @@ def _serve(channel, command, status_first):
 class Server:
     """Listens on a port of the loopback until closed.
 
+    :ivar host_key: the key that it shows from the next connection on
     :ivar url: what :meth:`SSHExecutor.from_url` takes
     :ivar status_first: the exit status is sent before the output of the
         program, as OpenSSH may do; for programs that print little
@@ -112,7 +113,7 @@ class Server:
         self._key = paramiko.RSAKey.generate(2048)
         key_file = pathlib.Path(self._directory.name, 'id')
         self._key.write_private_key_file(str(key_file))
-        self._host_key = paramiko.RSAKey.generate(2048)
+        self.host_key = paramiko.RSAKey.generate(2048)
         self._socket = socket.create_server(('127.0.0.1', 0))
         self.port = self._socket.getsockname()[1]
         self.url = f'ssh://{USER}@127.0.0.1:{self.port}?key={key_file}'
@@ -128,7 +129,7 @@ class Server:
 
     def _greet(self, connection: socket.socket) -> None:
         transport = paramiko.Transport(connection)
-        transport.add_server_key(self._host_key)
+        transport.add_server_key(self.host_key)
         self._transports.append(transport)
         # Whoever called may have gone again.
         with contextlib.suppress(OSError, EOFError, paramiko.SSHException):

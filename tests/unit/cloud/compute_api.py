@@ -43,6 +43,7 @@ class ComputeAPI:
     :ivar projects: the projects with access, by the id of the flavor
     :ivar servers: servers by id, likewise
     :ivar topologies: NUMA topologies by the server's id
+    :ivar consoles: console logs by the server's id
     :ivar reboots: (id, type) of each reboot requested
     :ivar reboot_ends_as: status of a server some responses after a reboot
     :ivar failures: (method, part of the path) -> status of the response
@@ -55,6 +56,7 @@ class ComputeAPI:
         self.projects = {}
         self.servers = {}
         self.topologies = {}
+        self.consoles = {}
         self.reboots = []
         self.reboot_ends_as = 'ACTIVE'
         self.failures = {}
@@ -196,6 +198,10 @@ class ComputeAPI:
             return 404, {'itemNotFound': {'message': 'no such server'}}
         if what == 'topology':
             return 200, self.topologies[server_id]
+        if method == 'POST' and 'os-getConsoleOutput' in body:
+            if server_id not in self.consoles:
+                return 404, {'itemNotFound': {'message': 'no console'}}
+            return 200, {'output': self.consoles[server_id]}
         if method == 'POST':
             self.reboots.append((server_id, body['reboot']['type']))
             server.update({'status': 'HARD_REBOOT', 'left': 2,

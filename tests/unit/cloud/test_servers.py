@@ -45,6 +45,21 @@ class ServersCase(unittest.TestCase):
         return servers.find(self.nova, name)
 
 
+class ConsoleTest(ServersCase):
+
+    def test_the_log_of_the_console_is_read(self):
+        server = self.add()
+        self.api.consoles[server['id']] = 'booting\n'
+        self.assertEqual('booting\n',
+                         servers.console(self.nova, server['id']))
+
+    def test_a_console_that_nova_does_not_give_is_empty(self):
+        server = self.add()
+        self.assertEqual('', servers.console(self.nova, server['id']))
+        self.api.failures['POST', 'action'] = 403
+        self.assertEqual('', servers.console(self.nova, server['id']))
+
+
 class FindTest(ServersCase):
 
     def test_an_administrator_sees_host_and_pins(self):

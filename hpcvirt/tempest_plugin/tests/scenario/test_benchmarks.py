@@ -29,6 +29,7 @@ from hpcvirt.tempest_plugin import outcome
 from hpcvirt.tempest_plugin import plan
 
 try:
+    from hpcvirt.bench.execute import host_keys
     from hpcvirt.bench.execute import mpi_hosts
     from hpcvirt.bench.execute import ssh
     from hpcvirt.tempest_plugin import benchmarking
@@ -74,7 +75,10 @@ class BenchmarkTestCase(guest_base.GuestTestCase):
         self.execute(server, 'true')
         place = ssh.SSHExecutor(
             self.address, CONF.validation.image_ssh_user,
-            key_file=self.key_file)
+            key_file=self.key_file, trust=host_keys.Trust(
+                host_keys.HostKeys.ACCEPT_NEW,
+                lambda: host_keys.from_console(
+                    self.servers.get_console_output(server['id'])['output'])))
         self.addCleanup(place.close)
         return place
 
@@ -119,7 +123,8 @@ class CompareTest(BenchmarkTestCase):
         native = benchmarking.native(
             CONF.hpcvirt.native, guest.host,
             [host for planned in self.plan_flavors
-             for host, number in planned['per_host'].items() if number])
+             for host, number in planned['per_host'].items() if number],
+            CONF.hpcvirt.native_host_key)
         self.addCleanup(native.close)
         entry, result = benchmarking.run(
             benchmarking.compare(guest, native, requests,

@@ -10,19 +10,34 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import os
+import pathlib
+import tempfile
 import threading
 import unittest
+from unittest import mock
+
+import paramiko
 
 from hpcvirt import exception
+from hpcvirt.bench.execute import host_keys
 from hpcvirt.bench.execute import ssh
 from tests.integration.bench import ssh_server
+
+KNOWN = host_keys.HostKeys.KNOWN
+ACCEPT_NEW = host_keys.HostKeys.ACCEPT_NEW
+KEY = paramiko.RSAKey.generate(2048)
+
+
+def new_trust():
+    return host_keys.Trust(ACCEPT_NEW)
 
 
 class SSHExecutorTest(unittest.TestCase):
 
     def setUp(self):
         self.server = self.enterContext(ssh_server.running())
-        self.place = ssh.SSHExecutor.from_url(self.server.url)
+        self.place = ssh.SSHExecutor.from_url(self.server.url, new_trust())
         self.addCleanup(self.place.close)
 
     def test_status_output_and_errors_come_back(self):
@@ -74,6 +89,102 @@ class SSHExecutorTest(unittest.TestCase):
 
     def test_a_wrong_user_is_refused(self):
         url = self.server.url.replace('hpc@', 'other@')
-        place = ssh.SSHExecutor.from_url(url)
+        place = ssh.SSHExecutor.from_url(url, new_trust())
         self.addCleanup(place.close)
-        self.assertRaises(exception.Unreachable, place.run, ['true'])
+        self.assertRaises(exception.ConnectionLost, place.run, ['true'])
+
+
+class HostKeyTest(unittest.TestCase):
+
+    def setUp(self):
+        self.home = self.enterContext(tempfile.TemporaryDirectory())
+        self.enterContext(mock.patch.dict(os.environ, HOME=self.home))
+        self.server = self.enterContext(ssh_server.running())
+
+    def place(self, mode, announce=tuple):
+        place = ssh.SSHExecutor.from_url(
+            self.server.url, host_keys.Trust(mode, announce))
+        self.addCleanup(place.close)
+        return place
+
+    def know(self, key, also=''):
+        path = pathlib.Path(self.home, '.ssh/known_hosts')
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f'[127.0.0.1]:{self.server.port} {key.get_name()} '
+                        f'{key.get_base64()}\n{also}')
+
+    def assert_runs(self, place):
+        place.close()
+        self.assertEqual(0, place.run(['true']).status)
+
+    def assert_refused(self, place, reason):
+        place.close()
+        with self.assertRaisesRegex(exception.Unreachable, reason) as caught:
+            place.run(['true'])
+        # It is not tried again, as after a lost connection.
+        self.assertNotIsInstance(caught.exception, exception.ConnectionLost)
+        self.assertNotIn('\n', str(caught.exception))
+
+    def test_an_unknown_key_is_refused_by_default(self):
+        place = ssh.SSHExecutor.from_url(self.server.url)
+        self.addCleanup(place.close)
+        self.assert_refused(place, 'ssh-rsa SHA256:.* is not known')
+
+    def test_a_known_key_is_trusted(self):
+        place = self.place(KNOWN)
+        self.know(self.server.host_key, '# comment\nbroken\n\n')
+        self.assert_runs(place)
+
+    def test_another_key_than_the_known_one_is_refused(self):
+        self.know(KEY)
+        for mode in host_keys.HostKeys:
+            self.assert_refused(self.place(mode), 'differs from the known')
+
+    def test_another_kind_of_key_than_the_known_one_is_refused(self):
+        self.know(paramiko.ECDSAKey.generate())
+        for mode in host_keys.HostKeys:
+            self.assert_refused(self.place(mode), 'differs from the known')
+
+    def test_an_unreadable_file_of_known_keys_is_named(self):
+        self.know(KEY, 'host ssh-rsa A\n')
+        self.assert_refused(self.place(KNOWN), 'known_hosts')
+
+    def test_a_new_key_is_accepted_on_request_and_no_other_one_later(self):
+        place = self.place(ACCEPT_NEW)
+        self.assert_runs(place)
+        self.assert_runs(place)
+        self.server.host_key = KEY
+        self.assert_refused(place, 'differs from the known')
+        self.server.host_key = paramiko.ECDSAKey.generate()
+        self.assert_refused(place, 'differs from the known')
+
+    def test_a_key_may_change_with_a_restart_that_was_asked_for(self):
+        place = self.place(ACCEPT_NEW)
+        self.assert_runs(place)
+        self.server.host_key = KEY
+        place.expect_restart()
+        self.assert_runs(place)
+        self.server.host_key = paramiko.ECDSAKey.generate()
+        self.assert_refused(place, 'differs from the known')
+
+    def test_a_restart_gives_no_trust_to_an_unknown_key(self):
+        place = self.place(KNOWN)
+        self.know(self.server.host_key)
+        self.assert_runs(place)
+        self.server.host_key = KEY
+        place.expect_restart()
+        self.assert_refused(place, 'differs from the known')
+
+    def test_keys_of_the_console_alone_are_trusted(self):
+        announced = [KEY]
+        for mode in host_keys.HostKeys:
+            place = self.place(mode, lambda: announced)
+            self.know(self.server.host_key)
+            self.assert_refused(place, 'differs from the known')
+            announced[:] = [self.server.host_key]
+            self.assert_runs(place)
+            # A console that was emptied takes no trust away.
+            announced.clear()
+            self.know(KEY)
+            self.assert_runs(place)
+            announced[:] = [KEY]

@@ -27,11 +27,11 @@ class LaunchTest(run_case.RunCase):
         self.guest = rebooting.Guest()
         find = targets.find
 
-        def instead(text, cloud):
+        def instead(text, *options):
             if text == 'server:hpc-1':
                 return target.Target(self.guest, 'hpc-1', 'hpc-1', 'n17',
                                      'hpc.2c', rebooter=self.guest)
-            return find(text, cloud)
+            return find(text, *options)
         self.enterContext(unittest.mock.patch.object(
             targets, 'find', instead))
 

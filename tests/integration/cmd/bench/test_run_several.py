@@ -240,7 +240,8 @@ class SpanTest(run_case.RunCase):
 
     def words(self, *more):
         return ['bench', 'run', 'netpipe', '--where', self.server.url,
-                '--where', self.other.url, '--pairs', '1', '--data',
+                '--where', self.other.url, '--pairs', '1',
+                '--host-key', 'accept-new', '--data',
                 str(self.scratch / 'data'), '--format', 'json',
                 '--set', 'max_size=65536', *more]
 

@@ -54,7 +54,8 @@ class RunStudyTest(run_case.RunCase):
     def measure(self, *words):
         return self.run_(
             'bench', 'run', '--study', 'S1/small-on', '--where',
-            self.server.url, '--native', 'local', '--native-cpus', '0',
+            self.server.url, '--host-key', 'accept-new', '--native', 'local',
+            '--native-cpus', '0',
             '--pairs', '5', '--data', str(self.scratch / 'data'), *words)
 
     def compare(self, *words):

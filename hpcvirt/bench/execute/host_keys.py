@@ -1,0 +1,138 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Which host keys of an ssh server are trusted.
+
+``known``, the default, trusts the keys of ``~/.ssh/known_hosts`` and
+``/etc/ssh/ssh_known_hosts``. ``accept-new`` trusts whatever key answers first,
+unless another one is known, and no other key for the rest of the run. An
+instance that prints its keys on its console, as cloud-init has it do, is
+trusted by these alone.
+"""
+
+import enum
+import os
+import re
+from collections.abc import Callable
+from collections.abc import Sequence
+
+import paramiko
+from paramiko import hostkeys
+
+from hpcvirt import exception
+
+FILES = ('~/.ssh/known_hosts', '/etc/ssh/ssh_known_hosts')
+
+#: What cloud-init prints on the console around the host keys.
+_BLOCK = re.compile('-----BEGIN SSH HOST KEY KEYS-----(.*?)'
+                    '-----END SSH HOST KEY KEYS-----', re.DOTALL)
+_KEY = re.compile(r'\b(?:ssh|ecdsa)-[a-z0-9-]+ [A-Za-z0-9+/]+=*')
+
+
+class HostKeys(enum.StrEnum):
+    """The values of ``--host-key``."""
+
+    KNOWN = 'known'
+    ACCEPT_NEW = 'accept-new'
+
+
+class Trust:
+    """The trusted keys of one server.
+
+    :param announce: reads the keys that the server has told over another
+        channel, as far as it has
+    """
+
+    def __init__(self, mode: HostKeys = HostKeys.KNOWN,
+                 announce: Callable[[], Sequence[paramiko.PKey]] = tuple,
+                 ) -> None:
+        self._mode = mode
+        self._announce = announce
+        self._announced: Sequence[paramiko.PKey] = ()
+        self._pinned: paramiko.PKey | None = None
+
+    def install(self, client: paramiko.SSHClient, server: str) -> None:
+        """Have a client that is about to connect refuse all other keys.
+
+        :param server: as known_hosts names it
+        """
+        known = client.get_host_keys()
+        keys: Sequence[paramiko.PKey] = ()
+        if self._pinned is not None:
+            keys = (self._pinned,)
+        else:
+            self._announced = tuple(self._announce()) or self._announced
+            keys = self._announced
+        for key in keys:
+            known.add(server, key.get_name(), key)
+        if not keys:
+            _load(known)
+        # paramiko asks only for a server of which no key is known: one with
+        # a known key of one kind has no new key of another.
+        client.set_missing_host_key_policy(
+            _Policy(self._mode is HostKeys.ACCEPT_NEW))
+
+    def connected(self, key: paramiko.PKey) -> None:
+        """Remember the key that has answered."""
+        if self._mode is HostKeys.ACCEPT_NEW:
+            self._pinned = key
+
+    def expect_restart(self) -> None:
+        """The machine is started again, and may have made new keys."""
+        self._pinned = None
+
+
+class _Policy:
+    """What paramiko asks about a key of which nothing is known."""
+
+    def __init__(self, accept: bool) -> None:
+        self._accept = accept
+
+    def missing_host_key(self, client: paramiko.SSHClient, hostname: str,
+                         key: paramiko.PKey) -> None:
+        """Accept the key or raise."""
+        del client
+        if not self._accept:
+            raise exception.Unreachable(
+                f'ssh://{hostname}: the host key {shown(key)} is not known: '
+                'compare it, and log in once with ssh, which adds it to '
+                'known_hosts; "--host-key accept-new" accepts any')
+
+
+def shown(key: paramiko.PKey) -> str:
+    """Write a key as ssh does: ``ssh-ed25519 SHA256:...``."""
+    return f'{key.get_name()} {key.fingerprint}'
+
+
+def from_console(console: str) -> tuple[paramiko.PKey, ...]:
+    """Read the host keys that an instance printed when it last booted."""
+    blocks = _BLOCK.findall(console)
+    keys = []
+    for line in _KEY.findall(blocks[-1] if blocks else ''):
+        try:
+            entry = hostkeys.HostKeyEntry.from_line(f'console {line}')
+        except (paramiko.SSHException, hostkeys.InvalidHostKey):
+            continue
+        if entry is not None and entry.key is not None:
+            keys.append(entry.key)
+    return tuple(keys)
+
+
+def _load(known: paramiko.HostKeys) -> None:
+    for name in FILES:
+        path = os.path.expanduser(name)
+        try:
+            if os.path.isfile(path):
+                known.load(path)
+        except (OSError, ValueError, hostkeys.InvalidHostKey) as exc:
+            raise exception.Unreachable(
+                f'{path}: cannot be read as known_hosts ({exc})') from exc

@@ -1,0 +1,53 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+import unittest
+
+import paramiko
+
+from hpcvirt.bench.execute import host_keys
+
+OLD, NEW = paramiko.ECDSAKey.generate(), paramiko.RSAKey.generate(2048)
+BEGIN = '-----BEGIN SSH HOST KEY KEYS-----'
+END = '-----END SSH HOST KEY KEYS-----'
+
+
+def line(key: paramiko.PKey) -> str:
+    return f'{key.get_name()} {key.get_base64()}'
+
+
+class ConsoleTest(unittest.TestCase):
+    def read(self, *lines: str) -> list[paramiko.PKey]:
+        return list(host_keys.from_console('\r\n'.join(lines)))
+
+    def test_the_keys_of_cloud_init_are_read(self) -> None:
+        self.assertEqual([OLD, NEW], self.read(
+            '[   12.3] cloud-init[700]: done', f'<14>{BEGIN}',
+            f'{line(OLD)} root@hpc-1', f'cloud-init[7]: {line(NEW)}', END,
+            'login: '))
+
+    def test_the_last_boot_counts(self) -> None:
+        self.assertEqual([NEW], self.read(
+            BEGIN, line(OLD), END, 'booting', BEGIN, line(NEW), END))
+
+    def test_what_is_not_finished_does_not_count(self) -> None:
+        self.assertEqual([OLD], self.read(
+            BEGIN, line(OLD), END, BEGIN, line(NEW)[:50]))
+
+    def test_keys_elsewhere_do_not_count(self) -> None:
+        self.assertEqual([], self.read(line(NEW), BEGIN, END, line(NEW)))
+
+    def test_damaged_keys_do_not_count(self) -> None:
+        self.assertEqual([NEW], self.read(
+            BEGIN, line(OLD)[:60], 'ssh-rsa AAAA', 'ssh-rsa !', 'ssh-x AAAAB3',
+            line(NEW), END))
