@@ -1,0 +1,232 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What Nova does with and without the patches of contrib/nova.
+
+Each function looks at one defect through Nova's own code and returns what it
+sees. test_nova_patches runs this file with the name of a function on Nova as
+it is installed, and on a patched copy.
+"""
+
+import json
+import sys
+import types
+from unittest import mock
+
+import nova.conf
+from nova import exception
+from nova import objects
+from nova.compute import claims
+from nova.compute import resource_tracker
+from nova.objects import fields
+from nova.objects import pci_device_pool
+from nova.pci import stats
+from nova.pci import whitelist
+from nova.scheduler import host_manager
+from nova.virt import hardware
+
+from hpcvirt.nova import claim_order
+from hpcvirt.nova import filters
+
+objects.register_all()
+
+DEDICATED = {'hw:cpu_policy': 'dedicated'}
+IMAGE = objects.ImageMeta(properties=objects.ImageMetaProps())
+
+
+def host(*pinned):
+    """A host with a number of pinned CPUs in each cell of eight."""
+    cells = []
+    for number, count in enumerate(pinned):
+        cpus = range(number * 8, number * 8 + 8)
+        cells.append(objects.NUMACell(
+            id=number, socket=number // 2, cpuset=set(), pcpuset=set(cpus),
+            pinned_cpus=set(cpus[:count]), siblings=[{cpu} for cpu in cpus],
+            cpu_usage=0, memory=8192, memory_usage=0,
+            mempages=[objects.NUMAPagesTopology(
+                size_kb=4, total=1 << 21, used=0, reserved=0)],
+            network_metadata=objects.NetworkMetadata(
+                physnets=set(), tunneled=False)))
+    return objects.NUMATopology(cells=cells)
+
+
+def flavor(vcpus, extra_specs=None):
+    return objects.Flavor(
+        name='hpc', vcpus=vcpus, memory_mb=1024, root_gb=0, ephemeral_gb=0,
+        swap=0, extra_specs=extra_specs or {})
+
+
+def devices(topology, cell=1):
+    return stats.PciDeviceStats(
+        topology, stats=pci_device_pool.from_pci_stats([pool(cell)]),
+        dev_filter=whitelist.Whitelist([]))
+
+
+def pool(cell):
+    return {'vendor_id': '10de', 'product_id': '2330', 'numa_node': cell,
+            'dev_type': 'type-PCI', 'count': 1}
+
+
+def requests(policy=None):
+    return objects.InstancePCIRequests(requests=[objects.InstancePCIRequest(
+        count=1, alias_name='gpu', request_id='1', numa_policy=policy,
+        spec=[{'vendor_id': '10de', 'product_id': '2330'}])])
+
+
+def cell_ids():
+    """A guest of two and five CPUs after a failed build.
+
+    :returns: how many of its CPUs the claim of the next host pins; None if it
+        refuses the guest, which does not fit there
+    """
+    instance = objects.Instance(numa_topology=hardware.numa_get_constraints(
+        flavor(7, {**DEDICATED, 'hw:numa_nodes': '2',
+                   'hw:numa_cpus.0': '0,1', 'hw:numa_mem.0': '512',
+                   'hw:numa_cpus.1': '2,3,4,5,6', 'hw:numa_mem.1': '512'}),
+        IMAGE))
+    instance.clear_numa_topology()
+    tracker = types.SimpleNamespace(
+        pci_tracker=types.SimpleNamespace(stats=None))
+    try:
+        claim = claims.Claim(
+            None, instance, 'node', tracker,
+            objects.ComputeNode(numa_topology=host(4, 4)._to_json()),
+            objects.InstancePCIRequests(requests=[]))
+    except exception.ComputeResourcesUnavailable:
+        return None
+    return len(claim.claimed_numa_topology.cpu_pinning)
+
+
+def move_policy():
+    """The claim of a move to a host whose device is not near to free CPUs.
+
+    :returns: for each policy of the flavor, whether the claim succeeds
+    """
+    nova.conf.CONF.set_override('alias', [json.dumps({
+        'name': 'gpu', 'vendor_id': '10de', 'product_id': '2330',
+        'device_type': 'type-PCI'})], 'pci')
+    return {policy: _moves(policy)
+            for policy in ('', *fields.PCINUMAAffinityPolicy.ALL)}
+
+
+def _moves(policy):
+    topology = host(0, 8)
+    tracker = resource_tracker.ResourceTracker.__new__(
+        resource_tracker.ResourceTracker)
+    tracker.host = 'host'
+    tracker.compute_nodes = {'node': objects.ComputeNode(
+        id=1, hypervisor_hostname='node', numa_topology=topology._to_json())}
+    # Once the claim has succeeded, the devices are taken.
+    tracker.pci_tracker = types.SimpleNamespace(
+        stats=devices(topology), claim_instance=_reached)
+    tracker.driver = types.SimpleNamespace(get_host_ip_addr=lambda: None)
+    more = {'hw:pci_numa_affinity_policy': policy} if policy else {}
+    instance = objects.Instance(uuid='1', pci_requests=None)
+    with mock.patch.object(objects.Migration, 'save', new=lambda _: None), \
+            mock.patch.object(resource_tracker.ResourceTracker, 'disabled',
+                              new=lambda *_: False):
+        try:
+            tracker._move_claim(
+                None, instance, flavor(2, {
+                    **DEDICATED, 'pci_passthrough:alias': 'gpu:1', **more}),
+                'node', objects.Migration(migration_type='migration'), None,
+                image_meta=IMAGE)
+        except exception.ComputeResourcesUnavailable:
+            return False
+        except ReachedError:
+            return True
+
+
+class ReachedError(Exception):
+    """The claim has succeeded."""
+
+
+def _reached(*_):
+    raise ReachedError
+
+
+def pci_copies():
+    """The check of PCI requests.
+
+    :returns: how often it copies the NUMA topology of the host, and what it
+        answers for each policy on each cell
+    """
+    found = devices(host(0, 0, 0, 0))
+    before = [dict(each) for each in found.pools]
+    copies = []
+    with mock.patch.object(objects.NUMATopology, '__deepcopy__', create=True,
+                           new=lambda self, _: copies.append(self) or self):
+        answers = [[found.support_requests(
+            requests(policy).requests, {},
+            [objects.InstanceNUMACell(id=cell)]) for cell in range(4)]
+            for policy in fields.PCINUMAAffinityPolicy.ALL]
+    return {'copies': len(copies), 'answers': answers,
+            'unchanged': before == found.pools}
+
+
+def topologies_read():
+    """A request at ten hosts, and one that needs NUMA and socket affinity.
+
+    :returns: how many topologies are deserialized before and after the
+        filter, and the hosts that pass
+    """
+    read = []
+    # This reads one to find out about the release.
+    claim_order.spares_devices(types.SimpleNamespace())
+    from_json = objects.NUMATopology.obj_from_db_obj
+    with mock.patch.object(
+            objects.NUMATopology, 'obj_from_db_obj', new=staticmethod(
+                lambda text: read.append(text) or from_json(text))):
+        return {kind: _filtered(read, request) for kind, request in (
+            ('shared', _request(flavor(2))),
+            ('dedicated', _request(
+                flavor(2, DEDICATED),
+                requests(fields.PCINUMAAffinityPolicy.SOCKET))))}
+
+
+def _filtered(read, request):
+    states = [_host_state(number) for number in range(10)]
+    before = len(read)
+    passed = list(filters.HPCTopologyFilter().filter_all(states, request))
+    after = len(read)
+    del read[:]
+    return {'before': before, 'after': after,
+            'passed': [state.host for state in passed]}
+
+
+def _host_state(number):
+    """One of which cell 0 is free and a device is on one of four cells."""
+    state = host_manager.HostState(f'host{number}', 'node', '1')
+    state.update(compute=objects.ComputeNode(
+        uuid='1', memory_mb=0, free_disk_gb=0, local_gb=0, local_gb_used=0,
+        free_ram_mb=0, vcpus=0, vcpus_used=0, disk_available_least=None,
+        updated_at=None, host_ip=None, hypervisor_type='', cpu_info='',
+        hypervisor_hostname='', supported_hv_specs=[], hypervisor_version=1,
+        stats={}, metrics=None, cpu_allocation_ratio=1.0,
+        ram_allocation_ratio=1.0, disk_allocation_ratio=1.0,
+        pci_device_pools=pci_device_pool.from_pci_stats([pool(number % 4)]),
+        numa_topology=host(0, 8, 8, 8)._to_json()))
+    state.allocation_candidates = [{'mappings': {}}]
+    return state
+
+
+def _request(of, pci_requests=None):
+    return objects.RequestSpec(
+        flavor=of, image=IMAGE, numa_topology=hardware.numa_get_constraints(
+            of, IMAGE), pci_requests=pci_requests)
+
+
+if __name__ == '__main__':
+    nova.conf.CONF([], project='nova', default_config_files=[])
+
+    print(json.dumps({'nova': nova.__file__,
+                      'seen': globals()[sys.argv[1]]()}))

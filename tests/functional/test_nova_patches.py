@@ -1,0 +1,138 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The patches of contrib/nova, applied to a copy of the installed Nova."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import nova
+
+ROOT = pathlib.Path(__file__).parents[2]
+PATCHES = sorted((ROOT / 'contrib/nova').glob('*.patch'))
+INSTALLED = pathlib.Path(nova.__file__).parent
+PROBES = ROOT / 'tests/functional/patch_probes.py'
+
+
+def patched_files(patch):
+    """The files of Nova that a patch changes."""
+    return [line.removeprefix('+++ b/nova/').rstrip()
+            for line in patch.read_text().splitlines()
+            if line.startswith('+++ b/nova/')]
+
+
+class PatchesTest(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(directory.cleanup)
+        cls.patched = pathlib.Path(directory.name)
+        for patch in PATCHES:
+            for path in patched_files(patch):
+                copy_file(path, cls.patched / 'nova')
+        for patch in PATCHES:
+            # Fails unless every hunk fits; none may be fuzzy.
+            subprocess.run(
+                ('git', 'apply', '--whitespace=error-all', patch),
+                cwd=cls.patched, check=True,
+                env={**os.environ, 'GIT_CEILING_DIRECTORIES': directory.name})
+
+    def see(self, probe):
+        """What a probe sees of the installed Nova and of the patched one."""
+        return [self.run_probe(probe, path)
+                for path in (INSTALLED.parent, self.patched)]
+
+    def run_probe(self, probe, path):
+        answer = json.loads(self.run_python(path, PROBES, probe))
+        self.assertEqual(str(path / 'nova/__init__.py'), answer['nova'])
+        return answer['seen']
+
+    def run_python(self, path, *arguments):
+        run = subprocess.run(
+            (sys.executable, '-W', 'ignore', *arguments), text=True,
+            capture_output=True, cwd=self.patched, check=False,
+            env={**os.environ, 'PYTHONPATH': f'{path}{os.pathsep}{ROOT}'})
+        self.assertEqual(0, run.returncode, run.stderr)
+        return run.stdout
+
+    def test_each_patch_has_a_message_for_novas_reviewers(self):
+        self.assertEqual(4, len(PATCHES))
+        for number, patch in enumerate(PATCHES, 1):
+            header = patch.read_text().partition('\n---\n')[0].splitlines()
+            with self.subTest(patch.name):
+                subject = header[3].removeprefix('Subject: ')
+                self.assertTrue(subject.startswith(f'[PATCH {number}/4] '))
+                self.assertLessEqual(len(subject), 50 + len('[PATCH 1/4] '))
+                self.assertLessEqual(max(map(len, header[4:])), 72)
+
+    def test_a_rescheduled_guest_is_never_left_unpinned(self):
+        # Two of its seven dedicated vCPUs are pinned; it does not fit at all.
+        self.assertEqual([2, None], self.see('cell_ids'))
+
+    def test_a_move_keeps_the_affinity_policy(self):
+        refused = {'': False, 'legacy': False, 'required': False}
+        self.assertEqual(
+            [{**refused, 'preferred': False, 'socket': False},
+             {**refused, 'preferred': True, 'socket': True}],
+            self.see('move_policy'))
+
+    def test_devices_are_checked_without_a_copy_of_the_topology(self):
+        installed, patched = self.see('pci_copies')
+        self.assertEqual(16, installed.pop('copies'))
+        self.assertEqual(0, patched.pop('copies'))
+        self.assertTrue(patched['unchanged'])
+        self.assertEqual(installed, patched)
+
+    def test_topologies_are_read_for_guests_that_have_one(self):
+        installed, patched = self.see('topologies_read')
+        self.assertEqual([(10, 10), (10, 10)], reads(installed))
+        self.assertEqual([(0, 0), (0, 10)], reads(patched))
+        self.assertEqual(['host0', 'host1', 'host4', 'host5', 'host8',
+                          'host9'], patched['dedicated']['passed'])
+        for kind in ('shared', 'dedicated'):
+            self.assertEqual(installed[kind]['passed'],
+                             patched[kind]['passed'])
+
+    def test_periodic_novas_own_tests_pass(self):
+        self.run_python(
+            self.patched, '-m', 'testtools.run',
+            'nova.tests.unit.objects.test_instance_numa',
+            'nova.tests.unit.scheduler.test_host_manager')
+
+
+def reads(seen):
+    """Topologies deserialized before and after the filter."""
+    return [(seen[kind]['before'], seen[kind]['after'])
+            for kind in ('shared', 'dedicated')]
+
+
+def copy_file(path, patched):
+    """Copy a file of Nova; link everything that is beside it."""
+    source, target = INSTALLED, patched
+    for part in pathlib.PurePath(path).parts:
+        target.mkdir(exist_ok=True)
+        for each in source.iterdir():
+            if not (target / each.name).exists():
+                (target / each.name).symlink_to(each)
+        source, target = source / part, target / part
+        if target.is_symlink():
+            target.unlink()
+    if not target.exists():
+        shutil.copy(source, target)
