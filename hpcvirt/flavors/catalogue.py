@@ -19,6 +19,7 @@ from collections.abc import Sequence
 
 from hpcvirt.flavors import names
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.flavors import sizes
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
 from hpcvirt.specs import vocabulary
@@ -43,11 +44,11 @@ class Flavor:
 class Offer:
     """A guest that was sized for one or more hosts.
 
-    :ivar kinds: host -> the share of it that the guest is, in words
+    :ivar shares: host -> the share of it that the guest is
     """
 
     guest: shape_model.Shape
-    kinds: Mapping[str, str]
+    shares: Mapping[str, sizes.Share]
 
 
 def merge(offers: Iterable[Offer],
@@ -86,11 +87,11 @@ def _poorest(cluster: Sequence[Offer]) -> Offer:
         dataclasses.replace(same[0], memory_mib=min(
             cell.memory_mib for cell in same))
         for same in zip(*(guest.cells for guest in guests), strict=True))
-    kinds: dict[str, str] = {}
+    shares: dict[str, sizes.Share] = {}
     for offer in cluster:
-        for host, kind in offer.kinds.items():
-            kinds.setdefault(host, kind)
-    return Offer(dataclasses.replace(guests[0], cells=cells), kinds)
+        for host, share in offer.shares.items():
+            shares.setdefault(host, share)
+    return Offer(dataclasses.replace(guests[0], cells=cells), shares)
 
 
 def _order(offer: Offer) -> tuple[int, int, int, str]:

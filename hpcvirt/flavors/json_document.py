@@ -68,7 +68,8 @@ def _flavor(planned: plans.PlannedFlavor,
                            for host, left in planned.stranded.items()},
         'stranded_memory_mib': {
             host: left.memory_mib for host, left in planned.stranded.items()},
-        'share': dict(planned.kinds),
+        'share': {host: share.words
+                  for host, share in planned.shares.items()},
         'guest_cells': [{'vcpus': cell.cpus, 'memory_mib': cell.memory_mib}
                         for cell in planned.guest.cells],
         'loss': {host.name: [

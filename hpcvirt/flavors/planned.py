@@ -21,6 +21,7 @@ from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import published_losses
 from hpcvirt.flavors import settings as host_settings
+from hpcvirt.flavors import sizes
 from hpcvirt.flavors import warning
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
@@ -73,7 +74,7 @@ class Stranded:
 class PlannedFlavor:
     """A flavor of the fleet.
 
-    :ivar kinds: host -> the share of it that the guest is, for the hosts that
+    :ivar shares: host -> the share of it that the guest is, for the hosts that
         the flavor was sized for
     :ivar per_host: host -> the number of instances that it takes
     :ivar stranded: host -> what these instances leave
@@ -81,17 +82,17 @@ class PlannedFlavor:
 
     flavor: catalogue.Flavor
     guest: shape_model.Shape
-    kinds: Mapping[str, str]
+    shares: Mapping[str, sizes.Share]
     per_host: Mapping[str, int]
     stranded: Mapping[str, Stranded]
 
     def losses(self, host: PlannedHost) -> tuple[published_losses.Loss, ...]:
         """Find the published losses; none on hosts of another division."""
-        if host.name not in self.kinds or not self.per_host[host.name]:
+        if host.name not in self.shares or not self.per_host[host.name]:
             return ()
         return published_losses.expected(
             self.guest.pcpus, len(host.settings.dedicated),
-            self.kinds[host.name] == 'package')
+            self.shares[host.name].is_package)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
         warnings += divided.warnings
         warnings += memory.uneven(partition.host, pools)
         offers += [
-            catalogue.Offer(item.guest, {partition.host.name: item.kind})
+            catalogue.Offer(item.guest, {partition.host.name: item.size.share})
             for item in propose.proposals(partition, divided.sizes, pools,
                                           profile)]
     merged = catalogue.merge(offers, profile.memory_tolerance_percent)
@@ -211,8 +211,8 @@ def _placed(offers: Sequence[catalogue.Offer],
         fillings = [fill(guest, host) for host in hosts]
         if any(filling.count for filling in fillings):
             same = found.get(guest)
-            kinds = {**offer.kinds, **(same[0].kinds if same else {})}
-            found[guest] = catalogue.Offer(guest, kinds), scope_warning
+            shares = {**offer.shares, **(same[0].shares if same else {})}
+            found[guest] = catalogue.Offer(guest, shares), scope_warning
             continue
         reason = next((filling.misfit.message for filling in fillings
                        if filling.misfit), '')
@@ -231,7 +231,7 @@ def _flavor(name: str, offer: catalogue.Offer,
     fillings = {host.name: fill(offer.guest, host) for host in hosts}
     return plans.PlannedFlavor(
         catalogue.flavor(offer.guest, profile, name), offer.guest,
-        offer.kinds,
+        offer.shares,
         {host: filling.count for host, filling in fillings.items()},
         {host.name: plans.Stranded(
             fillings[host.name].free_pcpus,

@@ -36,12 +36,10 @@ from hpcvirt.specs import codec
 class Proposal:
     """A guest for a host.
 
-    :ivar kind: the share of the host that it is, in words
     :ivar size: its cores
     """
 
     guest: shape_model.Shape
-    kind: str
     size: guest_sizes.Size
 
 
@@ -68,7 +66,7 @@ def proposals(partition: cpu_partition.Partition,
         for memory_mib in _memories(partition, size, by_id, profile):
             guest = _guest(size, memory_mib, pools[0].page_kib, profile)
             if guest is not None:
-                found.append(Proposal(guest, size.kind, size))
+                found.append(Proposal(guest, size))
     return tuple(found)
 
 

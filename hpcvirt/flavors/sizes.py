@@ -45,6 +45,18 @@ from hpcvirt.flavors import cpu_partition
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Share:
+    """The share of a host that a guest is.
+
+    :ivar words: as tables and documents show it
+    :ivar is_package: whether it is exactly one of several packages
+    """
+
+    words: str
+    is_package: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Size:
     """The CPUs of a guest.
 
@@ -52,14 +64,13 @@ class Size:
     :ivar threads: the vCPUs of each core
     :ivar sockets: the sockets that the guest sees
     :ivar one_package: whether its cells should be in one package
-    :ivar kind: the share of the host that it is, in words
     """
 
     cores: tuple[int, ...]
     threads: int
     sockets: int = 1
     one_package: bool = False
-    kind: str = ''
+    share: Share = Share('part')
 
     @property
     def vcpus(self) -> int:
@@ -112,7 +123,7 @@ def _parts(partition: cpu_partition.Partition,
     for part in parts_of_cell(partition, smallest):
         share = (f'1/{max(widths) // part} cell' if len(widths) == 1
                  else 'part')
-        yield Size((part,), partition.threads, kind=share)
+        yield Size((part,), partition.threads, share=Share(share))
 
 
 def _whole(partition: cpu_partition.Partition) -> Iterator[Size]:
@@ -121,21 +132,22 @@ def _whole(partition: cpu_partition.Partition) -> Iterator[Size]:
     widths = _falling(len(cell.cores) for cell in partition.cells)
     if widths:
         yield Size(widths, partition.threads, _sockets(partition, widths),
-                   kind='host')
+                   share=Share('host'))
     for package in packages:
-        yield Size(package, partition.threads, 1, len(package) > 1, 'package')
+        yield Size(package, partition.threads, 1, len(package) > 1,
+                   Share('package', is_package=True))
 
 
 def _in_packages(partition: cpu_partition.Partition) -> Iterator[Size]:
     """Yield single cells, and several cells that divide a package."""
     for package in _packages(partition):
         for width in sorted(set(package)):
-            yield Size((width,), partition.threads, kind='cell')
+            yield Size((width,), partition.threads, share=Share('cell'))
         if len(set(package)) == 1:
             for count in _divisors(len(package)):
                 if 1 < count < len(package):
                     yield Size(package[:count], partition.threads, 1, True,
-                               f'{count} cells')
+                               Share(f'{count} cells'))
 
 
 def _steps(partition: cpu_partition.Partition, steps: int,
@@ -155,7 +167,7 @@ def _steps(partition: cpu_partition.Partition, steps: int,
                 cores = (total // count,) * count
                 yield Size(cores, partition.threads,
                            _sockets(partition, cores),
-                           kind=_fraction(number, steps))
+                           share=Share(_fraction(number, steps)))
                 break
 
 

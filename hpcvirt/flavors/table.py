@@ -65,7 +65,7 @@ def _kinds(plan: plans.Plan) -> list[list[plans.PlannedHost]]:
     for planned in plan.hosts:
         name = planned.host.name
         figures = (_facts(planned), tuple(
-            (row.per_host[name], row.stranded[name], row.kinds.get(name, ''))
+            (row.per_host[name], row.stranded[name], row.shares.get(name))
             for row in plan.flavors))
         kinds.setdefault(figures, []).append(planned)
     return list(kinds.values())
@@ -106,7 +106,8 @@ def _rows(plan: plans.Plan,
     for row in plan.flavors:
         if not row.per_host[name]:
             continue
-        yield (row.flavor.name, row.kinds.get(name, '-'),
+        share = row.shares.get(name)
+        yield (row.flavor.name, '-' if share is None else share.words,
                str(row.flavor.vcpus), _cells(row), _gib(row.flavor.ram_mib),
                str(row.per_host[name]), _unused(row.stranded[name]),
                _expected(row.losses(planned)))

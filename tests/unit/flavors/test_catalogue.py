@@ -14,6 +14,7 @@ import unittest
 
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import profile
+from hpcvirt.flavors import sizes
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import vocabulary
 
@@ -27,13 +28,13 @@ def guest(*mib, cpus=8, threads=1):
 
 
 def offer(host, *mib, **more):
-    return catalogue.Offer(guest(*mib, **more), {host: 'cell'})
+    return catalogue.Offer(guest(*mib, **more), {host: sizes.Share('cell')})
 
 
 class MergeTest(unittest.TestCase):
 
     def merged(self, *offers, tolerance=10):
-        return [(found.guest.memory_mib, sorted(found.kinds))
+        return [(found.guest.memory_mib, sorted(found.shares))
                 for found in catalogue.merge(offers, tolerance)]
 
     def test_guests_that_differ_a_little_become_the_poorest(self):

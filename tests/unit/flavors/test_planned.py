@@ -17,8 +17,12 @@ from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import planned
 from hpcvirt.flavors import settings
+from hpcvirt.flavors import sizes
 from hpcvirt.model import shape
 from tests import hosts
+
+#: Words that say nothing about the loss.
+WORDS = sizes.Share('package')
 
 
 def planned_host(page_kib=2048, pages=None, reserved=(), dedicated=32):
@@ -58,12 +62,11 @@ class GuestMemoryTest(unittest.TestCase):
 
 class LossesTest(unittest.TestCase):
 
-    def losses(self, pcpus, host=None, kinds=None, count=1):
+    def losses(self, pcpus, host=None, share=WORDS, count=1):
         guest = shape.Shape((shape.GuestCell(pcpus, 0, 1024),))
         flavor = planned.PlannedFlavor(
             catalogue.Flavor('f', pcpus, 1024, 0, {}), guest,
-            {'host': 'a part'} if kinds is None else kinds, {'host': count},
-            {})
+            {'host': share} if share else {}, {'host': count}, {})
         return [(loss.low, loss.high, loss.configuration)
                 for loss in flavor.losses(host or planned_host())]
 
@@ -78,8 +81,8 @@ class LossesTest(unittest.TestCase):
         # [LBNL-Partitioning]: "On Numa nodes 40% -> 3%".
         self.assertEqual(
             [(4.6, 4.6, '2x16'), (3.0, 3.0, 'one per socket')],
-            self.losses(16, kinds={'host': 'package'}))
+            self.losses(16, share=sizes.Share('any words', is_package=True)))
 
     def test_a_host_that_it_was_not_sized_for_or_takes_none_has_none(self):
-        self.assertEqual([], self.losses(8, kinds={}))
+        self.assertEqual([], self.losses(8, share=None))
         self.assertEqual([], self.losses(8, count=0))

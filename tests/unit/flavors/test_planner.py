@@ -73,13 +73,13 @@ class FleetTest(unittest.TestCase):
         alone = plan(hosts.build(mib=64160, name='a'))
         self.assertEqual(len(alone.flavors), len(found.flavors))
         for row in found.flavors:
-            self.assertEqual({'a', 'b'}, set(row.kinds))
+            self.assertEqual({'a', 'b'}, set(row.shares))
             self.assertTrue(all(row.per_host.values()))
 
     def test_hosts_that_differ_much_get_flavors_of_their_own(self):
         found = plan(hosts.build(mib=32768, name='a'),
                      hosts.build(mib=262144, name='b'))
-        large = [row for row in found.flavors if 'a' not in row.kinds]
+        large = [row for row in found.flavors if 'a' not in row.shares]
         self.assertTrue(large)
         for row in large:
             self.assertEqual(0, row.per_host['a'])
@@ -135,7 +135,8 @@ class FleetTest(unittest.TestCase):
         self.assertEqual((2, 16), by_vcpus(required, 'host')[8])
 
     def test_flavors_for_devices_that_no_host_has_are_an_error(self):
-        with self.assertRaisesRegex(exception.InvalidInput, 'PCI device'):
+        with self.assertRaisesRegex(exception.InvalidInput,
+                                    'no free PCI device'):
             plan(hosts.build(), devices=profiles.Devices(
                 vendor_id='15b3', product_id='101e'))
 
@@ -357,7 +358,7 @@ class AnyHostTest(unittest.TestCase):
             if found.profile.devices is not None:
                 continue
             for row in found.flavors:
-                for name in row.kinds:
+                for name in row.shares:
                     self.assertGreater(row.per_host[name], 0, row.flavor)
 
     def test_parts_cells_and_hosts_tile_equal_cells_exactly(self):
@@ -376,8 +377,9 @@ class AnyHostTest(unittest.TestCase):
                 # level; on the poorest it tiles.
                 left = {}
                 for row in found.flavors:
-                    kind = row.kinds.get(planned.host.name, '')
-                    if kind in ('cell', 'host') or kind.startswith('1/'):
+                    share = row.shares.get(planned.host.name)
+                    if share and (share.words in ('cell', 'host')
+                                  or share.words.startswith('1/')):
                         left.setdefault(row.flavor.vcpus, []).append(
                             row.stranded[planned.host.name].pcpus)
                 self.assertEqual({0}, {0, *map(min, left.values())})

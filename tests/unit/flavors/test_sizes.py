@@ -49,7 +49,7 @@ class SizesTest(unittest.TestCase):
                        if size.cores == (6,) * (cells // packages)]
             self.assertEqual(1, len(package), (cells, packages))
             self.assertEqual(1, package[0].sockets)
-            self.assertEqual('package', package[0].kind)
+            self.assertTrue(package[0].share.is_package)
 
     def test_the_smallest_part_of_a_cell_is_a_cache(self):
         found = sizes_of(steps=1, cells=2, cores=24, llc_cores=8)
@@ -91,9 +91,9 @@ class SizesTest(unittest.TestCase):
         self.assertEqual(1, host.sockets)
 
     def test_three_quarters_have_equal_guest_cells(self):
-        by_kind = {size.kind: size.cores
-                   for size in sizes_of(cells=2, cores=16)}
-        self.assertEqual((12, 12), by_kind['3/4 host'])
+        by_share = {size.share.words: size.cores
+                    for size in sizes_of(cells=2, cores=16)}
+        self.assertEqual((12, 12), by_share['3/4 host'])
 
     def test_no_step_is_offered_that_is_not_whole_parts_or_cells(self):
         self.assertEqual([4, 12], vcpus_of(cells=3, cores=4))
