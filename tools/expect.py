@@ -10,24 +10,48 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Fail unless a distribution has the expected major version.
+"""Fail unless Python imports the expected major version of a distribution.
 
-Usage: ``expect.py DISTRIBUTION MAJOR``.
+Usage: ``expect.py DISTRIBUTION MAJOR``. The distribution has a package of its
+name. Constraints once made pip choose an older Nova without a word, and a
+directory on ``PYTHONPATH`` can hide the installed package from the tests while
+its metadata stay visible.
 """
 
+import importlib.util
+import pathlib
 import sys
+from collections.abc import Iterator
 from importlib import metadata
 
 
 def main(distribution: str, major: str) -> int:
-    """Print and compare the installed version."""
-    version = metadata.version(distribution)
-    print(f'{distribution} {version}')
-    if version.partition('.')[0] == major:
-        return 0
-    print(f'this environment must have {distribution} {major}')
-    return 1
+    """Print what is imported, and what is wrong with it."""
+    found = list(metadata.distributions(name=distribution))
+    spec = importlib.util.find_spec(distribution)
+    origin = pathlib.Path((spec and spec.origin) or 'nowhere')
+    for one in found:
+        print(f'{distribution} {one.version}, imported from {origin.parent}')
+    faults = list(_faults(found, origin, distribution, major))
+    for fault in faults:
+        print(fault)
+    return int(bool(faults))
+
+
+def _faults(found: list[metadata.Distribution], origin: pathlib.Path,
+            name: str, major: str) -> Iterator[str]:
+    if len(found) != 1:
+        yield f'{name} is installed {len(found)} times'
+    for one in found:
+        if one.version.partition('.')[0] != major:
+            yield f'this environment must have {name} {major}'
+        expected = pathlib.Path(str(one.locate_file(f'{name}/__init__.py')))
+        if not origin.exists() or not expected.exists() or (
+                not origin.samefile(expected)):
+            yield f'{name} is imported from elsewhere than {expected.parent}'
 
 
 if __name__ == '__main__':
+    # The directory of this file is no place to import from.
+    del sys.path[0]
     sys.exit(main(*sys.argv[1:]))
