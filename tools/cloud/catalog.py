@@ -13,17 +13,19 @@
 """Create the users, services and endpoints of the cloud in Keystone.
 
 The cloud's Python environment runs it, as one process instead of thirty client
-commands. The arguments are the password of the service users, then the name,
-type and URL of each service.
+commands. The arguments are the name, type and URL of each service. The users
+of the services get the password in ``OS_PASSWORD``.
 """
 
+import os
 import sys
 
 import openstack
 
 
-def main(password: str, *words: str) -> None:
+def main(*words: str) -> None:
     """Create what does not exist."""
+    password = os.environ['OS_PASSWORD']
     identity = openstack.connect().identity
     admin = identity.find_role('admin')
     service_role = (identity.find_role('service')

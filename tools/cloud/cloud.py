@@ -56,7 +56,7 @@ class Cloud:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other commands from changing the cloud meanwhile."""
-        self.settings.state.mkdir(parents=True, exist_ok=True)
+        self.settings.own()
         with open(self.settings.state / 'lock', 'w') as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -76,6 +76,7 @@ class Cloud:
 
         :param keep: keep what was started if something fails
         """
+        self.settings.require_passage()
         packages.ensure(self.settings)
         dead = self.dead()
         if not dead and (self.settings.run / 'complete').exists():
@@ -199,7 +200,7 @@ class Cloud:
                 services.wait(settings, self.running, name)
 
     def _catalog(self) -> None:
-        words = [self.settings.password]
+        words: list[str] = []
         for name, kind, path in (
                 ('placement', 'placement', ''),
                 ('nova', 'compute', '/v2.1'),

@@ -12,6 +12,7 @@
 
 """Run programs to their end, with their output in the cloud's logs."""
 
+import json
 import os
 import subprocess
 import tempfile
@@ -22,6 +23,23 @@ from collections.abc import Sequence
 from hpcvirt import waiting
 from tools.cloud import errors
 from tools.cloud import settings as cloud_settings
+
+#: Runs the script whose arguments are on standard input, as JSON. The
+#: arguments of a process are visible to every user of the machine.
+_UNSEEN = ('import json, runpy, sys; sys.argv = json.load(sys.stdin); '
+           'runpy.run_path(sys.argv[0], run_name="__main__")')
+
+
+def as_user(name: str) -> list[str]:
+    """Return the words that run a program as another user."""
+    return ['setpriv', f'--reuid={name}', f'--regid={name}', '--init-groups']
+
+
+def run_unseen(settings: cloud_settings.Settings, name: str,
+               argv: Sequence[str]) -> None:
+    """Run a script of the Python environment whose arguments are secret."""
+    run(settings, name, [settings.program('python'), '-c', _UNSEEN],
+        text=json.dumps(list(argv)))
 
 
 def run(settings: cloud_settings.Settings, name: str, argv: Sequence[str],

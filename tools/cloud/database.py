@@ -29,6 +29,9 @@ from tools.cloud import processes
 from tools.cloud import progress
 from tools.cloud import settings as cloud_settings
 
+#: The server's user, of Debian's package.
+USER = 'mysql'
+
 #: Increase it when the content of the databases changes.
 LAYOUT = 1
 
@@ -39,14 +42,17 @@ def start(settings: cloud_settings.Settings,
     data = settings.run / 'mariadb'
     if not (data / 'mysql').exists():
         shutil.rmtree(data, ignore_errors=True)
-        data.mkdir(parents=True)
+        data.mkdir(cloud_settings.PRIVATE)
+        shutil.chown(data, USER, USER)
+        # Over its socket, which only root and the server can reach, the
+        # server knows root by the credentials of the process.
         commands.run(settings, 'mariadb-install', [
-            'mariadb-install-db', '--no-defaults', '--user=root',
+            'mariadb-install-db', '--no-defaults', f'--user={USER}',
             f'--datadir={data}', '--skip-test-db',
-            '--auth-root-authentication-method=normal'])
+            '--auth-root-authentication-method=socket'])
     # The data end with the cloud: do not wait for the disk.
     running.start('mariadb', [
-        'mariadbd', '--no-defaults', '--user=root', f'--datadir={data}',
+        'mariadbd', '--no-defaults', f'--user={USER}', f'--datadir={data}',
         f'--socket={_socket(settings)}',
         f'--bind-address={cloud_settings.IP}',
         f'--port={settings.port("mariadb")}', '--max-connections=500',
@@ -54,7 +60,7 @@ def start(settings: cloud_settings.Settings,
         '--loose-innodb-flush-method=nosync', '--loose-debug-no-sync',
         '--innodb-buffer-pool-size=64M', '--performance-schema=OFF',
         '--skip-log-bin', '--skip-name-resolve',
-        f'--pid-file={settings.run / "mariadb.pid"}'])
+        f'--pid-file={data / "mariadb.pid"}'])
     probes.wait_for_service(running, 'mariadb', lambda: probes.succeeds(
         [*_client(settings), '-e', 'select 1']))
 
@@ -106,8 +112,7 @@ def keep(settings: cloud_settings.Settings) -> None:
     dump = _dump(settings)
     for old in dump.parent.glob('dump-*'):
         shutil.rmtree(old, ignore_errors=True)
-    dump.mkdir(parents=True)
-    dump.chmod(0o700)
+    dump.mkdir(cloud_settings.PRIVATE)
     commands.run(settings, 'mariadb-client', [
         'mariadb-dump', '--no-defaults', '-uroot',
         f'--socket={_socket(settings)}', '--single-transaction',
@@ -134,7 +139,7 @@ def _keystone(settings: cloud_settings.Settings) -> None:
              '--bootstrap-region-id', 'RegionOne',
              '--bootstrap-public-url', url, '--bootstrap-internal-url', url,
              '--bootstrap-admin-url', url]):
-        commands.run(settings, 'sync-keystone', [*manage, *words])
+        commands.run_unseen(settings, 'sync-keystone', [*manage, *words])
 
 
 def _placement(settings: cloud_settings.Settings) -> None:
@@ -169,7 +174,7 @@ def _nova(settings: cloud_settings.Settings) -> None:
             ['cell_v2', 'create_cell', '--name', 'cell1',
              '--database_connection', settings.database_url('nova_cell1'),
              '--transport-url', settings.message_url]):
-        commands.run(settings, 'sync-nova', [*manage, *words])
+        commands.run_unseen(settings, 'sync-nova', [*manage, *words])
 
 
 def _client(settings: cloud_settings.Settings) -> list[str]:
@@ -178,7 +183,7 @@ def _client(settings: cloud_settings.Settings) -> list[str]:
 
 
 def _socket(settings: cloud_settings.Settings) -> pathlib.Path:
-    return settings.run / 'mariadb.sock'
+    return settings.run / 'mariadb' / 'mariadb.sock'
 
 
 def _dump(settings: cloud_settings.Settings) -> pathlib.Path:

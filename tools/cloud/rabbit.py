@@ -12,12 +12,16 @@
 
 """Start RabbitMQ and memcached."""
 
+import shutil
+
+from tools.cloud import commands
 from tools.cloud import probes
 from tools.cloud import processes
 from tools.cloud import settings as cloud_settings
 
-#: /usr/sbin/rabbitmq-server of Debian needs the user rabbitmq and its
-#: directories; this is the program that it runs.
+#: /usr/sbin/rabbitmq-server of Debian needs the directories of its package;
+#: this is the program that it runs, as this user.
+USER = 'rabbitmq'
 PROGRAM = '/usr/lib/rabbitmq/bin/rabbitmq-server'
 
 
@@ -25,7 +29,8 @@ def start(settings: cloud_settings.Settings,
           running: processes.Processes) -> None:
     """Start both without waiting for them."""
     directory = settings.run / 'rabbit'
-    (directory / 'log').mkdir(parents=True, exist_ok=True)
+    directory.mkdir(cloud_settings.PRIVATE, exist_ok=True)
+    (directory / 'log').mkdir(exist_ok=True)
     (directory / 'rabbitmq.conf').write_text('\n'.join([
         f'listeners.tcp.1 = {cloud_settings.IP}:{settings.port("rabbit")}',
         'default_user = cloud',
@@ -37,7 +42,9 @@ def start(settings: cloud_settings.Settings,
         'disk_free_limit.absolute = 50MB', '']))
     (directory / 'plugins').write_text('[].\n')
     (directory / 'advanced.config').write_text('[].\n')
-    running.start('rabbit', [PROGRAM], {
+    for path in (directory, *directory.iterdir()):
+        shutil.chown(path, USER, USER)
+    running.start('rabbit', [*commands.as_user(USER), PROGRAM], {
         'HOME': str(directory),
         'RABBITMQ_NODENAME': f'hpcvirt-{settings.port_base}@localhost',
         'RABBITMQ_CONFIG_FILE': str(directory / 'rabbitmq.conf'),

@@ -30,10 +30,12 @@ the same way:
     weighers of Nova, to compare with
 """
 
+import contextlib
 import dataclasses
 import os
 import pathlib
 import secrets
+import stat
 
 from tools.cloud import errors
 
@@ -67,6 +69,11 @@ DATABASES = ('keystone', 'placement', 'glance', 'neutron', 'nova_api',
 #: ``<state>/run/libvirt/run/virtlogd-admin-sock`` and
 #: ``<state>/run/libvirt/lib/qemu/domain-NN-instance-XXXXXXXX/monitor.sock``.
 MAX_STATE_PATH = 40
+
+
+#: Modes of directories: for the owner alone, and one that others can pass.
+PRIVATE = 0o700
+PASSAGE = 0o711
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,10 +166,42 @@ class Settings:
             'OS_INTERFACE': 'public',
         }
 
+    def own(self) -> None:
+        """Create the state directory, or check that nobody else did.
+
+        :raises CloudError: if another user could change what is in it
+        """
+        self.state.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            self.state.mkdir(PASSAGE)
+        status = self.state.lstat()
+        if not stat.S_ISDIR(status.st_mode):
+            raise errors.CloudError(f'{self.state} is not a directory')
+        if status.st_uid != os.geteuid():
+            raise errors.CloudError(
+                f'{self.state} belongs to the user {status.st_uid}; remove '
+                'it, or set HPCVIRT_CLOUD_DIR to a directory of your own')
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise errors.CloudError(
+                f'others may write to {self.state}; remove it')
+
+    def require_passage(self) -> None:
+        """Check that the users of servers can enter the state directory."""
+        for directory in self.state.parents:
+            if not directory.stat().st_mode & stat.S_IXOTH:
+                raise errors.CloudError(
+                    f'the users mysql and rabbitmq cannot enter {directory}; '
+                    'set HPCVIRT_CLOUD_DIR to another directory')
+
     def prepare(self) -> None:
         """Create the directories and the password."""
-        for directory in (self.cache, self.run, self.log, self.etc):
-            directory.mkdir(parents=True, exist_ok=True)
+        self.own()
+        # Servers with users of their own have directories in "run".
+        for directory, mode in ((self.state, PASSAGE), (self.run, PASSAGE),
+                                (self.cache, PRIVATE), (self.log, PRIVATE),
+                                (self.etc, PRIVATE)):
+            directory.mkdir(mode, exist_ok=True)
+            directory.chmod(mode)
         path = self.cache / 'password'
         if not path.exists() or not path.read_text().strip():
             path.touch(mode=0o600)

@@ -26,8 +26,7 @@ NAME = 'postgres'
 PACKAGES = ('postgresql', 'util-linux')
 PROGRAMS = pathlib.Path('/usr/lib/postgresql')
 #: The server refuses to run as root; Debian's package creates this user.
-AS_USER = ('setpriv', '--reuid=postgres', '--regid=postgres',
-           '--init-groups')
+AS_USER = commands.as_user('postgres')
 
 
 def start(cloud: clouds.Cloud) -> None:
@@ -36,7 +35,7 @@ def start(cloud: clouds.Cloud) -> None:
     packages.install(settings, PACKAGES)
     data = settings.run / NAME
     stop(cloud)
-    data.mkdir()
+    data.mkdir(cloud_settings.PRIVATE)
     shutil.chown(data, 'postgres', 'postgres')
     secret = data / 'password'
     secret.touch(0o600)

@@ -10,6 +10,9 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import os
+import sys
+
 from tests.unit.tools.cloud import cloud_case
 from tools.cloud import commands
 from tools.cloud import errors
@@ -47,3 +50,15 @@ class CommandsTest(cloud_case.CloudCase):
             raise errors.CloudError('a service ended')
         self.assertRaisesRegex(errors.CloudError, 'a service ended',
                                self.run_script, 'exec sleep 60', watch=watch)
+
+    def test_arguments_of_a_script_are_not_those_of_its_process(self):
+        (self.settings.venv / 'bin').mkdir(parents=True)
+        os.symlink(sys.executable, self.settings.program('python'))
+        script = self.path / 'script'
+        script.write_text('import pathlib, sys\n'
+                          'print(sys.argv[1:], __name__)\n'
+                          'print(pathlib.Path("/proc/self/cmdline")'
+                          '.read_bytes().count(b"pa55"))\n')
+        commands.run_unseen(self.settings, 'two', [str(script), 'pa55', 'b'])
+        self.assertEqual("['pa55', 'b'] __main__\n0\n",
+                         (self.settings.log / 'two.log').read_text())
