@@ -53,7 +53,7 @@ def check(demand: demands.Demand, supply: supplies.Supply,
 
     :returns: None if the guest fits and Nova's claim will place it soundly
     """
-    if (demand.cells and _is_immune(demand) and not demand.selective and
+    if (demand.cells and is_immune(demand) and not demand.selective and
             math.perm(len(supply.cells), len(demand.cells)) <=
             claim_replay.MOST_ARRANGEMENTS):
         return engine.check(demand, supply, packing, providers)
@@ -78,7 +78,7 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
     if not demand.cells:
         return placements.Placement(())
     ordered = order.claim_order(demand, supply, packing)
-    if _is_immune(demand):
+    if is_immune(demand):
         roomy = engine.first_with_room(demand, supply, ordered)
         if isinstance(roomy, reasons.Misfit):
             return roomy
@@ -113,6 +113,28 @@ def _accept(demand: demands.Demand, supply: supplies.Supply,
         tuple(ordered[rank].id for rank in ranks), pages_kib))
 
 
+def unsound(demand: demands.Demand, supply: supplies.Supply,
+            packing: bool = False, providers: devices.Providers = (),
+            ) -> reasons.Misfit | None:
+    """Say what is wrong with the place that the claim would give a guest.
+
+    Unlike :func:`predict`, it does not mind a claim that refuses the guest.
+    """
+    if len(supply.cells) < len(demand.cells):
+        return None
+    ordered = order.claim_order(demand, supply, packing)
+    affinity = affinity_check.AffinityCheck(demand, supply, providers)
+    outcome = claim_replay.replay(demand, supply, ordered, affinity)
+    if outcome.ranks is None:
+        return (_defect(demand, supply, ordered, affinity, outcome, ())
+                if outcome.given_up else None)
+    if not outcome.sound:
+        return _defect(demand, supply, ordered, affinity, outcome, ())
+    placed = _accept(demand, supply, ordered, outcome.ranks,
+                     outcome.pages_kib)
+    return placed if isinstance(placed, reasons.Misfit) else None
+
+
 def depends_on_start(demand: demands.Demand) -> bool:
     """Whether it can matter from what the claim of a guest starts.
 
@@ -121,11 +143,11 @@ def depends_on_start(demand: demands.Demand) -> bool:
     with room, and neither limits nor defects matter.
     """
     return bool(demand.cells) and (
-        demand.selective or not _is_immune(demand) or
+        demand.selective or not is_immune(demand) or
         demand.cells[0].policy is not shape_model.CPUPolicy.DEDICATED)
 
 
-def _is_immune(demand: demands.Demand) -> bool:
+def is_immune(demand: demands.Demand) -> bool:
     """Whether no defect matters if any cells with room are good enough."""
     first = demand.cells[0]
     return (demand.uniform and not demand.pages_by_class and

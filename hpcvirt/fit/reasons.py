@@ -73,6 +73,7 @@ class Code(enum.StrEnum):
     CLAIM_RAISES = 'claim-raises'
     CLAIM_TOO_LONG = 'claim-too-long'
     CLAIM_OF_A_MOVE = 'claim-of-a-move'
+    UNSAFE_ALTERNATE = 'unsafe-alternate'
 
 
 class Defect(enum.StrEnum):
@@ -90,6 +91,8 @@ class Defect(enum.StrEnum):
     EMULATOR_THREADS = 'F'
     #: The claim raises on a cell without cores.
     NO_CORES = 'G'
+    #: After a failed build all guest cells have the same number.
+    FAILED_BUILD = 'H'
     #: A move ignores the affinity policy of the flavor.
     LOST_AFFINITY = 'I'
     #: An unshelve starts from what the guest had on its former host.
@@ -197,8 +200,9 @@ _MESSAGES: Mapping[Code, str] = {
         'the claim on the compute host would try more than {tried} '
         "arrangements of cells (Nova's defect {defect})",
     Code.CLAIM_OF_A_MOVE:
-        "{why} (Nova's defect {defect}): the claim on the compute host would "
-        '{what}',
+        "{why} (Nova's defect {defect}): the claim would {what}",
+    Code.UNSAFE_ALTERNATE:
+        "wrong if the build fails on another host (Nova's defect {defect})",
 }
 
 #: The messages if only one is needed, of which there is none.
@@ -261,6 +265,7 @@ _KINDS: Mapping[Code, str] = {
     Code.CLAIM_RAISES: "fits, but Nova's claim would fail",
     Code.CLAIM_TOO_LONG: "fits, but Nova's claim would take too long",
     Code.CLAIM_OF_A_MOVE: "fits, but Nova's claim of a move goes wrong",
+    Code.UNSAFE_ALTERNATE: 'unsafe if a build fails on another host',
 }
 
 #: The message about a whole host quotes at most this many causes.

@@ -103,13 +103,17 @@ class ClaimStart:
             tuple(port_interface.find(request, mappings, host_state)
                   for request in self.requests))
 
+    def bound(self, allocation: Allocation) -> demands.Demand:
+        """Return the demand of a new instance with this allocation."""
+        return port_interface.bind(self.demand, allocation.interfaces)
+
     def check(self, supply: supplies.Supply, packing: bool,
               allocation: Allocation) -> reasons.Misfit | None:
         """Say why a guest must not be sent to a host."""
         providers, interfaces = allocation
         if self.move is None:
-            return claim.check(port_interface.bind(self.demand, interfaces),
-                               supply, packing, providers)
+            return claim.check(self.bound(allocation), supply, packing,
+                               providers)
         move = dataclasses.replace(
             self.move,
             wanted=port_interface.bind(self.move.wanted, interfaces),

@@ -48,8 +48,10 @@ from oslo_log import log as logging
 
 from hpcvirt import exception
 from hpcvirt.fit import reasons
+from hpcvirt.fit import retry_check
 from hpcvirt.fit import supply as supplies
 from hpcvirt.nova import adapter
+from hpcvirt.nova import alternates
 from hpcvirt.nova import claim_start
 from hpcvirt.nova import malformed_host
 from hpcvirt.nova import picks
@@ -77,8 +79,7 @@ class HPCTopologyFilter(filters.BaseHostFilter):
         request = _Request(spec_obj)
         refused: collections.Counter[reasons.Code] = collections.Counter()
         passed = False
-        for host_state in filter_obj_list:
-            misfit = request.refuse(host_state)
+        for host_state, misfit in request.judge(filter_obj_list):
             if misfit is None:
                 passed = True
                 yield host_state
@@ -121,6 +122,19 @@ class _Request:
             .packing_host_numa_cells_allocation_strategy)
         self._limits: dict[tuple[float, float],
                            objects.NUMATopologyLimits] = {}
+
+    def judge(self, host_states: Sequence[typing.Any],
+              ) -> Iterator[alternates.Verdict]:
+        """Tell of each host why it is refused, None if it passes."""
+        verdicts = ((host_state, self.refuse(host_state))
+                    for host_state in host_states)
+        start = self._start
+        if (start is None or start.move is not None or
+                not retry_check.matters(start.demand) or
+                nova.conf.CONF.scheduler.max_attempts < 2):
+            return verdicts
+        return alternates.sift(list(verdicts), self._spec, start,
+                               self._packing)
 
     def refuse(self, host_state: typing.Any) -> reasons.Misfit | None:
         """Return why a host is refused, or set the limits of its claim."""

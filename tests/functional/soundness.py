@@ -68,6 +68,9 @@ class ClaimingTestCase(unittest.TestCase):
         self.enterContext(mock.patch.object(
             objects.NUMATopology, 'obj_from_db_obj', _host_of(
                 objects.NUMATopology.obj_from_db_obj)))
+        # No alternates: these are the subject of test_alternates.
+        CONF.set_override('max_attempts', 1, 'scheduler')
+        self.addCleanup(CONF.clear_override, 'max_attempts', 'scheduler')
         self.addCleanup(CONF.clear_override,
                         'packing_host_numa_cells_allocation_strategy',
                         'compute')
@@ -118,10 +121,11 @@ class Claims:
         self._tracker = types.SimpleNamespace(
             pci_tracker=types.SimpleNamespace(stats=self.pci_stats))
 
-    def claim(self, mapping, pci_requests=None):
+    def claim(self, mapping, pci_requests=None, guest=None):
         """Let nova-compute claim a place for the guest, after Placement.
 
         :param pci_requests: other requests than those of the case
+        :param guest: another InstanceNUMATopology to start from
         :returns: an InstanceNUMATopology (without cells for a guest that has
             none), None, NO_DEVICES if only the second look at the devices,
             which ignores cells, refuses the guest, or the error that was
@@ -132,8 +136,9 @@ class Claims:
         requests = objects.InstancePCIRequests(
             requests=pci_requests or
             nova_objects.pci_requests(self.case, mapping))
-        instance = Topological(nova_objects.guest_topology(self.case)
-                               if self.case.guest else None)
+        if guest is None and self.case.guest:
+            guest = nova_objects.guest_topology(self.case)
+        instance = Topological(guest)
         limits = objects.SchedulerLimits.from_dict(
             {'numa_topology': self._limits})
         try:

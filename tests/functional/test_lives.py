@@ -106,3 +106,24 @@ class PagesTest(lives.LivesNova):
         self.delete(other)
         self.unshelve(server)
         self.assert_sits(server, (0,), 2, 1024, page_kib=1048576)
+
+
+class UnequalCellsTest(lives.LivesNova):
+
+    def setUp(self):
+        super().setUp()
+        self.add_machines(*(
+            machines.build(name, 3, [8, 2, 2], pages={2048: 1024})
+            for name in ('one', 'two')))
+
+    def test_a_build_that_fails_is_not_tried_where_it_would_be_wrong(self):
+        flavor = self.create_flavor(6, 1024, {
+            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048',
+            'hw:numa_nodes': '2', 'hw:numa_cpus.0': '0-1',
+            'hw:numa_cpus.1': '2-5', 'hw:numa_mem.0': '512',
+            'hw:numa_mem.1': '512'})
+        self.boot(flavor)
+        self.assertEqual([], self.faults())
+        self.fail_next_build()
+        self.boot(flavor, status='ERROR')
+        self.assertEqual([], self.faults())

@@ -47,8 +47,8 @@ class AffinityTest(unittest.TestCase):
         self.assertIsNone(move_check.check(moved, self.roomy))
         self.assertEqual(
             'a move ignores the affinity policy of the flavor '
-            "(Nova's defect I): the claim on the compute host would refuse "
-            'it: no cells with room satisfy the affinity policy of the PCI '
+            "(Nova's defect I): the claim would refuse it: "
+            'no cells with room satisfy the affinity policy of the PCI '
             'devices (devices on cell 0)',
             move_check.check(moved, self.full).message.partition(': cell')[0])
 
@@ -59,8 +59,8 @@ class AffinityTest(unittest.TestCase):
         misfit = move_check.check(moved, self.full)
         self.assertEqual(
             'a move ignores the affinity policy of the flavor '
-            "(Nova's defect I): the claim on the compute host would use cell "
-            '1, without the affinity to PCI devices or networks that the '
+            "(Nova's defect I): the claim would use cell 1, "
+            'without the affinity to PCI devices or networks that the '
             'guest requests', misfit.message)
 
     def test_a_host_without_room_is_not_said_to_be_a_defect(self):
