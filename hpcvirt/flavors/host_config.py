@@ -100,8 +100,15 @@ def _rest(planned: plans.PlannedHost) -> Iterator[str]:
 
 
 def _functions(planned: plans.PlannedHost) -> Iterator[str]:
-    if planned.settings.functions:
-        yield '# virtual functions'
+    if not planned.settings.functions:
+        return
+    yield '# virtual functions'
     for item in planned.settings.functions:
         yield (f'echo {item.count} > /sys/bus/pci/devices/'
                f'{item.device.address}/sriov_numvfs')
+    yield '# and at every boot, in /etc/udev/rules.d/70-hpcvirt-vfs.rules'
+    for item in planned.settings.functions:
+        # Only a bound driver can create virtual functions.
+        yield (f'ACTION=="bind", SUBSYSTEM=="pci", '
+               f'KERNEL=="{item.device.address}", '
+               f'ATTR{{sriov_numvfs}}="{item.count}"')

@@ -111,9 +111,10 @@ def device_spec(item: settings.Functions,
     The product id prevents that the physical function itself is assigned.
     """
     spec = {'address': item.device.address}
-    if wanted and wanted.product_id is not None:
-        spec['vendor_id'] = wanted.vendor_id or item.device.vendor_id
-        spec['product_id'] = wanted.product_id
+    product = (wanted and wanted.product_id) or item.device.vf_product_id
+    if product is not None:
+        spec['vendor_id'] = item.device.vendor_id
+        spec['product_id'] = product
     if wanted and wanted.ports is profiles.Ports.NEUTRON:
         spec['physical_network'] = wanted.physical_network or ''
     return spec

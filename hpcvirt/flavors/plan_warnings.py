@@ -107,13 +107,25 @@ def _given_back(planned: plans.PlannedHost,
 
 def _devices(planned: plans.PlannedHost,
              profile: profiles.Profile) -> Iterator[warning.PlanWarning]:
-    if profile.devices is None or planned.settings.functions:
+    wanted = profile.devices
+    if wanted is None:
         return
-    vendor = profile.devices.vendor_id
-    yield warning.PlanWarning(
-        warning.Code.DEVICES_MISSING,
-        'the host has no device with virtual functions'
-        + (f' of vendor {vendor}' if vendor else ''), (planned.name,))
+    if not planned.settings.functions:
+        yield warning.PlanWarning(
+            warning.Code.DEVICES_MISSING,
+            'the host has no device with virtual functions'
+            + (f' of vendor {wanted.vendor_id}' if wanted.vendor_id else '')
+            + (f' and product {wanted.product_id}' if wanted.product_id
+               else ''), (planned.name,))
+    for item in planned.settings.functions:
+        if wanted.product_id is None and item.device.vf_product_id is None:
+            yield warning.PlanWarning(
+                warning.Code.VF_PRODUCT_UNKNOWN,
+                'the product id of the virtual functions of '
+                f'{item.device.address} is unknown, so that its device_spec '
+                'gives the card itself to instances as well; set '
+                'devices.product_id (lspci -nn shows it once a virtual '
+                'function exists)', (planned.name,))
 
 
 def _mixed_smt(hosts: Sequence[plans.PlannedHost],

@@ -118,14 +118,20 @@ def _memory_kib(cell: host_model.Cell, small_kib: int) -> int:
 
 def functions(host: host_model.Host,
               wanted: profiles.Devices | None) -> tuple[Functions, ...]:
-    """Choose the devices of which guests get virtual functions."""
+    """Choose the devices of which guests get virtual functions.
+
+    A device whose virtual functions are known to be of another product than
+    the profile says cannot give them.
+    """
     if wanted is None:
         return ()
     return tuple(
         Functions(device, min(device.total_vfs, wanted.vfs_per_device
                               or device.total_vfs))
         for device in host.devices if device.total_vfs
-        and wanted.vendor_id in (None, device.vendor_id))
+        and wanted.vendor_id in (None, device.vendor_id)
+        and (device.vf_product_id is None
+             or wanted.product_id in (None, device.vf_product_id)))
 
 
 def supply(host: host_model.Host, found: Settings,

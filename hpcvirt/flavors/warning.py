@@ -39,6 +39,7 @@ class Code(enum.StrEnum):
     SIBLINGS_IDLE = 'siblings-idle'
     SIZE_NOT_PLACED = 'size-not-placed'
     SMT_MIXED = 'smt-mixed'
+    VF_PRODUCT_UNKNOWN = 'vf-product-unknown'
 
 
 #: The codes of warnings whose subjects are flavors, not hosts.

@@ -90,6 +90,8 @@ class Device:
     :ivar total_vfs: VFs that the function can create (``sriov_totalvfs``);
         0 if it has no SR-IOV capability
     :ivar driver: bound kernel driver, None if unbound or unknown
+    :ivar vf_product_id: the product id of its VFs, which is often another;
+        None if it is unknown or if the function has no SR-IOV capability
     """
 
     address: str
@@ -98,6 +100,7 @@ class Device:
     cell: int | None
     total_vfs: int = 0
     driver: str | None = None
+    vf_product_id: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -78,8 +78,9 @@ def checked(where: str, cells: Set[int], devices: Iterable[host_model.Device],
         here = f'{where}: device {device.address}'
         if device.address in found:
             raise exception.InvalidInput(here, 'occurs twice')
-        for number in (device.vendor_id, device.product_id):
-            if not _HEX_ID.fullmatch(number):
+        for number in (device.vendor_id, device.product_id,
+                       device.vf_product_id):
+            if number is not None and not _HEX_ID.fullmatch(number):
                 raise exception.InvalidInput(
                     here, f'{number[:40]!r} is not a PCI id of four '
                     'hexadecimal digits')

@@ -25,7 +25,8 @@
 
 ``pages`` maps the page size in KiB to the number of pages. A file written by
 hand may leave out ``llc`` (one cache for the cell), ``distances``,
-``devices``, and of a device ``total_vfs`` and ``driver``.
+``devices``, and of a device ``total_vfs``, ``driver`` and ``vf_product_id``
+(the product id of its VFs).
 """
 
 import dataclasses
@@ -88,6 +89,9 @@ def to_json(host: host_model.Host) -> dict[str, Any]:
     for cell in plain['cells']:
         if not cell['other_packages']:
             del cell['other_packages']
+    for device in plain['devices']:
+        if device['vf_product_id'] is None:
+            del device['vf_product_id']
     return plain
 
 
@@ -207,4 +211,5 @@ def _lower_case(device: host_model.Device) -> host_model.Device:
     return dataclasses.replace(
         device, address=device.address.lower(),
         vendor_id=device.vendor_id.lower(),
-        product_id=device.product_id.lower())
+        product_id=device.product_id.lower(),
+        vf_product_id=device.vf_product_id and device.vf_product_id.lower())

@@ -197,7 +197,7 @@ def _devices(tree: sysfs_tree.Tree) -> Iterator[host_model.Device]:
                 f'{_hexadecimal(tree, f"{here}/device", 4):04x}',
                 _node_of(tree, f'{here}/numa_node'),
                 _total_vfs(tree, f'{here}/sriov_totalvfs'),
-                _driver(tree, here))
+                _driver(tree, here), _vf_product(tree, here))
 
 
 def _hexadecimal(tree: sysfs_tree.Tree, name: str, digits: int) -> int:
@@ -217,6 +217,14 @@ def _total_vfs(tree: sysfs_tree.Tree, name: str) -> int:
     """Read the number of VFs a function can have; 0 without SR-IOV."""
     return 0 if tree.text(name) is None else tree.number(
         name, pci.MAX_VFS)
+
+
+def _vf_product(tree: sysfs_tree.Tree, device: str) -> str | None:
+    """Read the product of the VFs of a function, which need not exist yet."""
+    name = f'{device}/sriov_vf_device'
+    if tree.text(name) is None:
+        return None  # no SR-IOV capability
+    return f'{_hexadecimal(tree, name, 4):04x}'
 
 
 def _driver(tree: sysfs_tree.Tree, device: str) -> str | None:

@@ -67,6 +67,8 @@ class HostConfigTest(unittest.TestCase):
             vendor_id='15b3', product_id='101e'))
         self.assertIn('echo 8 > /sys/bus/pci/devices/0000:41:00.0'
                       '/sriov_numvfs', found)
+        self.assertIn('ACTION=="bind", SUBSYSTEM=="pci", '
+                      'KERNEL=="0000:41:00.0", ATTR{sriov_numvfs}="8"', found)
         spec = next(line for line in found
                     if line.startswith('device_spec = '))
         self.assertEqual('0000:41:00.0', json.loads(

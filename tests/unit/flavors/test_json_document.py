@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import dataclasses
 import json
 import unittest
 
@@ -66,6 +67,15 @@ class HostConfigTest(unittest.TestCase):
                            'physical_network': 'fast'}],
                          config['pci_device_spec'])
         self.assertNotIn('pci_alias', config)
+
+    def test_the_product_is_that_of_the_functions_that_the_card_creates(self):
+        card = dataclasses.replace(CARD, vf_product_id='101e')
+        spec = json_document.device_spec(
+            settings.Functions(card, 8),
+            dataclasses.replace(NEUTRON, product_id=None))
+        self.assertEqual({'address': '0000:41:00.0', 'vendor_id': '15b3',
+                          'product_id': '101e',
+                          'physical_network': 'fast'}, spec)
 
 
 class DocumentTest(unittest.TestCase):

@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import dataclasses
 import unittest
 
 from hpcvirt.flavors import planner
@@ -33,6 +34,12 @@ def by_vcpus(found, host):
 
 def message(found, code):
     return next(item.message for item in found.warnings if item.code is code)
+
+
+def with_vf_product(host, product):
+    return dataclasses.replace(host, devices=tuple(
+        dataclasses.replace(device, vf_product_id=product)
+        for device in host.devices))
 
 
 class PlanWarningsTest(unittest.TestCase):
@@ -89,7 +96,34 @@ class PlanWarningsTest(unittest.TestCase):
                      hosts.build(name='without'), devices=devices)
         self.assertEqual(
             'without: the host has no device with virtual functions of '
-            'vendor 15b3', message(found, warning.Code.DEVICES_MISSING))
+            'vendor 15b3 and product 101e',
+            message(found, warning.Code.DEVICES_MISSING))
+
+    def test_a_card_whose_vfs_are_of_another_product_promises_nothing(self):
+        devices = profiles.Devices(vendor_id='15b3', product_id='101e')
+        for product, promised in ((None, True), ('101e', True),
+                                  ('1017', False)):
+            found = plan(hosts.build(name='with', vfs={0: 8}), with_vf_product(
+                hosts.build(vfs={0: 8}), product), devices=devices)
+            with self.subTest(product):
+                self.assertEqual(promised,
+                                 'devices-missing' not in codes(found))
+                self.assertEqual(promised, any(
+                    row.per_host['host'] for row in found.flavors))
+
+    def test_a_device_spec_that_may_give_the_card_itself(self):
+        devices = profiles.Devices(ports=profiles.Ports.NEUTRON,
+                                   physical_network='fast')
+        host = hosts.build(vfs={0: 8})
+        self.assertIn(
+            'the product id of the virtual functions of 0000:41:00.0 is '
+            'unknown', message(plan(host, devices=devices),
+                               warning.Code.VF_PRODUCT_UNKNOWN))
+        for each, wanted in (
+                (with_vf_product(host, '101e'), devices),
+                (host, dataclasses.replace(devices, product_id='101e'))):
+            self.assertNotIn('vf-product-unknown',
+                             codes(plan(each, devices=wanted)))
 
     def test_packing_claims_that_would_not_end(self):
         host = hosts.build(cells=24, cores=4, packages=4)

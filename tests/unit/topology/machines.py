@@ -105,5 +105,6 @@ def _devices(dice: random.Random, cells: list[host.Cell],
     places = [*with_cpus, None] if len(with_cpus) > 1 else with_cpus
     return [host.Device(f'0000:{bus:02x}:00.0', '8086',
                         dice.choice(('1572', '10fb')), dice.choice(places),
-                        dice.choice((0, 64)), dice.choice((None, 'i40e')))
+                        dice.choice((0, 64)), dice.choice((None, 'i40e')),
+                        dice.choice((None, '154c')))
             for bus in sorted(dice.sample(range(256), dice.randint(0, 3)))]

@@ -60,7 +60,8 @@ class CapturedMachineTest(Written):
 
     def test_hwloc_has_all_of_a_device_but_vfs_and_driver(self) -> None:
         self.assertEqual(
-            [dataclasses.replace(device, total_vfs=0, driver=None)
+            [dataclasses.replace(device, total_vfs=0, driver=None,
+                                 vf_product_id=None)
              for device in self.by_sysfs.devices],
             list(self.by_hwloc.devices))
 
@@ -121,7 +122,8 @@ class InventedMachinesTest(Written):
             self.expect(
                 seed, host, self.from_xml(writers.hwloc(host, offline)),
                 devices=tuple(
-                    dataclasses.replace(device, total_vfs=0, driver=None)
+                    dataclasses.replace(device, total_vfs=0, driver=None,
+                                        vf_product_id=None)
                     for device in host.devices))
 
     def test_hwloc_version_1_of_a_whole_system(self) -> None:
@@ -132,5 +134,6 @@ class InventedMachinesTest(Written):
             self.expect(
                 seed, host, read, distances=(),
                 devices=tuple(
-                    dataclasses.replace(device, total_vfs=0, driver=None)
+                    dataclasses.replace(device, total_vfs=0, driver=None,
+                                        vf_product_id=None)
                     for device in host.devices))

@@ -105,6 +105,8 @@ def _sysfs_device(device: host_model.Device) -> dict[str, str]:
     }
     if device.total_vfs:
         files[f'{there}/sriov_totalvfs'] = str(device.total_vfs)
+    if device.vf_product_id:
+        files[f'{there}/sriov_vf_device'] = device.vf_product_id
     if device.driver:
         files[f'{there}/driver'] = sysfs_files.Link(
             f'../../../bus/pci/drivers/{device.driver}')
