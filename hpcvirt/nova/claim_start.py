@@ -165,7 +165,8 @@ def _read_instance(spec: typing.Any, cell: typing.Any) -> typing.Any:
             return objects.Instance.get_by_uuid(
                 targeted, spec.instance_uuid,
                 expected_attrs=['numa_topology', 'pci_requests'])
-    except (nova_exception.NotFound, db_exception.DBError) as exc:
+    except (nova_exception.NotFound, db_exception.DBError,
+            db_exception.CantStartEngineError) as exc:
         LOG.warning('Instance %(instance)s cannot be read, so it is treated '
                     'as in a cold migration: %(error)s',
                     {'instance': spec.instance_uuid, 'error': exc})
