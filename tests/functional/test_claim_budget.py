@@ -18,8 +18,10 @@ import types
 import fixtures
 from nova.virt import hardware
 
+from hpcvirt.fit import claim
 from hpcvirt.fit import claim_replay
 from hpcvirt.fit import order
+from hpcvirt.fit import reasons
 from tests import cases
 from tests.functional import soundness
 from tests.functional import test_filter
@@ -33,11 +35,20 @@ class ClaimBudgetTest(soundness.ClaimingTestCase):
         :returns: the ids of the host cells, and the number of arrangements
             that the claim took
         """
-        taken = []
+        claimed, taken = self.claim(case)
+        return [cell.id for cell in claimed.cells], taken
+
+    def claim(self, case, most=None):
+        """Run Nova's claim, but not beyond a number of arrangements.
+
+        :returns: its result, and the number of arrangements that it took
+        """
+        taken = itertools.count()
 
         def permutations(*arguments):
             for each in itertools.permutations(*arguments):
-                taken.append(each)
+                if next(taken) == most:
+                    return
                 yield each
 
         counting = types.SimpleNamespace(permutations=permutations,
@@ -45,7 +56,7 @@ class ClaimBudgetTest(soundness.ClaimingTestCase):
         with fixtures.MonkeyPatch('nova.virt.hardware.itertools', counting):
             self.assertIs(counting, hardware.itertools)
             claimed = soundness.Claims(case).claim({})
-        return [cell.id for cell in claimed.cells], len(taken)
+        return claimed, next(taken)
 
     def test_the_claim_takes_as_many_arrangements_as_predicted(self):
         for taken, guest, packing in (
@@ -69,3 +80,24 @@ class ClaimBudgetTest(soundness.ClaimingTestCase):
                                     (4, 4, 4), packing=True)
         self.assertEqual(([4, 5, 6], 4 * 7 * 6 + 4 * 6 + 4 + 1),
                          self.count(question))
+
+    def test_periodic_24_cells_are_packed_as_long_as_claims_end(self):
+        for cells, guests in ((2, 12), (4, 6), (6, 1), (8, 1)):
+            with self.subTest(cells=cells):
+                question = test_filter.case(test_filter.host(*[0] * 24),
+                                            (8,) * cells, packing=True)
+                for _ in range(guests):
+                    self.assertIsNone(self.refused(question))
+                    question = soundness.Claims(question).settle({})
+                misfit = self.refused(question)
+                if cells * guests == 24:
+                    self.assertIs(reasons.Code.NO_CELL, misfit.code)
+                    continue
+                # Nova would start the guest, but not in time.
+                self.assertIs(reasons.Code.CLAIM_TOO_LONG, misfit.code)
+                most = claim_replay.MOST_ARRANGEMENTS
+                self.assertEqual((None, most + 1), self.claim(question, most))
+
+    def refused(self, case):
+        return claim.check(cases.demand(case), cases.supply(case),
+                           case.packing)
