@@ -100,6 +100,16 @@ DOCUMENTS = (
         'Scandinavian Journal of Statistics 6(2), pages 65 to 70', '1979',
         'jstor.org/stable/4615733'),
     Document(
+        'Wilcoxon-1945', 'Frank Wilcoxon',
+        'Individual Comparisons by Ranking Methods',
+        'Biometrics Bulletin 1(6), pages 80 to 83', '1945',
+        'doi.org/10.2307/3001968'),
+    Document(
+        'Hodges-Lehmann-1963', 'Joseph L. Hodges and Erich L. Lehmann',
+        'Estimates of Location Based on Rank Tests',
+        'Annals of Mathematical Statistics 34(2), pages 598 to 611', '1963',
+        'doi.org/10.1214/aoms/1177704172'),
+    Document(
         'Zou-Donner-2008', 'Guang Yong Zou and Allan Donner',
         'Construction of Confidence Limits about Effect Measures: A General '
         'Approach',

@@ -23,8 +23,11 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 
+from hpcvirt.bench.analysis import evidence
 from hpcvirt.bench.analysis import sample_pairs
+from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
+from hpcvirt.bench.analysis import stragglers
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
@@ -37,12 +40,14 @@ class Figure:
     :ivar judgement: final if there is no estimate
     :ivar estimate: the loss of the guest, None if it cannot be judged
     :ivar limit: the largest acceptable loss
+    :ivar step: losses that differ by less cannot be told apart
     :ivar machine: the loss of native against native, None if not measured
     """
 
     judgement: judgement.Judgement
     estimate: stats.Estimate | None = None
     limit: float = 0.0
+    step: float = 0.0
     machine: stats.Estimate | None = None
 
 
@@ -79,34 +84,83 @@ def of_metric(run: record.Run, metric: str, bound: judgement.Bound | None,
             blank, reason=too_few, pairs=len(values.pairs),
             native=_mean(values.native), guest=_mean(values.guest)))
     direction = blank.direction
-    dropped: tuple[int, ...] = ()
-    kept = values
-    if values.pairs:
-        disturbed = stats.disturbed(_losses(values, direction))
-        dropped = tuple(values.pairs[index] for index in disturbed)
-        kept = _without(values, disturbed)
-        estimate = stats.paired(_losses(kept, direction))
-    else:
-        estimate = stats.unpaired(values.native, values.guest, direction)
+    blank = dataclasses.replace(
+        blank, pairs=len(values.pairs), native=_mean(values.native),
+        guest=_mean(values.guest), native_cv=_variation(values.native),
+        guest_cv=_variation(values.guest))
+    copied = evidence.copies(values.native, values.guest)
+    if copied is not None:
+        return Figure(dataclasses.replace(
+            blank, word=judgement.Word.INVALID, reason=copied))
+    estimate = _estimate(values, direction, of_launch=run.of_launch)
     limit = None if bound is None else bound.limit(direction)
+    found = stragglers.find(*(
+        [stats.loss_of_ratio(value, direction) for value in arm]
+        for arm in (values.native, values.guest)))
     estimated = dataclasses.replace(
-        blank, limit=limit, pairs=len(kept.pairs), dropped=dropped,
-        interval=interval(estimate, direction),
-        native=_mean(kept.native), guest=_mean(kept.guest),
-        native_cv=_variation(kept.native), guest_cv=_variation(kept.guest),
-        remarks=tuple(_remarks(kept, dropped, estimate)))
+        blank, limit=limit, interval=interval(estimate, direction),
+        remarks=tuple(_remarks(values, found)))
     if limit is None:
         return Figure(estimated)
-    return Figure(estimated, estimate, stats.loss_of_ratio(limit, direction),
+    worst = stats.loss_of_ratio(limit, direction)
+    estimated = dataclasses.replace(estimated, tail=judgement.Tail(
+        found.word(worst), found.native, found.guest,
+        stats.ratio_of_loss(found.mean_loss, direction)))
+    too_few = None if run.of_launch else _too_few_launches(values.launches)
+    if too_few is not None:
+        return Figure(dataclasses.replace(estimated, reason=too_few))
+    return Figure(estimated, estimate, worst,
+                  evidence.step(values.native, values.guest),
                   _machine(run, metric, machines, direction))
+
+
+def _estimate(values: sample_pairs.Values, direction: outcome.Direction, *,
+              of_launch: bool) -> stats.Estimate:
+    """Estimate the loss of a guest from what is independent.
+
+    Samples of one launch share its memory and placement, and say nothing
+    about the next. So the launches are the units if there are several, and
+    each counts by its mean.
+    """
+    launches = () if of_launch or len(set(values.launches)) < 2 else (
+        values.launches)
+    if values.pairs:
+        losses = _losses(values, direction)
+        return signed_rank.of(_means(losses, launches))
+    guest = [math.exp(mean) for mean in _means(
+        [math.log(value) for value in values.guest], launches)]
+    return stats.unpaired(values.native, guest, direction)
+
+
+def _means(values: Sequence[float],
+           launches: Sequence[str]) -> Sequence[float]:
+    """Return the mean of each launch; the values if no launch is given."""
+    if not launches:
+        return values
+    groups: dict[str, list[float]] = {}
+    for value, launch in zip(values, launches, strict=True):
+        groups.setdefault(launch, []).append(value)
+    return [statistics.fmean(group) for group in groups.values()]
+
+
+def _too_few_launches(launches: Sequence[str]) -> str | None:
+    """Say why the launches do not suffice; None if they do or are unknown."""
+    count = len(set(launches))
+    if not launches or count >= sample_pairs.LEAST_PAIRS:
+        return None
+    if count == 1:
+        return ('all samples are of one launch of the guest, and the next '
+                'launch may differ')
+    return (f'the samples are of {count} launches of the guest, at least '
+            f'{sample_pairs.LEAST_PAIRS} are needed')
 
 
 def interval(estimate: stats.Estimate,
              direction: outcome.Direction) -> judgement.Interval:
     """Express an estimate as the ratio guest / native."""
     low, high = sorted(stats.ratio_of_loss(end, direction)
-                       for end in stats.ends(estimate))
-    return judgement.Interval(stats.ratio_of_loss(estimate.mean, direction),
+                       for end in estimate.ends())
+    return judgement.Interval(stats.ratio_of_loss(estimate.loss, direction),
                               low, high, stats.LEVEL)
 
 
@@ -122,7 +176,7 @@ def _machine(run: record.Run, metric: str, machines: Iterable[record.Run],
             continue
         values = sample_pairs.values(machine, metric)
         if sample_pairs.too_few(machine, values) is None:
-            return stats.paired(_losses(values, direction))
+            return signed_rank.of(_losses(values, direction))
     return None
 
 
@@ -138,32 +192,21 @@ def _blank(run: record.Run, metric: str, word: judgement.Word | None,
         paired=run.purpose is not record.Purpose.UNPAIRED)
 
 
-def _remarks(kept: sample_pairs.Values, dropped: tuple[int, ...],
-             estimate: stats.Estimate) -> Iterator[str]:
-    if dropped:
-        yield (f'{len(dropped)} of {len(kept.pairs) + len(dropped)} pairs '
-               'set aside: native was disturbed')
-    for name, arm in (('native', kept.native), ('guest', kept.guest)):
+def _remarks(values: sample_pairs.Values,
+             found: stragglers.Stragglers) -> Iterator[str]:
+    for name, arm in (('native', values.native), ('guest', values.guest)):
         if len(set(arm)) == 1:
-            yield (f'all {name} values are equal: a coarse clock, or copies '
-                   'of one output')
-    if estimate.error == 0:
-        yield 'no variation at all: the interval is a point'
+            yield f'all {name} values are equal: a coarse clock'
+    if found.native or found.guest:
+        yield (f'{found.guest} of {len(values.guest)} guest runs and '
+               f'{found.native} of {len(values.native)} native runs are much '
+               'slower than the others')
 
 
 def _losses(values: sample_pairs.Values,
             direction: outcome.Direction) -> list[float]:
     return [stats.loss(native, guest, direction) for native, guest
             in zip(values.native, values.guest, strict=True)]
-
-
-def _without(values: sample_pairs.Values,
-             excluded: Sequence[int]) -> sample_pairs.Values:
-    kept = [index for index in range(len(values.pairs))
-            if index not in excluded]
-    return sample_pairs.Values(tuple(values.native[index] for index in kept),
-                               tuple(values.guest[index] for index in kept),
-                               tuple(values.pairs[index] for index in kept))
 
 
 def _mean(arm: Sequence[float]) -> float | None:

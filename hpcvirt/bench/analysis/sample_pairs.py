@@ -31,11 +31,14 @@ class Values:
     """The values of one metric in both arms.
 
     :ivar pairs: numbers of the pairs, empty if the arms are not paired
+    :ivar launches: of the guest, for each of its values; empty if at least one
+        is unknown
     """
 
     native: tuple[float, ...]
     guest: tuple[float, ...]
     pairs: tuple[int, ...]
+    launches: tuple[str, ...] = ()
 
 
 def invalid(run: record.Run) -> str | None:
@@ -70,6 +73,7 @@ def values(run: record.Run, metric: str) -> Values:
     :raises InvalidInput: if a pair has two samples in the same arm
     """
     arms: dict[record.Arm, dict[int, float]] = {arm: {} for arm in record.Arm}
+    launches: dict[int, str] = {}
     for sample in run.samples:
         if sample.warm_up or metric not in sample.outcome.metrics:
             continue
@@ -77,15 +81,23 @@ def values(run: record.Run, metric: str) -> Values:
             raise exception.InvalidInput(
                 run.label, f'pair {sample.pair} has two {sample.arm} samples')
         arms[sample.arm][sample.pair] = sample.outcome.metrics[metric].value
+        if sample.arm is record.Arm.GUEST:
+            launches[sample.pair] = sample.launch_id
     native, guest = arms[record.Arm.NATIVE], arms[record.Arm.GUEST]
     if run.purpose is record.Purpose.UNPAIRED:
-        return Values(tuple(native.values()), tuple(guest.values()), ())
+        return Values(tuple(native.values()), tuple(guest.values()), (),
+                      _known([launches[pair] for pair in guest]))
     # The number of pairs was fixed in advance: pairs that were added later,
     # until the result looked right, do not count.
     complete = sorted(pair for pair in set(native) & set(guest)
                       if pair < run.planned_pairs)
     return Values(tuple(native[pair] for pair in complete),
-                  tuple(guest[pair] for pair in complete), tuple(complete))
+                  tuple(guest[pair] for pair in complete), tuple(complete),
+                  _known([launches[pair] for pair in complete]))
+
+
+def _known(launches: Sequence[str]) -> tuple[str, ...]:
+    return tuple(launches) if all(launches) else ()
 
 
 def too_few(run: record.Run, found: Values) -> str | None:

@@ -12,10 +12,14 @@
 
 """Decide PASS, FAIL, INCONCLUSIVE or INVALID.
 
-PASS: the worse end of the interval of the ratio is within the bound. FAIL:
-its better end is beyond the bound. INCONCLUSIVE: neither, or too few pairs,
-or a machine that cannot resolve the difference. INVALID: a sample failed its
-own check.
+PASS: the worse end of the interval of the ratio is within the bound, and the
+guest has no stragglers that native has not. FAIL: its better end is beyond
+the bound, or the guest has clearly more stragglers. INCONCLUSIVE: neither, or
+too few pairs or launches, or a machine that cannot resolve the difference.
+INVALID: a sample failed its own check, or the figures are no evidence.
+
+All samples count, and exchanging the arms exchanges PASS and FAIL: no rule
+treats one arm with more favour.
 
 Figures that are judged together are corrected by Holm's method, PASS and FAIL
 separately: the chance of even one false PASS among all figures is at most
@@ -24,6 +28,7 @@ the rule above.
 """
 
 import dataclasses
+import math
 from collections.abc import Iterable
 from collections.abc import Sequence
 
@@ -35,12 +40,17 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 
 #: The largest chance of a false PASS, and of a false FAIL.
-ALPHA = 1 - stats.LEVEL
+#: A guest that is faster than native by more than this, beyond the interval,
+#: was not compared with native.
+IMPLAUSIBLE_GAIN = math.log(1.2)
 
-METHOD = ('Ratio guest / native; log ratios of pairs, one-sided 95 % t '
-          'intervals (90 % two-sided), Holm over all figures, each way')
+METHOD = ('Ratio guest / native; signed-rank intervals of the log ratios of '
+          'pairs, at most 5 % false PASS and 5 % false FAIL, Holm over all '
+          'figures, stragglers apart')
 UNPAIRED = ("; unpaired: Welch's intervals, the arms were not measured in "
             'turn on one host')
+
+ALPHA = stats.alpha(attempt=1)
 
 Word = judgement.Word
 
@@ -133,10 +143,14 @@ def _reason(figure: judgement.Judgement) -> str:
 def _settle(pending: Iterable[figures.Figure]) -> list[judgement.Judgement]:
     """Judge every figure; those with an estimate together, by Holm."""
     pending = list(pending)
-    alone = [stats.p_beyond(figure.estimate, figure.limit)
-             for figure in pending if figure.estimate is not None]
-    adjusted = zip(stats.holm(alone), stats.holm([1 - p for p in alone]),
-                   alone, strict=True)
+    judged = [(figure.estimate, figure.limit, figure.step)
+              for figure in pending if figure.estimate is not None]
+    p_pass = [estimate.p_beyond(limit - step)
+              for estimate, limit, step in judged]
+    p_fail = [estimate.p_within(limit + step)
+              for estimate, limit, step in judged]
+    adjusted = zip(stats.holm(p_pass), stats.holm(p_fail),
+                   map(min, p_pass, p_fail), strict=True)
     return [figure.judgement if figure.estimate is None
             else _decide(figure, figure.estimate, *next(adjusted))
             for figure in pending]
@@ -144,7 +158,7 @@ def _settle(pending: Iterable[figures.Figure]) -> list[judgement.Judgement]:
 
 def _decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,
             p_fail: float, p_alone: float) -> judgement.Judgement:
-    low, high = stats.ends(estimate)
+    low, high = estimate.ends()
     suspect = high < -stats.EQUAL
     word = Word.INCONCLUSIVE
     reason: str | None = 'the interval includes the bound'
@@ -155,15 +169,41 @@ def _decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,
                       'interval; find out what slowed native down')
     elif p_fail <= ALPHA:
         word, reason = Word.FAIL, 'the loss is beyond the bound'
-    elif min(p_alone, 1 - p_alone) <= ALPHA:
+    elif p_alone <= ALPHA:
         reason = ('decided if it were judged alone, but not among all figures '
                   'that are judged together (Holm)')
+    elif figure.step:
+        reason = (f'figures that differ by less than {figure.step:.1%} cannot '
+                  'be told apart: measure for longer')
+    if high < -IMPLAUSIBLE_GAIN:
+        word = Word.INVALID
+        reason = ('the guest is faster than native by more than a fifth: the '
+                  'arms did not run the same, or native was disturbed')
     judged = dataclasses.replace(figure.judgement, word=word, reason=reason,
                                  suspect=suspect, p_pass=p_pass,
                                  p_fail=p_fail)
+    judged = _with_tail(judged)
     if figure.machine is None:
         return judged
     return _as_machine_allows(judged, figure.machine, figure.limit, low)
+
+
+def _with_tail(judged: judgement.Judgement) -> judgement.Judgement:
+    """Withdraw a PASS that the stragglers of the guest do not allow."""
+    tail = judged.tail
+    if tail is None or tail.word is Word.PASS or judged.word not in (
+            Word.PASS, Word.INCONCLUSIVE):
+        return judged
+    if tail.word is Word.FAIL:
+        return dataclasses.replace(
+            judged, word=Word.FAIL, reason='the guest has more runs that are '
+            'much slower than the others')
+    if judged.word is Word.INCONCLUSIVE:
+        return judged
+    return dataclasses.replace(
+        judged, word=Word.INCONCLUSIVE, reason='a typical run is within the '
+        'bound, but with the runs of the guest that are much slower the mean '
+        'is not; more pairs show whether native has them as well')
 
 
 def _as_machine_allows(judged: judgement.Judgement, machine: stats.Estimate,
@@ -172,7 +212,7 @@ def _as_machine_allows(judged: judgement.Judgement, machine: stats.Estimate,
 
     :param low: the better end of the guest's loss
     """
-    noise = max(abs(end) for end in stats.ends(machine))
+    noise = max(abs(end) for end in machine.ends())
     judged = dataclasses.replace(
         judged, machine=figures.interval(machine, judged.direction))
     if noise <= abs(limit) + stats.EQUAL or (

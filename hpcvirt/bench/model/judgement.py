@@ -74,6 +74,22 @@ class Interval:
     level: float = 0.95
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tail:
+    """The judgement on stragglers: runs much slower than others of their arm.
+
+    :ivar native: number of native stragglers
+    :ivar guest: number of stragglers of the guest
+    :ivar ratio: guest / native of the means, in which stragglers count in
+        full
+    """
+
+    word: Word
+    native: int
+    guest: int
+    ratio: float
+
+
 @dataclasses.dataclass(frozen=True)
 class Judgement:
     """The verdict on one metric of one benchmark.
@@ -85,12 +101,14 @@ class Judgement:
     :ivar limit: the ratio that decided, None if the metric has no bound
     :ivar interval: None if there are too few pairs or a run failed
     :ivar pairs: number of pairs that were used
-    :ivar dropped: numbers of the pairs that the outlier rule excluded
+    :ivar dropped: numbers of the pairs that earlier versions of hpcvirt
+        excluded; now all pairs count
     :ivar paired: False if the arms were not measured in pairs
     :ivar suspect: the whole interval says that the guest beats native
     :ivar machine: ratio of native to native, if it was measured
     :ivar p_pass: Holm-adjusted p-value of "the loss is beyond the bound"
     :ivar p_fail: Holm-adjusted p-value of "the loss is within the bound"
+    :ivar tail: judgement on the stragglers, None if there is no bound
     """
 
     label: str
@@ -112,6 +130,7 @@ class Judgement:
     machine: Interval | None = None
     p_pass: float | None = None
     p_fail: float | None = None
+    tail: Tail | None = None
     remarks: tuple[str, ...] = ()
 
 

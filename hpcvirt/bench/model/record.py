@@ -86,6 +86,9 @@ class Sample:
     :ivar position: number in the order of execution, from 0, warm-ups
         included: it shows that the arms were interleaved
     :ivar warm_up: excluded from the statistics by design
+    :ivar launch_id: identifies the launch of the guest that the sample was
+        measured in, empty if it is unknown: samples of one launch share its
+        memory and placement
     :ivar started_at: ISO 8601 with zone, UTC
     :ivar elapsed_s: wall time of the whole command; never a figure of merit
     :ivar exit_status: None if the run was lost or killed
@@ -100,6 +103,7 @@ class Sample:
     outcome: outcome.Outcome
     warm_up: bool = False
     launch: Launch | None = None
+    launch_id: str = ''
     started_at: str = ''
     elapsed_s: float | None = None
     exit_status: int | None = None
@@ -124,6 +128,8 @@ class Run:
         judged
     :ivar launch: state of the guest in all samples that count; None if it
         was not controlled
+    :ivar of_launch: the verdict is to speak of the launches that were measured
+        and of no others
     :ivar study: ``S1`` to ``S5`` if the run belongs to a study
     :ivar case: the case of that study's scenario
     """
@@ -141,6 +147,7 @@ class Run:
     bounds: Mapping[str, judgement.Bound] = dataclasses.field(
         default_factory=dict)
     launch: Launch | None = None
+    of_launch: bool = False
     study: str | None = None
     case: str | None = None
     started_at: str = ''

@@ -1,0 +1,217 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Simulate how often verdicts are wrong, for many kinds of noise.
+
+Each kind of noise gets guests exactly at the bound, where PASS and FAIL are
+both wrong, guests that are as good as native, where FAIL is wrong, and guests
+that lose twice as much as allowed. The verdicts are those of the program. The
+table of docs/source/benchmarks.rst is printed by this script; the exit status
+is 1 if a rate is above 5 % by more than three standard errors.
+"""
+
+import argparse
+import math
+import random
+import sys
+from collections.abc import Callable
+from collections.abc import Iterator
+from concurrent import futures
+
+from hpcvirt import text_table
+from hpcvirt.bench.analysis import verdict
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import record
+from hpcvirt.bench.run import schedule
+
+Word = judgement.Word
+#: The metric is a time; the guest may take this much more.
+BOUND = 1.05
+LOSSES = {'bound': math.log(BOUND), 'equal': 0.0,
+          'slow': math.log(2 * BOUND - 1)}
+SAMPLES_OF_A_LAUNCH = 2
+#: Standard deviation of a single run.
+SD = 0.02
+PROMISED = 0.05
+
+#: Gives the logarithms of a pair of values for each pair: native, guest.
+Noise = Callable[[random.Random, int], Iterator[tuple[float, float]]]
+
+
+def _independent(native: Callable[[random.Random], float],
+                 guest: Callable[[random.Random], float] | None = None,
+                 ) -> Noise:
+    def noise(dice: random.Random,
+              pairs: int) -> Iterator[tuple[float, float]]:
+        for _ in range(pairs):
+            yield native(dice), (guest or native)(dice)
+    return noise
+
+
+def _on_one_time_line(step: Callable[[random.Random, int, float], float],
+                      ) -> Noise:
+    """Noise of a machine that changes from run to run.
+
+    :param step: the noise of a run, from its number and the noise before it
+    """
+    def noise(dice: random.Random,
+              pairs: int) -> Iterator[tuple[float, float]]:
+        values: dict[int, dict[record.Arm, float]] = {}
+        last = dice.gauss(0, SD)
+        for slot in schedule.slots(pairs, 0):
+            last = step(dice, slot.position, last)
+            values.setdefault(slot.pair, {})[slot.arm] = last
+        for pair in values.values():
+            yield pair[record.Arm.NATIVE], pair[record.Arm.GUEST]
+    return noise
+
+
+def _of_each_arm(correlation: float) -> Noise:
+    def noise(dice: random.Random,
+              pairs: int) -> Iterator[tuple[float, float]]:
+        last = [dice.gauss(0, SD) / math.sqrt(1 - correlation ** 2)
+                for _ in range(2)]
+        for _ in range(pairs):
+            last = [correlation * value + dice.gauss(0, SD) for value in last]
+            yield last[0], last[1]
+    return noise
+
+
+def _launches(spread: float) -> Noise:
+    def noise(dice: random.Random,
+              pairs: int) -> Iterator[tuple[float, float]]:
+        level = 0.0
+        for pair in range(pairs):
+            if pair % SAMPLES_OF_A_LAUNCH == 0:
+                level = dice.gauss(0, spread)
+            yield dice.gauss(0, 0.01), level + dice.gauss(0, 0.01)
+    return noise
+
+
+def _sometimes(chance: float, factor: float) -> Callable[[random.Random],
+                                                         float]:
+    def value(dice: random.Random) -> float:
+        found = dice.gauss(0, SD)
+        return found + (math.log(factor) if dice.random() < chance else 0.0)
+    return value
+
+
+def _normal(deviation: float) -> Callable[[random.Random], float]:
+    return lambda dice: dice.gauss(0, deviation)
+
+
+NOISE: dict[str, Noise] = {
+    'log-normal, CV 2 %': _independent(_normal(SD)),
+    'log-normal, CV 10 %': _independent(_normal(0.10)),
+    'native CV 1 %, guest CV 5 %': _independent(_normal(0.01), _normal(0.05)),
+    '10 % of runs 1.25 times slower': _independent(_sometimes(0.10, 1.25)),
+    '5 % of runs 3 times slower': _independent(_sometimes(0.05, 3.0)),
+    'exponential tail': _independent(lambda dice: dice.expovariate(20)),
+    'drift of 0.5 % a run': _on_one_time_line(
+        lambda dice, number, _: 0.005 * number + dice.gauss(0, SD)),
+    'AR(1) 0.5 on one time line': _on_one_time_line(
+        lambda dice, _, last: 0.5 * last + dice.gauss(0, SD)),
+    'AR(1) 0.5, each arm by itself': _of_each_arm(0.5),
+    'launches differ by 1 %': _launches(0.01),
+    'launches differ by 3 %': _launches(0.03),
+    'launches differ by 5 %': _launches(0.05),
+    'clock of 10 ms, runs of 0.05 to 0.5 s': _independent(_normal(0.01)),
+}
+#: How the samples of some kinds of noise were taken.
+UNPAIRED = 'AR(1) 0.5, each arm by itself'
+LAUNCHES = 'launches differ'
+CLOCK = 'clock of 10 ms'
+
+
+def main() -> int:
+    """Print the table.
+
+    :returns: 1 if a rate is too high
+    """
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--trials', type=int, default=2000,
+                        help='guests of each kind (default: 2000)')
+    parser.add_argument('--pairs', type=int, nargs='+',
+                        default=[5, 10, 20, 40],
+                        help='numbers of pairs (default: 5 10 20 40)')
+    args = parser.parse_args()
+    cases = [(name, pairs, args.trials) for name in NOISE
+             for pairs in args.pairs
+             if not name.startswith(LAUNCHES) or pairs >= 10]
+    with futures.ProcessPoolExecutor() as pool:
+        found = list(pool.map(rates, *zip(*cases, strict=True)))
+    wrong = PROMISED + 3 * math.sqrt(
+        PROMISED * (1 - PROMISED) / args.trials)
+    failed = False
+    rows = []
+    for (name, pairs, _), (at_bound, equal, slow) in zip(cases, found,
+                                                         strict=True):
+        errors = at_bound[Word.PASS], at_bound[Word.FAIL], equal[Word.FAIL]
+        failed |= max(errors) > wrong
+        rows.append((name, str(pairs), *(
+            f'{100 * rate:.1f}' for rate in errors), *(
+            f'{100 * rate:.0f}' for rate in (equal[Word.PASS],
+                                             slow[Word.FAIL]))))
+    sys.stdout.write(text_table.draw(
+        ('Noise', 'Pairs', 'False PASS', 'False FAIL', 'FAIL of equal',
+         'PASS of equal', 'FAIL of slow'), rows,
+        {'Pairs', 'False PASS', 'False FAIL', 'FAIL of equal',
+         'PASS of equal', 'FAIL of slow'}, 200))
+    if failed:
+        print(f'a rate of error is above {wrong:.1%}', file=sys.stderr)
+    return int(failed)
+
+
+def rates(name: str, pairs: int,
+          trials: int) -> list[dict[Word, float]]:
+    """Simulate one kind of noise.
+
+    :returns: the rate of each word: guests at the bound, as good as native,
+        and twice as far as the bound
+    """
+    found = []
+    for kind, loss in LOSSES.items():
+        dice = random.Random(f'{name} {pairs} {kind}')
+        words = [verdict.judge([run(dice, name, pairs, loss)]).word
+                 for _ in range(trials)]
+        found.append({word: words.count(word) / trials for word in Word})
+    return found
+
+
+def run(dice: random.Random, name: str, pairs: int,
+        loss: float) -> record.Run:
+    """A run of a guest with this loss."""
+    base = 10 ** dice.uniform(math.log10(0.05), math.log10(0.5))
+    samples = []
+    for pair, values in enumerate(NOISE[name](dice, pairs)):
+        for arm, value in zip((record.Arm.NATIVE, record.Arm.GUEST), values,
+                              strict=True):
+            guest = arm is record.Arm.GUEST
+            time = base * math.exp(value + (loss if guest else 0.0))
+            if name.startswith(CLOCK):
+                time = max(math.floor(time * 100), 1) / 100
+            samples.append(record.Sample(
+                arm, pair, 2 * pair + guest, outcome.Outcome(
+                    True, None, {'wall_s': outcome.Metric(
+                        time, 's', outcome.Direction.DOWN)}),
+                launch_id=str(pair // SAMPLES_OF_A_LAUNCH)
+                if guest and name.startswith(LAUNCHES) else ''))
+    return record.Run(
+        'r', 'b', 'v', tuple(samples), planned_pairs=pairs,
+        purpose=record.Purpose.UNPAIRED if name == UNPAIRED
+        else record.Purpose.COMPARE,
+        bounds={'wall_s': judgement.Bound(BOUND)})
+
+
+if __name__ == '__main__':
+    sys.exit(main())
