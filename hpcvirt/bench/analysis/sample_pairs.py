@@ -54,7 +54,7 @@ def invalid(run: record.Run) -> str | None:
         return (f'{len(failed)} of {len(run.samples)} samples failed their '
                 f'own check; the first, {first.arm} {kind} {first.pair}: '
                 f'{first.outcome.reason or "no reason given"}')
-    return _disagreement(run.samples)
+    return _disagreement(run.samples) or _other_unit(run.samples)
 
 
 def metrics(run: record.Run) -> tuple[str, ...]:
@@ -132,6 +132,22 @@ def _differing(left: outcome.Outcome,
         if one is None or other is None or not expectation.same(
                 _kind(left.kinds, name), one, other):
             yield name
+
+
+def _other_unit(samples: Sequence[record.Sample]) -> str | None:
+    """Say which figure has two units or directions; None if none has."""
+    first: dict[str, tuple[record.Sample, outcome.Metric]] = {}
+    for sample in samples:
+        for name, metric in sample.outcome.metrics.items():
+            before, figure = first.setdefault(name, (sample, metric))
+            if (figure.unit, figure.direction) != (metric.unit,
+                                                   metric.direction):
+                return (f'not the same figure: {name} is {figure.unit} '
+                        f'({figure.direction}) in {before.arm} pair '
+                        f'{before.pair} and {metric.unit} '
+                        f'({metric.direction}) in {sample.arm} pair '
+                        f'{sample.pair}')
+    return None
 
 
 def _kind(kinds: Mapping[str, outcome.Kind],

@@ -145,6 +145,19 @@ def load(name: str) -> definitions.Definition:
     return definition_reader.read(yaml_document.value(text, where), where)
 
 
+def metrics(benchmark: str) -> dict[str, definitions.Figure]:
+    """List the figures of a benchmark or a family by their names.
+
+    :returns: nothing for a benchmark that has no definition
+    """
+    family = _family(benchmark)
+    wanted = fold(benchmark)
+    return {figure.name: figure for definition in all_definitions()
+            if family == definition.parser or wanted in (
+                definition.name, *map(fold, definition.aliases))
+            for figure in definition.metrics}
+
+
 def _family(name: str) -> str | None:
     wanted = fold(name)
     for family, aliases in FAMILIES.items():

@@ -67,8 +67,8 @@ def footnotes(result: record.Result,
     pairs = max((each.pairs for each in judgements), default=0)
     lines = []
     if pairs:
-        lines.append(f'{pairs} pairs; guest / native with its 90 % interval, '
-                     'PASS and FAIL each at 95 %')
+        lines.append(f'{pairs} pairs; guest / native with its interval; at '
+                     'most 5 % false PASS and 5 % false FAIL')
     lines += [f'{label} {abridged(names)}: {text}'
               for (label, text), names in metrics.items()]
     lines.extend(arms(result))

@@ -43,7 +43,11 @@ from hpcvirt.bench.results import json_format
 
 @dataclasses.dataclass(frozen=True)
 class ParsedOutput:
-    """An outcome with its benchmark: what ``hpcvirt bench parse`` prints."""
+    """An outcome with its benchmark: what ``hpcvirt bench parse`` prints.
+
+    :ivar launch: identifies the launch of the guest that wrote the output, if
+        whoever measured it added it
+    """
 
     benchmark: str
     valid: bool
@@ -53,6 +57,7 @@ class ParsedOutput:
     remarks: tuple[str, ...] = ()
     kinds: Mapping[str, outcome.Kind] = dataclasses.field(
         default_factory=dict)
+    launch: str | None = None
 
     @property
     def outcome(self) -> outcome.Outcome:
@@ -66,11 +71,13 @@ class ArmOutputs:
     """The outputs of one benchmark in one arm, in the order of pairs.
 
     :ivar benchmark: name of a definition or a family
+    :ivar launches: of the guest, for each output; empty if unknown
     """
 
     benchmark: str
     variant: str
     outcomes: tuple[outcome.Outcome, ...]
+    launches: tuple[str, ...] = ()
 
 
 def parsed_output(benchmark: str, result: outcome.Outcome) -> ParsedOutput:
@@ -132,7 +139,8 @@ def run_of(native: ArmOutputs, guest: ArmOutputs, *, unpaired: bool,
             '--unpaired')
     samples = [record.Sample(
         arm, number if number < warm_ups else number - warm_ups,
-        2 * number + turn, result, warm_up=number < warm_ups)
+        2 * number + turn, result, warm_up=number < warm_ups,
+        launch_id=side.launches[number] if side.launches else '')
         for turn, (arm, side) in enumerate(
             ((record.Arm.NATIVE, native), (record.Arm.GUEST, guest)))
         for number, result in enumerate(side.outcomes)]
@@ -203,19 +211,53 @@ def _from_json(document: object, where: str,
     outputs = serialization.from_plain(
         tuple[ParsedOutput, ...],
         document if isinstance(document, list) else [document], where)
-    groups: dict[str, list[outcome.Outcome]] = {}
-    for output in outputs:
-        groups.setdefault(output.benchmark, []).append(output.outcome)
+    groups: dict[str, list[ParsedOutput]] = {}
+    for number, output in enumerate(outputs):
+        _check_figures(output, f'{where}: [{number}]')
+        groups.setdefault(output.benchmark, []).append(output)
     if not groups:
         raise exception.InvalidInput(where, 'has no outputs')
-    return tuple(ArmOutputs(name, '', tuple(outcomes))
-                 for name, outcomes in groups.items())
+    for name, group in groups.items():
+        _check_launches(name, group, where)
+    return tuple(ArmOutputs(
+        name, '', tuple(output.outcome for output in group),
+        tuple(output.launch for output in group if output.launch))
+        for name, group in groups.items())
+
+
+def _check_figures(output: ParsedOutput, where: str) -> None:
+    """Refuse figures that are not what the definition says.
+
+    A ratio of MB/s and GB/s, or of a time taken for a rate, would look like
+    any other.
+    """
+    declared = catalogue.metrics(output.benchmark)
+    for name, metric in output.metrics.items():
+        figure = declared.get(name.partition('[')[0])
+        for what in ('unit', 'direction') if figure else ():
+            found, wanted = getattr(metric, what), getattr(figure, what)
+            if found != wanted:
+                raise exception.InvalidInput(
+                    f'{where}.metrics[{name!r}].{what}',
+                    f'is {str(found)!r}; {output.benchmark} measures it in '
+                    f'{str(wanted)!r}' if what == 'unit' else
+                    f'is {str(found)!r}, but the better direction of this '
+                    f'figure of {output.benchmark} is {str(wanted)!r}')
+
+
+def _check_launches(benchmark: str, group: Sequence[ParsedOutput],
+                    where: str) -> None:
+    known = sum(1 for output in group if output.launch)
+    if known not in (0, len(group)):
+        raise exception.InvalidInput(
+            where, f'{known} of {len(group)} outputs of {benchmark} have a '
+            'launch: all or none must have one')
 
 
 def _from_runs(runs: Iterable[record.Run], where: str,
                arm: record.Arm) -> tuple[ArmOutputs, ...]:
     sides = [ArmOutputs(run.benchmark, run.variant,
-                        _in_order(run.samples, arm))
+                        *_in_order(run.samples, arm))
              for run in runs if run.purpose is not record.Purpose.AA]
     filled = tuple(side for side in sides if side.outcomes)
     if not filled:
@@ -223,9 +265,12 @@ def _from_runs(runs: Iterable[record.Run], where: str,
     return filled
 
 
-def _in_order(samples: Sequence[record.Sample],
-              arm: record.Arm) -> tuple[outcome.Outcome, ...]:
-    counted = [sample for sample in samples
-               if sample.arm is arm and not sample.warm_up]
-    return tuple(sample.outcome for sample
-                 in sorted(counted, key=lambda sample: sample.pair))
+def _in_order(samples: Sequence[record.Sample], arm: record.Arm,
+              ) -> tuple[tuple[outcome.Outcome, ...], tuple[str, ...]]:
+    """Return the outcomes of an arm, and their launches if all have one."""
+    counted = sorted((sample for sample in samples
+                      if sample.arm is arm and not sample.warm_up),
+                     key=lambda sample: sample.pair)
+    launches = tuple(sample.launch_id for sample in counted)
+    return (tuple(sample.outcome for sample in counted),
+            launches if all(launches) else ())

@@ -41,7 +41,8 @@ _EPILOG = """\
 NATIVE and GUEST are directories of raw outputs (paired in natural order of the
 file names), quoted shell patterns, or JSON: results of "bench run", or answers
 of "bench parse" as a list or one on each line; one of them may be - for
-standard input. A result that holds both arms is given alone. Status 0: PASS,
+standard input. A result that holds both arms is given alone. Answers of guests
+may say "launch": ID, which launch of the guest wrote them. Status 0: PASS,
 1: FAIL, INCONCLUSIVE or INVALID (the word is printed), 2: the outputs cannot
 be compared.
 """
@@ -82,6 +83,9 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
     verb.add_argument('--warm-up', type=int, default=0, metavar='N',
                       help='outputs at the beginning of each arm that do not '
                       'count (default: 0)')
+    verb.add_argument('--this-launch', action='store_true',
+                      help='judge the launch of the guest that was measured, '
+                      'not its flavor')
     verb.add_argument('--unpaired', action='store_true',
                       help='the arms were not measured in turn on one host')
     verb.add_argument('--all', action='store_true',
@@ -126,7 +130,8 @@ def _runs(args: argparse.Namespace) -> Iterable[record.Run]:
         raw = output_files.read_raw(args.native)
         result = json_format.loads(raw.decode('utf-8', 'replace'),
                                    args.native)
-        return result.runs
+        return [dataclasses.replace(run, of_launch=args.this_launch)
+                for run in result.runs]
     native = output_files.collect(args.native, record.Arm.NATIVE,
                                   args.benchmark, expect)
     guest = output_files.collect(args.guest, record.Arm.GUEST, args.benchmark,
@@ -152,7 +157,8 @@ def _matched(native: Iterable[output_files.ArmOutputs],
                 outputs.benchmark, 'there are native outputs only')
         run = output_files.run_of(outputs, others, unpaired=args.unpaired,
                                   warm_ups=args.warm_up)
-        yield dataclasses.replace(run, shape=args.shape)
+        yield dataclasses.replace(run, shape=args.shape,
+                                  of_launch=args.this_launch)
     for name, _ in guest_outputs:
         raise exception.InvalidInput(
             name, 'there are outputs of the guest only')
@@ -170,7 +176,7 @@ def _print(found: judgement.Verdict,
            others: tuple[judgement.Judgement, ...]) -> None:
     rows = [_row(figure) for figure in (*found.judgements, *others)]
     sys.stdout.write(text_table.draw(
-        ('Figure', 'Native', 'Guest', 'Unit', 'Ratio', '90 % interval',
+        ('Figure', 'Native', 'Guest', 'Unit', 'Ratio', 'Interval',
          'Bound', 'Pairs', 'Verdict'), rows,
         {'Native', 'Guest', 'Ratio', 'Pairs'}, terminal.width()))
     notes = dict.fromkeys(
