@@ -68,12 +68,11 @@ def step(native: Sequence[float], guest: Sequence[float]) -> float:
         by more than that, so that rounding averages out
     """
     figures = (*native, *guest)
-    distinct = sorted(set(figures))
-    if len(distinct) >= _DISTINCT_PART * len(figures):
+    if len(set(figures)) >= _DISTINCT_PART * len(figures):
         return 0.0
-    gaps = [math.log(upper / lower)
-            for lower, upper in itertools.pairwise(distinct)]
-    found = max([_printed_step(figures), *([min(gaps)] if gaps else [])])
+    gaps = [math.log(upper / lower) for arm in (native, guest)
+            for lower, upper in itertools.pairwise(sorted(set(arm)))]
+    found = max(_printed_step(figures), min(gaps, default=0.0))
     spread = min(statistics.stdev(math.log(figure) for figure in arm)
                  for arm in (native, guest))
     return 0.0 if spread > found else found

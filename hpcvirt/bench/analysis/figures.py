@@ -91,7 +91,7 @@ def of_metric(run: record.Run, metric: str, bound: judgement.Bound | None,
     copied = evidence.copies(values.native, values.guest)
     if copied is not None:
         return Figure(dataclasses.replace(
-            blank, word=judgement.Word.INVALID, reason=copied))
+            blank, word=word and judgement.Word.INVALID, reason=copied))
     estimate = _estimate(values, direction, of_launch=run.of_launch)
     limit = None if bound is None else bound.limit(direction)
     found = stragglers.find(*(

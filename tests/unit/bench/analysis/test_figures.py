@@ -40,8 +40,8 @@ class TestFigures(testtools.TestCase):
         self.assertGreater(found.interval.high, 0.9)
 
     def test_the_limit_is_a_loss_for_rates_and_times(self):
-        rate = self.figure(NATIVE, NATIVE, ratio=0.8)
-        time = self.figure(NATIVE, NATIVE, 1.25, 'wall_s', runs.DOWN)
+        rate = self.figure(NATIVE, NATIVE[::-1], ratio=0.8)
+        time = self.figure(NATIVE, NATIVE[::-1], 1.25, 'wall_s', runs.DOWN)
         self.assertAlmostEqual(math.log(1.25), rate.limit)
         self.assertAlmostEqual(math.log(1.25), time.limit)
 
@@ -56,7 +56,7 @@ class TestFigures(testtools.TestCase):
             self.assertEqual(word, found.judgement.word)
 
     def test_a_metric_without_a_bound_is_estimated_but_not_judged(self):
-        found = figures.of_metric(runs.run(NATIVE, NATIVE), 'mops_total',
+        found = figures.of_metric(runs.run(NATIVE, NATIVE[::-1]), 'mops_total',
                                   None, ())
         self.assertIsNone(found.estimate)
         self.assertIsNone(found.judgement.word)
@@ -67,5 +67,5 @@ class TestFigures(testtools.TestCase):
         for more, matches in (({}, True), ({'benchmark': 'npb-ep'}, False)):
             machine = runs.run(NATIVE, NATIVE[::-1],
                                purpose=record.Purpose.AA, **more)
-            found = self.figure(NATIVE, NATIVE, machines=[machine])
+            found = self.figure(NATIVE, NATIVE[::-1], machines=[machine])
             self.assertEqual(matches, found.machine is not None)

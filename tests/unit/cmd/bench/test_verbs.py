@@ -226,8 +226,8 @@ class TestCompare(CommandTestCase):
         self.assertEqual(1, call('compare', *arms, '--overhead', '1')[0])
 
     def test_warm_ups_are_dropped_in_both_arms(self):
-        native = self.arm('native', [1, *test_verdict.NATIVE])
-        guest = self.arm('guest', [9, *test_verdict.NATIVE])
+        native = self.arm('native', [99.9, *test_verdict.NATIVE])
+        guest = self.arm('guest', [1, *test_verdict.scaled(1.0)])
         words = ('compare', native, guest, '--benchmark', 'npb')
         self.assertEqual(1, call(*words)[0])
         self.assertEqual(0, call(*words, '--warm-up', '1')[0])
@@ -282,7 +282,10 @@ class TestCompare(CommandTestCase):
         words = (str(self.folder / 'native'), str(self.folder / 'guest'),
                  '--benchmark', 'hpcc')
         status, out, _ = call('compare', *words, '--all')
-        self.assertEqual(0, status)
+        self.assertEqual(1, status)
+        self.assertIn('INVALID: ', out)
+        self.assertIn('5 native figures have only 1 different values: copies',
+                      out)
         self.assertIn('PTRANS_GBs', out)
         self.assertNotIn('PTRANS_GBs', call('compare', *words)[1])
 
