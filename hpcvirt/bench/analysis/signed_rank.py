@@ -38,7 +38,7 @@ from hpcvirt.bench.analysis import stats
 LEAST = 8
 
 #: Up to this number of pairs the distribution is counted, beyond it is
-#: normal to within 0.0002.
+#: normal to within 0.001.
 _COUNTED = 60
 
 

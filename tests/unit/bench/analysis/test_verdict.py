@@ -200,13 +200,13 @@ class TestVariation(VerdictTestCase):
             self.assertIn('copies of outputs', figure.reason)
 
     def test_equal_figures_of_a_coarse_clock_are_inconclusive(self):
-        for guest in (0.21, 0.22):
+        for guest in (0.15, 0.16):
             result, figure = self.judge(runs.run(
-                [0.21] * 6, [guest] * 6, 1.05, 'wall_s', runs.DOWN))
+                [0.15] * 6, [guest] * 6, 1.05, 'wall_s', runs.DOWN))
             self.assertEqual(Word.INCONCLUSIVE, result.word)
             self.assertIn('cannot be told apart', figure.reason)
         result, figure = self.judge(runs.run(
-            [0.21] * 6, [0.31] * 6, 1.05, 'wall_s', runs.DOWN))
+            [0.15] * 6, [0.25] * 6, 1.05, 'wall_s', runs.DOWN))
         self.assertEqual(Word.FAIL, result.word)
 
     def test_a_disturbed_run_counts_in_either_arm(self):
