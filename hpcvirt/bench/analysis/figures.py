@@ -92,13 +92,15 @@ def of_metric(run: record.Run, metric: str, bound: judgement.Bound | None,
     if copied is not None:
         return Figure(dataclasses.replace(
             blank, word=word and judgement.Word.INVALID, reason=copied))
-    estimate = _estimate(values, direction, of_launch=run.of_launch)
+    units = _units(values, of_launch=run.of_launch)
+    estimate = _estimate(values, direction, units)
     limit = None if bound is None else bound.limit(direction)
     found = stragglers.find(*(
         [stats.loss_of_ratio(value, direction) for value in arm]
         for arm in (values.native, values.guest)))
     estimated = dataclasses.replace(
-        blank, limit=limit, interval=interval(estimate, direction),
+        blank, limit=limit, launches=len(set(units)),
+        interval=interval(estimate, direction),
         remarks=tuple(_remarks(values, found)))
     if limit is None:
         return Figure(estimated)
@@ -114,21 +116,28 @@ def of_metric(run: record.Run, metric: str, bound: judgement.Bound | None,
                   _machine(run, metric, machines, direction))
 
 
-def _estimate(values: sample_pairs.Values, direction: outcome.Direction, *,
-              of_launch: bool) -> stats.Estimate:
-    """Estimate the loss of a guest from what is independent.
+def _units(values: sample_pairs.Values, *, of_launch: bool) -> Sequence[str]:
+    """Return the launch of each value if the launches are what repeats.
 
     Samples of one launch share its memory and placement, and say nothing
-    about the next. So the launches are the units if there are several, and
-    each counts by its mean.
+    about the next. A guest that restarted once during a run was not launched
+    to compare launches.
     """
-    launches = () if of_launch or len(set(values.launches)) < 2 else (
-        values.launches)
+    if of_launch:
+        return ()
+    if values.launches:
+        return values.launches if len(set(values.launches)) > 1 else ()
+    enough = len(set(values.boots)) >= sample_pairs.LEAST_PAIRS
+    return values.boots if enough else ()
+
+
+def _estimate(values: sample_pairs.Values, direction: outcome.Direction,
+              units: Sequence[str]) -> stats.Estimate:
+    """Estimate the loss of a guest; each of the units counts by its mean."""
     if values.pairs:
-        losses = _losses(values, direction)
-        return signed_rank.of(_means(losses, launches))
+        return signed_rank.of(_means(_losses(values, direction), units))
     guest = [math.exp(mean) for mean in _means(
-        [math.log(value) for value in values.guest], launches)]
+        [math.log(value) for value in values.guest], units)]
     return stats.unpaired(values.native, guest, direction)
 
 

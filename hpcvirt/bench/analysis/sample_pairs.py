@@ -13,6 +13,7 @@
 """Turn the samples of a run into pairs of values, or say why not."""
 
 import dataclasses
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -31,14 +32,16 @@ class Values:
     """The values of one metric in both arms.
 
     :ivar pairs: numbers of the pairs, empty if the arms are not paired
-    :ivar launches: of the guest, for each of its values; empty if at least one
-        is unknown
+    :ivar launches: of the guest, for each of its values, as whoever measured
+        them named them; empty if at least one is unknown
+    :ivar boots: the same as the guest itself tells them apart
     """
 
     native: tuple[float, ...]
     guest: tuple[float, ...]
     pairs: tuple[int, ...]
     launches: tuple[str, ...] = ()
+    boots: tuple[str, ...] = ()
 
 
 def invalid(run: record.Run) -> str | None:
@@ -74,6 +77,7 @@ def values(run: record.Run, metric: str) -> Values:
     """
     arms: dict[record.Arm, dict[int, float]] = {arm: {} for arm in record.Arm}
     launches: dict[int, str] = {}
+    boots: dict[int, str] = {}
     for sample in run.samples:
         if sample.warm_up or metric not in sample.outcome.metrics:
             continue
@@ -83,21 +87,31 @@ def values(run: record.Run, metric: str) -> Values:
         arms[sample.arm][sample.pair] = sample.outcome.metrics[metric].value
         if sample.arm is record.Arm.GUEST:
             launches[sample.pair] = sample.launch_id
+            boots[sample.pair] = _boot(sample)
     native, guest = arms[record.Arm.NATIVE], arms[record.Arm.GUEST]
     if run.purpose is record.Purpose.UNPAIRED:
         return Values(tuple(native.values()), tuple(guest.values()), (),
-                      _known([launches[pair] for pair in guest]))
+                      _known(launches, guest), _known(boots, guest))
     # The number of pairs was fixed in advance: pairs that were added later,
     # until the result looked right, do not count.
     complete = sorted(pair for pair in set(native) & set(guest)
                       if pair < run.planned_pairs)
     return Values(tuple(native[pair] for pair in complete),
                   tuple(guest[pair] for pair in complete), tuple(complete),
-                  _known([launches[pair] for pair in complete]))
+                  _known(launches, complete), _known(boots, complete))
 
 
-def _known(launches: Sequence[str]) -> tuple[str, ...]:
-    return tuple(launches) if all(launches) else ()
+def _known(launches: Mapping[int, str],
+           pairs: Iterable[int]) -> tuple[str, ...]:
+    found = tuple(launches[pair] for pair in pairs)
+    return found if all(found) else ()
+
+
+def _boot(sample: record.Sample) -> str:
+    """Return the boot ids of all guests of a sample."""
+    return ' '.join(
+        sample.environment[name] for name in sorted(sample.environment)
+        if name.partition('@')[0] == 'boot_id')
 
 
 def too_few(run: record.Run, found: Values) -> str | None:

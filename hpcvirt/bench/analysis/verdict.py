@@ -51,6 +51,8 @@ UNPAIRED = ("; unpaired: Welch's intervals, the arms were not measured in "
             'turn on one host')
 
 ALPHA = stats.alpha(attempt=1)
+MEASURED = ('; it speaks of the launches of the guest that were measured, and '
+            'not of the next one')
 
 Word = judgement.Word
 
@@ -109,6 +111,8 @@ def verdict_of(judgements: tuple[judgement.Judgement, ...]
     method = METHOD
     if not all(figure.paired for figure in judgements):
         method += UNPAIRED
+    if any(figure.interval and not figure.launches for figure in judgements):
+        method += MEASURED
     for word in (Word.INVALID, Word.FAIL, Word.INCONCLUSIVE):
         for figure in judgements:
             if figure.word is word:

@@ -108,6 +108,8 @@ class Judgement:
     :ivar machine: ratio of native to native, if it was measured
     :ivar p_pass: Holm-adjusted p-value of "the loss is beyond the bound"
     :ivar p_fail: Holm-adjusted p-value of "the loss is within the bound"
+    :ivar launches: number of launches of the guest whose means decided, 0 if
+        the samples did, which speak of the launches that were measured
     :ivar tail: judgement on the stragglers, None if there is no bound
     """
 
@@ -130,6 +132,7 @@ class Judgement:
     machine: Interval | None = None
     p_pass: float | None = None
     p_fail: float | None = None
+    launches: int = 0
     tail: Tail | None = None
     remarks: tuple[str, ...] = ()
 

@@ -324,6 +324,30 @@ class TestLaunches(VerdictTestCase):
         self.assertGreater(figure.interval.high - figure.interval.low,
                            1.2 * (every.interval.high - every.interval.low))
 
+    def test_a_verdict_says_which_launches_it_speaks_of(self):
+        for launches, of_launch in (('aabbccddee', True), (None, False)):
+            result, figure = (
+                self.launched(launches, of_launch=of_launch) if launches
+                else self.judge(runs.run(NATIVE, scaled(0.98))))
+            self.assertEqual(0, figure.launches)
+            self.assertIn('of the launches of the guest that were measured',
+                          result.method)
+        result, figure = self.launched('aabbccddee')
+        self.assertEqual(5, figure.launches)
+        self.assertNotIn('were measured', result.method.partition('turn')[0])
+
+    def test_boots_of_a_guest_are_launches_if_there_are_enough(self):
+        for boots, launches in (('aabbccddee', 5), ('aaaaabbbbb', 0),
+                                ('aaaaaaaaaa', 0)):
+            run = runs.run(NATIVE, scaled(0.98))
+            result, figure = self.judge(dataclasses.replace(
+                run, samples=tuple(dataclasses.replace(
+                    sample, environment={
+                        'boot_id@a': boots[sample.pair], 'boot_id@b': 'x'})
+                    for sample in run.samples)))
+            self.assertEqual((Word.PASS, launches),
+                             (result.word, figure.launches))
+
     def test_unpaired_samples_of_a_guest_are_grouped_too(self):
         result, figure = self.launched(
             'aaaaaaaaaa', purpose=record.Purpose.UNPAIRED)
