@@ -68,9 +68,9 @@ def _on_one_time_line(step: Callable[[random.Random, int, float], float],
               pairs: int) -> Iterator[tuple[float, float]]:
         values: dict[int, dict[record.Arm, float]] = {}
         last = dice.gauss(0, SD)
-        for slot in schedule.slots(pairs, 0):
-            last = step(dice, slot.position, last)
-            values.setdefault(slot.pair, {})[slot.arm] = last
+        for planned in schedule.order(pairs, 0, lot=str(dice.random())):
+            last = step(dice, planned.position, last)
+            values.setdefault(planned.pair, {})[planned.arm] = last
         for pair in values.values():
             yield pair[record.Arm.NATIVE], pair[record.Arm.GUEST]
     return noise

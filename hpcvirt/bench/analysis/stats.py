@@ -58,7 +58,7 @@ _NORMAL = 1.4826
 #: The correlation of successive runs is underestimated from a few of them, by
 #: (a + b x correlation) / runs. With these figures the error rates hold for
 #: correlations up to 0.5 and at least 5 runs in each arm.
-_BIAS = (1.5, 4.0)
+_BIAS = (2.0, 4.0)
 #: A stronger correlation than this cannot be told from a trend.
 _LARGEST_CORRELATION = 0.9
 

@@ -12,12 +12,14 @@
 
 """The order in which the samples of a run are taken.
 
-Warm-ups come first, in each arm in turn, then the pairs, interleaved as A B,
-B A, A B: a slow drift of the host (temperature, page cache, neighbours)
-affects both arms alike, and neither arm always goes first.
+Warm-ups come first, in each arm in turn, then the pairs. Which arm of a pair
+goes first is drawn by lot: a slow drift of the host (temperature, page cache,
+neighbours) affects both arms alike, and so does what a run leaves behind for
+the next one.
 """
 
 import dataclasses
+import random
 
 from hpcvirt.bench.model import record
 
@@ -40,7 +42,8 @@ class PlannedSample:
 
 def order(pairs: int, warm_ups: int,
           purpose: record.Purpose = record.Purpose.COMPARE,
-          launch: record.Launch | None = None) -> tuple[PlannedSample, ...]:
+          launch: record.Launch | None = None,
+          lot: str = '') -> tuple[PlannedSample, ...]:
     """Order the samples of a run.
 
     :param pairs: pairs that count, at least 1
@@ -48,14 +51,16 @@ def order(pairs: int, warm_ups: int,
     :param purpose: an unpaired run has samples of the guest only
     :param launch: a guest that is rebooted before each sample is not warmed
         up
+    :param lot: which orders are drawn; equal lots give equal orders
     """
+    dice = random.Random(lot)  # noqa: S311 - no secret
     is_unpaired = purpose is record.Purpose.UNPAIRED
     is_cold = launch is record.Launch.COLD
     found: list[PlannedSample] = []
     for number in range(warm_ups + pairs):
         warm_up = number < warm_ups
         pair = number if warm_up else number - warm_ups
-        arms = ARMS if pair % 2 == 0 else ARMS[::-1]
+        arms = ARMS if warm_up or dice.random() < 0.5 else ARMS[::-1]
         for arm in (record.Arm.GUEST,) if is_unpaired else arms:
             if not (is_cold and warm_up and arm is record.Arm.GUEST):
                 found.append(PlannedSample(len(found), arm, pair, warm_up))
@@ -67,5 +72,5 @@ def missing(run: record.Run) -> tuple[PlannedSample, ...]:
     taken = {sample.position for sample in run.samples}
     return tuple(
         planned for planned in order(run.planned_pairs, run.planned_warm_ups,
-                                     run.purpose, run.launch)
+                                     run.purpose, run.launch, run.id)
         if planned.position not in taken)

@@ -14,7 +14,8 @@
 
 The program that is built is a script that prints what real runs printed: the
 native output where it is tied to the CPU that only the native arm is tied to,
-the output of an emulated guest elsewhere.
+the output of an emulated guest elsewhere. The number of the sample is added to
+the last digits of its rate: equal figures would be copies of an output.
 """
 
 import contextlib
@@ -45,15 +46,25 @@ ep:
 \tchmod 755 bin/ep.$(CLASS).x
 """
 
+#: Prints a file with another rate in each sample.
+VARY = """\
+vary() {{
+  sample=${{PWD##*/}}
+  sample=${{sample%%.*}}
+  sed "/^ Mop.s total/s/$/${{sample#00}}/" "$1"
+}}
+"""
+
 PROGRAM = """\
 #!/bin/sh
+""" + VARY + """\
 echo run >> '{trace}'
 sleep {seconds}
 if [ -e '{broken}' ]; then head -c 300 '{native}'; exit 0; fi
 if grep -q 'Cpus_allowed_list:[^0-9]*0$' /proc/self/status; then
-  cat '{native}'
+  vary '{native}'
 else
-  cat '{guest}'
+  vary '{guest}'
 fi
 """
 

@@ -47,18 +47,18 @@ class LaunchTest(run_case.RunCase):
     def test_cold_guests_are_not_warmed_up_and_native_ones_are(self):
         run = self.result(*self.words('--launch', 'cold'), status=1)['runs'][0]
         native, guest = ('native', False, None), ('guest', False, 'cold')
-        self.assertEqual([('native', True, None), native, guest, guest,
-                          native], self.launches(run))
+        self.assertCountEqual([('native', True, None), native, guest, guest,
+                               native], self.launches(run))
         self.assertEqual('cold', run['launch'])
         self.assertEqual(['sync', 'reboot'] * 2, self.guest.done)
 
     def test_warm_is_the_default(self):
         run = self.result(*self.words(), status=1)['runs'][0]
-        self.assertEqual(
-            [('native', True, None), ('guest', True, None),
-             ('native', False, None), ('guest', False, 'warm'),
-             ('guest', False, 'warm'), ('native', False, None)],
-            self.launches(run))
+        self.assertEqual([('native', True, None), ('guest', True, None)],
+                         self.launches(run)[:2])
+        self.assertCountEqual(
+            [('native', False, None), ('guest', False, 'warm')] * 2,
+            self.launches(run)[2:])
         self.assertEqual([], self.guest.done)
 
     def test_both_are_two_runs_that_are_judged_together(self):
