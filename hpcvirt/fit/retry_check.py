@@ -36,9 +36,11 @@ Pages = tuple[int | None, ...]
 
 
 def matters(demand: demands.Demand) -> bool:
-    """Tell whether it can matter that a build has failed before."""
-    return len(demand.cells) > 1 and (
-        demand.selective or not claim.is_immune(demand))
+    """Tell whether it can matter that a build has failed before.
+
+    Equal guest cells cannot be confused, whatever their numbers.
+    """
+    return len(demand.cells) > 1 and not claim.is_immune(demand)
 
 
 def pages(demand: demands.Demand, supply: supplies.Supply, packing: bool,

@@ -17,6 +17,7 @@ nova-scheduler chooses one of the hosts that pass, and up to
 built if the build fails. The filter cannot see which host will be what.
 """
 
+import collections
 import typing
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -59,11 +60,13 @@ def _unsafe(hosts: Sequence[typing.Any], spec: typing.Any,
     """Say what would be wrong with each host as an alternate of another."""
     claims = [_Claims(host_state, spec, start, packing)
               for host_state in hosts]
+    counts = collections.Counter(
+        pages for each in claims for pages in each.pages)
     unsafe = {}
     for each in claims:
-        misfit = each.check({pages for other in claims
-                             if several or other is not each
-                             for pages in other.pages})
+        misfit = each.check({
+            pages for pages, count in counts.items()
+            if several or count > (pages in each.pages)})
         if misfit is not None:
             unsafe[id(each.host_state)] = misfit
     return unsafe

@@ -30,7 +30,7 @@ class RetryCheckTest(unittest.TestCase):
         self.assertFalse(retry_check.matters(builders.guest(4, 4)))
         self.assertFalse(retry_check.matters(builders.guest(4)))
         self.assertTrue(retry_check.matters(builders.guest(4, 2)))
-        self.assertTrue(retry_check.matters(builders.guest(
+        self.assertFalse(retry_check.matters(builders.guest(
             4, 4, requests=(builders.request(),))))
 
     def test_unequal_cells_can_be_confused(self):
