@@ -203,7 +203,7 @@ def check_emulated(scratch: pathlib.Path, progress: Progress, image: str,
     port = _free_port()
     where = _boot(image, state, port)
     progress.step('booted the guest')
-    # The guest makes a new host key at each boot, which "boot" keeps.
+    # "boot" writes down the host key of the guest.
     home = scratch / 'home'
     (home / '.ssh').mkdir(parents=True)
     (home / '.ssh' / 'known_hosts').symlink_to(state / 'known_hosts')
