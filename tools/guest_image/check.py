@@ -44,10 +44,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 #: emulated CPU it never ends.
 SMALL = ('--set', 'N=300', '--set', 'ranks=1')
 PAIRS = 5
-#: The guest is killed after this number of samples, two native ones and its
-#: warm-up: the next sample is measured in the guest.
+#: The guest is killed after this number of samples, of which one or two are
+#: native.
 KILLED_AFTER = 3
-#: Seconds until that sample certainly runs.
+#: Seconds until a sample certainly runs in the guest: a native one takes less
+#: than one.
 RUNNING_S = 2
 LIMIT_S = 1200
 
