@@ -42,7 +42,7 @@ def sift(verdicts: Sequence[Verdict], spec: typing.Any,
     :param spec: the RequestSpec
     :param packing: ``packing_host_numa_cells_allocation_strategy``
     """
-    several = spec.num_instances > 1
+    several = 'num_instances' in spec and spec.num_instances > 1
     passed = [host_state for host_state, misfit in verdicts if misfit is None]
     if len(passed) > 1 or several:
         unsafe = _unsafe(passed, spec, start, packing, several)

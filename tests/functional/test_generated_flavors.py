@@ -146,7 +146,7 @@ class GeneratedFlavorsTest(base.HPCNova):
     def test_periodic_four_cells_on_1_gib_pages(self):
         self.check('xeon-2s-24c-snc2-1g', page_size='1G')
 
-    def test_four_packages_with_isolated_emulator_threads(self):
+    def test_periodic_four_packages_with_isolated_emulator_threads(self):
         self.check('opteron-4s-12c', emulator_threads='isolate',
                    smallest_cores=12)
 
@@ -159,7 +159,7 @@ class GeneratedFlavorsTest(base.HPCNova):
     def test_periodic_sixteen_cells_half_of_them_without_cpus(self):
         self.check('xeon-max-2s-56c-snc4-hbm')
 
-    def test_small_pages_of_64_kib(self):
+    def test_periodic_small_pages_of_64_kib(self):
         self.check('grace-2s-72c-64k')
 
     def test_periodic_a_mixed_fleet(self):
