@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt.bench.analysis import evidence
+from hpcvirt.bench.analysis import looks
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
@@ -84,6 +85,9 @@ def of_metric(run: record.Run, metric: str, bound: judgement.Bound | None,
             blank, reason=too_few, pairs=len(values.pairs),
             native=_mean(values.native), guest=_mean(values.guest)))
     direction = blank.direction
+    done = looks.reached(run.looks, len(values.pairs))
+    if done:
+        values = looks.first(values, done[-1])
     blank = dataclasses.replace(
         blank, pairs=len(values.pairs), native=_mean(values.native),
         guest=_mean(values.guest), native_cv=_variation(values.native),
@@ -94,12 +98,16 @@ def of_metric(run: record.Run, metric: str, bound: judgement.Bound | None,
             blank, word=word and judgement.Word.INVALID, reason=copied))
     units = _units(values, of_launch=run.of_launch)
     estimate = _estimate(values, direction, units)
+    if done:
+        estimate = looks.Sequential(tuple(
+            _estimate(looks.first(values, pairs), direction, units[:pairs])
+            for pairs in done), looks.shares(run.looks)[:len(done)])
     limit = None if bound is None else bound.limit(direction)
     found = stragglers.find(*(
         [stats.loss_of_ratio(value, direction) for value in arm]
         for arm in (values.native, values.guest)))
     estimated = dataclasses.replace(
-        blank, limit=limit, launches=len(set(units)),
+        blank, limit=limit, launches=len(set(units)), looks=len(done),
         interval=interval(estimate, direction),
         remarks=tuple(_remarks(values, found)))
     if limit is None:

@@ -120,6 +120,9 @@ def too_few(run: record.Run, found: Values) -> str | None:
     what = 'samples in an arm' if not found.pairs and count else 'pairs'
     if count < LEAST_PAIRS:
         return f'{count} {what}, at least {LEAST_PAIRS} are needed'
+    if run.looks:
+        return None if count >= run.looks[0] else (
+            f'{count} pairs, the first verdict is after {run.looks[0]}')
     if run.purpose is not record.Purpose.UNPAIRED and (
             count < run.planned_pairs):
         return f'only {count} of the {run.planned_pairs} planned pairs exist'

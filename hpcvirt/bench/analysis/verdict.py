@@ -51,6 +51,7 @@ UNPAIRED = ("; unpaired: Welch's intervals, the arms were not measured in "
             'turn on one host')
 
 ALPHA = stats.alpha(attempt=1)
+LOOKS = '; judged at several numbers of pairs, which divide the errors'
 MEASURED = ('; it speaks of the launches of the guest that were measured, and '
             'not of the next one')
 
@@ -111,6 +112,8 @@ def verdict_of(judgements: tuple[judgement.Judgement, ...]
     method = METHOD
     if not all(figure.paired for figure in judgements):
         method += UNPAIRED
+    if any(figure.looks for figure in judgements):
+        method += LOOKS
     if any(figure.interval and not figure.launches for figure in judgements):
         method += MEASURED
     for word in (Word.INVALID, Word.FAIL, Word.INCONCLUSIVE):

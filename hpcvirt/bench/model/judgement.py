@@ -110,6 +110,8 @@ class Judgement:
     :ivar p_fail: Holm-adjusted p-value of "the loss is within the bound"
     :ivar launches: number of launches of the guest whose means decided, 0 if
         the samples did, which speak of the launches that were measured
+    :ivar looks: how many numbers of pairs were judged so far, 0 if the number
+        was fixed in advance
     :ivar tail: judgement on the stragglers, None if there is no bound
     """
 
@@ -133,6 +135,7 @@ class Judgement:
     p_pass: float | None = None
     p_fail: float | None = None
     launches: int = 0
+    looks: int = 0
     tail: Tail | None = None
     remarks: tuple[str, ...] = ()
 

@@ -124,6 +124,8 @@ class Run:
     :ivar host: the compute host that both arms ran on
     :ivar shape: instances x cores: ``1x32``, ``4x8``; or a flavor's name
     :ivar planned_pairs: fixed before the first sample
+    :ivar looks: numbers of pairs at which the run may stop if they decide,
+        ascending, the last is ``planned_pairs``; empty if it may not
     :ivar bounds: metric to bound; a metric without one is reported but not
         judged
     :ivar launch: state of the guest in all samples that count; None if it
@@ -143,6 +145,7 @@ class Run:
     shape: str = ''
     purpose: Purpose = Purpose.COMPARE
     planned_pairs: int = 10
+    looks: tuple[int, ...] = ()
     planned_warm_ups: int = 1
     bounds: Mapping[str, judgement.Bound] = dataclasses.field(
         default_factory=dict)

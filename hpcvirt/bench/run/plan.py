@@ -43,6 +43,7 @@ class PlannedRun:
     :ivar hosts: the compute hosts that the guests are on
     :ivar bounds: the user's; those of the definition hold for other metrics
     :ivar launch: state that the guest has to be in
+    :ivar until_decided: stop before ``pairs`` if the pairs so far decide
     """
 
     jobs: arms.Jobs
@@ -56,6 +57,7 @@ class PlannedRun:
     launch: record.Launch | None = None
     study: str | None = None
     case: str | None = None
+    until_decided: bool = False
 
     @property
     def guest_jobs(self) -> tuple[run_spec.JobSpec, ...]:
@@ -96,7 +98,7 @@ class Plan:
 
 def make(wanted: Iterable[requests.Request], pairs: Sequence[arms.Pair],
          purpose: record.Purpose, pair_count: int, *, warm_ups: int = 1,
-         shape: str = '', launch: str = '',
+         shape: str = '', launch: str = '', until_decided: bool = False,
          bounds: Mapping[str, judgement.Bound] | None = None) -> Plan:
     """Plan the runs of benchmarks.
 
@@ -105,6 +107,7 @@ def make(wanted: Iterable[requests.Request], pairs: Sequence[arms.Pair],
         flavor of a single guest
     :param launch: ``warm``, ``cold`` or ``both``; by default that of the
         request
+    :param until_decided: stop before ``pair_count`` if the pairs so far decide
     :raises InvalidInput: for an unknown setting, a guest too small, or a
         guest that cannot be rebooted and would have to be
     :raises Unreachable: if a target does not answer
@@ -115,7 +118,8 @@ def make(wanted: Iterable[requests.Request], pairs: Sequence[arms.Pair],
             arms.jobs(pairs, request), pairs=pair_count, warm_ups=warm_ups,
             purpose=purpose, hosts=hosts,
             shape=shape or _shape(request, pairs), bounds=bounds or {},
-            launch=state, study=request.study, case=request.case)
+            launch=state, study=request.study, case=request.case,
+            until_decided=until_decided)
         for request in wanted
         for state in launches(launch or request.launch or '', pairs,
                               purpose)))
@@ -170,6 +174,7 @@ def _identity(run: PlannedRun) -> dict[str, Any]:
         'launch': run.launch,
         'bounds': serialization.to_plain(run.bounds),
         'case': [run.study, run.case],
+        'until_decided': run.until_decided,
     }
 
 

@@ -26,7 +26,10 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Protocol
 
+from hpcvirt.bench.analysis import looks
+from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.execute import private_directory
+from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import aggregation
 from hpcvirt.bench.results import store as stores
@@ -94,12 +97,15 @@ def _samples(planned: plans.PlannedRun, run: record.Run, store: stores.Store,
         return
     total = len(missing) + len(run.samples)
     products = _build(planned, run)
+    run_id = run.id
     for due in missing:
+        if _is_decided(run):
+            return
         progress.sample_started(run, due, total)
 
         def keep(name: str, content: bytes,
                  position: int = due.position) -> record.RawOutput:
-            return store.keep_raw(run.id, position, name, content)
+            return store.keep_raw(run_id, position, name, content)
         jobs = planned.jobs[due.arm]
         launch = planned.launch
         if due.warm_up or due.arm is record.Arm.NATIVE:
@@ -109,7 +115,18 @@ def _samples(planned: plans.PlannedRun, run: record.Run, store: stores.Store,
             keep, progress.tick, launch)
         store.add_sample(run.id, sample)
         progress.sample_finished(sample)
+        run = dataclasses.replace(run, samples=(*run.samples, sample))
         yield sample
+
+
+def _is_decided(run: record.Run) -> bool:
+    """Whether a run that may stop early has all its samples by now."""
+    counted = [sample for sample in run.samples if not sample.warm_up]
+    if len(counted) not in [2 * pairs for pairs in run.looks]:
+        return False
+    judged = verdict.judge_result(record.Result((run,)))
+    return judged.verdict is not None and (
+        judged.verdict.word is not judgement.Word.INCONCLUSIVE)
 
 
 def _build(planned: plans.PlannedRun,
@@ -143,7 +160,9 @@ def _run(planned: plans.PlannedRun, run_id: str) -> record.Run:
         id=run_id, benchmark=spec.definition.name, variant=spec.variant.name,
         samples=(), parameters=parameters, host=planned.host,
         shape=planned.shape, purpose=planned.purpose,
-        planned_pairs=planned.pairs, planned_warm_ups=planned.warm_ups,
+        planned_pairs=planned.pairs,
+        looks=looks.plan(planned.pairs) if planned.until_decided else (),
+        planned_warm_ups=planned.warm_ups,
         bounds=dict(planned.bounds), launch=planned.launch,
         study=planned.study, case=planned.case, started_at=_now())
 

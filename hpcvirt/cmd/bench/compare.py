@@ -24,6 +24,8 @@ from hpcvirt import serialization
 from hpcvirt import text_table
 from hpcvirt.bench.analysis import bound_choice
 from hpcvirt.bench.analysis import bounds
+from hpcvirt.bench.analysis import looks
+from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
@@ -83,6 +85,9 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
     verb.add_argument('--warm-up', type=int, default=0, metavar='N',
                       help='outputs at the beginning of each arm that do not '
                       'count (default: 0)')
+    verb.add_argument('--max-pairs', type=int, metavar='N',
+                      help='judge growing outputs as often as you like, until '
+                      'there are N pairs; say the same N each time')
     verb.add_argument('--this-launch', action='store_true',
                       help='judge the launch of the guest that was measured, '
                       'not its flavor')
@@ -100,6 +105,11 @@ def run(args: argparse.Namespace) -> int:
     """Judge and print."""
     if args.warm_up < 0:
         raise exception.InvalidInput('--warm-up', 'is below 0')
+    if args.max_pairs is not None and (
+            args.unpaired or args.max_pairs < sample_pairs.LEAST_PAIRS):
+        raise exception.InvalidInput(
+            '--max-pairs', 'must be at least '
+            f'{sample_pairs.LEAST_PAIRS}, and is for pairs only')
     given = dict(bounds.parse(word) for word in args.bound)
     runs = [bound_choice.with_bounds(
         run, given, args.overhead, {'pages': args.pages, 'nodes': args.nodes})
@@ -157,8 +167,12 @@ def _matched(native: Iterable[output_files.ArmOutputs],
                 outputs.benchmark, 'there are native outputs only')
         run = output_files.run_of(outputs, others, unpaired=args.unpaired,
                                   warm_ups=args.warm_up)
-        yield dataclasses.replace(run, shape=args.shape,
+        run = dataclasses.replace(run, shape=args.shape,
                                   of_launch=args.this_launch)
+        if args.max_pairs is not None:
+            run = dataclasses.replace(run, planned_pairs=args.max_pairs,
+                                      looks=looks.plan(args.max_pairs))
+        yield run
     for name, _ in guest_outputs:
         raise exception.InvalidInput(
             name, 'there are outputs of the guest only')

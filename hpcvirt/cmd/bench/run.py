@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.bench.analysis import bounds
+from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import text
@@ -86,6 +87,9 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
     parser.add_argument('--pairs', type=_pair_count, default=10, metavar='N',
                         help='pairs that count, fixed in advance '
                         '(default: %(default)s; fewer than 5 never pass)')
+    parser.add_argument('--until-decided', action='store_true',
+                        help='stop at one of several numbers of pairs if they '
+                        'decide; --pairs is the largest. For one benchmark')
     parser.add_argument(_SET, action='append', default=[],
                         metavar='KEY=VALUE', dest='settings',
                         help='a size, ranks, threads, or a path that the '
@@ -127,7 +131,14 @@ def run(args: argparse.Namespace) -> int:
         wanted = case.requests(arms.whole(pairs), settings)
     plan = plans.make(wanted, pairs, _purpose(args), args.pairs,
                       shape=args.shape, launch=args.launch or '',
+                      until_decided=args.until_decided,
                       bounds=own_bounds)
+    if args.until_decided and (
+            len(plan.runs) != 1 or plan.runs[0].purpose is
+            record.Purpose.UNPAIRED or args.pairs < sample_pairs.LEAST_PAIRS):
+        raise exception.InvalidInput(
+            '--until-decided', 'needs one benchmark, one --launch, --native '
+            f'and at least {sample_pairs.LEAST_PAIRS} --pairs')
     judged = verdict.judge_result(_measure(args, plan, pairs))
     if args.format == 'json':
         sys.stdout.write(json_format.dumps(judged))

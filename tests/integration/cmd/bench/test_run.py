@@ -86,6 +86,16 @@ class RunCommandTest(run_case.RunCase):
         self.assertEqual('FAIL', json.loads(out)['verdict']['word'])
         self.assertIn('not removed', err)
 
+    def test_a_run_stops_when_its_pairs_decide(self):
+        result = self.result(*self.words(pairs=20), '--until-decided',
+                             status=1)
+        self.assertEqual('FAIL', result['verdict']['word'])
+        # A warm-up and six pairs.
+        self.assertEqual(14, len(result['runs'][0]['samples']))
+        self.assertEqual(14, self.runs())
+        self.assertEqual([6, 9, 14, 20], result['runs'][0]['looks'])
+        self.assertIsNotNone(self.store().entries()[0].finished_at)
+
     def test_a_killed_run_is_continued(self):
         words = self.words(seconds=0.3)
         self.killed_and_resumed(words, 4)
@@ -121,5 +131,9 @@ class RunCommandTest(run_case.RunCase):
                 self.assertEqual('', out)
                 self.assertEqual(1, len(err.splitlines()), err)
                 self.assertIn(message, err)
+        for words in (self.words(pairs=4), self.words(pairs=20, native=None)):
+            status, _, err = self.run_(*words, '--until-decided')
+            self.assertEqual(2, status)
+            self.assertIn('--until-decided: needs one benchmark', err)
         self.assertFalse((self.scratch / 'data').exists())
         self.assertFalse(self.trace.exists())

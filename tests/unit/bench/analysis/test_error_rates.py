@@ -27,6 +27,7 @@ import re
 import testtools
 from scipy import stats as reference
 
+from hpcvirt.bench.analysis import looks
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
 from tests.unit.bench import runs
@@ -125,6 +126,46 @@ class TestErrorRates(testtools.TestCase):
             missed += math.log(figure.interval.ratio) + reach > 0
         self.assertGreater(missed / 300, 0.4)
         self.assertLess(words(5, 0.10, 0.85, times=300)[Word.PASS], 0.03)
+
+
+class TestStoppingEarly(testtools.TestCase):
+    TRIALS = 200
+
+    def stopped(self, ratio, seed):
+        """The word at which a run of at most 40 pairs stops, and its pairs."""
+        dice = random.Random(seed)
+        native, guest = ([level * math.exp(dice.gauss(0, 0.03))
+                          for _ in range(40)] for level in (100, 100 * ratio))
+        for pairs in looks.plan(40):
+            word = verdict.judge([runs.run(
+                native[:pairs], guest[:pairs], planned_pairs=40,
+                looks=looks.plan(40))]).word
+            if word is not Word.INCONCLUSIVE:
+                break
+        return word, pairs
+
+    def test_errors_stay_at_5_percent_over_all_looks(self):
+        words = [self.stopped(0.95, seed)[0] for seed in range(self.TRIALS)]
+        for word in (Word.PASS, Word.FAIL):
+            self.assertLessEqual(words.count(word) / self.TRIALS,
+                                 tolerance(0.05, self.TRIALS))
+
+    def test_a_good_guest_passes_after_a_third_of_the_pairs(self):
+        found = [self.stopped(1.0, seed) for seed in range(100)]
+        self.assertEqual({Word.PASS}, {word for word, _ in found})
+        self.assertLess(sum(pairs for _, pairs in found) / 100, 15)
+
+    def test_judging_after_each_pair_needs_it(self):
+        # The fallacy that the looks avoid.
+        wrong = 0
+        for seed in range(100):
+            dice = random.Random(seed)
+            native, guest = ([level * math.exp(dice.gauss(0, 0.03))
+                              for _ in range(40)] for level in (100, 95))
+            wrong += any(
+                verdict.judge([runs.run(native[:pairs], guest[:pairs])]).word
+                is Word.PASS for pairs in range(5, 41, 5))
+        self.assertGreater(wrong / 100, 0.07)
 
 
 class TestDocumentedRates(testtools.TestCase):
