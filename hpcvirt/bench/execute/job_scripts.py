@@ -88,7 +88,14 @@ begin=$(date +%s.%N)
 sh ./command &
 child=$!
 if [ "$1" != 0 ]; then
-  ( trap - TERM; sleep "$1"; : > overdue; kill -TERM 0 ) &
+  (
+    sleep "$1" &
+    clock=$!
+    trap "kill $clock 2>/dev/null; exit" TERM
+    wait "$clock"
+    : > overdue
+    kill -TERM 0
+  ) &
   watchdog=$!
 fi
 while :; do

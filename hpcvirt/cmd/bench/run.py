@@ -29,6 +29,7 @@ from hpcvirt.bench.run import arms
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import request as requests
 from hpcvirt.cmd import extras
+from hpcvirt.cmd import output
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.bench import progress
 from hpcvirt.cmd.bench import store_arguments
@@ -185,6 +186,13 @@ def _measure(args: argparse.Namespace, plan: plans.Plan,
     shown = progress.Terminal()
     try:
         return store.result(runner.execute(plan, store, _software(), shown))
+    except KeyboardInterrupt:
+        shown.stop()
+        output.complain(
+            'hpcvirt: interrupted; finished samples are kept, a sample that '
+            'was started runs on at its target, and the same command '
+            'continues the run')
+        raise
     except exception.Unreachable as exc:
         raise exception.Unreachable(
             f'{exc}; finished samples are kept, and the same command '

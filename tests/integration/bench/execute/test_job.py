@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import contextlib
 import itertools
 import os
 import pathlib
@@ -106,6 +107,25 @@ class JobTest(unittest.TestCase):
     def test_a_job_whose_time_is_up_ends_with_124(self):
         self.start('sh', '-c', 'trap "" TERM; sleep 60', limit_s=1)
         self.assertEqual(124, self.wait().status)
+
+    def test_a_job_that_ended_leaves_no_process(self):
+        self.start('sh', '-c', 'exit 4', limit_s=600)
+        self.assertEqual(4, self.wait().status)
+        group = self.job.read('pid').split()[0].decode()
+        deadline = time.monotonic() + 20
+        left = [group]
+        while left and time.monotonic() < deadline:
+            left = list(self.processes(group))
+            time.sleep(0.05)
+        self.assertEqual([], left)
+
+    def processes(self, group):
+        """The processes of a process group, without zombies."""
+        for stat in pathlib.Path('/proc').glob('[0-9]*/stat'):
+            with contextlib.suppress(OSError):
+                fields = stat.read_text().rpartition(')')[2].split()
+                if fields[2] == group and fields[0] != 'Z':
+                    yield stat.parent.name
 
     def test_a_killed_job_is_lost(self):
         self.start('sleep', '60')

@@ -14,6 +14,7 @@
 
 import json
 import pathlib
+import signal
 import subprocess
 import sys
 from unittest import mock
@@ -95,6 +96,20 @@ class RunCommandTest(run_case.RunCase):
         self.assertEqual(14, self.runs())
         self.assertEqual([6, 9, 14, 20], result['runs'][0]['looks'])
         self.assertIsNotNone(self.store().entries()[0].finished_at)
+
+    def test_an_interrupted_run_says_what_goes_on(self):
+        process = subprocess.Popen(
+            [sys.executable, '-m', 'hpcvirt.cmd.main',
+             *self.words(seconds=0.3)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.wait_for_samples(3)
+        process.send_signal(signal.SIGINT)
+        err = process.communicate()[1].splitlines()
+        self.assertEqual(130, process.returncode)
+        self.assertIn('runs on at its target', err[-1])
+        self.assertIn('the same command continues the run', err[-1])
+        self.result(*self.words(seconds=0.3), status=1)
+        self.assertEqual(12, self.runs())
 
     def test_a_killed_run_is_continued(self):
         words = self.words(seconds=0.3)
