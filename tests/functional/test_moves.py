@@ -12,15 +12,14 @@
 
 """Moves and rebuilds of guests, and guests without a NUMA topology."""
 
-import json
-
 from testing import machines
 from tests.functional import base
+from tests.functional import lives
 
 DEDICATED = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}
 
 
-class MovesTest(base.HPCNova):
+class MovesTest(lives.LivesNova):
 
     def setUp(self):
         super().setUp()
@@ -51,12 +50,10 @@ class MovesTest(base.HPCNova):
         flavor = self.create_hpc_flavor(2, 4, 512)
         server = self.boot(flavor)
         source = self.host_of(server)
-        self.api.post_server_action(server['id'], {'migrate': None})
-        self.wait_for(server, 'VERIFY_RESIZE')
+        self.migrate(server)
         self.assertEqual(self.other(source), self.host_of(server))
         self.boot(flavor, host=source, status='ERROR')
-        self.api.post_server_action(server['id'], {'confirmResize': None})
-        self.wait_for(server, 'ACTIVE')
+        self.confirm(server)
         self.assert_sits(server, (0, 1), 4, 512)
         self.assert_sits(self.boot(
             flavor, host=source), (0, 1), 4, 512)
@@ -64,9 +61,7 @@ class MovesTest(base.HPCNova):
     def test_resize_places_the_new_size_and_can_be_reverted(self):
         server = self.boot(self.create_hpc_flavor(1, 2, 512))
         source = self.host_of(server)
-        self.api.post_server_action(server['id'], {'resize': {
-            'flavorRef': self.create_hpc_flavor(2, 3, 1024)}})
-        self.wait_for(server, 'VERIFY_RESIZE')
+        self.resize(server, self.create_hpc_flavor(2, 3, 1024))
         self.assertEqual(self.other(source), self.host_of(server))
         self.assert_sits(server, (0, 1), 3, 1024)
         self.api.post_server_action(server['id'], {'revertResize': None})
@@ -76,9 +71,7 @@ class MovesTest(base.HPCNova):
 
     def test_resize_to_what_fits_nowhere_changes_nothing(self):
         server = self.boot(self.create_hpc_flavor(1, 2, 512))
-        self.api.post_server_action(server['id'], {'resize': {
-            'flavorRef': self.create_hpc_flavor(1, 5, 512)}})
-        self.wait_for(server, 'ACTIVE')
+        self.resize(server, self.create_hpc_flavor(1, 5, 512), 'ACTIVE')
         self.assert_sits(server, (0,), 2, 512)
 
     def test_live_migration_pins_anew(self):
@@ -86,26 +79,9 @@ class MovesTest(base.HPCNova):
         source = self.host_of(first)
         other = self.other(source)
         self.fill_cell(other, 0, 4)
-        self.stub_live_migration(first, source, other)
-        self.api.post_server_action(first['id'], {'os-migrateLive': {
-            'host': None, 'block_migration': 'auto'}})
-        self._wait_for_migration_status(first, ['completed'])
-        self.wait_for(first, 'ACTIVE')
+        self.live_migrate(first)
         self.assertEqual(other, self.host_of(first))
         self.assert_sits(first, (1,), 2, 512)
-
-    def stub_live_migration(self, server, source, target):
-        """Move the domain, as libvirt would; Nova's fake does not."""
-        def migrate(domain, _uri, params, flags):  # noqa: ARG001
-            self.connections[target].createXML(
-                params['destination_xml'], 0)
-            domain.complete_job()
-        self.stub_out('nova.tests.fixtures.libvirt.Domain.migrateToURI3',
-                      migrate)
-        self.stub_out('nova.tests.fixtures.libvirt.Domain.XMLDesc',
-                      lambda domain, flags: self.connections[  # noqa: ARG005
-                          source].domain(domain.name()))
-        self.assertEqual(source, self.host_of(server))
 
     def test_servers_of_an_anti_affinity_group_take_a_host_each(self):
         group = self.api.post_server_groups(
@@ -141,10 +117,7 @@ class MovesTest(base.HPCNova):
 
     def test_one_request_for_many_with_a_device_each(self):
         """Later instances see what earlier ones of the request took."""
-        self.flags(alias=[json.dumps({
-            'name': 'vf', 'vendor_id': machines.VENDOR_ID,
-            'product_id': machines.VF_PRODUCT_ID,
-            'device_type': 'type-VF'})], group='pci')
+        self.configure_alias()
         flavor = self.create_hpc_flavor(
             1, 1, 256, pci_passthrough__alias='vf:1',
             hw__pci_numa_affinity_policy='required')
