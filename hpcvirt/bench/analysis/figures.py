@@ -97,11 +97,13 @@ def of_metric(run: record.Run, metric: str, bound: judgement.Bound | None,
         return Figure(dataclasses.replace(
             blank, word=word and judgement.Word.INVALID, reason=copied))
     units = _units(values, of_launch=run.of_launch)
-    estimate = _estimate(values, direction, units)
+    estimate: stats.Estimate
     if done:
         estimate = looks.Sequential(tuple(
             _estimate(looks.first(values, pairs), direction, units[:pairs])
             for pairs in done), looks.shares(run.looks)[:len(done)])
+    else:
+        estimate = _estimate(values, direction, units)
     limit = None if bound is None else bound.limit(direction)
     found = stragglers.find(*(
         [stats.loss_of_ratio(value, direction) for value in arm]

@@ -49,8 +49,6 @@ METHOD = ('Ratio guest / native; signed-rank intervals of the log ratios of '
           'figures, stragglers apart')
 UNPAIRED = ("; unpaired: Welch's intervals, the arms were not measured in "
             'turn on one host')
-
-ALPHA = stats.alpha(attempt=1)
 LOOKS = '; judged at several numbers of pairs, which divide the errors'
 MEASURED = ('; it speaks of the launches of the guest that were measured, and '
             'not of the next one')
@@ -169,14 +167,14 @@ def _decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,
     suspect = high < -stats.EQUAL
     word = Word.INCONCLUSIVE
     reason: str | None = 'the interval includes the bound'
-    if p_pass <= ALPHA:
+    if p_pass <= stats.ALPHA:
         word, reason = Word.PASS, None
         if suspect:
             reason = ('suspect: the guest is faster than native beyond the '
                       'interval; find out what slowed native down')
-    elif p_fail <= ALPHA:
+    elif p_fail <= stats.ALPHA:
         word, reason = Word.FAIL, 'the loss is beyond the bound'
-    elif p_alone <= ALPHA:
+    elif p_alone <= stats.ALPHA:
         reason = ('decided if it were judged alone, but not among all figures '
                   'that are judged together (Holm)')
     elif figure.step:

@@ -22,7 +22,6 @@ import dataclasses
 import datetime
 import posixpath
 import uuid
-from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -81,8 +80,7 @@ def execute(plan: plans.Plan, store: stores.Store,
         store.add_run(entry.id, number, run)
         samples = store.result(entry.id).runs[number].samples
         run = dataclasses.replace(run, samples=samples)
-        for sample in _samples(planned, run, store, progress):
-            run = dataclasses.replace(run, samples=(*run.samples, sample))
+        _take_samples(planned, run, store, progress)
         for job in planned.all_jobs:
             for what in sampler.clean(job, run.id):
                 progress.left_behind(what)
@@ -90,8 +88,9 @@ def execute(plan: plans.Plan, store: stores.Store,
     return entry.id
 
 
-def _samples(planned: plans.PlannedRun, run: record.Run, store: stores.Store,
-             progress: Progress) -> Iterator[record.Sample]:
+def _take_samples(planned: plans.PlannedRun, run: record.Run,
+                  store: stores.Store, progress: Progress) -> None:
+    """Take the samples that a run lacks, until it is decided if it may be."""
     missing = schedule.missing(run)
     if not missing:
         return
@@ -116,7 +115,6 @@ def _samples(planned: plans.PlannedRun, run: record.Run, store: stores.Store,
         store.add_sample(run.id, sample)
         progress.sample_finished(sample)
         run = dataclasses.replace(run, samples=(*run.samples, sample))
-        yield sample
 
 
 def _is_decided(run: record.Run) -> bool:

@@ -118,10 +118,8 @@ class TestUnpaired(testtools.TestCase):
 
 
 class TestAlpha(testtools.TestCase):
-    def test_all_attempts_and_the_tail_add_up_to_5_percent(self):
-        total = stragglers.ALPHA + sum(
-            stats.alpha(attempt) for attempt in range(1, 60))
-        self.assertAlmostEqual(0.05, total)
+    def test_with_the_tail_it_is_below_5_percent(self):
+        self.assertLess(stats.ALPHA + stragglers.ALPHA, 0.05)
 
 
 class TestHolm(testtools.TestCase):
