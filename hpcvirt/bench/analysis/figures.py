@@ -61,12 +61,16 @@ def of_run(run: record.Run,
     """
     why = sample_pairs.invalid(run)
     if why is not None:
-        return [Figure(_blank(run, metric, judgement.Word.INVALID, why))
+        return [Figure(dataclasses.replace(
+            _blank(run, metric, judgement.Word.INVALID, why),
+            remedy=judgement.Remedy.MEASURE_AGAIN))
                 for metric in run.bounds or ('all figures',)]
     measured = sample_pairs.metrics(run)
     return [of_metric(run, metric, bound, machines) if metric in measured
-            else Figure(_blank(run, metric, judgement.Word.INCONCLUSIVE,
-                               'not measured in every sample'))
+            else Figure(dataclasses.replace(
+                _blank(run, metric, judgement.Word.INCONCLUSIVE,
+                       'not measured in every sample'),
+                remedy=judgement.Remedy.MEASURE_AGAIN))
             for metric, bound in run.bounds.items()]
 
 
@@ -82,7 +86,9 @@ def of_metric(run: record.Run, metric: str, bound: judgement.Bound | None,
     too_few = sample_pairs.too_few(run, values)
     if too_few is not None:
         return Figure(dataclasses.replace(
-            blank, reason=too_few, pairs=len(values.pairs),
+            blank, reason=too_few,
+            remedy=judgement.Remedy.PAIRS if word else None,
+            pairs=len(values.pairs),
             native=_mean(values.native), guest=_mean(values.guest)))
     direction = blank.direction
     done = looks.reached(run.looks, len(values.pairs))
@@ -95,7 +101,8 @@ def of_metric(run: record.Run, metric: str, bound: judgement.Bound | None,
     copied = evidence.copies(values.native, values.guest)
     if copied is not None:
         return Figure(dataclasses.replace(
-            blank, word=word and judgement.Word.INVALID, reason=copied))
+            blank, word=word and judgement.Word.INVALID, reason=copied,
+            remedy=judgement.Remedy.MEASURE_AGAIN if word else None))
     units = _units(values, of_launch=run.of_launch)
     estimate: stats.Estimate
     if done:
@@ -120,7 +127,8 @@ def of_metric(run: record.Run, metric: str, bound: judgement.Bound | None,
         stats.ratio_of_loss(found.mean_loss, direction)))
     too_few = None if run.of_launch else _too_few_launches(values.launches)
     if too_few is not None:
-        return Figure(dataclasses.replace(estimated, reason=too_few))
+        return Figure(dataclasses.replace(
+            estimated, reason=too_few, remedy=judgement.Remedy.LAUNCHES))
     return Figure(estimated, estimate, worst,
                   evidence.step(values.native, values.guest),
                   _machine(run, metric, machines, direction))

@@ -166,27 +166,30 @@ def _decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,
     low, high = estimate.ends()
     suspect = high < -stats.EQUAL
     word = Word.INCONCLUSIVE
+    remedy: judgement.Remedy | None = judgement.Remedy.PAIRS
     reason: str | None = 'the interval includes the bound'
     if p_pass <= stats.ALPHA:
-        word, reason = Word.PASS, None
+        word, remedy, reason = Word.PASS, None, None
         if suspect:
             reason = ('suspect: the guest is faster than native beyond the '
                       'interval; find out what slowed native down')
     elif p_fail <= stats.ALPHA:
-        word, reason = Word.FAIL, 'the loss is beyond the bound'
+        word, remedy = Word.FAIL, None
+        reason = 'the loss is beyond the bound'
     elif p_alone <= stats.ALPHA:
         reason = ('decided if it were judged alone, but not among all figures '
                   'that are judged together (Holm)')
     elif figure.step:
+        remedy = judgement.Remedy.LONGER_RUNS
         reason = (f'figures that differ by less than {figure.step:.1%} cannot '
                   'be told apart: measure for longer')
     if high < -IMPLAUSIBLE_GAIN:
-        word = Word.INVALID
+        word, remedy = Word.INVALID, judgement.Remedy.BASELINE
         reason = ('the guest is faster than native by more than a fifth: the '
                   'arms did not run the same, or native was disturbed')
     judged = dataclasses.replace(figure.judgement, word=word, reason=reason,
-                                 suspect=suspect, p_pass=p_pass,
-                                 p_fail=p_fail)
+                                 remedy=remedy, suspect=suspect,
+                                 p_pass=p_pass, p_fail=p_fail)
     judged = _with_tail(judged)
     if figure.machine is None:
         return judged
@@ -201,12 +204,13 @@ def _with_tail(judged: judgement.Judgement) -> judgement.Judgement:
         return judged
     if tail.word is Word.FAIL:
         return dataclasses.replace(
-            judged, word=Word.FAIL, reason='the guest has more runs that are '
-            'much slower than the others')
+            judged, word=Word.FAIL, remedy=None, reason='the guest has more '
+            'runs that are much slower than the others')
     if judged.word is Word.INCONCLUSIVE:
         return judged
     return dataclasses.replace(
-        judged, word=Word.INCONCLUSIVE, reason='a typical run is within the '
+        judged, word=Word.INCONCLUSIVE, remedy=judgement.Remedy.PAIRS,
+        reason='a typical run is within the '
         'bound, but with the runs of the guest that are much slower the mean '
         'is not; more pairs show whether native has them as well')
 
@@ -227,4 +231,5 @@ def _as_machine_allows(judged: judgement.Judgement, machine: stats.Estimate,
               'machine cannot decide')
     if judged.word is Word.INCONCLUSIVE:
         reason = f'{judged.reason}; {reason}'
-    return dataclasses.replace(judged, word=Word.INCONCLUSIVE, reason=reason)
+    return dataclasses.replace(judged, word=Word.INCONCLUSIVE, reason=reason,
+                               remedy=judgement.Remedy.QUIETER_MACHINE)

@@ -37,6 +37,21 @@ class Word(enum.StrEnum):
     INVALID = 'INVALID'
 
 
+class Remedy(enum.StrEnum):
+    """What leads from INCONCLUSIVE or INVALID to a decision.
+
+    ``baseline``: find what slowed native down. ``longer runs``: the clock is
+    too coarse for runs this short.
+    """
+
+    PAIRS = 'more pairs'
+    LAUNCHES = 'more launches'
+    LONGER_RUNS = 'longer runs'
+    QUIETER_MACHINE = 'a quieter machine'
+    BASELINE = 'a sound baseline'
+    MEASURE_AGAIN = 'measure again'
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Bound:
     """How much a guest may lose: the worst ratio that still passes.
@@ -98,6 +113,8 @@ class Judgement:
     :ivar word: None if the metric has no bound: it is described, not judged
     :ivar reason: why it is not PASS, or a reservation about a PASS; one
         sentence
+    :ivar remedy: what would lead to a decision; None for PASS and FAIL, and
+        for a metric without a bound
     :ivar limit: the ratio that decided, None if the metric has no bound
     :ivar interval: None if there are too few pairs or a run failed
     :ivar pairs: number of pairs that were used
@@ -138,6 +155,7 @@ class Judgement:
     looks: int = 0
     tail: Tail | None = None
     remarks: tuple[str, ...] = ()
+    remedy: Remedy | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,6 +22,7 @@ from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
+from hpcvirt.bench.report import next_step
 from hpcvirt.bench.studies import preconditions
 
 #: Which figures are better, in a word for the column of a table.
@@ -71,6 +72,8 @@ def footnotes(result: record.Result,
                      'most 5 % false PASS and 5 % false FAIL')
     lines += [f'{label} {abridged(names)}: {text}'
               for (label, text), names in metrics.items()]
+    lines += [f'Next, for {abridged(names)}: {step}'
+              for step, names in next_step.of_result(result).items()]
     lines.extend(arms(result))
     lines += [f'{names}: bound {text}' for names, text in sources(
         (f'{run.benchmark} {metric}', bound)

@@ -1,0 +1,106 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What to do about figures that are INCONCLUSIVE or INVALID."""
+
+import posixpath
+
+from hpcvirt.bench.analysis import pairs_needed
+from hpcvirt.bench.catalogue import catalogue
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import record
+
+#: Pairs of a first attempt.
+_USUAL = 10
+_REMEDY = judgement.Remedy
+_UNDECIDED = (judgement.Word.INCONCLUSIVE, judgement.Word.INVALID)
+
+
+def of_result(result: record.Result) -> dict[str, list[str]]:
+    """Say what to do about a judged result, and about which of its figures.
+
+    :returns: one sentence for each step, with the names of the figures, such
+        as ``npb-cg mpi mops_total``
+    """
+    judgements = result.verdict.judgements if result.verdict else ()
+    if not judgements:
+        return {}
+    runs = {run.label: run for run in result.runs}
+    needed = {judged: pairs_needed.estimate(judged, len(judgements))
+              for judged in judgements if judged.remedy is _REMEDY.PAIRS}
+    found: dict[str, list[str]] = {}
+    for judged in judgements:
+        if judged.word in _UNDECIDED:
+            # One run measures all of its figures: the largest number counts.
+            most = max((pairs for other, pairs in needed.items() if pairs
+                        and other.label == judged.label), default=None)
+            pairs = most if needed.get(judged) else None
+            found.setdefault(_step(judged, runs[judged.label], pairs),
+                             []).append(f'{judged.label} {judged.metric}')
+    return found
+
+
+def _step(judged: judgement.Judgement, run: record.Run,
+          pairs: int | None) -> str:
+    command = f'"hpcvirt bench run {_what(run)}'
+    if judged.remedy is _REMEDY.PAIRS:
+        return _more_pairs(judged, run, pairs, command)
+    if judged.remedy is _REMEDY.LAUNCHES:
+        return (f'More launches: {command} --launch cold" relaunches the '
+                'guest for each of its samples.')
+    if judged.remedy is _REMEDY.LONGER_RUNS:
+        sizes = ''.join(f' --set {name}=...' for name in
+                        catalogue.get(run.benchmark).size)
+        return f'Longer runs: {command}{sizes}" with a larger problem.'
+    if judged.remedy is _REMEDY.QUIETER_MACHINE:
+        return ('A quieter machine: fix the frequency, stop other guests, '
+                f'bind ranks; then {command}" again.')
+    if judged.remedy is _REMEDY.BASELINE:
+        return ('A sound baseline: find out what slowed native down; then '
+                f'{command} --native-cpus LIST" on the CPUs of the guest.')
+    return (f'Measure again: look at {_outputs(run)}, mend the cause, then '
+            f'{command}".')
+
+
+def _more_pairs(judged: judgement.Judgement, run: record.Run,
+                pairs: int | None, command: str) -> str:
+    if not judged.paired:
+        return (f'Pairs: {command} --native TARGET" measures both arms in '
+                'turn on one host.')
+    if judged.interval is None:
+        if judged.pairs < run.planned_pairs:
+            return ('The missing pairs: the command that began the run '
+                    'continues it.')
+        return f'More pairs: {command} --pairs {_USUAL}".'
+    if pairs is None:
+        return ('Less noise: the guest is so near its bound that even '
+                f'{pairs_needed.MOST} pairs would hardly decide; fix the '
+                'frequency, stop other guests, bind ranks.')
+    if run.study:
+        return (f'More pairs: about {pairs} decide 4 times of 5; {command} '
+                f'--pairs {pairs}".')
+    return (f'More pairs: about {pairs} decide 4 times of 5; {command} '
+            f'--until-decided --pairs {pairs}" stops as soon as they do.')
+
+
+def _what(run: record.Run) -> str:
+    if run.study and run.case:
+        return f'--study {run.study}/{run.case}'
+    return f'{run.benchmark}/{run.variant}'
+
+
+def _outputs(run: record.Run) -> str:
+    """Name the directory of the first sample that failed its check."""
+    for sample in run.samples:
+        if not sample.outcome.valid and sample.outputs:
+            return posixpath.dirname(sample.outputs[0].path)
+    return f'the outputs of run {run.id}' if run.id else 'the outputs'

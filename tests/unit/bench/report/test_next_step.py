@@ -1,0 +1,121 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The next step for each kind of figure that is not decided."""
+
+import dataclasses
+
+import testtools
+
+from hpcvirt.bench.analysis import verdict
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import record
+from hpcvirt.bench.report import next_step
+from hpcvirt.bench.report import text
+from tests.unit.bench import runs
+
+#: Ten values that vary by about 1 %.
+NATIVE = (100, 101, 99, 100.5, 99.5, 100.2, 99.8, 101.2, 98.8, 100.1)
+WOBBLE = (1, 1.004, 0.996, 1.002, 0.998)
+
+
+def guest(ratio):
+    return [value * ratio * WOBBLE[number % 5]
+            for number, value in enumerate(NATIVE)]
+
+
+def steps(*some):
+    return next_step.of_result(record.Result(some, verdict.judge(some)))
+
+
+class TestNextStep(testtools.TestCase):
+    def only(self, *some):
+        (step, figures), = steps(*some).items()
+        self.assertEqual(['npb-cg mpi mops_total'], figures)
+        return step
+
+    def test_a_decision_needs_none(self):
+        for ratio in (0.98, 0.90):
+            self.assertEqual({}, steps(runs.run(NATIVE, guest(ratio))))
+        self.assertEqual({}, next_step.of_result(record.Result(())))
+
+    def test_an_open_interval_needs_more_pairs(self):
+        self.assertRegex(
+            self.only(runs.run(NATIVE, guest(0.9515))),
+            r'^More pairs: about \d+ decide .*"hpcvirt bench run npb-cg/mpi '
+            r'--until-decided --pairs \d+"')
+        step, = steps(runs.run(NATIVE, guest(0.9515), study='S2',
+                               case='numa-socket'))
+        self.assertIn('bench run --study S2/numa-socket --pairs', step)
+
+    def test_a_guest_at_its_bound_needs_less_noise(self):
+        self.assertIn('Less noise', self.only(
+            runs.run(NATIVE, guest(0.95))))
+
+    def test_too_few_pairs_are_too_few(self):
+        self.assertIn('--pairs 10', self.only(
+            runs.run(NATIVE[:3], guest(1)[:3])))
+        self.assertIn('continues', self.only(
+            runs.run(NATIVE[:8], guest(1)[:8], planned_pairs=10)))
+
+    def test_one_launch_needs_more(self):
+        run = runs.run(NATIVE, guest(0.98))
+        run = dataclasses.replace(run, samples=tuple(
+            dataclasses.replace(sample, launch_id='a')
+            for sample in run.samples))
+        self.assertIn('--launch cold', self.only(run))
+
+    def test_a_coarse_clock_needs_longer_runs(self):
+        ticks = [0.20, 0.21] * 5
+        self.assertIn('--set class=...', self.only(runs.run(
+            ticks, [0.21, 0.20, 0.20, 0.21, 0.22] * 2, 1.05,
+            direction=runs.DOWN)))
+
+    def test_a_noisy_machine_needs_quiet(self):
+        noisy = [100, 140, 70, 120, 80, 130, 75, 110, 90, 100]
+        machine = runs.run(noisy, noisy[::-1], id='m',
+                           purpose=record.Purpose.AA)
+        self.assertIn('quieter machine', self.only(
+            runs.run(NATIVE, guest(0.98)), machine))
+
+    def test_an_implausible_gain_needs_a_baseline(self):
+        self.assertIn('--native-cpus', self.only(
+            runs.run(NATIVE, guest(1.5))))
+
+    def test_a_failed_sample_is_looked_at(self):
+        run = runs.run(NATIVE, [*guest(1)[:9], runs.bad()])
+        self.assertIn('the outputs of run r,', self.only(run))
+        raw = record.RawOutput('stdout', 'r/0019/stdout', '', 1)
+        run = dataclasses.replace(run, samples=tuple(
+            dataclasses.replace(sample, outputs=(raw,))
+            for sample in run.samples))
+        self.assertIn('look at r/0019,', self.only(run))
+
+    def test_copies_are_measured_again(self):
+        self.assertIn('Measure again', self.only(runs.run(NATIVE, NATIVE)))
+
+    def test_every_undecided_word_has_one(self):
+        for word in (judgement.Word.INCONCLUSIVE, judgement.Word.INVALID):
+            for remedy in judgement.Remedy:
+                run = runs.run(NATIVE, guest(0.98))
+                judged, = verdict.judge([run]).judgements
+                result = record.Result((run,), judgement.Verdict(
+                    word, '', (dataclasses.replace(
+                        judged, word=word, remedy=remedy),), ''))
+                self.assertEqual(1, len(next_step.of_result(result)))
+
+    def test_the_table_names_it(self):
+        run = runs.run(NATIVE[:3], guest(1)[:3])
+        self.assertIn(
+            'Next, for npb-cg mpi mops_total: More pairs: "hpcvirt bench run '
+            'npb-cg/mpi --pairs 10".', text.table(record.Result(
+                (run,), verdict.judge([run]))))
