@@ -118,6 +118,7 @@ DOCUMENTS = (
 )
 
 _BY_KEY = {document.key: document for document in DOCUMENTS}
+KEYS = frozenset(_BY_KEY)
 
 
 def get(key: str) -> Document:

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable
 from collections.abc import Mapping
 
+from hpcvirt import bibliography
 from hpcvirt import exception
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition as definitions
@@ -58,8 +59,7 @@ def of_definition(definition: definitions.Definition, metrics: Iterable[str],
         name, size = split(metric)
         for rule in definition.bounds:
             if rule.metric == name and _applies(rule, size, context):
-                bounds[metric] = judgement.Bound(
-                    _ratio(rule, directions[name]), rule.margin, rule.source)
+                bounds[metric] = _bound(rule, directions[name])
                 break
     return bounds
 
@@ -96,6 +96,14 @@ def of_overhead(text: str, direction: outcome.Direction) -> judgement.Bound:
                            source='given by the user')
 
 
+def _bound(rule: definitions.BoundRule,
+           direction: outcome.Direction) -> judgement.Bound:
+    document = bibliography.get(rule.source)
+    return judgement.Bound(
+        _ratio(rule, direction), rule.margin,
+        f'{document.citation}, {rule.line}', rule.kind, rule.conditions)
+
+
 def _ratio(rule: definitions.BoundRule,
            direction: outcome.Direction) -> float:
     slowdown = rule.slowdown_at_most
@@ -107,11 +115,11 @@ def _ratio(rule: definitions.BoundRule,
 
 def _applies(rule: definitions.BoundRule, size: int | None,
              context: Mapping[str, str]) -> bool:
-    if size is None and (rule.below_bytes or rule.from_bytes):
+    if rule.below_bytes is not None and (
+            size is None or size >= rule.below_bytes):
         return False
-    if rule.below_bytes is not None and (size or 0) >= rule.below_bytes:
-        return False
-    if rule.from_bytes is not None and (size or 0) < rule.from_bytes:
+    if rule.above_bytes is not None and (
+            size is None or size <= rule.above_bytes):
         return False
     return all(context.get(key) == value for key, value in rule.when.items())
 

@@ -22,15 +22,28 @@ import enum
 import re
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Annotated
 
 from hpcvirt import exception
+from hpcvirt import serialization
 from hpcvirt.bench.catalogue import sizing
+from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 
 #: ``{N}`` in a command, an input file or an expectation.
 PLACEHOLDER = re.compile(r'\{([A-Za-z][A-Za-z0-9_]*)\}')
 #: The runner puts the host list of mpirun here, nothing on one machine.
 HOSTS = '{hosts}'
+#: ``926 / 915``: a ratio as the figures that it follows from.
+QUOTIENT = re.compile(r'(?P<above>[0-9]+(\.[0-9]+)?) / '
+                      r'(?P<below>[0-9]+(\.[0-9]+)?)',
+                      re.ASCII)
+#: The facts of a run that may select a bound, and their values.
+CONDITIONS = {
+    'nodes': re.compile(r'one|several'),
+    'pages': re.compile(r'small|large'),
+    'shape': re.compile(r'[1-9][0-9]*x[1-9][0-9]*', re.ASCII),
+}
 #: Placeholders of every definition, in addition to its sizes and paths.
 RUN_VALUES = ('ranks', 'threads', 'cpus')
 
@@ -131,28 +144,48 @@ class Figure:
     primary: bool = False
 
 
+def _quotient(value: object) -> float:
+    """Accept a number, or the two figures that it follows from."""
+    form = 'a number, or two such as 926 / 915'
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    match = isinstance(value, str) and QUOTIENT.fullmatch(value)
+    if not match or not float(match['below']):
+        raise serialization.expected(form, value)
+    return float(match['above']) / float(match['below'])
+
+
+Ratio = Annotated[float, _quotient]
+
+
 @dataclasses.dataclass(frozen=True)
 class BoundRule:
-    """A default bound on guest / native, with its source.
+    """A default bound on guest / native: its limit, and where it is from.
 
     Exactly one of ``at_least`` (for rates), ``at_most`` (for times) and
     ``slowdown_at_most`` (for both; a rate may fall to its reciprocal) is set.
 
-    :ivar when: conditions such as ``pages: large`` or ``shape: 4x8``; the
+    :ivar source: key of the document in the bibliography
+    :ivar line: the table, slide or section of the document, and what it says
+    :ivar conditions: what was measured, or why it is no measurement
+    :ivar when: conditions of :data:`CONDITIONS`, such as ``pages: large``; the
         first rule of a metric whose conditions all hold is used
     :ivar below_bytes: applies to message sizes below this
-    :ivar from_bytes: applies to message sizes of at least this
+    :ivar above_bytes: applies to message sizes above this
     """
 
     metric: str
+    kind: judgement.BoundKind
     source: str
-    at_least: float | None = None
-    at_most: float | None = None
-    slowdown_at_most: float | None = None
+    line: str
+    conditions: str
+    at_least: Ratio | None = None
+    at_most: Ratio | None = None
+    slowdown_at_most: Ratio | None = None
     margin: float = 0.0
     when: Mapping[str, str] = dataclasses.field(default_factory=dict)
     below_bytes: int | None = None
-    from_bytes: int | None = None
+    above_bytes: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)

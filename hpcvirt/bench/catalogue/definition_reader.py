@@ -15,6 +15,7 @@
 import re
 from collections.abc import Iterator
 
+from hpcvirt import bibliography
 from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt.bench.catalogue import definition as definitions
@@ -69,14 +70,23 @@ def _bound_faults(bound: definitions.BoundRule,
         yield f'bound of {bound.metric}: exactly one limit, not {given}'
     elif given == ['at_most' if up else 'at_least']:
         yield f'bound of {bound.metric}: {given[0]} is the wrong way round'
-    if not bound.source:
-        yield f'bound of {bound.metric}: no source'
+    if bound.source not in bibliography.KEYS:
+        yield (f'bound of {bound.metric}: the source {bound.source!r} is not '
+               'in the bibliography')
+    for field in ('line', 'conditions'):
+        if not getattr(bound, field).strip():
+            yield f'bound of {bound.metric}: no {field}'
+    for name, value in bound.when.items():
+        known = definitions.CONDITIONS.get(name)
+        if known is None or not known.fullmatch(value):
+            yield (f'bound of {bound.metric}: {name} {value!r} is no '
+                   'condition')
     for limit in (bound.at_least, bound.at_most, bound.slowdown_at_most):
         if limit is not None and not 0 < limit < 1000:
             yield f'bound of {bound.metric}: {limit} is not a ratio'
     if not 0 <= bound.margin < 1:
         yield f'bound of {bound.metric}: {bound.margin} is not a margin'
-    if (bound.below_bytes or bound.from_bytes) and not figure.per_size:
+    if (bound.below_bytes or bound.above_bytes) and not figure.per_size:
         yield f'bound of {bound.metric}: the metric has no message sizes'
 
 

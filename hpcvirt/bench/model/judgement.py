@@ -52,6 +52,19 @@ class Remedy(enum.StrEnum):
     MEASURE_AGAIN = 'measure again'
 
 
+class BoundKind(enum.StrEnum):
+    """How a default bound is founded.
+
+    ``measured``: a study measured this figure. ``transferred``: a study
+    measured another program, set-up or device. ``expected``: nobody measured
+    it.
+    """
+
+    MEASURED = 'measured'
+    TRANSFERRED = 'transferred'
+    EXPECTED = 'expected'
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Bound:
     """How much a guest may lose: the worst ratio that still passes.
@@ -61,12 +74,16 @@ class Bound:
         still be, as a fraction: a required ratio of 1.00 can only be shown
         within a margin, since the interval of an equal guest covers both
         sides of 1.00
-    :ivar source: where the figure comes from
+    :ivar source: where the figure comes from: the document and the line in it
+    :ivar kind: None if no definition of a benchmark gives the bound
+    :ivar conditions: what was measured, or why it is no measurement
     """
 
     ratio: Annotated[float, serialization.number(SMALLEST, LARGEST)]
     margin: Annotated[float, serialization.number(0, 0.99)] = 0.0
     source: str = ''
+    kind: BoundKind | None = None
+    conditions: str = ''
 
     def limit(self, direction: outcome.Direction) -> float:
         """The ratio that the worse end of the interval must not cross."""

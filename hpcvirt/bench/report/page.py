@@ -23,11 +23,11 @@ import jinja2
 import markupsafe
 
 from hpcvirt import printable
-from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import trends
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import charts
+from hpcvirt.bench.report import published
 from hpcvirt.bench.report import study
 from hpcvirt.bench.report import text
 
@@ -79,12 +79,11 @@ def _result(shown: Shown) -> dict[str, Any]:
     span = charts.span_of([
         end for judged in judgements if judged.interval and judged.limit
         for end in (judged.interval.low, judged.interval.high)])
-    published = {(run.label, metric): bound for run in result.runs
-             for metric, bound in bounds.of_run(run).items()}
+    known = published.of_result(result)
     groups: dict[str, list[dict[str, Any]]] = {}
     for judged in judgements:
         groups.setdefault(judged.label, []).append(
-            _row(judged, published.get((judged.label, judged.metric)), span))
+            _row(judged, known.get((judged.label, judged.metric)), span))
     verdict = result.verdict
     unpaired = [run for run in result.runs
                 if run.purpose is record.Purpose.UNPAIRED]
@@ -100,7 +99,7 @@ def _result(shown: Shown) -> dict[str, Any]:
         'arms': text.arms(result),
         'unpaired': [_unpaired(run) for run in unpaired],
         'sources': [f'{names} {source}' for names, source in text.sources(
-            (metric, bound) for (_, metric), bound in published.items())],
+            (metric, bound) for (_, metric), bound in known.items())],
     }
 
 
@@ -112,15 +111,15 @@ def _row(judged: judgement.Judgement, bound: judgement.Bound | None,
         chart = markupsafe.Markup(charts.interval(  # noqa: S704
             judged.interval.ratio, judged.interval.low,
             judged.interval.high, span, judged.limit,
-            bound.ratio if bound else None))
+            published.ratio(bound)))
     notes = [note for note in (judged.reason, *judged.remarks) if note]
     return {
         'metric': judged.metric, 'unit': judged.unit,
         'native': text.figure(judged.native),
         'guest': text.figure(judged.guest),
         'ratio': text.ratio(judged), 'bound': text.bound(judged),
-        'published': f'{bound.ratio:.3f}' if bound else '-',
-        'source': bound.source if bound else '',
+        'published': published.word(bound),
+        'source': published.source(bound) if bound else '',
         'chart': chart, 'why': '; '.join(notes),
         'word': '' if judged.word is None else judged.word.value,
     }

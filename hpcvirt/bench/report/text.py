@@ -23,6 +23,7 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import next_step
+from hpcvirt.bench.report import published
 from hpcvirt.bench.studies import preconditions
 
 #: Which figures are better, in a word for the column of a table.
@@ -38,7 +39,8 @@ def table(result: record.Result, width: int = 100) -> str:
     :param width: most characters of a line; longer lines are wrapped
     """
     judgements = shown(result)
-    blocks = [_table(judgements, width)] if judgements else []
+    blocks = [_table(judgements, published.of_result(result), width)
+              ] if judgements else []
     blocks += [_unpaired(run, width) for run in result.runs
                if run.purpose is record.Purpose.UNPAIRED]
     notes = [_wrapped(line, width)
@@ -93,12 +95,13 @@ def sources(bounds: Iterable[tuple[str, judgement.Bound]],
     """Return the sources of bounds, each with all figures that it applies to.
 
     :param bounds: names of figures with their bounds
-    :returns: names of figures, each with the bound and its source
+    :returns: names of figures, each with the bound, its kind, its source and
+        its conditions
     """
     figures: dict[str, list[str]] = {}
     for name, bound in bounds:
-        if bound.source:
-            text = f'{bound.ratio:.3f}, {bound.source}'
+        text = published.source(bound)
+        if text:
             figures.setdefault(text, []).append(name)
     return [(abridged(list(dict.fromkeys(names))), text)
             for text, names in figures.items()]
@@ -155,7 +158,8 @@ def figure(value: float | None) -> str:
     return '-' if value is None else f'{value:.4g}'
 
 
-def _table(judgements: tuple[judgement.Judgement, ...], width: int) -> str:
+def _table(judgements: tuple[judgement.Judgement, ...],
+           known: published.Bounds, width: int) -> str:
     rows: list[Sequence[str]] = []
     label = None
     for judged in sorted(judgements, key=lambda judged: judged.label):
@@ -165,11 +169,12 @@ def _table(judgements: tuple[judgement.Judgement, ...], width: int) -> str:
         rows.append((
             f'  {judged.metric}', judged.unit, figure(judged.native),
             figure(judged.guest), ratio(judged), bound(judged),
+            published.word(known.get((judged.label, judged.metric))),
             '-' if judged.word is None else judged.word.value))
     return text_table.draw(
         ('Figure', 'Unit', 'Native', 'Guest', 'Guest / native', 'Bound',
-         'Verdict'), rows,
-        {'Native', 'Guest', 'Guest / native', 'Bound'}, width)
+         'Published', 'Verdict'), rows,
+        {'Native', 'Guest', 'Guest / native', 'Bound', 'Published'}, width)
 
 
 def _unpaired(run: record.Run, width: int) -> str:

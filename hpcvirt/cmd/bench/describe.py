@@ -145,20 +145,22 @@ def _text(definition: definitions.Definition) -> Iterator[str]:
         yield '\nDefault bounds on guest / native\n'
         for rule in definition.bounds:
             yield from _wrapped(f'{rule.metric}: {_limit(rule)}')
-            yield from _wrapped(rule.source, 4)
+            yield from _wrapped(f'{rule.kind}: [{rule.source}], {rule.line}',
+                                4)
+            yield from _wrapped(rule.conditions, 4)
 
 
 def _limit(rule: definitions.BoundRule) -> str:
     limits = {'at least': rule.at_least, 'at most': rule.at_most,
               'slowdown at most': rule.slowdown_at_most}
-    text = next(f'{words} {limit:g}' for words, limit in limits.items()
-                if limit is not None)
+    text = next(f'{words} {round(limit, 3):g}'
+                for words, limit in limits.items() if limit is not None)
     if rule.margin:
         text += f' within {rule.margin:.0%}'
     if rule.below_bytes:
         text += f', below {rule.below_bytes} bytes'
-    if rule.from_bytes:
-        text += f', from {rule.from_bytes} bytes'
+    if rule.above_bytes:
+        text += f', above {rule.above_bytes} bytes'
     when = ', '.join(f'{key} {value}' for key, value in rule.when.items())
     return f'{text} ({when})' if when else text
 

@@ -17,6 +17,8 @@ import testtools
 from hpcvirt import exception
 from hpcvirt.bench.catalogue import definition_reader
 
+BOUND = {'metric': 'turns', 'kind': 'measured', 'line': 'table 1',
+         'source': 'CERN-HEPiX-2015', 'conditions': 'one host'}
 GOOD = {
     'name': 'spin', 'title': 'Spin', 'summary': 'Turns.', 'parser': 'hpcc',
     'licence': 'MIT', 'validity': 'always',
@@ -33,7 +35,7 @@ GOOD = {
     'paths': [{'name': 'data', 'help': 'where x is'}],
     'files': {'in.txt': 'N = {N}\n'},
     'echo': {'N': '{N}'}, 'expect': {'version': '1'},
-    'bounds': [{'metric': 'turns', 'at_least': 0.95, 'source': 'nobody'}],
+    'bounds': [BOUND | {'at_least': 0.95}],
 }
 
 
@@ -100,9 +102,31 @@ class TestRead(testtools.TestCase):
                 ({'at_most': 1.1}, 'the wrong way round'),
                 ({'at_least': 0.9, 'slowdown_at_most': 1.1}, 'exactly one'),
                 ({}, 'exactly one'),
-                ({'at_least': 0.9, 'source': ''}, 'no source'),
+                ({'at_least': 0.9, 'source': 'nobody'}, 'the bibliography'),
                 ({'at_least': -1.0}, 'not a ratio'),
                 ({'at_least': 0.9, 'margin': 2.0}, 'not a margin'),
-                ({'at_least': 0.9, 'below_bytes': 128}, 'no message sizes')):
-            self.refused(what, changed('bounds', 0, to={
-                'metric': 'turns', 'source': 'nobody', **change}))
+                ({'at_least': 0.9, 'below_bytes': 128}, 'no message sizes'),
+                ({'at_least': 0.9, 'above_bytes': 128}, 'no message sizes'),
+                ({'at_least': 0.9, 'when': {'moon': 'full'}}, 'no condition'),
+                ({'at_least': 0.9, 'when': {'nodes': '2'}}, 'no condition')):
+            self.refused(what, changed('bounds', 0, to={**BOUND, **change}))
+
+    def test_a_bound_says_what_it_is_and_where_it_stands(self):
+        bound = GOOD['bounds'][0]
+        for field in ('kind', 'source', 'line', 'conditions'):
+            self.refused(f"the key '{field}' is missing", changed(
+                'bounds', 0, to={key: value for key, value in bound.items()
+                                 if key != field}))
+        for field in ('line', 'conditions'):
+            self.refused(f'no {field}', changed(
+                'bounds', 0, to={**bound, field: ' '}))
+        self.refused('must be one of measured, transferred, expected',
+                     changed('bounds', 0, 'kind', to='guessed'))
+
+    def test_a_limit_may_be_the_figures_that_it_follows_from(self):
+        spin = definition_reader.read(changed(
+            'bounds', 0, 'at_least', to='915 / 926'), 'x')
+        self.assertEqual(915 / 926, spin.bounds[0].at_least)
+        for limit in ('915/926', '1 / 0', '. / .', '1 / 2 / 3', 'x / 1', '',
+                      '1.2.3 / 1', '\u0661 / 2', True, None, []):
+            self.refused('', changed('bounds', 0, 'at_least', to=limit))
