@@ -14,13 +14,15 @@
 
 An overhead that the user allows replaces the bounds that a run has, or those
 of its definition. A bound that the user gives for a metric replaces all of
-these, except an overhead, which then holds for the other metrics.
+these, except an overhead, which then holds for the other metrics. Facts that
+the user states select the bounds of the definition anew.
 """
 
 import dataclasses
 from collections.abc import Mapping
 
 from hpcvirt.bench.analysis import bounds
+from hpcvirt.bench.analysis import conditions
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition as definitions
@@ -36,13 +38,17 @@ def with_bounds(run: record.Run, given: Mapping[str, judgement.Bound],
     :param given: the bounds of the user, by metric
     :param overhead: that the user allows, in per cent
     :param context: facts about the run that its definition's bounds may
-        depend on: ``pages``, ``nodes``
+        depend on, other than those it shows itself
     :raises InvalidInput: if the overhead is no number
     """
     if overhead is not None:
         chosen = {**_of_overhead(run, overhead), **given}
+    elif given or (run.bounds and not context):
+        chosen = dict(given or run.bounds)
     else:
-        chosen = dict(given or run.bounds or _default(run, context))
+        own = {metric: bound for metric, bound in run.bounds.items()
+               if bound.kind is None}
+        chosen = {**_default(run, context), **own}
     return dataclasses.replace(run, bounds=chosen)
 
 
@@ -53,8 +59,8 @@ def _default(run: record.Run,
         return {}
     metrics = sample_pairs.metrics(run) or [
         figure.name for figure in definition.metrics if not figure.per_size]
-    return bounds.of_definition(definition, metrics,
-                                {**context, 'shape': run.shape})
+    return bounds.of_definition(definition, metrics, {
+        **conditions.of_run(run, definition), **context})
 
 
 def _of_overhead(run: record.Run,

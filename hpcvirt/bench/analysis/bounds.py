@@ -19,6 +19,7 @@ from collections.abc import Mapping
 
 from hpcvirt import bibliography
 from hpcvirt import exception
+from hpcvirt.bench.analysis import conditions
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.model import judgement
@@ -38,11 +39,9 @@ def of_run(run: record.Run) -> dict[str, judgement.Bound]:
     """
     metrics = dict.fromkeys(name for sample in run.samples
                             for name in sample.outcome.metrics)
-    context = {'shape': run.shape}
-    for sample in run.samples:
-        if sample.arm is record.Arm.GUEST and 'pages' in sample.environment:
-            context['pages'] = sample.environment['pages']
-    return of_definition(catalogue.get(run.benchmark), metrics, context)
+    definition = catalogue.get(run.benchmark)
+    return of_definition(definition, metrics,
+                         conditions.of_run(run, definition))
 
 
 def of_definition(definition: definitions.Definition, metrics: Iterable[str],
@@ -50,7 +49,8 @@ def of_definition(definition: definitions.Definition, metrics: Iterable[str],
     """Find the default bound of each metric that has one.
 
     :param metrics: names as the parser gives them, with message sizes
-    :param context: facts about the run: ``pages``, ``shape``, ``nodes``
+    :param context: facts about the run, as in
+        :mod:`hpcvirt.bench.analysis.conditions`
     """
     directions = {figure.name: figure.direction
                   for figure in definition.metrics}

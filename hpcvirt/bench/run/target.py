@@ -59,8 +59,9 @@ def instance_facts(server_id: str, flavor: str, page_kib: int,
     :param page_kib: size of the pages behind its memory, 0 if unknown
     :param host_cpus: that it is pinned to, None or empty if it is not
     """
-    facts = {'server.id': server_id, 'server.flavor': flavor,
-             'pages': 'large' if page_kib >= 2048 else 'small'}
+    facts = {'server.id': server_id, 'server.flavor': flavor}
+    if page_kib:
+        facts['pages'] = 'large' if page_kib >= 2048 else 'small'
     if host_cpus:
         facts['server.host_cpus'] = cpuset.render(host_cpus)
     return facts

@@ -73,15 +73,15 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
                       help='how much slower the guest may be in every '
                       'primary metric')
     verb.add_argument('--pages', choices=('small', 'large'),
-                      default='small', help='page size of the guest and the '
-                      'application, which selects the default bounds '
-                      '(default: small)')
+                      help='page size of the guest and the application, which '
+                      'selects the default bounds (default: that of the '
+                      'result, or small)')
     verb.add_argument('--shape', default='', metavar='IxC',
                       help='instances x cores, 4x8 for example; selects '
                       'default bounds')
-    verb.add_argument('--nodes', choices=('one', 'several'), default='one',
+    verb.add_argument('--nodes', choices=('one', 'several'),
                       help='hosts that the run spans; selects default '
-                      'bounds (default: one)')
+                      'bounds (default: those of the result, or one)')
     verb.add_argument('--warm-up', type=int, default=0, metavar='N',
                       help='outputs at the beginning of each arm that do not '
                       'count (default: 0)')
@@ -111,9 +111,10 @@ def run(args: argparse.Namespace) -> int:
             '--max-pairs', 'must be at least '
             f'{sample_pairs.LEAST_PAIRS}, and is for pairs only')
     given = dict(bounds.parse(word) for word in args.bound)
-    runs = [bound_choice.with_bounds(
-        run, given, args.overhead, {'pages': args.pages, 'nodes': args.nodes})
-        for run in _runs(args)]
+    stated = {name: value for name in ('pages', 'shape', 'nodes')
+              if (value := getattr(args, name))}
+    runs = [bound_choice.with_bounds(run, given, args.overhead, stated)
+            for run in _runs(args)]
     judged = [run for run in runs if run.purpose is not record.Purpose.AA]
     if not any(run.bounds for run in judged):
         raise exception.InvalidInput(

@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import dataclasses
 import unittest
 
 from hpcvirt import exception
@@ -24,9 +25,12 @@ CONTEXT = {'pages': 'small', 'nodes': 'one'}
 
 def ratios(given=None, overhead=None, context=None, **run):
     run.setdefault('bounds', {})
-    measured = runs.run([100, 100], [90, 90], **run)
-    bounded = bound_choice.with_bounds(measured, given or {}, overhead,
-                                       context or CONTEXT)
+    host = run.pop('host', 'n17')
+    measured = dataclasses.replace(runs.run([100, 100], [90, 90], **run),
+                                   host=host)
+    bounded = bound_choice.with_bounds(
+        measured, given or {}, overhead,
+        CONTEXT if context is None else context)
     return {name: round(bound.ratio, 4)
             for name, bound in bounded.bounds.items()}
 
@@ -39,6 +43,20 @@ class WithBoundsTest(unittest.TestCase):
     def test_the_definition_knows_runs_over_several_nodes(self):
         self.assertNotEqual(ratios(), ratios(
             context={'pages': 'small', 'nodes': 'several'}))
+
+    def test_a_run_knows_the_hosts_that_it_spans(self):
+        self.assertEqual({'mops_total': round(1 / 1.17, 4)},
+                         ratios(context={}, host='n1, n2'))
+        self.assertEqual({'mops_total': round(1 / 1.03, 4)},
+                         ratios(context={'nodes': 'one'}, host='n1, n2'))
+
+    def test_what_is_stated_selects_the_bounds_anew(self):
+        stored = {'mops_total': judgement.Bound(
+            0.5, kind=judgement.BoundKind.TRANSFERRED)}
+        self.assertEqual({'mops_total': 0.5}, ratios(
+            context={}, bounds=stored))
+        self.assertEqual({'mops_total': round(1 / 1.17, 4)}, ratios(
+            context={'nodes': 'several'}, bounds=stored))
 
     def test_bounds_of_the_run_go_before_those_of_the_definition(self):
         self.assertEqual({'mops_total': 0.5}, ratios(
