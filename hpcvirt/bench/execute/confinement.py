@@ -31,7 +31,9 @@ def prefix(place: executor.Executor,
     if not cpus:
         return ()
     listed = cpuset.render(cpus)
-    for words in (('numactl', f'--physcpubind={listed}', '--localalloc'),
+    # numactl ends with status 1 if there is no such program, env with 127.
+    for words in (('numactl', f'--physcpubind={listed}', '--localalloc',
+                   'env'),
                   ('taskset', '-c', listed)):
         done = place.run(['sh', '-c', TRY, 'try', *words, 'true'])
         if done.status == 0:

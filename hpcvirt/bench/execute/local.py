@@ -12,6 +12,8 @@
 
 """Run on this machine."""
 
+import os
+import signal
 import subprocess
 from collections.abc import Sequence
 
@@ -27,8 +29,15 @@ class LocalExecutor:
     def run(self, argv: Sequence[str], stdin: bytes = b'',
             timeout_s: float = executor.SHORT_S) -> executor.Completed:
         try:
-            done = subprocess.run(list(argv), input=stdin, check=False,
-                                  capture_output=True, timeout=timeout_s)
+            with subprocess.Popen(
+                    list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE, process_group=0) as process:
+                try:
+                    stdout, stderr = process.communicate(stdin, timeout_s)
+                except BaseException:
+                    # What the program started would run on otherwise.
+                    os.killpg(process.pid, signal.SIGKILL)
+                    raise
         except subprocess.TimeoutExpired as exc:
             raise exception.TimedOut(
                 f'local: {argv[0]} did not end within {timeout_s:g} s'
@@ -39,7 +48,7 @@ class LocalExecutor:
         except OSError as exc:
             raise exception.Unreachable(
                 f'local: {argv[0]}: {exc.strerror}') from exc
-        return executor.Completed(done.returncode, done.stdout, done.stderr)
+        return executor.Completed(process.returncode, stdout, stderr)
 
     def expect_restart(self) -> None:
         pass

@@ -26,8 +26,8 @@ PAUSE_S = 3.0
 class RetryingExecutor:
     """Runs commands at another place, again if the connection is lost.
 
-    A command that does not end in time is repeated as well. A program that
-    is missing is not: it will be missing the next time too.
+    A command that does not end in time is not repeated, and neither is a
+    program that is missing: the next time would be no better.
     """
 
     def __init__(self, place: executor.Executor,
@@ -43,8 +43,7 @@ class RetryingExecutor:
             timeout_s: float = executor.SHORT_S) -> executor.Completed:
         return waiting.retry(
             lambda: self._place.run(argv, stdin, timeout_s),
-            (exception.ConnectionLost, exception.TimedOut),
-            self._patience_s, PAUSE_S)
+            exception.ConnectionLost, self._patience_s, PAUSE_S)
 
     def expect_restart(self) -> None:
         self._place.expect_restart()

@@ -108,6 +108,7 @@ class SSHExecutor:
             channel.exec_command(shlex.join(argv))
             return self._talk(channel, stdin, deadline)
         except TimeoutError as exc:
+            self._check(channel)
             raise exception.TimedOut(
                 f'{self.name}: {argv[0]} did not end within {timeout_s:g} s'
             ) from exc
@@ -163,6 +164,18 @@ class SSHExecutor:
             # went down.
             raise EOFError('the connection was lost')
         return executor.Completed(status, bytes(stdout), bytes(stderr))
+
+    def _check(self, channel: paramiko.Channel) -> None:
+        """Check that the server still answers.
+
+        :raises ConnectionLost: if it does not: the program was not too slow
+        """
+        try:
+            channel.get_transport().open_session(timeout=CONNECT_S).close()
+        except (paramiko.SSHException, OSError, EOFError) as exc:
+            self.close()
+            raise exception.ConnectionLost(
+                f'{self.name}: the connection was lost') from exc
 
     def _open_session(self) -> paramiko.Channel:
         for last in (False, True):

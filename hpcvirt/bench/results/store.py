@@ -187,13 +187,17 @@ class Store:
                 f'run {run_id}', f'already has a sample {sample.position}: is '
                 'the same benchmark running twice?') from exc
 
+    def raw_directory(self, run_id: str, position: int) -> pathlib.Path:
+        """The directory of the raw outputs of a sample."""
+        return self._raw / run_id / f'{position:04d}'
+
     def keep_raw(self, run_id: str, position: int, name: str,
                  content: bytes) -> record.RawOutput:
         """Write one raw output to disk and describe it."""
         digest = hashlib.sha256(content).hexdigest()
-        relative = pathlib.PurePosixPath(
-            run_id, f'{position:04d}', name.replace('/', '_'))
-        target = self._raw / relative
+        target = (self.raw_directory(run_id, position)
+                  / name.replace('/', '_'))
+        relative = target.relative_to(self._raw)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             handle, scratch = tempfile.mkstemp(dir=target.parent)

@@ -25,6 +25,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Protocol
 
+from hpcvirt import exception
 from hpcvirt.bench.analysis import looks
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.execute import private_directory
@@ -109,9 +110,14 @@ def _take_samples(planned: plans.PlannedRun, run: record.Run,
         launch = planned.launch
         if due.warm_up or due.arm is record.Arm.NATIVE:
             launch = None
-        sample = sampler.sample(
-            jobs, run.id, due, [products[job.run.builds] for job in jobs],
-            keep, progress.tick, launch)
+        try:
+            sample = sampler.sample(
+                jobs, run.id, due, [products[job.run.builds] for job in jobs],
+                keep, progress.tick, launch)
+        except sampler.NotStarted as exc:
+            raise exception.NotInstalled(
+                f'{exc}; its outputs are in '
+                f'{store.raw_directory(run.id, due.position)}') from exc
         store.add_sample(run.id, sample)
         progress.sample_finished(sample)
         run = dataclasses.replace(run, samples=(*run.samples, sample))

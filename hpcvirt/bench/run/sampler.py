@@ -53,6 +53,11 @@ LONGEST_PAUSE_S = 10.0
 STARTING_S = 30.0
 #: How many times a job is started if it is lost (its machine went down).
 ATTEMPTS = 3
+#: The exit statuses of a shell for a program that it cannot execute, and what
+#: Open MPI prints in this case, whatever its exit status is.
+NO_PROGRAM = (126, 127)
+NO_PROGRAM_OF_MPI = (b'unable to find the specified executable',
+                     b'unable to launch the specified application')
 
 Tick = Callable[[float], None]
 Keep = Callable[[str, bytes], record.RawOutput]
@@ -71,6 +76,10 @@ class Unfinished(enum.Enum):
 End = jobs.Ended | Unfinished
 
 
+class NotStarted(exception.NotInstalled):
+    """The program of a job could not be executed."""
+
+
 def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
            due: schedule.PlannedSample,
            products: Sequence[Mapping[str, bytes]], keep: Keep,
@@ -85,6 +94,7 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
     :param launch: state of the guest; a guest is rebooted before a cold
         sample
     :raises Unreachable: if a place does not answer again in time
+    :raises NotStarted: if a program cannot be executed; its outputs are kept
     """
     used = [target for spec in specs for target in spec.targets]
     places = [retrying.RetryingExecutor(target.place) for target in used]
@@ -110,6 +120,18 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
         in zip(facts, before, after, used, strict=True)])
     raw = [_collect(job, spec.run.output)
            for job, spec in zip(running, specs, strict=True)]
+    outputs = tuple(
+        keep(name if len(specs) == 1 else f'{spec.label}.{name}', content)
+        for spec, contents in zip(specs, raw, strict=True)
+        for name, content in contents.items())
+    for spec, contents, end in zip(specs, raw, ends, strict=True):
+        if _is_missing(contents, end):
+            # The next attempt, with the program, is to start anew.
+            for job in running:
+                job.remove()
+            raise NotStarted(
+                f'{spec.target.place.name}: {spec.run.definition.name} could '
+                f'not be started{_errors(contents)}')
     outcomes = [_judge(*job)
                 for job in zip(specs, raw, ends, strict=True)]
     return record.Sample(
@@ -118,11 +140,7 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
         warm_up=due.warm_up, launch=launch, started_at=started_at,
         elapsed_s=_longest(ends), exit_status=_status(ends),
         command=specs[0].command,
-        environment={**start_facts, **surroundings},
-        outputs=tuple(
-            keep(name if len(specs) == 1 else f'{spec.label}.{name}', content)
-            for spec, contents in zip(specs, raw, strict=True)
-            for name, content in contents.items()))
+        environment={**start_facts, **surroundings}, outputs=outputs)
 
 
 def clean(spec: run_spec.JobSpec, run_id: str) -> tuple[str, ...]:
@@ -209,15 +227,27 @@ def _start(specs: Sequence[run_spec.JobSpec], running: Sequence[jobs.Job],
 
 
 def _wait(running: Sequence[jobs.Job], tick: Tick) -> list[End]:
-    """Wait for all jobs; if one is lost, stop the others."""
+    """Wait for all jobs; if one is lost, stop the others.
+
+    :raises TimedOut: if a place that can be reached does not answer for long
+    """
     begin = time.monotonic()
     pause_s = FIRST_PAUSE_S
     ends: dict[int, End] = {}
+    answered = dict.fromkeys(range(len(running)), begin)
     while len(ends) < len(running):
         spent_s = time.monotonic() - begin
         for number, job in enumerate(running):
             if number not in ends:
-                end = _end(job.poll(), spent_s)
+                try:
+                    end = _end(job.poll(), spent_s)
+                except exception.TimedOut:
+                    # A machine may be too busy to answer; its job goes on.
+                    if (time.monotonic() - answered[number]
+                            > retrying.PATIENCE_S):
+                        raise
+                    continue
+                answered[number] = time.monotonic()
                 if end is not None:
                     ends[number] = end
         if Unfinished.LOST in ends.values():
@@ -270,13 +300,10 @@ def _judge(spec: run_spec.JobSpec, raw: Mapping[str, bytes],
                         'or its machine went down')
     if end.status == 124:
         return _invalid(f'did not end within {spec.limit_s} s')
-    if end.status in (126, 127):
-        stderr = raw.get('stderr', b'').decode('utf-8', 'replace').strip()
-        return _invalid('could not be started: '
-                        + (stderr.splitlines() or [str(end.status)])[-1])
     run = spec.run
     if run.output not in raw:
-        return _invalid(f'left no {run.output} (exit status {end.status})')
+        return _invalid(f'left no {run.output} (exit status {end.status})'
+                        f'{_errors(raw)}')
     # The definition names the status that a good run of this program ends
     # with; where that is not 0, the parser has to expect it.
     expect = dict(run.expect)
@@ -284,6 +311,20 @@ def _judge(spec: run_spec.JobSpec, raw: Mapping[str, bytes],
         expect.setdefault('rc', str(run.definition.exit_status))
     return parser.parse(run.definition.parser, raw[run.output], expect,
                         end.status, run.definition.name)
+
+
+def _is_missing(raw: Mapping[str, bytes], end: End) -> bool:
+    return isinstance(end, jobs.Ended) and end.status != 0 and (
+        end.status in NO_PROGRAM or any(
+            words in raw.get('stderr', b'') for words in NO_PROGRAM_OF_MPI))
+
+
+def _errors(raw: Mapping[str, bytes]) -> str:
+    """Return the end of standard error after a colon, if it has any."""
+    text = raw.get('stderr', b'').decode('utf-8', 'replace')
+    lines = [' '.join(line.split()) for line in text.splitlines()
+             if any(map(str.isalnum, line))]
+    return printable.one_line(': ' + ' / '.join(lines[-6:])) if lines else ''
 
 
 def _invalid(reason: str) -> outcome.Outcome:

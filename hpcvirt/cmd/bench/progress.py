@@ -12,6 +12,7 @@
 
 """Show the progress of a benchmark run on standard error."""
 
+import os
 import sys
 import time
 import typing
@@ -35,9 +36,12 @@ class Terminal:
     """One line for each sample, and one that is updated while it runs.
 
     The latter is left out if standard error is not a terminal.
+
+    :param data: the directory of raw outputs
     """
 
-    def __init__(self) -> None:
+    def __init__(self, data: str) -> None:
+        self._data = data
         self._console = consoles.Console(stderr=True, highlight=False)
         self._live: lives.Live | None = None
         self._line = ''
@@ -73,6 +77,9 @@ class Terminal:
         seconds = time.monotonic() - self._begin
         outcome = sample.outcome
         summary = f'INVALID: {outcome.reason}'
+        if sample.outputs:
+            summary += '; its outputs are in ' + os.path.dirname(
+                os.path.join(self._data, sample.outputs[0].path))
         if outcome.valid:
             # The primary figures, and no more than fit into a line.
             names = [name for name in outcome.metrics

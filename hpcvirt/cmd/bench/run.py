@@ -183,7 +183,7 @@ def _measure(args: argparse.Namespace, plan: plans.Plan,
     with extras.bench():
         from hpcvirt.bench.run import runner
     store = store_arguments.open_store(args)
-    shown = progress.Terminal()
+    shown = progress.Terminal(args.data)
     try:
         return store.result(runner.execute(plan, store, _software(), shown))
     except KeyboardInterrupt:

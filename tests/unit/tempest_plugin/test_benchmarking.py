@@ -106,7 +106,7 @@ class PlanTest(unittest.TestCase):
                                           7).runs
         (of_native,) = planned.jobs[record.Arm.NATIVE]
         self.assertEqual(('numactl', '--physcpubind=3', '--localalloc',
-                          'mpirun'), of_native.command[:4])
+                          'env', 'mpirun'), of_native.command[:5])
         (of_guest,) = planned.jobs[record.Arm.GUEST]
         self.assertEqual('mpirun', of_guest.command[0])
         self.assertEqual(of_native.run, of_guest.run)

@@ -12,6 +12,7 @@
 
 import os
 import tempfile
+import time
 import unittest
 
 from hpcvirt import exception
@@ -32,6 +33,18 @@ class LocalExecutorTest(unittest.TestCase):
     def test_a_program_that_does_not_end_times_out(self):
         with self.assertRaisesRegex(exception.TimedOut, 'within 0.1 s'):
             self.place.run(['sleep', '5'], timeout_s=0.1)
+
+    def test_a_program_that_timed_out_runs_on_nowhere(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            trace = os.path.join(scratch, 'trace')
+            with self.assertRaises(exception.TimedOut):
+                self.place.run(['sh', '-c', 'sleep 0.5; echo >> "$1"', 'sh',
+                                trace], timeout_s=0.1)
+            with self.assertRaises(exception.TimedOut):
+                self.place.run(['sh', '-c', '(sleep 0.5; echo >> "$1") & wait',
+                                'sh', trace], timeout_s=0.1)
+            time.sleep(0.7)
+            self.assertFalse(os.path.exists(trace))
 
     def test_a_missing_program_is_not_installed(self):
         with self.assertRaisesRegex(exception.NotInstalled, 'no-such'):

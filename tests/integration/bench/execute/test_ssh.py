@@ -22,6 +22,7 @@ import paramiko
 from hpcvirt import exception
 from hpcvirt.bench.execute import host_keys
 from hpcvirt.bench.execute import ssh
+from tests.integration.bench import network
 from tests.integration.bench import ssh_server
 
 KNOWN = host_keys.HostKeys.KNOWN
@@ -79,6 +80,18 @@ class SSHExecutorTest(unittest.TestCase):
     def test_a_program_that_does_not_end_times_out(self):
         self.assertRaisesRegex(exception.TimedOut, 'within 0.5 s',
                                self.place.run, ['sleep', '5'], b'', 0.5)
+
+    def test_a_server_that_no_longer_answers_is_lost(self):
+        with network.running(self.server.port) as swallowing:
+            place = ssh.SSHExecutor.from_url(
+                self.server.url.replace(f':{self.server.port}?',
+                                        f':{swallowing.port}?'), new_trust())
+            self.addCleanup(place.close)
+            self.assertEqual(0, place.run(['true']).status)
+            swallowing.cut.set()
+            with mock.patch.object(ssh, 'CONNECT_S', 0.3):
+                self.assertRaises(exception.ConnectionLost, place.run,
+                                  ['true'], b'', 0.5)
 
     def test_a_server_that_has_ended_is_reported_in_one_line(self):
         self.server.close()

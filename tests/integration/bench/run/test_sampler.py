@@ -18,6 +18,7 @@ import pathlib
 import shutil
 import tempfile
 import unittest
+from unittest import mock
 
 from hpcvirt import exception
 from hpcvirt.bench.catalogue import catalogue
@@ -25,6 +26,7 @@ from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import job_scripts
 from hpcvirt.bench.execute import local
+from hpcvirt.bench.execute import retrying
 from hpcvirt.bench.model import record
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import sampler
@@ -71,6 +73,26 @@ class RestartsOnce:
 
 
 #: What a program does.
+class Busy:
+    """A machine that does not tell the state of a running job at first."""
+
+    name = 'busy'
+
+    def __init__(self):
+        self.rest = 2
+        self._started = False
+
+    def run(self, argv, stdin=b'', timeout_s=executor.SHORT_S):
+        self._started |= job_scripts.START in argv
+        if self._started and self.rest and job_scripts.POLL in argv:
+            self.rest -= 1
+            raise exception.TimedOut('sh did not end')
+        return local.LocalExecutor().run(argv, stdin, timeout_s)
+
+    def close(self):
+        pass
+
+
 GOOD = 'echo "HS06: 300"'
 KILL_ALL = 'kill -KILL 0'
 
@@ -208,10 +230,37 @@ class SampleTest(unittest.TestCase):
                                  changes={'definition': definition})))
 
     def test_a_program_that_is_missing_is_named(self):
-        reason, status = self.reason(self.job(
-            local.LocalExecutor(), changes={'command': ('no-such-program',)}))
-        self.assertRegex(reason, 'could not be started: .*no-such-program')
-        self.assertEqual(127, status)
+        for command in (('no-such-program',),
+                        ('mpirun', '--allow-run-as-root', '-np', '1',
+                         'no-such-program')):
+            job = self.job(local.LocalExecutor(),
+                           changes={'command': command})
+            with self.assertRaisesRegex(
+                    sampler.NotStarted,
+                    '^local: hs06 could not be started: .*no-such-program'):
+                self.sample(job)
+            # Once the program is there, its job is started anew.
+            sample = self.sample(self.job(local.LocalExecutor()))
+            self.assertTrue(sample.outcome.valid, sample.outcome.reason)
+            sampler.clean(job, 'run')
+
+    def test_the_errors_of_a_program_are_named(self):
+        reason, _ = self.reason(self.job(
+            local.LocalExecutor(), changes={'output': 'figures.txt'},
+            program='echo "no licence" >&2; echo ---- >&2; exit 3'))
+        self.assertEqual('left no figures.txt (exit status 3): no licence',
+                         reason)
+
+    def test_a_place_that_is_too_busy_to_answer_loses_no_sample(self):
+        place = Busy()
+        sample = self.sample(self.job(place, program=f'sleep 1; {GOOD}'))
+        self.assertTrue(sample.outcome.valid, sample.outcome.reason)
+        self.assertEqual(0, place.rest)
+        place.rest = 1000
+        with (mock.patch.object(retrying, 'PATIENCE_S', 0.1),
+              self.assertRaises(exception.TimedOut)):
+            self.sample(self.job(place, program=f'sleep 1; {GOOD}'),
+                        position=1)
 
     def test_an_output_that_is_missing_is_named(self):
         self.assertEqual(

@@ -14,6 +14,7 @@
 
 import json
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -110,6 +111,30 @@ class RunCommandTest(run_case.RunCase):
         self.assertIn('the same command continues the run', err[-1])
         self.result(*self.words(seconds=0.3), status=1)
         self.assertEqual(12, self.runs())
+
+    def test_a_missing_program_ends_the_run_at_once(self):
+        words = self.words()
+        program = self.source / 'program.sh'
+        good = program.read_text()
+        program.write_text('#!/no/such/shell\n')
+        status, out, err = self.run_(*words)
+        self.assertEqual((2, ''), (status, out))
+        line = err.splitlines()[-1]
+        self.assertRegex(line, '^hpcvirt: local: npb-ep could not be started: '
+                         '.*No such file .*; its outputs are in .*; finished '
+                         'samples are kept, and the same command continues')
+        outputs = pathlib.Path(re.search('outputs are in ([^;]*)', line)[1])
+        self.assertIn('No such file', (outputs / 'stderr').read_text())
+        program.write_text(good)
+        result = self.result(*words, status=1)
+        self.assertEqual('FAIL', result['verdict']['word'])
+
+    def test_an_invalid_sample_says_where_its_outputs_are(self):
+        self.broken.touch()
+        err = self.run_(*self.words(pairs=1))[2]
+        where = re.findall('INVALID: .*; its outputs are in (.*)', err)
+        self.assertEqual(4, len(where))
+        self.assertTrue((pathlib.Path(where[0]) / 'stdout').exists())
 
     def test_a_killed_run_is_continued(self):
         words = self.words(seconds=0.3)

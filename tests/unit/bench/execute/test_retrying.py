@@ -42,14 +42,14 @@ class RetryingExecutorTest(unittest.TestCase):
         self.enterContext(mock.patch.object(retrying, 'PAUSE_S', 0.01))
 
     def test_a_command_is_repeated_as_it_was(self):
-        place = Place(exception.ConnectionLost('no route'),
-                      exception.TimedOut('too slow'))
+        place = Place(*[exception.ConnectionLost('no route')] * 2)
         done = retrying.RetryingExecutor(place).run(['cat'], b'x', 7)
         self.assertEqual(b'done', done.stdout)
         self.assertEqual([(['cat'], b'x', 7)] * 3, place.commands)
 
-    def test_a_missing_program_is_not_looked_for_again(self):
-        for error in (exception.NotInstalled('no cat'),
+    def test_what_would_be_no_better_the_next_time_is_run_once(self):
+        for error in (exception.TimedOut('too slow'),
+                      exception.NotInstalled('no cat'),
                       exception.Unreachable('the host key differs'),
                       exception.InvalidInput('x', 'is bad')):
             place = Place(error)

@@ -27,7 +27,7 @@ def jobs(pairs, name, *settings):
 
 
 def numactl(cpus):
-    return ('numactl', f'--physcpubind={cpus}', '--localalloc')
+    return ('numactl', f'--physcpubind={cpus}', '--localalloc', 'env')
 
 
 class PairTest(unittest.TestCase):
@@ -81,7 +81,7 @@ class JobsInStepTest(unittest.TestCase):
         self.assertEqual([job.run for job in guests],
                          [job.run for job in natives])
         self.assertEqual([numactl('0-1'), numactl('4-7')],
-                         [job.command[:3] for job in natives])
+                         [job.command[:4] for job in natives])
         self.assertEqual(['a', 'b'], [job.label for job in natives])
         self.assertNotIn('numactl', guests[0].command)
 
@@ -113,7 +113,7 @@ class JobsThatSpanTest(unittest.TestCase):
         (job,) = found[record.Arm.NATIVE]
         self.assertEqual((), job.others)
         self.assertNotIn('--host', job.command)
-        self.assertEqual(numactl('0-3,8-15'), job.command[:3])
+        self.assertEqual(numactl('0-3,8-15'), job.command[:4])
         self.assertTrue(job.binds_ranks)
         self.assertFalse(found[record.Arm.GUEST][0].binds_ranks)
 

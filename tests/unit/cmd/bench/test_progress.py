@@ -36,7 +36,7 @@ class TestTerminal(testtools.TestCase):
                                outcome=parser.parse(program, raw, {}))
         err = io.StringIO()
         with contextlib.redirect_stderr(err):
-            terminal = progress.Terminal()
+            terminal = progress.Terminal('/data')
             terminal.sample_started(run, due, 12)
             terminal.sample_finished(sample)
         return err.getvalue()
@@ -52,7 +52,7 @@ class TestTerminal(testtools.TestCase):
     def test_what_a_guest_printed_is_escaped(self):
         err = io.StringIO()
         with contextlib.redirect_stderr(err):
-            terminal = progress.Terminal()
+            terminal = progress.Terminal('/data')
             terminal.left_behind('/tmp/x\n\x1b[2J\u202e')
         self.assertEqual('not removed: /tmp/x\\u000a\\u001b[2J\\u202e\n',
                          err.getvalue())

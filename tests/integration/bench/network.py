@@ -1,0 +1,63 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A network that swallows what is sent, as a broken one does."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+
+
+class Network:
+    """Relays to a port of the loopback until it is cut.
+
+    :ivar port: to connect to
+    :ivar cut: once it is set, nothing passes and no connection is closed
+    """
+
+    def __init__(self, port: int) -> None:
+        self.cut = threading.Event()
+        self._target = port
+        self._socket = socket.create_server(('127.0.0.1', 0))
+        self.port = self._socket.getsockname()[1]
+        self._sockets: list[socket.socket] = [self._socket]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                ends = (self._socket.accept()[0], socket.create_connection(
+                    ('127.0.0.1', self._target)))
+                self._sockets += ends
+                for source, sink in (ends, ends[::-1]):
+                    threading.Thread(target=self._relay, args=(source, sink),
+                                     daemon=True).start()
+
+    def _relay(self, source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if not self.cut.is_set():
+                    sink.sendall(data)
+
+    def close(self) -> None:
+        for each in self._sockets:
+            each.close()
+
+
+@contextlib.contextmanager
+def running(port: int) -> Iterator[Network]:
+    network = Network(port)
+    try:
+        yield network
+    finally:
+        network.close()
