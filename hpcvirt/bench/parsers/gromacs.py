@@ -80,9 +80,11 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     rate = _rate(*lines[0])
     metrics = {'ns_per_day': outcome.Metric(rate, 'ns/day', reading.UP)}
     time = _TIME.findall(text)
-    if time:
-        metrics['wall_s'] = outcome.Metric(
-            number.figure(time[-1][1], 'wall time'), 's', reading.DOWN)
+    if not time:
+        raise reading.Missing('no complete line "Time:" above the '
+                              'performance')
+    metrics['wall_s'] = outcome.Metric(
+        number.figure(time[-1][1], 'wall time'), 's', reading.DOWN)
     return reading.Reading(metrics, _parameters(text))
 
 

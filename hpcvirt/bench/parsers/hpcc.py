@@ -71,7 +71,9 @@ _ALWAYS = {
     'SingleSTREAM_Triad': ('GB/s', _UP),
 }
 
-#: Figures that older versions do not print.
+#: Versions that do not print all figures.
+_OLD = {('1', minor) for minor in '0123'}
+#: Figures that these versions may lack.
 _LATER = {
     'MPIRandomAccess_LCG_GUPs': ('GUP/s', _UP),
     'StarRandomAccess_LCG_GUPs': ('GUP/s', _UP),
@@ -245,15 +247,15 @@ def _check_not_default(summary: Mapping[str, str]) -> None:
 
 def _metrics(summary: Mapping[str, str], ranks: int) -> tuple[
         dict[str, outcome.Metric], tuple[str, ...]]:
-    wanted = {**_ALWAYS,
-              **{name: rule for name, rule in _LATER.items()
-                 if name in summary}}
+    wanted = {**_ALWAYS, **_LATER}
     remarks: tuple[str, ...] = ()
     if ranks > 1:
-        wanted.update((name, rule) for name, rule in _BETWEEN_RANKS.items()
-                      if name in summary)
+        wanted.update(_BETWEEN_RANKS)
     else:
         remarks = ('one rank: HPCC measured no latency or bandwidth',)
+    if (summary.get('VersionMajor'), summary.get('VersionMinor')) in _OLD:
+        wanted = {name: rule for name, rule in wanted.items()
+                  if name in _ALWAYS or name in summary}
     metrics = {}
     for name, (unit, direction) in wanted.items():
         if name not in summary:

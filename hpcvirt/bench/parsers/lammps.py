@@ -14,10 +14,17 @@
 
 One execution may have several runs (minimization, equilibration, production).
 The last one with steps counts: scripts put the run that they time there.
+
+The output ends with "Total wall time" if the program ends by itself. Where a
+script in Python holds it as a library, this line is missing: then the output
+must end with the statistics of the last run, and does not show whether the
+script would have gone on.
 """
 
+import itertools
 import re
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
@@ -44,7 +51,17 @@ _LOOP_ANY = re.compile(r'^Loop time of .*$', re.MULTILINE)
 _RATE = re.compile(r'^Performance: .*?(\S+) timesteps/s', re.MULTILINE)
 _ERROR = re.compile(r'^ *(?:\[\d+\] *)?ERROR\b.*$', re.MULTILINE)
 _END = re.compile(r'^Total wall time: *\d+:\d\d:\d\d', re.MULTILINE)
-_STEP = re.compile(r'^ *Step +\S', re.MULTILINE)
+_STEP = re.compile(r'^ *Step +\S.*$', re.MULTILINE)
+_STEP_ROW = re.compile(r'^ *(\d{1,18}) +\S', re.MULTILINE)
+#: What a run prints before its first step, its command included.
+_BEGIN = re.compile(
+    r'^ *(?:Step +\S|Per MPI rank memory|Setting up \w+ run|'
+    r'run[ \t]+[$\d]|minimize[ \t]+[$\d.])', re.MULTILINE)
+#: The statistics of a run; versions before 2015 have others.
+_SHARES = re.compile(r'^Section +\| +min time .*\n(?:-+\n)?((?:.*\|.*\n)*)',
+                     re.MULTILINE)
+_LAST_STATISTICS = re.compile(
+    r'^Dangerous builds(?: = \d+| not checked)[ \t]*$', re.MULTILINE)
 _NO_NUMBER = re.compile(r'(?<![\w.])-?(?:nan|inf)(?![\w.])', re.IGNORECASE)
 _THREADS = re.compile(r'(\d+) MPI tasks x (\d+) OpenMP threads')
 
@@ -66,21 +83,69 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     timed = [loop for loop in loops if number.whole(loop[3], 'steps') > 0]
     if not timed:
         raise reading.Missing('no "Loop time" of any steps')
-    if ends == 0:
-        raise reading.Missing('no "Total wall time": the output is not '
-                              'complete')
     loop = timed[-1]
+    _check_whole(text, loops)
+    remarks: tuple[str, ...] = ()
+    if ends == 0:
+        remarks = _no_end(text[loop.end():])
     _check_thermo(text[:loop.start()])
     loop_s = number.figure(loop[1], 'Loop time')
     steps = int(loop[3])
     rate = _rate(text[loop.end():], steps / loop_s)
-    remarks: tuple[str, ...] = ()
     if len(timed) > 1:
-        remarks = (f'{len(timed)} runs in the script: the last counts',)
+        remarks = (f'{len(timed)} runs in the script: the last counts',
+                   *remarks)
     return reading.Reading(
         {'timesteps_per_s': outcome.Metric(rate, '1/s', reading.UP),
          'loop_time_s': outcome.Metric(loop_s, 's', reading.DOWN)},
         _parameters(text, loop), remarks=remarks)
+
+
+def _check_whole(text: str, loops: Sequence[re.Match[str]]) -> None:
+    """Refuse an output in which a part of a run is missing.
+
+    A run prints the first and the last step, and how the time of its loop is
+    divided.
+    """
+    before = 0
+    for loop in loops:
+        heads = list(_STEP.finditer(text, before, loop.start()))
+        rows = _STEP_ROW.findall(text[heads[-1].end():loop.start()]
+                                 ) if heads else []
+        if rows and int(rows[-1]) - int(rows[0]) < int(loop[3]):
+            raise reading.Refused(
+                f'the run of {loop[3]} steps goes from step {rows[0]} to '
+                f'{rows[-1]}: lines are missing')
+        before = loop.end()
+    for loop, after in itertools.zip_longest(loops, loops[1:]):
+        shares = _SHARES.search(text, loop.end(),
+                                after.start() if after else len(text))
+        if shares is not None:
+            _check_shares(shares[1], number.real(loop[1], 'Loop time'))
+    if _BEGIN.search(text, before):
+        raise reading.Missing('no "Loop time" of the last run: the output is '
+                              'not complete')
+
+
+def _check_shares(rows: str, loop_s: float) -> None:
+    total = sum(number.real(cells[2].strip(), 'a share of the loop')
+                for cells in (row.split('|') for row in rows.splitlines())
+                if len(cells) > 2)
+    # Five digits of each are printed.
+    if abs(total - loop_s) > 1e-3 * loop_s:
+        raise reading.Refused(
+            f'the sections add up to {total:g} s, and the loop took '
+            f'{loop_s:g} s: lines are missing')
+
+
+def _no_end(after: str) -> tuple[str, ...]:
+    """Check the end of an output without "Total wall time"."""
+    if _LAST_STATISTICS.search(after) is None:
+        raise reading.Missing('no "Total wall time" and no statistics of the '
+                              'last run: the output is not complete')
+    remark = ('no "Total wall time": the output does not show whether the '
+              'script went on (--expect steps)')
+    return (remark,)
 
 
 def _rate(after: str, expected: float) -> float:

@@ -60,11 +60,14 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     sizes = [number.whole(row[0], 'the message size') for row in rows]
     table.check_ascending(sizes)
     table.check_doubling(sizes)
-    if len({bool(row[2]) for row in rows}) > 1:
-        raise reading.Refused('the last row is cut off')
+    head = body[:_ROW.search(body).start()]  # type: ignore[union-attr]
+    if {bool(row[2]) for row in rows} != {'Time' in head}:
+        raise reading.Refused('a row is cut off')
+    table.check_begin(sizes, expect)
     metrics = {}
     for size, row in zip(sizes, rows, strict=True):
         metrics.update(_row(size, row))
+    table.check_columns((row[0] for row in _ROW.finditer(body)), 'the table')
     remarks: tuple[str, ...] = ()
     if 'max_size' not in expect:
         remarks = (table.NO_END,)

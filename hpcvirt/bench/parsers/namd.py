@@ -33,13 +33,20 @@ KEYS = (
 
 _BANNER = re.compile(r'^Info: NAMD (\S+) for ', re.MULTILINE)
 _WALL = re.compile(
-    r'^WallClock: +(\S+) +CPUTime: +(\S+) +Memory: +(\S+)', re.MULTILINE)
+    r'^WallClock: +(\S+\.\d{6}|\S*[^\d.]\S*) +CPUTime: +\S+ +Memory: +\S+',
+    re.MULTILINE)
 _WALL_ANY = re.compile(r'^WallClock:', re.MULTILINE)
 _END = re.compile(r'End of program')
 _ERROR = re.compile(r'^.*(?:FATAL ERROR|^ERROR:|Charm\+\+ fatal error).*$',
                     re.MULTILINE)
-_STEP_TIME = re.compile(r'^Info: Benchmark time: .*?(\S+) s/step',
-                        re.MULTILINE)
+_STEP_TIME = re.compile(
+    r'^Info: Benchmark time: .*? (\S+) s/step +(\S+) (days/ns|ns/day) ',
+    re.MULTILINE)
+_STEP_TIME_ANY = re.compile(r'^Info: Benchmark', re.MULTILINE)
+#: NAMD 3 prints the average since the run began, on request.
+_AVERAGE = re.compile(
+    r'^PERFORMANCE: +\d+ +averaging +(\S+) +ns/day, +(\S+) +sec/step +with '
+    r'standard deviation +\S+', re.MULTILINE)
 _RUNNING = re.compile(r'^Info: Running on (\d+) processors', re.MULTILINE)
 _ATOMS = re.compile(r'^Info: +(\d+) ATOMS\b', re.MULTILINE)
 _ENERGY = re.compile(r'^(?:ENERGY|TIMING): +(\d+)', re.MULTILINE)
@@ -66,12 +73,28 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
         raise reading.Missing('no "End of program": the output is not '
                               'complete')
     metrics = {'wall_s': outcome.Metric(
-        number.figure(walls[0][0], 'WallClock'), 's', reading.DOWN)}
-    steps = _STEP_TIME.findall(text)
-    if steps:
-        metrics['step_time_s'] = outcome.Metric(
-            number.figure(steps[-1], 's/step'), 's', reading.DOWN)
+        number.figure(walls[0], 'WallClock'), 's', reading.DOWN)}
+    step_s = _step_time(text)
+    if step_s is not None:
+        metrics['step_time_s'] = outcome.Metric(step_s, 's', reading.DOWN)
     return reading.Reading(metrics, _parameters(text))
+
+
+def _step_time(text: str) -> float | None:
+    """Return the time of a step: the last average, or the last benchmark."""
+    averages = _AVERAGE.findall(text)
+    if averages:
+        return number.figure(averages[-1][1], 'sec/step')
+    steps = _STEP_TIME.findall(text)
+    if len(steps) != len(_STEP_TIME_ANY.findall(text)):
+        raise reading.Refused('a line "Benchmark time" is broken')
+    # The length of a step in ns is the same in every line.
+    lengths = [number.real(seconds, 's/step') * (
+        number.real(rate, unit) if unit == 'ns/day'
+        else 1 / number.figure(rate, unit)) for seconds, rate, unit in steps]
+    if lengths and max(lengths) > 1.001 * min(lengths):
+        raise reading.Refused('the lines "Benchmark time" do not agree')
+    return number.figure(steps[-1][0], 's/step') if steps else None
 
 
 def _parameters(text: str) -> dict[str, str]:

@@ -10,13 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Read NetPIPE 3: the table on standard error, or the file ``np.out``.
+"""Read NetPIPE 3 and 5: the table on the screen, or the file ``np.out``.
 
-A row of the table is ``0:  1 bytes  20 times -->  80.00 Mbps in  0.10 usec``;
-a row of the file has bytes, Mbps and seconds. The time is rounded to 10 ns.
-Some versions, such as 3.7, count 2^20 bits as a megabit. The bandwidth is an
-eighth of the printed number in either case: this is correct for comparing
-runs of NetPIPE, and up to 4.9 % off when compared with other programs.
+The formats are those of :mod:`hpcvirt.bench.parsers.netpipe_rows`. Some
+versions, such as 3.7, count 2^20 bits as a megabit. The bandwidth is an eighth
+of the printed number in either case: this is correct for comparing runs of
+NetPIPE, and up to 4.9 % off when compared with other programs.
 """
 
 import re
@@ -26,7 +25,7 @@ from collections.abc import Sequence
 
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
-from hpcvirt.bench.parsers import number
+from hpcvirt.bench.parsers import netpipe_rows
 from hpcvirt.bench.parsers import reading
 from hpcvirt.bench.parsers import table
 
@@ -39,17 +38,15 @@ KEYS = (
     expectation.Key('rows', expectation.Kind.WHOLE, 'number of sizes'),
 )
 
-#: NetPIPE also measures sizes slightly above and below a round one.
+#: NetPIPE adds at most this to the size that was asked for.
 PERTURBATION_BYTES = 3
 MEGABIT = 1e6
 
-_TABLE_ROW = re.compile(
-    r'^ *\d+: +(\d+) +(?:bytes|B) +\d+ times --> +(\S+) +Mbps +in +(\S+) +'
-    r'usecs?[ \t]*$', re.MULTILINE)
-_TABLE_ANY = re.compile(r'^ *\d+: +\d+ +(?:bytes|B)\b.*$', re.MULTILINE)
-_FILE_ROW = re.compile(r'^ *(\d+)[ \t]+(\S+)[ \t]+(\S+)[ \t]*$',
-                       re.MULTILINE)
-_START = re.compile(r'Now starting the main loop')
+_START = re.compile(r'Now starting the main loop|Start testing with')
+_BEGIN_5 = re.compile(r'^Start testing with|^ *\d+: +\S+ +[KMGT]?B ',
+                      re.MULTILINE)
+_END_5 = re.compile(r'^Completed with +max bandwidth +\S+ +\w+ +\S+ +\w+ '
+                    r'+latency', re.MULTILINE)
 
 
 def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
@@ -57,65 +54,58 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
 
     :raises Refused: if it is not a table of one run
     """
-    if len(_START.findall(text)) > 1:
+    if len(_START.findall(text)) > 1 or len(_END_5.findall(text)) > 1:
         raise reading.Refused('several runs in one file')
-    rows = _rows(text)
+    rows = netpipe_rows.on_screen(text) or netpipe_rows.of_file(text)
+    rows = [row for row in rows if row.size]
     if not rows:
-        raise reading.Missing('no row of bytes, Mbps and time')
-    sizes = [size for size, _, _ in rows]
-    table.check_ascending(sizes)
+        raise reading.Missing('no row of bytes, Mbps or Gbps, and time')
+    # The perturbations of larger sizes are not printed on the screen.
+    table.check_ascending([round(row.size) for row in rows
+                           if row.size < netpipe_rows.EXACT])
+    sizes = netpipe_rows.sizes(rows)
+    table.check_begin(sizes, expect)
     metrics = {}
     megabit = _megabit(rows)
-    for size, mbps, time_us in rows:
-        expected_us = size * 8 / (mbps * megabit) * 1e6
-        if abs(expected_us - time_us) > 0.011 + 0.01 * time_us:
-            raise reading.Refused(
-                f'{mbps:g} Mbps and {time_us:g} us do not agree for {size} '
-                'bytes')
+    for size, row in zip(sizes, rows, strict=True):
+        _check_agreement(size, row, megabit)
         metrics[f'latency_us[{size}]'] = outcome.Metric(
-            time_us, 'us', reading.DOWN)
+            row.time_us, 'us', reading.DOWN)
         metrics[f'bandwidth_mb_s[{size}]'] = outcome.Metric(
-            mbps / 8, 'MB/s', reading.UP)
+            row.mbps / 8, 'MB/s', reading.UP)
     parameters = table.parameters(sizes)
     remarks: tuple[str, ...] = ()
+    ended = _END_5.search(text) is not None
+    if _BEGIN_5.search(text) and not ended:
+        raise reading.Missing('no complete line "Completed with max '
+                              'bandwidth": the output is not complete')
     max_size = expect.get('max_size')
-    if max_size is None:
-        remarks = (table.NO_END,)
-    elif sizes[-1] < int(max_size) - PERTURBATION_BYTES:
-        raise reading.Refused(
-            f'the table ends at {sizes[-1]} bytes, max_size={max_size} was '
-            'asked for')
-    else:
+    if max_size is not None:
+        if sizes[-1] < int(max_size) - PERTURBATION_BYTES:
+            raise reading.Refused(
+                f'the table ends at {sizes[-1]} bytes, max_size={max_size} '
+                'was asked for')
         parameters['max_size'] = max_size
+    elif not ended:
+        remarks = (table.NO_END,)
     if megabit != MEGABIT:
         remarks += ('this NetPIPE counts 2^20 bits as a megabit',)
     return reading.Reading(metrics, parameters, remarks=remarks)
 
 
-def _rows(text: str) -> list[tuple[int, float, float]]:
-    found = _TABLE_ROW.findall(text)
-    to_us = ''
-    if found:
-        if len(_TABLE_ANY.findall(text)) != len(found):
-            raise reading.Refused('a row of the table is broken')
-    else:
-        found = _FILE_ROW.findall(text)
-        to_us = 'e6'
-        broken = [line for line in text.splitlines()
-                  if line.strip() and not _FILE_ROW.fullmatch(line)]
-        if found and broken:
-            raise reading.Refused(
-                f'not a row of np.out: {broken[0].strip()[:60]!r}')
-    return [(number.whole(size, 'the message size'),
-             number.figure(mbps, f'Mbps at {size} bytes'),
-             number.figure(time + to_us, f'the time at {size} bytes'))
-            for size, mbps, time in found if size != '0']
+def _check_agreement(size: int, row: netpipe_rows.Row,
+                     megabit: float) -> None:
+    expected_us = size * 8 / (row.mbps * megabit) * 1e6
+    if abs(expected_us - row.time_us) > (0.01 + row.rounding) * row.time_us:
+        raise reading.Refused(
+            f'{row.mbps:g} Mbps and {row.time_us:g} us do not agree for '
+            f'{size} bytes')
 
 
-def _megabit(rows: Sequence[tuple[int, float, float]]) -> float:
+def _megabit(rows: Sequence[netpipe_rows.Row]) -> float:
     """Find out how many bits the program calls a megabit: 10^6 or 2^20."""
     middle = statistics.median(
-        size * 8 / time_us / mbps * 1e6 for size, mbps, time_us in rows)
+        row.size * 8 / row.time_us / row.mbps * 1e6 for row in rows)
     if abs(middle - 2 ** 20) < abs(middle - MEGABIT):
         return 2.0 ** 20
     return MEGABIT

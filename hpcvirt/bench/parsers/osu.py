@@ -19,6 +19,7 @@ adds a column Pass or Fail; -z adds percentiles.
 
 import re
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
@@ -96,14 +97,32 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
         metrics[name] = outcome.Metric(number.figure(word, name), unit,
                                        direction)
         _check_more(more, name)
+    table.check_columns((body[row.start():row.end(2)]
+                         for row in _ROW.finditer(body)), 'the table')
+    remarks = _check_ends(sizes, expect)
+    parameters = {'test': test, **table.parameters(sizes)}
+    if titles[0][2]:
+        parameters['version'] = titles[0][2]
+    return reading.Reading(metrics, parameters, remarks=remarks)
+
+
+def _check_ends(sizes: Sequence[int],
+                expect: Mapping[str, str]) -> tuple[str, ...]:
+    """Check that the table begins and ends where the program does by default.
+
+    A single size is no default of the program, so somebody asked for it.
+    """
+    if len(sizes) == 1 and sizes[0] > 1 and 'max_size' not in expect:
+        remark = (f'only {sizes[0]} bytes were measured; the output does not '
+                  'say whether more were asked for (--expect max_size)')
+        return (remark,)
     if 'max_size' not in expect and sizes[-1] < DEFAULT_MAX_BYTES:
         raise reading.Refused(
             f'the table ends at {sizes[-1]} bytes: it is cut off, unless this '
             f'is the largest size (--expect max_size={sizes[-1]})')
-    parameters = {'test': test, **table.parameters(sizes)}
-    if titles[0][2]:
-        parameters['version'] = titles[0][2]
-    return reading.Reading(metrics, parameters)
+    if len(sizes) > 1:
+        table.check_begin(sizes, expect)
+    return ()
 
 
 def _check_more(more: str, name: str) -> None:

@@ -19,6 +19,7 @@ from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading
+from hpcvirt.bench.parsers import table
 
 KEYS = (
     expectation.Key('size', expectation.Kind.WHOLE, 'elements per array',
@@ -83,6 +84,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     if not _VALID.search(text):
         raise reading.Missing('no "Solution Validates": the output is not '
                               'complete')
+    table.check_columns((row[0] for row in _ROW.finditer(text)), 'the rates')
     parameters = _parameters(text)
     _check_times(rows, text, parameters)
     return reading.Reading(metrics, parameters)

@@ -10,9 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Check the message sizes in the tables of ping-pong programs."""
+"""Check the rows and the message sizes in tables of programs."""
 
 import itertools
+from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.bench.parsers import reading
@@ -20,6 +22,19 @@ from hpcvirt.bench.parsers import reading
 #: A table that is cut off between two rows looks complete.
 NO_END = ('the output has no end marker; only --expect max_size can show that '
           'it is complete')
+
+
+def check_columns(rows: Iterable[str], what: str) -> None:
+    """Refuse rows that do not end in the same column.
+
+    Programs that fill columns of fixed width print all rows alike; a row from
+    which some digits are cut out is shorter.
+
+    :raises Refused: if a row is longer or shorter than another
+    """
+    if len({len(row.rstrip()) for row in rows}) > 1:
+        raise reading.Refused(f'a row of {what} is broken: the columns do not '
+                              'align')
 
 
 def check_ascending(sizes: Sequence[int]) -> None:
@@ -45,6 +60,17 @@ def check_doubling(sizes: Sequence[int]) -> None:
         if size != (2 * before or 1):
             raise reading.Refused(
                 f'no row for {2 * before or 1} bytes: {size} follow {before}')
+
+
+def check_begin(sizes: Sequence[int], expect: Mapping[str, str]) -> None:
+    """Refuse a table without its first rows.
+
+    :raises Refused: if it begins above a byte, and nobody asked for that
+    """
+    if sizes[0] > 1 and 'min_size' not in expect:
+        raise reading.Refused(
+            f'the table begins at {sizes[0]} bytes: rows are missing, unless '
+            f'this is the smallest size (--expect min_size={sizes[0]})')
 
 
 def parameters(sizes: Sequence[int]) -> dict[str, str]:

@@ -28,6 +28,7 @@ from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading
+from hpcvirt.bench.parsers import table
 from hpcvirt.bench.parsers import text as texts
 
 KEYS = (
@@ -39,7 +40,11 @@ KEYS = (
     expectation.Key('version', expectation.Kind.WORD, 'such as 4.2.2'),
 )
 
-_SUCCESS = re.compile(r'SUCCESS COMPLETE WRF')
+_SUCCESS = re.compile(r'(?:^d\d+ +(\S{19})\S* +wrf: +)?SUCCESS COMPLETE WRF',
+                      re.MULTILINE)
+#: WRF writes the state that it starts from.
+_WRITTEN = re.compile(r'^Timing for Writing \S+_d01_(\S{19}) for domain',
+                      re.MULTILINE)
 _STEP = re.compile(
     r'^ *Timing for main: +time +(\S+) +on domain +(\d+): +(\S+) +elapsed '
     r'seconds?\.?[ \t]*$', re.MULTILINE)
@@ -75,7 +80,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     if successes > 1:
         raise reading.Refused('several runs in one file, or rsl.out and '
                               'rsl.error together')
-    remarks = _check_times([time for time, _ in outer_steps])
+    _check_complete(text, steps)
     elapsed = [number.figure(seconds, f'the time of the step to {time}')
                for time, seconds in outer_steps]
     if len(elapsed) < 2:
@@ -89,21 +94,47 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     tasks = _TASKS.search(text)
     if tasks is not None:
         parameters['ranks'] = str(int(tasks[1][:9]) * int(tasks[2][:9]))
-    return reading.Reading({'step_time_s': metric}, parameters,
-                           remarks=remarks)
+    return reading.Reading({'step_time_s': metric}, parameters)
 
 
-def _check_times(times: Sequence[str]) -> tuple[str, ...]:
-    """Check that model time increases; uneven steps are worth a remark."""
+def _check_complete(text: str, steps: Sequence[tuple[str, str, str]]) -> None:
+    """Refuse an output of which a part is missing."""
+    lines = list(_STEP.finditer(text))
+    if not text[:lines[0].start()].strip():
+        raise reading.Refused('the output begins with a time step: its '
+                              'beginning is missing')
+    table.check_columns((line[0].strip() for line in lines),
+                        '"Timing for main"')
+    for domain in sorted({int(domain[:9]) for _, domain, _ in steps}):
+        times = [time for time, of, _ in steps if int(of[:9]) == domain]
+        if domain == 1:
+            first = _WRITTEN.findall(text[:lines[0].start()])
+            last = _SUCCESS.findall(text)
+            times = [*first[-1:], *times]
+            if last[0] and _moment(last[0]) != _moment(times[-1]):
+                raise reading.Refused(
+                    f'the last step ends at {times[-1]}, the run at '
+                    f'{last[0]}: lines are missing')
+        _check_times(times)
+
+
+def _check_times(times: Sequence[str]) -> None:
+    """Check that model time increases evenly.
+
+    A step may end between two seconds, and its time is cut to whole ones.
+    WRF prints adaptive steps in another format.
+    """
     moments = [_moment(time) for time in times]
-    gaps = {(after - before).total_seconds()
-            for before, after in itertools.pairwise(moments)}
+    gaps = [(after - before).total_seconds()
+            for before, after in itertools.pairwise(moments)]
     if any(gap <= 0 for gap in gaps):
         raise reading.Refused('model time does not increase from step to '
                               'step: several runs in one file')
-    if len(gaps) > 1:
-        return ('uneven time steps: they are adaptive, or lines are missing',)
-    return ()
+    if gaps and max(gaps) > min(gaps) + 1:
+        jump = gaps.index(max(gaps))
+        raise reading.Refused(
+            f'model time jumps from {times[jump]} to {times[jump + 1]}: lines '
+            'are missing')
 
 
 def _moment(time: str) -> datetime.datetime:

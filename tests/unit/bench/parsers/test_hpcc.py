@@ -145,8 +145,10 @@ class TestHpcc(base.ParserTestCase):
             'StarSTREAM_Triad=', 'StarSTREAM_Tri='))
 
     def test_older_versions_lack_some_figures(self):
-        old = '\n'.join(line for line in NATIVE.splitlines()
-                        if '_LCG_' not in line)
+        bare = '\n'.join(line for line in NATIVE.splitlines()
+                         if '_LCG_' not in line)
+        self.assert_refused('no MPIRandomAccess_LCG_GUPs', bare)
+        old = bare.replace('VersionMinor=5', 'VersionMinor=3')
         self.assertNotIn('StarRandomAccess_LCG_GUPs', self.figures(old))
 
     def test_the_end_marker_is_needed(self):

@@ -15,7 +15,9 @@ from tests.unit.bench.parsers import base
 GOOD = base.data('lammps/serial.out').decode()
 TWO = base.data('lammps/two_runs_np2.log').decode()
 
-GOOD_OUTPUTS = ((base.data('lammps/two_runs_np2.log'), {}),)
+GOOD_OUTPUTS = ((base.data('lammps/two_runs_np2.log'), {'steps': '150'}),)
+#: What LAMMPS prints as a library of a script that does not close it.
+LIBRARY = GOOD.partition('Total wall')[0]
 
 
 class TestLammps(base.ParserTestCase):
@@ -55,8 +57,28 @@ class TestLammps(base.ParserTestCase):
 
     def test_a_truncated_run_is_refused(self):
         self.assert_refused('no "Total wall time"',
-                            GOOD.partition('Total wall')[0])
+                            GOOD.partition('Neighbor list builds')[0])
         self.assert_refused('no "Loop time"', GOOD.partition('Loop')[0])
+
+    def test_a_library_that_nobody_closes_prints_no_wall_time(self):
+        raw = LIBRARY.replace('29 Sep 2021', '28 Mar 2023')
+        found = self.parse(raw, {'version': '28Mar2023'})
+        self.assertEqual(526.173, found.metrics['timesteps_per_s'].value)
+        self.assertIn('no "Total wall time"', found.remarks[0])
+
+    def test_a_run_that_did_not_end_after_another_is_refused(self):
+        begin = TWO.index('run 150')
+        for end in (begin + 7, TWO.index('Step', begin) + 20,
+                    TWO.rindex('Loop time')):
+            self.assert_refused('the last run', TWO[:end])
+            self.assert_refused('the last run',
+                                TWO[:end] + '\nTotal wall time: 0:00:13\n')
+
+    def test_two_runs_that_a_cut_joins_are_refused(self):
+        first, second = (TWO.index('Pair  '), TWO.rindex('Comm  '))
+        self.assert_refused('add up to', TWO[:first] + TWO[second:])
+        first, second = (TWO.index('\nLoop time'), TWO.rindex('\nLoop time'))
+        self.assert_refused('lines are missing', TWO[:first] + TWO[second:])
 
     def test_a_rate_that_the_loop_denies_is_refused(self):
         self.assert_refused('do not agree', GOOD.replace(

@@ -28,7 +28,28 @@ ENERGY:     500   -1.0 0.0 2.0
 WallClock: {wall}  CPUTime: 1745.123412  Memory: 1300.437500 MB
 {end}"""
 
-GOOD_OUTPUTS = ((output().encode(), {}),)
+
+#: What NAMD 3 prints, shortened; some of it is of a run that holds everything
+#: on a GPU, and prints ns/day.
+NAMD_3 = """\
+Charm++: standalone mode (not using charmrun)
+Info: NAMD 3.0.2 for Linux-x86_64-multicore-CUDA
+Info: Running on 8 processors, 1 nodes, 1 physical nodes.
+Info: 1066628 ATOMS
+Info: Initial time: 8 CPUs 0.0602873 s/step 5.73255 ns/day 0 MB memory
+Info: Benchmark time: 8 CPUs 0.0106954 s/step 16.1565 ns/day 0 MB memory
+ENERGY:     480   -1.0 0.0 2.0
+Info: Benchmark time: 8 CPUs 0.0104954 s/step 16.4644 ns/day 0 MB memory
+TIMING: 500  CPU: 6.17736, 0.0105293/step  Wall: 6.18515, 0.0104489/step, \
+8.2688 ns/days, 0 hours remaining, 0.000000 MB of memory in use.
+ENERGY:     500   -1.0 0.0 2.0
+WallClock: 9.123412  CPUTime: 8.745123  Memory: 0.000000 MB
+[Partition 0][Node 0] End of program
+"""
+AVERAGE = ('PERFORMANCE: {}  averaging {} ns/day, {} sec/step with standard '
+           'deviation 0.000148228\n')
+
+GOOD_OUTPUTS = ((output().encode(), {}), (NAMD_3.encode(), {}))
 
 
 class TestNamd(base.ParserTestCase):
@@ -39,6 +60,24 @@ class TestNamd(base.ParserTestCase):
             {'wall_s': 1748.123412, 'step_time_s': 3.49021},
             self.figures(output(), {'processors': '4', 'atoms': '1066628',
                                     'numsteps': '500', 'version': '2.14'}))
+
+    def test_version_3_is_read(self):
+        self.assertEqual(
+            {'wall_s': 9.123412, 'step_time_s': 0.0104954},
+            self.figures(NAMD_3, {'processors': '8', 'steps': '500',
+                                  'version': '3.0.2'}))
+
+    def test_the_average_of_version_3_counts(self):
+        raw = NAMD_3.replace(
+            'TIMING', AVERAGE.format(480, 34.8074, 0.00248223)
+            + AVERAGE.format(500, 34.9, 0.00247565) + 'TIMING')
+        self.assertEqual(0.00247565, self.figures(raw)['step_time_s'])
+
+    def test_benchmark_lines_that_contradict_each_other_are_refused(self):
+        self.assert_refused('do not agree', NAMD_3.replace(
+            '0.0106954 s/step', '0.1069540 s/step'))
+        self.assert_refused('is broken', NAMD_3.replace(
+            '0.0106954 s/step 16.1565 ns/day', '0.01'))
 
     def test_a_run_without_its_end_is_refused(self):
         self.assert_refused('no "End of program"', output(end=''))

@@ -14,10 +14,14 @@ from tests.unit.bench.parsers import base
 
 TABLE = base.data('netpipe/shm_stderr.txt').decode()
 FILE = base.data('netpipe/np.out').decode()
+TABLE_5 = base.data('netpipe/np5_stdout.txt').decode()
+FILE_5 = base.data('netpipe/np5.out').decode()
 
 GOOD_OUTPUTS = (
     (base.data('netpipe/np.out'), {'max_size': '65536'}),
-    (base.data('netpipe/shm_stderr.txt'), {}))
+    (base.data('netpipe/shm_stderr.txt'), {}),
+    (base.data('netpipe/np5.out'), {'max_size': '4194304'}),
+    (base.data('netpipe/np5_stdout.txt'), {}))
 
 
 class TestNetpipe(base.ParserTestCase):
@@ -33,6 +37,46 @@ class TestNetpipe(base.ParserTestCase):
         self.assertEqual(table.keys(), file.keys())
         for name, value in table.items():
             self.assertAlmostEqual(value, file[name], delta=0.01)
+
+    def test_version_5_is_read_in_gigabits_and_other_units(self):
+        found = self.parse(TABLE_5)
+        self.assertEqual((), found.remarks)
+        figures = self.figures(TABLE_5, {'max_size': '4194304'})
+        self.assertEqual(1696, round(figures['latency_us[4194301]'], 6))
+        self.assertEqual(19786 / 8, figures['bandwidth_mb_s[4194301]'])
+        self.assertEqual({'MB/s', 'us'}, {metric.unit for metric
+                                          in found.metrics.values()})
+
+    def test_the_file_of_version_5_says_the_same(self):
+        table, file = self.figures(TABLE_5), self.figures(FILE_5)
+        self.assertEqual(table.keys(), file.keys())
+        for name, value in table.items():
+            self.assertAlmostEqual(1, file[name] / value, delta=0.01,
+                                   msg=name)
+
+    def test_version_5_says_whether_it_ended(self):
+        self.assert_refused('Completed', TABLE_5.partition('Completed')[0])
+
+    def test_rows_that_are_missing_are_refused(self):
+        for raw, expect in ((TABLE, {}), (TABLE_5, {}),
+                            (FILE, {'max_size': '65536'}),
+                            (FILE_5, {'max_size': '4194304'})):
+            lines = raw.splitlines(keepends=True)
+            rows = [number for number, line in enumerate(lines)
+                    if line[-2:-1].isdigit() or '-->' in line]
+            for first, last in ((0, 0), (0, 20), (3, 3), (12, 13), (30, 50),
+                                (40, 42), (60, 62), (-2, -1), (-1, -1)):
+                cut = lines[:rows[first]] + lines[rows[last] + 1:]
+                found = self.parse(''.join(cut), expect)
+                self.assertFalse(found.valid, (raw[:40], first, last))
+
+    def test_other_sizes_can_be_asked_for(self):
+        # np.out of "--quickest --start 64", and with --fac2.
+        for sizes in ((64, 96, 128, 192, 256, 384), (64, 128, 256, 512)):
+            raw = ''.join(f'{size:9d}{1.6 * size / 64:10.3f}     1.000'
+                          f'     2.000{0.32:8.2f}\n' for size in sizes)
+            self.assertEqual(2 * len(sizes), len(
+                self.figures(raw, {'min_size': '64'})))
 
     def test_a_megabit_of_2_to_the_20_bits_is_noticed(self):
         self.assertIn('2^20', ' '.join(self.parse(TABLE).remarks))

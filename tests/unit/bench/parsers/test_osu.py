@@ -82,6 +82,22 @@ class TestOsu(base.ParserTestCase):
         self.assert_refused('ends at 8 bytes', raw)
         self.assertEqual(4, len(self.figures(raw, {'max_size': '8'})))
 
+    def test_a_single_size_is_one_that_was_asked_for(self):
+        found = self.parse(table(sizes=[1048576]))
+        self.assertEqual(['latency_us[1048576]'], list(found.metrics))
+        self.assertIn('only 1048576 bytes', found.remarks[0])
+        # The program begins there by default: the table is cut off.
+        self.assert_refused('ends at 0 bytes', table(sizes=[0]))
+
+    def test_a_table_without_its_first_rows_is_refused(self):
+        raw = table(sizes=[2 ** power for power in range(3, 23)])
+        self.assert_refused('begins at 8 bytes', raw)
+        self.assertEqual(20, len(self.figures(raw, {'min_size': '8'})))
+
+    def test_a_figure_that_lost_digits_is_refused(self):
+        self.assert_refused('columns do not align', table().replace(
+            '129.50', '9.50'))
+
     def test_the_table_must_end_where_it_was_asked_to(self):
         self.assert_refused('max_size=1024 was asked for', table(),
                             {'max_size': '1024'})

@@ -20,6 +20,7 @@ import testtools
 from hypothesis import strategies
 
 from hpcvirt.bench.parsers import parser
+from hpcvirt.bench.parsers import table
 from hpcvirt.bench.parsers import text
 
 #: Parser, a good output of it, and what is expected of it: ``GOOD_OUTPUTS`` of
@@ -109,6 +110,23 @@ class TestEveryParser(testtools.TestCase):
         cut = self.parse(name, raw[:length], expect)
         for metric, figure in cut.metrics.items():
             self.assertEqual(whole.metrics[metric], figure)
+
+    @SETTINGS
+    @hypothesis.given(strategies.sampled_from(GOOD), strategies.data())
+    def test_an_output_without_some_lines_has_no_other_figures(self, good,
+                                                               draw):
+        name, raw, expect = good
+        lines = raw.splitlines(keepends=True)
+        begin = draw.draw(strategies.integers(0, len(lines)))
+        end = draw.draw(strategies.integers(begin, len(lines)))
+        whole = self.parse(name, raw, expect)
+        cut = self.parse(name, b''.join(lines[:begin] + lines[end:]), expect)
+        for metric, figure in cut.metrics.items():
+            # The lines "Benchmark time" of NAMD are not numbered.
+            if (name, metric) != ('namd', 'step_time_s'):
+                self.assertEqual(whole.metrics[metric], figure)
+        if cut.valid and table.NO_END not in cut.remarks and name != 'namd':
+            self.assertEqual(whole.metrics.keys(), cut.metrics.keys())
 
     @SETTINGS
     @hypothesis.given(strategies.sampled_from(GOOD), strategies.data())

@@ -11,6 +11,7 @@
 # under the License.
 
 import datetime
+import itertools
 
 from tests.unit.bench.parsers import base
 
@@ -18,18 +19,19 @@ START = datetime.datetime(2001, 10, 25, tzinfo=datetime.UTC)
 
 
 def output(steps=150, seconds=lambda step: 8.0 if step == 0 else 2.0,
-           end='d01 2001-10-25_03:00:00 wrf: SUCCESS COMPLETE WRF\n',
-           step_s=72):
+           end='d01 {} wrf: SUCCESS COMPLETE WRF\n', step_s=72):
     """What rank 0 of WRF prints."""
     lines = [' Ntasks in X            4 , ntasks in Y            8\n',
-             ' WRF V3.9.1.1 MODEL\n']
+             ' WRF V3.9.1.1 MODEL\n',
+             (f'Timing for Writing wrfout_d01_{START:%Y-%m-%d_%H:%M:%S} for '
+              'domain        1:    0.93790 elapsed seconds\n')]
     for step in range(steps):
         time = START + datetime.timedelta(seconds=step_s * (step + 1))
         lines.append(f'Timing for main: time {time:%Y-%m-%d_%H:%M:%S} on '
                      f'domain   1:{seconds(step):11.5f} elapsed seconds\n')
-    return ''.join(lines) + end
+    return ''.join(lines) + end.format(f'{time:%Y-%m-%d_%H:%M:%S}')
 
-GOOD_OUTPUTS = ((output(steps=20).encode(), {}),)
+GOOD_OUTPUTS = ((output(steps=20).encode(), {'steps': '20'}),)
 
 
 class TestWrf(base.ParserTestCase):
@@ -73,10 +75,41 @@ class TestWrf(base.ParserTestCase):
         self.assert_refused('several runs', output() + output())
         self.assert_refused('does not increase', output(end='') + output())
 
-    def test_a_missing_line_is_remarked_on(self):
+    def test_no_lines_can_be_cut_out(self):
+        lines = output(steps=30).splitlines(keepends=True)
+        for begin, end in itertools.combinations(range(len(lines) + 1), 2):
+            cut = ''.join(lines[:begin] + lines[end:])
+            if end <= 3 and end - begin < 3:
+                self.figures(cut)
+            elif 0 < begin < 3:
+                # The first step may be any, but not the number of steps.
+                self.assert_refused('', cut, {'steps': '30'})
+            else:
+                self.assert_refused('', cut)
+
+    def test_lines_that_the_cut_joins_are_broken(self):
+        raw = output(steps=20)
+        for begin, length in ((300, 10), (310, 100), (353, 260), (420, 1)):
+            self.assert_refused('', raw[:begin] + raw[begin + length:])
+
+    def test_a_jump_of_model_time_is_named(self):
         lines = output().splitlines(keepends=True)
-        found = self.parse(''.join(lines[:50] + lines[51:]))
-        self.assertIn('lines are missing', found.remarks[0])
+        self.assert_refused(
+            'jumps from 2001-10-25_00:56:24 to 2001-10-25_00:58:48: lines are '
+            'missing', ''.join(lines[:50] + lines[51:]))
+
+    def test_missing_lines_of_an_inner_domain_are_refused(self):
+        inner = [line.replace('domain   1', 'domain   2')
+                 for line in output(steps=60, step_s=24).splitlines(
+                     keepends=True)[3:-1]]
+        outer = output(steps=20).replace(
+            '\nd01', '\n' + ''.join(inner) + 'd01')
+        self.figures(outer, {'domains': '2'})
+        self.assert_refused('lines are missing', outer.replace(inner[7], ''))
+
+    def test_steps_of_a_fraction_of_a_second_are_read(self):
+        for step_s in (1.5, 7.5, 7.7, 6 + 2 / 3):
+            self.figures(output(step_s=step_s))
 
     def test_a_time_that_is_none_is_refused(self):
         self.assert_refused('is not a model time', output().replace(
