@@ -76,7 +76,8 @@ def _flavor(planned: plans.PlannedFlavor,
             {'low_percent': loss.low, 'high_percent': loss.high,
              'configuration': loss.configuration,
              'measured': loss.study.measured,
-             'source': loss.study.document.citation}
+             'source': loss.study.document.citation,
+             'place': loss.place}
             for loss in planned.losses(host)]
             for host in plan.hosts},
     }

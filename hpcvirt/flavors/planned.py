@@ -90,9 +90,8 @@ class PlannedFlavor:
         """Find the published losses; none on hosts of another division."""
         if host.name not in self.shares or not self.per_host[host.name]:
             return ()
-        return published_losses.expected(
-            self.guest.pcpus, len(host.settings.dedicated),
-            self.shares[host.name].is_package)
+        return (published_losses.expected(
+            self.guest.pcpus, len(host.settings.dedicated)),)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

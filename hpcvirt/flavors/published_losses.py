@@ -15,7 +15,8 @@
 The figures are those that the studies print, for guests with NUMA cells,
 pinned CPUs, 2 MB pages and nested paging. They are measurements of the
 studies' machines. On other machines they are an estimate, which a benchmark
-must confirm.
+must confirm. The loss of one guest per socket that [LBNL-Partitioning] states
+is not among them: its hypervisor and its MPI were modified.
 """
 
 import dataclasses
@@ -39,8 +40,6 @@ HS06_STUDY = Study(
     bibliography.get('CERN-HEPiX-2015'),
     'HS06 rate lost by guests of a 32-core host with pinned CPUs, NUMA cells '
     'and 2 MB pages')
-NPB_STUDY = Study(bibliography.get('LBNL-Partitioning'),
-                  'time added to the NAS Parallel Benchmarks')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,40 +49,35 @@ class Loss:
     :ivar low: the loss in the better case
     :ivar high: the loss in the worse case
     :ivar configuration: the measured guests, number x vCPUs
+    :ivar place: where the figure is in the document of the study
     """
 
     low: float
     high: float
     configuration: str
     study: Study
+    place: str
 
 
+_PLACE = 'slide on the "Kilo-1" configuration, column "After"'
 #: HS06 rate lost on a 32-core host, by the share of the host that one guest
-#: takes: 4x8 is four guests of 8 cores. From the column "After" of the study's
-#: table "VM sizes (cores)".
+#: takes: 4x8 is four guests of 8 cores.
 BY_SHARE = (
-    (fractions.Fraction(1, 4), Loss(3.3, 3.3, '4x8', HS06_STUDY)),
-    (fractions.Fraction(1, 2), Loss(4.6, 4.6, '2x16', HS06_STUDY)),
-    (fractions.Fraction(3, 4), Loss(5.0, 5.0, '1x24', HS06_STUDY)),
-    (fractions.Fraction(1), Loss(3.0, 6.0, '1x32', HS06_STUDY)),
+    (fractions.Fraction(1, 4), Loss(3.3, 3.3, '4x8', HS06_STUDY, _PLACE)),
+    (fractions.Fraction(1, 2), Loss(4.6, 4.6, '2x16', HS06_STUDY, _PLACE)),
+    (fractions.Fraction(3, 4), Loss(5.0, 5.0, '1x24', HS06_STUDY, _PLACE)),
+    (fractions.Fraction(1), Loss(3.0, 6.0, '1x32', HS06_STUDY, _PLACE)),
 )
 
-#: NAS Parallel Benchmarks, time added by one guest per socket of a NUMA host
-#: whose guests share memory: "On Numa nodes 40% -> 3%".
-PER_SOCKET = Loss(3.0, 3.0, 'one per socket', NPB_STUDY)
 
-
-def expected(pcpus: int, host_pcpus: int,
-             one_per_package: bool) -> tuple[Loss, ...]:
-    """Find the figures that apply to a guest.
+def expected(pcpus: int, host_pcpus: int) -> Loss:
+    """Find the figure that applies to a guest.
 
     A share between two measured ones gets the figure of the larger share.
 
     :param pcpus: the dedicated CPUs of the guest
     :param host_pcpus: the dedicated CPUs of the host
-    :param one_per_package: whether the guest takes exactly one package
     """
     share = fractions.Fraction(pcpus, host_pcpus)
-    found = next((loss for limit, loss in BY_SHARE if share <= limit),
-                 BY_SHARE[-1][1])
-    return (found, PER_SOCKET) if one_per_package else (found,)
+    return next((loss for limit, loss in BY_SHARE if share <= limit),
+                BY_SHARE[-1][1])

@@ -53,6 +53,7 @@ def _row(compared: comparison.Comparison, span: float) -> dict[str, Any]:
     return {'case': compared.case.id,
             'title': row.title if row else 'no figure', 'native': native,
             'guest': guest, 'ratio': ratio,
+            'place': row.place if row else '',
             'unit': row.unit if row and row.guest is not None else '',
             'better': (_better(row.direction) if row
                        else 'not in the document'),

@@ -49,8 +49,6 @@ def describe(study_: study.Study, width: int | None) -> Iterator[str]:
     yield f'{study_.id}: {study_.title}\n'
     document = study_.document
     yield from _item(_reference(document), '  ')
-    if study_.passage:
-        yield from _item(f'The figures are from {study_.passage}.', '  ')
     yield from _section('Set-up', study_.setup)
     yield '\nCases\n'
     yield _indented(text_table.draw(
@@ -60,15 +58,27 @@ def describe(study_: study.Study, width: int | None) -> Iterator[str]:
     yield (f'\nPublished figures {document.citation}; the ratio guest / '
            'native is computed\n')
     yield _indented(text_table.draw(
-        ('Case', 'Figure', 'Native', 'Guest', 'Unit', 'Ratio', 'Better'),
-        [_published(row) for row in study_.rows],
+        ('Case', 'Figure', 'Native', 'Guest', 'Unit', 'Ratio', 'Better',
+         'Place'), [_published(row) for row in study_.rows],
         {'Native', 'Guest', 'Ratio'}, room))
+    claims = claim_check.check(study_)
+    if claims:
+        yield '\nClaims that follow from the figures\n'
+        yield _indented(text_table.draw(
+            ('Claim', 'Document', 'Figures', 'Place'),
+            [(checked.claim.text, _said(checked.claim),
+              f'{checked.computed:.4g}', checked.claim.place)
+             for checked in claims if checked.agrees],
+            {'Document', 'Figures'}, room))
     yield from _section('Claims that do not follow from the figures', [
-        f'{checked.claim.text}: the document says {checked.claim.printed}, '
-        f'the figures give {checked.computed:.4g} ({checked.claim.disputed})'
-        for checked in claim_check.check(study_) if not checked.agrees])
-    yield from _section('Printed without the figures they follow from',
-                        study_.unfounded)
+        f'{checked.claim.text}: the document says {_said(checked.claim)}, '
+        f'the figures give {checked.computed:.4g} ({checked.claim.disputed}; '
+        f'{checked.claim.place})'
+        for checked in claims if not checked.agrees])
+    yield from _section('Printed without the figures they follow from', [
+        f'{each.text}: {each.figure} ({each.place})'
+        + (f'; {each.remark}' if each.remark else '')
+        for each in study_.statements])
     yield from _section('Lessons', study_.lessons)
 
 
@@ -102,7 +112,11 @@ def _benchmarks(case: study.Case) -> str:
 def _published(row: study.Row) -> tuple[str, ...]:
     native, guest, ratio = row.figures
     return (row.case, row.title, native, guest, row.unit, ratio,
-            text.BETTER[row.direction])
+            text.BETTER[row.direction], row.place)
+
+
+def _said(claim: study.Claim) -> str:
+    return ' '.join(filter(None, (claim.relation, claim.printed)))
 
 
 def _compared(each: comparison.Comparison) -> tuple[str, ...]:

@@ -17,12 +17,16 @@ import dataclasses
 from hpcvirt import exception
 from hpcvirt.bench.studies import study
 
+#: Numbers that differ by less are equal but for the arithmetic.
+ROUNDING = 1e-9
+
 
 @dataclasses.dataclass(frozen=True)
 class CheckedClaim:
     """A claim and the number that follows from the figures.
 
-    :ivar agrees: the computed number rounds to the printed one
+    :ivar agrees: the computed number rounds to the printed one, or relates to
+        it as the claim says
     """
 
     claim: study.Claim
@@ -61,11 +65,22 @@ def compute(study_: study.Study, claim: study.Claim) -> float:
 
 def _check(study_: study.Study, claim: study.Claim) -> CheckedClaim:
     computed = compute(study_, claim)
+    return CheckedClaim(claim, computed, _agrees(claim, computed))
+
+
+def _agrees(claim: study.Claim, computed: float) -> bool:
+    excess = computed - float(claim.printed)
+    if claim.relation is study.Relation.BELOW:
+        return excess < -ROUNDING
+    if claim.relation is study.Relation.AT_MOST:
+        return excess <= ROUNDING
+    if claim.relation is study.Relation.ABOVE:
+        return excess > ROUNDING
+    if claim.relation is study.Relation.AT_LEAST:
+        return excess >= -ROUNDING
     decimals = len(claim.printed.partition('.')[2])
-    printed = float(claim.printed)
     # Half a unit of the last printed digit; a tie may round either way.
-    agrees = abs(computed - printed) <= 0.5 * 10.0 ** -decimals + 1e-9
-    return CheckedClaim(claim, computed, agrees)
+    return abs(excess) <= 0.5 * 10.0 ** -decimals + ROUNDING
 
 
 def _figure(study_: study.Study, name: str) -> float:

@@ -260,7 +260,7 @@ def _primary(run: record.Run) -> Iterator[judgement.Judgement]:
 def _in_range(row: study.Row, size: int) -> bool:
     if row.below_bytes is not None and size >= row.below_bytes:
         return False
-    return row.from_bytes is None or size >= row.from_bytes
+    return row.above_bytes is None or size > row.above_bytes
 
 
 def _blank(run: record.Run, stand_in: bool) -> SiteResult:

@@ -34,6 +34,22 @@ class Partition(enum.StrEnum):
     PART = 'part'
 
 
+class Relation(enum.StrEnum):
+    """How a measurement relates to a printed number, if not by rounding."""
+
+    ABOUT = 'about'
+    BELOW = 'below'
+    AT_MOST = 'at most'
+    ABOVE = 'above'
+    AT_LEAST = 'at least'
+
+
+#: The relation of a ratio to that of the loss which it follows from.
+_OPPOSITE = {Relation.BELOW: Relation.ABOVE, Relation.ABOVE: Relation.BELOW,
+             Relation.AT_MOST: Relation.AT_LEAST,
+             Relation.AT_LEAST: Relation.AT_MOST}
+
+
 @dataclasses.dataclass(frozen=True)
 class Guests:
     """The guests of a case.
@@ -112,12 +128,13 @@ class Row:
     Either both arms have a figure, or the study states a percentage only.
 
     :ivar what: the benchmark and its figure, as the study names them
+    :ivar place: the table, slide or section of the document
     :ivar scope: what else varies, for example ``processes: '8'``
     :ivar below_bytes: only message sizes below this
-    :ivar from_bytes: only message sizes of at least this
+    :ivar above_bytes: only message sizes above this
     :ivar stated_percent: loss of a rate, or increase of a time, in percent
-    :ivar relation: ``about``, ``below`` or ``above``; empty for an exact
-        figure
+    :ivar relation: of the measurement to the percentage, None if it rounds to
+        it
     :ivar native_spread: the number after +/- in the study
     :ivar each: the figure of one guest where ``guest`` is the sum
     """
@@ -129,13 +146,14 @@ class Row:
     metric: str
     unit: str
     direction: outcome.Direction
+    place: str
     scope: Mapping[str, str] = dataclasses.field(default_factory=dict)
     below_bytes: int | None = None
-    from_bytes: int | None = None
+    above_bytes: int | None = None
     native: float | None = None
     guest: float | None = None
     stated_percent: float | None = None
-    relation: str = ''
+    relation: Relation | None = None
     native_spread: float | None = None
     each: float | None = None
     each_spread: float | None = None
@@ -163,8 +181,11 @@ class Row:
         native = _number(self.native)
         if self.native_spread:
             native += f' +/- {self.native_spread:g}'
-        relation = f'{self.relation} ' if self.relation else ''
-        return native, _number(self.guest), f'{relation}{self.ratio:.4f}'
+        relation = self.relation
+        if relation and self.direction is outcome.Direction.UP:
+            relation = _OPPOSITE.get(relation, relation)
+        return native, _number(self.guest), ' '.join(
+            filter(None, (relation, f'{self.ratio:.4f}')))
 
 
 class Kind(enum.StrEnum):
@@ -183,18 +204,49 @@ class Kind(enum.StrEnum):
 class Claim:
     """A number that a study prints and that follows from its figures.
 
+    :ivar place: the table, slide or section of the document
     :ivar printed: the number as printed, with its decimals
     :ivar of: ``ROW.native``, ``ROW.guest``, ``ROW.each``, or a number
+    :ivar relation: of the computed number to the printed one, None if it
+        rounds to it
     :ivar disputed: why another number follows from the figures; empty if
         the printed one does
     """
 
     text: str
+    place: str
     printed: str
     kind: Kind
     of: tuple[str, ...]
     factor: float = 1.0
+    relation: Relation | None = None
     disputed: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Statement:
+    """A number that a study prints without the figures it follows from.
+
+    :ivar to: the other end of a range, None for a single number
+    :ivar place: the table, slide or section of the document
+    :ivar remark: what else has to be known of it
+    """
+
+    text: str
+    value: float
+    unit: str
+    place: str
+    to: float | None = None
+    relation: Relation | None = None
+    remark: str = ''
+
+    @property
+    def figure(self) -> str:
+        """The number as text: ``about 1 to 2 %``."""
+        value = _number(self.value)
+        if self.to is not None:
+            value += f' to {_number(self.to)}'
+        return ' '.join(filter(None, (self.relation, value, self.unit)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,9 +256,6 @@ class Study:
     :ivar source: key of the document in the bibliography
     :ivar setup: hardware and software, one sentence each
     :ivar lessons: what an operator learns from the study
-    :ivar unfounded: figures that the document prints without the figures
-        they follow from
-    :ivar passage: where the figures are in the document, empty for all of it
     """
 
     id: str
@@ -217,8 +266,7 @@ class Study:
     rows: tuple[Row, ...]
     claims: tuple[Claim, ...]
     lessons: tuple[str, ...]
-    unfounded: tuple[str, ...] = ()
-    passage: str = ''
+    statements: tuple[Statement, ...] = ()
 
     @property
     def document(self) -> bibliography.Document:

@@ -77,11 +77,10 @@ class LossesTest(unittest.TestCase):
         self.assertEqual([(3.0, 6.0, '1x32')],
                          self.losses(24, planned_host(dedicated=24)))
 
-    def test_a_package_has_the_figure_of_one_guest_per_socket_as_well(self):
+    def test_a_modified_hypervisor_promises_nothing_to_a_package(self):
         # [LBNL-Partitioning]: "On Numa nodes 40% -> 3%".
-        self.assertEqual(
-            [(4.6, 4.6, '2x16'), (3.0, 3.0, 'one per socket')],
-            self.losses(16, share=sizes.Share('any words', is_package=True)))
+        self.assertEqual([(4.6, 4.6, '2x16')], self.losses(
+            16, share=sizes.Share('any words', is_package=True)))
 
     def test_a_host_that_it_was_not_sized_for_or_takes_none_has_none(self):
         self.assertEqual([], self.losses(8, share=None))

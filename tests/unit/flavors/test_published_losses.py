@@ -35,13 +35,8 @@ class SourcesTest(unittest.TestCase):
             # The study's hosts have 32 cores.
             self.assertEqual(case.guests.vcpus, share * 32)
             self.assertEqual(study_.source, loss.study.document.key)
-
-    def test_the_time_of_one_guest_per_socket_is_the_partitioned_case_s(self):
-        study_ = study_catalogue.get('S2')
-        row = next(row for row in study_.rows if row.case == 'numa-socket')
-        loss = published_losses.PER_SOCKET
-        self.assertEqual((row.stated_percent,) * 2, (loss.low, loss.high))
-        self.assertEqual(study_.source, loss.study.document.key)
+            self.assertEqual({loss.place}, {
+                row.place for row in rows if row.case == case.id})
 
 
 class ExpectedTest(unittest.TestCase):
@@ -49,16 +44,10 @@ class ExpectedTest(unittest.TestCase):
     def test_the_study_s_own_sizes_have_its_figures(self):
         for pcpus, low, high in ((8, 3.3, 3.3), (16, 4.6, 4.6), (24, 5, 5),
                                  (32, 3, 6)):
-            loss = published_losses.expected(pcpus, 32, False)[0]
+            loss = published_losses.expected(pcpus, 32)
             self.assertEqual((low, high), (loss.low, loss.high))
 
     def test_sizes_between_take_the_next_larger_share(self):
         for pcpus, configuration in ((9, '2x16'), (31, '1x32')):
-            loss = published_losses.expected(pcpus, 32, False)[0]
+            loss = published_losses.expected(pcpus, 32)
             self.assertEqual(configuration, loss.configuration)
-
-    def test_one_guest_per_socket_has_a_study_of_its_own(self):
-        losses = published_losses.expected(16, 32, True)
-        self.assertEqual(
-            [published_losses.HS06_STUDY, published_losses.NPB_STUDY],
-            [loss.study for loss in losses])

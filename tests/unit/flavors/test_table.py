@@ -68,7 +68,6 @@ class TableTest(unittest.TestCase):
     def test_figures_have_their_sources(self):
         text = table.table(plan(hosts.build()))
         self.assertIn('[CERN-HEPiX-2015]', text)
-        self.assertIn('[LBNL-Partitioning]', text)
 
     def test_a_host_that_nothing_fits_says_so(self):
         text = table.table(plan(hosts.build(),

@@ -10,11 +10,15 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import copy
+
 import testtools
 
 from hpcvirt import exception
+from hpcvirt import serialization
 from hpcvirt.bench.catalogue import catalogue as benchmarks
 from hpcvirt.bench.studies import catalogue
+from hpcvirt.bench.studies import study
 
 
 class TestFind(testtools.TestCase):
@@ -28,7 +32,7 @@ class TestFind(testtools.TestCase):
 
     def test_all_studies_are_loaded_in_their_order(self):
         self.assertEqual(['S1', 'S2', 'S3', 'S4', 'S5'],
-                         [study.id for study in catalogue.studies()])
+                         [study_.id for study_ in catalogue.studies()])
 
 
 class TestStudies(testtools.TestCase):
@@ -42,6 +46,24 @@ class TestStudies(testtools.TestCase):
             self.assertEqual(len(set(ids)), len(ids))
             for row in study_.rows:
                 self.assertIn(row.case, cases)
+
+    def test_every_figure_has_its_place_in_the_document(self):
+        for study_ in catalogue.studies():
+            for each in (*study_.rows, *study_.claims, *study_.statements):
+                self.assertRegex(
+                    each.place, r'^(last )?(table|slide|section|paragraph)',
+                    f'{study_.id}: {each}')
+
+    def test_a_figure_without_a_place_is_refused(self):
+        plain = serialization.to_plain(catalogue.get('S5'))
+        for kind in ('rows', 'claims', 'statements'):
+            broken = copy.deepcopy(plain)
+            del broken[kind][0]['place']
+            error = self.assertRaises(
+                exception.InvalidInput, serialization.from_plain,
+                study.Study, broken, 'x')
+            self.assertIn(f"{kind}[0]: the key 'place' is missing",
+                          str(error))
 
     def test_cases_name_existing_benchmarks(self):
         for study_ in catalogue.studies():

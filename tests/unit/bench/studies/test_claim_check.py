@@ -10,6 +10,8 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import dataclasses
+
 import testtools
 
 from hpcvirt import exception
@@ -29,7 +31,7 @@ class TestClaims(testtools.TestCase):
 
     def test_every_printed_ratio_of_the_tables_is_recomputed(self):
         def count(name, kind):
-            return sum(claim.kind is kind
+            return sum(claim.kind is kind and claim.relation is None
                        for claim in study_catalogue.get(name).claims)
         self.assertEqual(8, count('S1', study.Kind.RATIO))
         self.assertEqual(9, count('S4', study.Kind.TOTAL))
@@ -46,11 +48,35 @@ class TestClaims(testtools.TestCase):
             ('S1', '0.848', 0.847), ('S1', '4', 6.104),
             ('S3', '1.17', 1.179), ('S3', '1.17', 1.16),
             ('S3', '12', 6.257), ('S3', '12', 18.404), ('S3', '12', 11.481),
-            ('S4', '52', 47.368), ('S5', '95', 76.0)}, found)
+            ('S4', '52', 47.368), ('S5', '95', 76.0),
+            ('S5', '95', 95.0)}, found)
+
+    def test_a_number_below_or_above_the_printed_one_is_not_equal_to_it(self):
+        study_ = study_catalogue.get('S1')
+        for relation, agreeing in (('below', 'l'), ('at most', 'le'),
+                                   ('above', 'g'), ('at least', 'eg')):
+            for computed, sign in (('94.9', 'l'), ('95', 'e'), ('95.1', 'g')):
+                claim = study.Claim('x', 'table 1', '95', study.Kind.SHARE,
+                                    (computed, '100'),
+                                    relation=study.Relation(relation))
+                checked, = claim_check.check(dataclasses.replace(
+                    study_, claims=(claim,)))
+                self.assertEqual(sign in agreeing, checked.agrees,
+                                 f'{computed} {relation} 95')
+
+    def test_what_studies_say_of_their_figures_is_there(self):
+        found = {(study_.id, checked.claim.printed, checked.claim.relation,
+                  round(checked.computed, 2))
+                 for study_ in study_catalogue.studies()
+                 for checked in claim_check.check(study_) if checked.agrees}
+        self.assertLessEqual({
+            ('S1', '2', 'below', 1.89), ('S1', '2', 'above', 2.15),
+            ('S1', '2', 'above', 2.44), ('S4', '20', 'about', 20.45),
+            ('S5', '35', 'below', 32.0), ('S5', '9', None, 9.5)}, found)
 
     def test_a_claim_about_a_missing_figure_is_an_error(self):
         study_ = study_catalogue.get('S1')
-        claim = study.Claim('x', '1', study.Kind.RATIO,
+        claim = study.Claim('x', 'table 1', '1', study.Kind.RATIO,
                             ('nobody.guest', '1'))
         self.assertRaises(exception.InvalidInput, claim_check.compute,
                           study_, claim)

@@ -22,12 +22,12 @@ from tests.unit.bench.studies import study_runs
 CASE = study.Case('one', 'one guest', study.Guests(1, 8), (
     study.StudyBenchmark('hpcc', 'mpi'),))
 ROW = study.Row('hpl', 'one', 'HPL', 'hpcc', 'HPL_Tflops', 'Gflop/s',
-                outcome.Direction.UP, native=50.0, guest=45.0)
+                outcome.Direction.UP, 'table 1', native=50.0, guest=45.0)
 STUDY = study.Study(
     'S9', 'A study', 'CERN-HEPiX-2015', ('one machine',), (CASE,), (ROW,), (
-        study.Claim('the guest reaches', '0.9', study.Kind.RATIO,
+        study.Claim('the guest reaches', 'table 1', '0.9', study.Kind.RATIO,
                     ('hpl.guest', 'hpl.native')),
-        study.Claim('it loses', '20', study.Kind.LOSS,
+        study.Claim('it loses', 'table 1', '20', study.Kind.LOSS,
                     ('hpl.guest', 'hpl.native'), disputed='a slip')),
     ('measure it',))
 

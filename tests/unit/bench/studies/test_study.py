@@ -31,6 +31,24 @@ class TestStudies(testtools.TestCase):
         self.assertAlmostEqual(1.28, self.row('S5', 'qe').ratio)
         self.assertAlmostEqual(1.4, self.row('S2', 'numa-host-warm').ratio)
 
+    def test_a_loss_below_a_percentage_is_a_ratio_above_another(self):
+        for row_id, ratio in (('bandwidth', 'above 0.9800'),
+                              ('latency-large', 'below 1.1000'),
+                              ('qe-ethernet', 'above 6.0000')):
+            self.assertEqual(ratio, self.row('S5', row_id).figures[2])
+        self.assertEqual('at least 1.6300',
+                         self.row('S2', 'nodes-virtio').figures[2])
+
+    def test_a_printed_number_may_be_a_range_or_a_limit(self):
+        self.assertLessEqual(
+            {'about 1 to 2 %', '7 to 8 %', '26 %', '6 %', '20 %',
+             'above 100000 per second'},
+            {each.figure for each in catalogue.get('S4').statements})
+        self.assertLessEqual(
+            {'25 times', 'about 10 to 50 %', 'at least 20 %',
+             'below 10 times'},
+            {each.figure for each in catalogue.get('S5').statements})
+
     def test_a_case_is_found_by_name(self):
         self.assertEqual('sriov', catalogue.get('S5').case('sriov').id)
         self.assertRaises(exception.InvalidInput,
