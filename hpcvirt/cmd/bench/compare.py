@@ -29,6 +29,7 @@ from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
+from hpcvirt.bench.report import text as reports
 from hpcvirt.bench.results import json_format
 from hpcvirt.bench.results import output_files
 from hpcvirt.cmd import terminal
@@ -125,13 +126,15 @@ def run(args: argparse.Namespace) -> int:
     others = tuple(_without_bound(judged)) if args.all else ()
     if args.format == 'json':
         document = {'schema_version': record.SCHEMA_VERSION,
-                    'verdict': found.word, **serialization.to_plain(found)}
+                    'verdict': found.word, **serialization.to_plain(found),
+                    'bounds': {run.label: serialization.to_plain(run.bounds)
+                               for run in judged}}
         del document['word']
         if args.all:
             document['others'] = serialization.to_plain(others)
         print(json.dumps(document, indent=2, allow_nan=False))
     else:
-        _print(found, others)
+        _print(found, others, judged)
     return 0 if found.word is judgement.Word.PASS else 1
 
 
@@ -188,7 +191,8 @@ def _without_bound(runs: Iterable[record.Run],
 
 
 def _print(found: judgement.Verdict,
-           others: tuple[judgement.Judgement, ...]) -> None:
+           others: tuple[judgement.Judgement, ...],
+           runs: Iterable[record.Run]) -> None:
     rows = [_row(figure) for figure in (*found.judgements, *others)]
     sys.stdout.write(text_table.draw(
         ('Figure', 'Native', 'Guest', 'Unit', 'Ratio', 'Interval',
@@ -198,6 +202,10 @@ def _print(found: judgement.Verdict,
         f'{figure.label} {figure.metric}: {text}.'
         for figure in found.judgements
         for text in (figure.reason, *figure.remarks) if text)
+    notes |= dict.fromkeys(
+        f'{names}: bound {source}.' for names, source in reports.sources(
+            (f'{run.label} {metric}', bound) for run in runs
+            for metric, bound in run.bounds.items() if bound.kind))
     sys.stdout.write(printable.lines(
         [*notes, f'{found.word}: {found.method}.']))
 

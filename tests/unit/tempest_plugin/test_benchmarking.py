@@ -12,6 +12,7 @@
 
 """From the options and the answers of the API to a plan and its summary."""
 
+import dataclasses
 import unittest
 
 from hpcvirt import exception
@@ -144,6 +145,23 @@ class PlanTest(unittest.TestCase):
         self.assertEqual((2, 0, '2 guests of hpc.1c', None),
                          (planned.pairs, planned.warm_ups, planned.shape,
                           planned.launch))
+
+    def test_mpi_over_two_hosts_has_the_bounds_for_several_nodes(self):
+        (request,) = benchmarking.requests(
+            ['osu-latency'], ['osu-latency:osu=/opt/osu'], 60)
+        for hosts, kind in ((('n17', 'n18'), 'measured'),
+                            (('n17', 'n17'), 'transferred')):
+            (planned,) = benchmarking.span(
+                [guest(Machine(name), host, address=name)
+                 for name, host in zip('ab', hosts, strict=True)],
+                request).runs
+            measured = dataclasses.replace(
+                runs.run([], [1.5, 1.6], metric='latency_us[8]', bounds={},
+                         benchmark='osu-latency', purpose=planned.purpose),
+                host=planned.host, shape=planned.shape)
+            judged = verdict.judge_result(record.Result((measured,)))
+            self.assertEqual(
+                kind, judged.runs[0].bounds['latency_us[8]'].kind)
 
     def test_mpi_needs_a_benchmark_that_spans(self):
         (request,) = benchmarking.requests(['stream'], [], None)

@@ -124,6 +124,11 @@ class TestKinds(testtools.TestCase):
             self.assertEqual({'measured'}, self.kinds(name, nodes='several'))
             self.assertEqual({'transferred'}, self.kinds(name, nodes='one'))
 
+    def test_figures_of_one_host_are_transferred_to_several(self):
+        self.assertEqual({'measured'}, self.kinds('namd-stmv', nodes='one'))
+        self.assertEqual({'transferred'}, self.kinds('namd-stmv',
+                                                     nodes='several'))
+
     def test_figures_of_a_shape_are_transferred_to_others(self):
         self.assertEqual({'measured'}, self.kinds('hs06', shape='2x16'))
         self.assertEqual({'transferred'}, self.kinds('hs06', shape='2x8'))

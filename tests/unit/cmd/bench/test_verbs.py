@@ -192,6 +192,17 @@ class TestCompare(CommandTestCase):
         self.assertAlmostEqual(0.99, one['interval']['ratio'], places=2)
         self.assertAlmostEqual(1 / 1.03, one['limit'])
 
+    def test_a_bound_that_no_study_measured_says_so(self):
+        arms = self.arms(0.99)
+        _, out, _ = call('compare', *arms)
+        self.assertIn('bound 0.971, transferred, [LBNL-Partitioning]',
+                      ' '.join(out.split()))
+        _, found = self.answer('compare', *arms)
+        (of_run,) = found['bounds'].values()
+        self.assertEqual('transferred', of_run['mops_total']['kind'])
+        _, out, _ = call('compare', *arms, '--overhead', '10')
+        self.assertNotIn('bound 0.9', out)
+
     def test_a_fail_is_status_1(self):
         status, out, _ = call('compare', *self.arms(0.5))
         self.assertEqual(1, status)
