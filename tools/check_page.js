@@ -15,6 +15,9 @@
 // it. check_page.py inserts this script at the end of the page and evaluates
 // the result.
 (() => {
+  for (const folded of document.querySelectorAll('details')) {
+    folded.open = true;
+  }
   const dark = matchMedia('(prefers-color-scheme: dark)').matches;
   const elements = [...document.body.querySelectorAll('*')].filter(
     element => element.getClientRects().length > 0);
@@ -40,6 +43,35 @@
     const box = element.getBoundingClientRect();
     return (box.right > innerWidth + 1 || box.left < -1) && !scrolls(element);
   }).map(named);
+
+  // A verdict must be whole: inside the window and all that cuts it off.
+  const cut = elements.filter(element => {
+    if (!element.classList.contains('word')) {
+      return false;
+    }
+    const box = element.getBoundingClientRect();
+    const edges = [[0, innerWidth]];
+    for (let up = element.parentElement; up; up = up.parentElement) {
+      if (getComputedStyle(up).overflowX !== 'visible') {
+        const outer = up.getBoundingClientRect();
+        edges.push([outer.left, outer.right]);
+      }
+    }
+    return edges.some(
+      ([left, right]) => box.left < left - 1 || box.right > right + 1);
+  }).map(named);
+
+  // What a screen reader needs.
+  const unnamed = [...document.querySelectorAll(
+    'table:not(:has(> caption)), th:not([scope]), svg:not([aria-label]), '
+    + 'section:not([aria-labelledby])')].map(named);
+  const ids = [...document.querySelectorAll('[id]')].map(({ id }) => id);
+  const lost = [
+    ...ids.filter((id, number) => ids.indexOf(id) !== number),
+    ...[...document.querySelectorAll('a[href^="#"]')].map(
+      link => link.getAttribute('href').slice(1)).filter(
+      id => !ids.includes(id)),
+  ];
 
   // Contrast ratio as WCAG 2 defines it, from 1 to 21.
   const rgba = text => {
@@ -86,10 +118,14 @@
       if (cells.length === 1) {
         [group] = cells;
       } else {
+        // Rows of message sizes share the drawing of their figure.
         const word = row.querySelector('.word');
-        const chart = row.querySelector('svg');
+        const chart = row.querySelector('svg')
+          || (row.closest('figure') || row).querySelector('svg');
         rows.push({
-          group, figure: cells[0], word: word ? word.innerText.trim() : '',
+          group: row.dataset.group || group,
+          figure: row.dataset.figure || cells[0],
+          word: word ? word.lastChild.data.trim() : '',
           chart: Boolean(chart) && chart.getBoundingClientRect().width > 0
             && chart.children.length > 1,
         });
@@ -109,9 +145,9 @@
   }
 
   const result = parent.document.createElement('pre');
-  result.id = 'measured';
+  result.className = 'measured';
   result.textContent = JSON.stringify({
-    dark, wide, faint, rows, refers, width: innerWidth,
+    dark, wide, cut, unnamed, lost, faint, rows, refers, width: innerWidth,
     content: document.documentElement.scrollWidth,
     fetched: performance.getEntriesByType('resource').map(entry => entry.name),
     scripts: document.scripts.length - 1,

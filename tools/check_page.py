@@ -13,12 +13,16 @@
 
 """Check a page of ``hpcvirt bench report`` in a browser.
 
-``check_page.py PAGE [RESULT]...`` loads PAGE in headless Chromium, in a wide
-and a narrow window, in light and dark mode, and prints what is wrong: the page
-fetches or refers to something else, it has a script, the browser logs a
-message, an element is wider than the window, a text has too little contrast,
-or a figure with a verdict in RESULT (``bench run --format json``) is missing
-or has no drawing. The exit status is 1 if there is a finding.
+``python -m tools.check_page`` loads a page of simulated results in headless
+Chromium, in windows from that of a phone to 2500 px, in light and dark mode,
+and prints what is wrong: the page fetches or refers to something else, it has
+a script, the browser logs a message, a verdict is cut, an element is wider
+than the window, a text has too little contrast, a table has no caption or a
+heading no scope, or a figure with a verdict is missing or has no drawing. The
+exit status is 1 if there is a finding. It takes some seconds.
+
+``python -m tools.check_page PAGE [RESULT]...`` checks any page, and the
+verdicts of the results, which are outputs of ``bench run --format json``.
 
 ``--pictures DIRECTORY`` saves screenshots.
 """
@@ -36,8 +40,13 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 
+from hpcvirt.bench.report import page as pages
+from hpcvirt.bench.results import json_format
+from tools import report_example
+
 PROBE = pathlib.Path(__file__).with_suffix('.js')
-WIDTHS = (1280, 400)
+#: A phone, a sheet of A4, and common windows.
+WIDTHS = (360, 718, 1024, 1280, 1600, 1920, 2500)
 #: The values of Blink's preferredColorScheme.
 SCHEMES = {'dark': 0, 'light': 1}
 LIMIT_S = 120
@@ -49,13 +58,14 @@ CHROMIUM = (
     # No request of the page is answered.
     '--host-resolver-rules=MAP * ~NOTFOUND', '--enable-logging=stderr')
 #: The page is in a frame, since a window cannot be as narrow as a phone.
-FRAME = """<!DOCTYPE html>
+FRAMES = """<!DOCTYPE html>
 <meta charset="utf-8"><style>:root, iframe {{ color-scheme: light dark; }}
 * {{ margin: 0; }} iframe {{ border: 0; display: block; }}</style>
-<iframe width="{width}" height="{height}" srcdoc="{page}"></iframe>
+{frames}
 """
+FRAME = '<iframe width="{width}" height="{height}" srcdoc="{page}"></iframe>'
 HEIGHT = 2000
-_MEASURED = re.compile(r'<pre id="measured">(.*?)</pre>', re.DOTALL)
+_MEASURED = re.compile(r'<pre class="measured">(.*?)</pre>', re.DOTALL)
 _CONSOLE = re.compile(r'CONSOLE\S*\] *(.*)')
 SHOWN = 5
 
@@ -63,16 +73,22 @@ SHOWN = 5
 def main(words: Sequence[str] | None = None) -> int:
     """Print the findings."""
     parser = argparse.ArgumentParser(description='Check a report in Chromium.')
-    parser.add_argument('page', type=pathlib.Path)
+    parser.add_argument('page', nargs='?', type=pathlib.Path)
     parser.add_argument('results', nargs='*', type=pathlib.Path)
     parser.add_argument('--pictures', type=pathlib.Path)
     args = parser.parse_args(words)
-    results = [json.loads(path.read_text(encoding='utf-8'))
-               for path in args.results]
-    findings = check(args.page.read_text(encoding='utf-8'), results,
-                     args.pictures)
+    if args.page is None:
+        shown = report_example.shown()
+        page = pages.page(shown, 'Guest against native')
+        results = [json.loads(json_format.dumps(each.result))
+                   for each in shown]
+    else:
+        page = args.page.read_text(encoding='utf-8')
+        results = [json.loads(path.read_text(encoding='utf-8'))
+                   for path in args.results]
+    findings = check(page, results, args.pictures)
     for finding in findings:
-        print(f'{args.page}: {finding}')
+        print(f'{args.page or "example"}: {finding}')
     return 1 if findings else 0
 
 
@@ -84,27 +100,26 @@ def check(page: str, results: Sequence[dict[str, Any]],
     :returns: what is wrong; empty if nothing is
     """
     findings = []
-    for width in WIDTHS:
-        for scheme, number in SCHEMES.items():
+    for scheme, number in SCHEMES.items():
+        with tempfile.TemporaryDirectory() as scratch:
+            dom, messages = _load(page, number, pathlib.Path(scratch))
+            for width in WIDTHS if pictures is not None else ():
+                _picture(page, width, number, pathlib.Path(scratch),
+                         pictures / f'{width}-{scheme}.png')
+        findings += [f'{scheme}: the browser logs {line}'
+                     for line in messages]
+        loaded = {}
+        for match in _MEASURED.finditer(dom):
+            measured = json.loads(html.unescape(match[1]))
+            loaded[measured['width'], measured['dark']] = measured
+        for width in WIDTHS:
             where = f'{width} px, {scheme}'
-            with tempfile.TemporaryDirectory() as scratch:
-                dom, messages = _load(page, width, number,
-                                      pathlib.Path(scratch))
-                if pictures is not None:
-                    _picture(page, width, number, pathlib.Path(scratch),
-                             pictures / f'{width}-{scheme}.png')
-            match = _MEASURED.search(dom)
-            if match is None:
+            measured = loaded.get((width, scheme == 'dark'))
+            if measured is None:
                 findings.append(f'{where}: the page does not load')
                 continue
-            measured = json.loads(html.unescape(match[1]))
-            if ((measured['width'], measured['dark'])
-                    != (width, scheme == 'dark')):
-                findings.append(
-                    f'{where}: the window is {measured["width"]} px wide')
             findings += [f'{where}: {fault}' for fault in (
-                *faults(measured), *missing(measured, results),
-                *(f'the browser logs {line}' for line in messages))]
+                *faults(measured), *missing(measured, results))]
     return findings
 
 
@@ -122,6 +137,9 @@ def faults(measured: dict[str, Any]) -> Iterator[str]:
     if measured['content'] > measured['width']:
         yield f'the page is {measured["content"]} px wide'
     for what, found in (('wider than the window', measured['wide']),
+                        ('cut', measured['cut']),
+                        ('without a name or scope', measured['unnamed']),
+                        ('no or two targets', measured['lost']),
                         ('hard to read', measured['faint'])):
         for name in found[:SHOWN]:
             yield f'{what}: {name}'
@@ -132,22 +150,23 @@ def faults(measured: dict[str, Any]) -> Iterator[str]:
 def missing(measured: dict[str, Any],
             results: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield the figures with a verdict that the page does not show."""
-    rows = {(row['group'], row['figure'], row['word'], row['chart'])
-            for row in measured['rows']}
+    drawn = {(row['group'], row['figure'], row['word']): row['chart']
+             for row in measured['rows']}
     for result in results:
         for judgement in (result['verdict'] or {}).get('judgements', ()):
             row = (judgement['label'], judgement['metric'],
-                   judgement['word'], judgement['interval'] is not None)
-            if row not in rows:
-                drawing = 'with' if row[3] else 'without'
-                yield f'no {" ".join(row[:3])} {drawing} a drawing'
+                   judgement['word'])
+            if row not in drawn:
+                yield f'no {" ".join(row)}'
+            elif judgement['interval'] and not drawn[row]:
+                yield f'no drawing of {" ".join(row)}'
 
 
-def _load(page: str, width: int, scheme: int, scratch: pathlib.Path,
-          ) -> tuple[str, list[str]]:
-    """Return the rendered document and the messages of the browser."""
+def _load(page: str, scheme: int,
+          scratch: pathlib.Path) -> tuple[str, list[str]]:
+    """Return the document in all widths and the messages of the browser."""
     probe = f'<script>{PROBE.read_text(encoding="utf-8")}</script>'
-    done = _chromium(page.replace('</body>', f'{probe}</body>'), width,
+    done = _chromium(page.replace('</body>', f'{probe}</body>'), WIDTHS,
                      scheme, scratch, '--dump-dom')
     return done.stdout, _CONSOLE.findall(done.stderr)
 
@@ -155,20 +174,22 @@ def _load(page: str, width: int, scheme: int, scratch: pathlib.Path,
 def _picture(page: str, width: int, scheme: int, scratch: pathlib.Path,
              picture: pathlib.Path) -> None:
     picture.parent.mkdir(parents=True, exist_ok=True)
-    _chromium(page, width, scheme, scratch, f'--screenshot={picture}')
+    _chromium(page, [width], scheme, scratch, f'--screenshot={picture}')
 
 
-def _chromium(page: str, width: int, scheme: int, scratch: pathlib.Path,
-              word: str) -> 'subprocess.CompletedProcess[str]':
+def _chromium(page: str, widths: Sequence[int], scheme: int,
+              scratch: pathlib.Path, word: str,
+              ) -> 'subprocess.CompletedProcess[str]':
     program = shutil.which('chromium')
     if program is None:
         sys.exit('check_page: chromium is not installed')
     path = scratch / 'page.html'
-    path.write_text(FRAME.format(width=width, height=HEIGHT,
-                               page=html.escape(page)), encoding='utf-8')
+    path.write_text(FRAMES.format(frames='\n'.join(
+        FRAME.format(width=width, height=HEIGHT, page=html.escape(page))
+        for width in widths)), encoding='utf-8')
     return subprocess.run(
         [program, *CHROMIUM, f'--user-data-dir={scratch / "profile"}',
-         f'--window-size={width},{HEIGHT}',
+         f'--window-size={max(widths)},{HEIGHT}',
          f'--blink-settings=preferredColorScheme={scheme}', word,
          path.as_uri()],
         capture_output=True, text=True, timeout=LIMIT_S, check=True)

@@ -10,108 +10,115 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Small drawings for the page, as SVG."""
+"""Small drawings for the page: intervals, studies, figures over time."""
 
 import math
 from collections.abc import Sequence
 
-WIDTH = 180
-HEIGHT = 22
+import markupsafe
+
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.report import svg
+from hpcvirt.bench.report import text
+
+_WIDTH, _HEIGHT = 150, 22
+#: Between the ends of the scale and those of a drawing.
+_EDGE = 6
 
 
-def interval(ratio: float, low: float, high: float, span: float,
-             bound: float | None, published: float | None) -> str:
+def interval(shown: judgement.Interval, span: float, bound: float | None,
+             published: float | None) -> markupsafe.Markup:
     """Draw a ratio with its interval, 1 in the middle, on a log scale.
 
     :param span: the scale reaches from 1 / span to span; values beyond it
         are drawn at the edge
     """
-    middle = HEIGHT / 2
-    parts = [_line('axis', 0, middle, WIDTH, middle),
-             _line('native', _x(1, span), 2, _x(1, span), HEIGHT - 2)]
+    def x(ratio: float) -> float:
+        return _across(ratio, span, 0, _WIDTH)
+    middle = _HEIGHT / 2
+    parts = [svg.line('axis', 0, middle, _WIDTH, middle),
+             svg.line('native', x(1), 2, x(1), _HEIGHT - 2)]
+    label = _words(shown)
     if bound is not None:
-        at = _x(bound, span)
-        parts.append(_line('bound', at, 0, at, HEIGHT))
+        parts.append(svg.line('bound', x(bound), 0, x(bound), _HEIGHT))
+        label += f', bound {bound:.3f}'
     if published is not None:
-        parts.append(f'<circle class="published" cx="{_x(published, span)}" '
-                     f'cy="{middle:g}" r="5"/>')
-    parts.append(_line('bar', _x(low, span), middle, _x(high, span), middle))
-    parts.append(f'<circle class="dot" cx="{_x(ratio, span)}" '
-                 f'cy="{middle:g}" r="3.5"/>')
-    return _svg(WIDTH, HEIGHT, parts,
-                f'ratio {ratio:.3f}, from {low:.3f} to {high:.3f}')
+        parts.append(svg.dot('published', x(published), middle, 5))
+        label += f', published {published:.3f}'
+    parts += [svg.line('bar', x(shown.low), middle, x(shown.high), middle),
+              svg.dot('dot', x(shown.ratio), middle, 3.5)]
+    return svg.drawing(_WIDTH, _HEIGHT, parts, label)
 
 
-def history(values: Sequence[float], alarm: bool) -> str:
+def study(rows: Sequence[tuple[str, float | None,
+                               Sequence[judgement.Interval]]],
+          ) -> markupsafe.Markup:
+    """Draw the ratios of a study beside those of a site, a line for each.
+
+    :param rows: label, published ratio, intervals of the site
+    """
+    span = span_of([end for _, published, found in rows
+                    for end in (published or 1.0, *(
+                        end for each in found
+                        for end in (each.low, each.high)))])
+    left, width, step = 160, 400, 20
+    height = step * len(rows) + 26
+
+    def x(ratio: float) -> float:
+        return _across(ratio, span, left, width)
+    parts = []
+    for ratio, anchor in ((1 / span, 'start'), (1.0, 'middle'),
+                          (span, 'end')):
+        parts.append(svg.text(x(ratio), 10, f'{ratio:.2g}', anchor))
+    parts.append(svg.line('native', x(1), 14, x(1), height))
+    words = []
+    for number, (label, published, found) in enumerate(rows):
+        y = 26 + step * number
+        parts += [svg.text(left - 8, y + 4, _short(label), 'end'),
+                  svg.line('axis', left, y, width, y)]
+        for each in found:
+            parts += [svg.line('bar', x(each.low), y, x(each.high), y),
+                      svg.dot('dot', x(each.ratio), y, 3.5)]
+        if published is not None:
+            parts.append(svg.dot('published', x(published), y, 5))
+        words.append(f'{label}: published ' + (
+            '-' if published is None else f'{published:.3f}')
+            + ''.join(f', {_words(each)}' for each in found))
+    return svg.drawing(width, height, parts, '; '.join(words))
+
+
+def history(times: Sequence[str], values: Sequence[float],
+            alarm: bool) -> markupsafe.Markup:
     """Draw a figure over time.
 
-    :param alarm: draw the last point in red
+    :param times: ISO 8601
+    :param alarm: mark the last point
     """
-    width, height, edge = 270, 70, 8
-    low, high = min(values), max(values)
+    width, height, top, bottom, right = 280, 84, 8, 62, 62
+    least, most = min(values), max(values)
     # Noise of one percent should look flat.
-    room = max(high - low, 0.1 * high)
-    bottom = (high + low - room) / 2
-    step = (width - 2 * edge) / max(1, len(values) - 1)
-    points = [(edge + step * number,
-               height - edge - (value - bottom) / room * (height - 2 * edge))
+    room = max(most - least, 0.1 * most)
+    base = (most + least - room) / 2
+    step = (width - right - 2 * _EDGE) / max(1, len(values) - 1)
+    points = [(round(_EDGE + step * number, 1),
+               round(bottom - (value - base) / room * (bottom - top), 1))
               for number, value in enumerate(values)]
-    path = ' '.join(f'{x:.1f},{y:.1f}' for x, y in points)
-    parts = [_line('axis', 0, height - 1, width, height - 1),
-             f'<polyline class="path" points="{path}"/>']
-    for number, (x, y) in enumerate(points):
-        last = number == len(points) - 1
-        kind = 'out' if alarm and last else 'dot'
-        parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" '
-                     f'r="{3.5 if last else 2}"/>')
-    return _svg(width, height, parts,
-                'values ' + ', '.join(f'{value:.4g}' for value in values))
-
-
-def curve(points: Sequence[tuple[int, float, float, float]],
-          published: float | None) -> str:
-    """Draw ratios over message sizes, both on log scales; 1 in the middle.
-
-    :param points: size in bytes, ratio and the ends of its interval
-    :param published: the one ratio that a study states for these sizes
-    """
-    width, height, edge, margin = 460, 130, 10, 44
-    least = math.log2(max(1, points[0][0]))
-    reach = max(1.0, math.log2(max(1, points[-1][0])) - least)
-    span = span_of([end for _, _, low, high in points for end in (low, high)]
-                   + [published or 1.0])
-
-    def across(size: int) -> float:
-        part = (math.log2(max(1, size)) - least) / reach
-        return round(edge + part * (width - edge - margin), 1)
-
-    def up(ratio: float) -> float:
-        part = max(-1.0, min(1.0, math.log(ratio) / math.log(span)))
-        return round(height / 2 - part * (height / 2 - edge), 1)
-    right = width - margin
-    parts = [_line('native', 0, up(1), right, up(1)),
-             f'<text x="{right + 4}" y="{up(1) + 4:g}">1</text>']
-    if published is not None:
-        parts.append(_line('published', across(points[0][0]), up(published),
-                           across(points[-1][0]), up(published)))
-        # Do not cover the 1 of the native line.
-        away = 4 if abs(up(published) - up(1)) > 11 else (
-            -6 if published > 1 else 14)
-        parts.append(f'<text x="{right + 4}" y="{up(published) + away:g}">'
-                     f'{published:.3f}</text>')
-    path = ' '.join(f'{across(size)},{up(ratio)}'
-                    for size, ratio, _, _ in points)
-    parts.append(f'<polyline class="path" points="{path}"/>')
-    for size, ratio, low, high in points:
-        parts.append(_line('bar', across(size), up(low), across(size),
-                           up(high)))
-        parts.append(f'<circle class="dot" cx="{across(size)}" '
-                     f'cy="{up(ratio)}" r="2.5"/>')
-    for size, anchor in ((points[0][0], 'start'), (points[-1][0], 'end')):
-        parts.append(f'<text x="{across(size)}" y="{height - 1}" '
-                     f'text-anchor="{anchor}">{size} B</text>')
-    return _svg(width, height, parts, 'ratios by message size: ' + ', '.join(
-        f'{size} B {ratio:.3f}' for size, ratio, _, _ in points))
+    end = width - right
+    parts = [svg.line('axis', 0, bottom + 6, end, bottom + 6),
+             svg.text(_EDGE, height - 2, times[0][:10]),
+             svg.text(end, height - 2, times[-1][:10], 'end'),
+             svg.path('path', points)]
+    for value in dict.fromkeys((most, least)) if (
+            most - least >= 0.2 * room) else (values[-1],):
+        y = bottom - (value - base) / room * (bottom - top)
+        parts.append(svg.text(end + 6, round(y + 4, 1), text.figure(value)))
+    parts += [svg.dot('dot', x, y, 2) for x, y in points[:-1]]
+    last = points[-1]
+    if alarm:
+        parts.append(svg.dot('ring', *last, 7))
+    parts.append(svg.dot('out' if alarm else 'dot', *last, 3.5))
+    return svg.drawing(width, height, parts, 'values ' + ', '.join(
+        text.figure(value) for value in values))
 
 
 def span_of(ratios: Sequence[float]) -> float:
@@ -120,16 +127,14 @@ def span_of(ratios: Sequence[float]) -> float:
     return min(100.0, max(1.25, math.exp(farthest * 1.1)))
 
 
-def _x(ratio: float, span: float) -> float:
-    part = math.log(ratio) / math.log(span)
-    return round(WIDTH / 2 * (1 + min(1.0, max(-1.0, part)) * 0.96), 1)
+def _across(ratio: float, span: float, start: float, end: float) -> float:
+    return svg.logarithmic(ratio, 1 / span, span, start + _EDGE, end - _EDGE)
 
 
-def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> str:
-    return (f'<line class="{kind}" x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" '
-            f'y2="{y2:g}"/>')
+def _words(shown: judgement.Interval) -> str:
+    return (f'ratio {shown.ratio:.3f}, from {shown.low:.3f} to '
+            f'{shown.high:.3f}')
 
 
-def _svg(width: int, height: int, parts: Sequence[str], label: str) -> str:
-    return (f'<svg width="{width}" height="{height}" role="img" '
-            f'aria-label="{label}">{"".join(parts)}</svg>')
+def _short(label: str, most: int = 26) -> str:
+    return label if len(label) <= most else f'{label[:most - 1]}…'

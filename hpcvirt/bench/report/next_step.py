@@ -25,19 +25,16 @@ _REMEDY = judgement.Remedy
 _UNDECIDED = (judgement.Word.INCONCLUSIVE, judgement.Word.INVALID)
 
 
-def of_result(result: record.Result) -> dict[str, list[str]]:
-    """Say what to do about a judged result, and about which of its figures.
-
-    :returns: one sentence for each step, with the names of the figures, such
-        as ``npb-cg mpi mops_total``
-    """
+def of_result(result: record.Result,
+              ) -> dict[str, list[judgement.Judgement]]:
+    """Say what to do about a judged result: steps, each with its figures."""
     judgements = result.verdict.judgements if result.verdict else ()
     if not judgements:
         return {}
     runs = {run.label: run for run in result.runs}
     needed = {judged: pairs_needed.estimate(judged, len(judgements))
               for judged in judgements if judged.remedy is _REMEDY.PAIRS}
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[judgement.Judgement]] = {}
     for judged in judgements:
         if judged.word in _UNDECIDED:
             # One run measures all of its figures: the largest number counts.
@@ -45,7 +42,7 @@ def of_result(result: record.Result) -> dict[str, list[str]]:
                         and other.label == judged.label), default=None)
             pairs = most if needed.get(judged) else None
             found.setdefault(_step(judged, runs[judged.label], pairs),
-                             []).append(f'{judged.label} {judged.metric}')
+                             []).append(judged)
     return found
 
 
@@ -82,9 +79,9 @@ def _more_pairs(judged: judgement.Judgement, run: record.Run,
                     'continues it.')
         return f'More pairs: {command} --pairs {_USUAL}".'
     if pairs is None:
-        return ('Less noise: the guest is so near its bound that even '
-                f'{pairs_needed.MOST} pairs would hardly decide; fix the '
-                'frequency, stop other guests, bind ranks.')
+        return (f'Less noise: with this one even {pairs_needed.MOST} pairs '
+                'would hardly decide, so near is the guest to its bound; fix '
+                'the frequency, stop other guests, bind ranks.')
     if run.study:
         return (f'More pairs: about {pairs} decide 4 times of 5; {command} '
                 f'--pairs {pairs}".')

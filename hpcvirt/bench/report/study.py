@@ -12,6 +12,7 @@
 
 """The studies that a site ran again, for the page."""
 
+import collections
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ import markupsafe
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import charts
+from hpcvirt.bench.report import curves
 from hpcvirt.bench.report import text
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import comparison
@@ -36,18 +38,28 @@ def studies(results: Sequence[record.Result]) -> list[dict[str, Any]]:
 
 def _study(study_: study.Study,
            comparisons: Sequence[comparison.Comparison]) -> dict[str, Any]:
-    span = charts.span_of(
-        [end for each in comparisons for result in each.results
-         if result.interval
-         for end in (result.interval.low, result.interval.high)]
-        + [each.row.ratio for each in comparisons if each.row])
+    cases = collections.Counter(each.case.id for each in comparisons)
+    drawn = [(_name(each, cases[each.case.id]),
+              each.row.ratio if each.row else None,
+              [result.interval for result in each.results if result.interval])
+             for each in comparisons]
+    drawn = [line for line in drawn if line[1] is not None or line[2]]
     return {'id': study_.id, 'title': study_.title,
             'document': study_.document,
-            'scale': f'{1 / span:.2g} … 1 … {span:.2g}',
-            'rows': [_row(each, span) for each in comparisons]}
+            'drawing': charts.study(drawn) if drawn else '',
+            'rows': [_row(each) for each in comparisons if each.results],
+            'not_run': [_row(each) for each in comparisons
+                        if not each.results]}
 
 
-def _row(compared: comparison.Comparison, span: float) -> dict[str, Any]:
+def _name(compared: comparison.Comparison, figures: int) -> str:
+    """Name a line of the drawing by its case, and one of several apart."""
+    if figures == 1 or compared.row is None:
+        return compared.case.id
+    return f'{compared.case.id} {compared.row.title}'
+
+
+def _row(compared: comparison.Comparison) -> dict[str, Any]:
     row = compared.row
     native, guest, ratio = row.figures if row else ('-', '-', '-')
     return {'case': compared.case.id,
@@ -57,28 +69,24 @@ def _row(compared: comparison.Comparison, span: float) -> dict[str, Any]:
             'unit': row.unit if row and row.guest is not None else '',
             'better': (_better(row.direction) if row
                        else 'not in the document'),
-            'results': [_result(result, row, span)
-                        for result in compared.results]}
+            'results': [_result(result, row) for result in compared.results]}
 
 
-def _result(result: comparison.SiteResult, row: study.Row | None,
-            span: float) -> dict[str, Any]:
-    chart, published = '', row.ratio if row else None
-    if result.interval is not None:
-        # Only numbers go into the drawings: there is nothing to escape.
-        chart = markupsafe.Markup(charts.interval(  # noqa: S704
-            result.interval.ratio, result.interval.low, result.interval.high,
-            span, None, published))
+def _result(result: comparison.SiteResult,
+            row: study.Row | None) -> dict[str, Any]:
     benchmark = result.benchmark + (', a stand-in' if result.stand_in else '')
+    components = result.components
+    sized = [each for each in components if each.size_bytes is not None]
+    curve = ''
+    if len(sized) > 1:
+        curve = _curve(sized, row.ratio if row else None)
     return {'host': result.host, 'native': text.figure(result.native),
             'guest': text.figure(result.guest),
             'unit': '' if result.guest is None else result.unit,
-            'ratio': text.interval(result.interval), 'chart': chart,
-            'pairs': result.pairs,
+            'ratio': text.interval(result.interval), 'pairs': result.pairs,
             'why': '; '.join(filter(None, (result.reason, *result.unmet))),
-            'with': f'{benchmark} {result.shape}'.rstrip(),
-            'curve': _curve(result, published),
-            'components': [_component(each) for each in result.components]}
+            'with': f'{benchmark} {result.shape}'.rstrip(), 'curve': curve,
+            'components': [_component(each) for each in components]}
 
 
 def _component(component: comparison.Component) -> dict[str, Any]:
@@ -92,12 +100,11 @@ def _better(direction: outcome.Direction) -> str:
     return f'{text.BETTER[direction]} is better'
 
 
-def _curve(result: comparison.SiteResult, published: float | None) -> str:
-    """Draw the ratio over the message size, if sizes were measured."""
-    points = sorted(
-        (each.size_bytes, each.interval.ratio, each.interval.low,
-         each.interval.high) for each in result.components
-        if each.size_bytes is not None and each.interval is not None)
-    if len(points) < 2:
-        return ''
-    return markupsafe.Markup(charts.curve(points, published))  # noqa: S704
+def _curve(sized: Sequence[comparison.Component],
+           published: float | None) -> markupsafe.Markup:
+    """Draw a figure over message sizes."""
+    unit = sized[0].unit
+    return curves.draw([curves.Point(
+        each.size_bytes or 0, each.native, each.guest, each.interval,
+        published) for each in sorted(
+            sized, key=lambda each: each.size_bytes or 0)], unit)

@@ -62,20 +62,15 @@ def shown(result: record.Result) -> tuple[judgement.Judgement, ...]:
 def footnotes(result: record.Result,
               judgements: tuple[judgement.Judgement, ...]) -> list[str]:
     """Explain the table: reasons, arms, sources of bounds, the verdict."""
-    metrics: dict[tuple[str, str], list[str]] = {}
-    for each in judgements:
-        for text in (each.reason, *each.remarks):
-            if text and each.word is not None:
-                metrics.setdefault((each.label, text), []).append(each.metric)
     pairs = max((each.pairs for each in judgements), default=0)
     lines = []
     if pairs:
         lines.append(f'{pairs} pairs; guest / native with its interval; at '
                      'most 5 % false PASS and 5 % false FAIL')
-    lines += [f'{label} {abridged(names)}: {text}'
-              for (label, text), names in metrics.items()]
-    lines += [f'Next, for {abridged(names)}: {step}'
-              for step, names in next_step.of_result(result).items()]
+    lines += [f'{figures}: {text}' for figures, text in notes(judgements)]
+    for step, figures in next_step.of_result(result).items():
+        names = [f'{each.label} {each.metric}' for each in figures]
+        lines.append(f'Next, for {abridged(names)}: {step}')
     lines.extend(arms(result))
     lines += [f'{names}: bound {text}' for names, text in sources(
         (f'{run.benchmark} {metric}', bound)
@@ -88,6 +83,18 @@ def footnotes(result: record.Result,
         else:
             lines.append('unpaired: no verdict without native samples')
     return lines
+
+
+def notes(judgements: Iterable[judgement.Judgement],
+          ) -> list[tuple[str, str]]:
+    """Return reasons and remarks, each after the figures it is about."""
+    metrics: dict[tuple[str, str], list[str]] = {}
+    for each in judgements:
+        for text in (each.reason, *each.remarks):
+            if text and each.word is not None:
+                metrics.setdefault((each.label, text), []).append(each.metric)
+    return [(f'{label} {abridged(names)}', text)
+            for (label, text), names in metrics.items()]
 
 
 def sources(bounds: Iterable[tuple[str, judgement.Bound]],
@@ -154,8 +161,10 @@ def bound(judged: judgement.Judgement) -> str:
 
 
 def figure(value: float | None) -> str:
-    """Write a value with four digits."""
-    return '-' if value is None else f'{value:.4g}'
+    """Write a value with four digits, large ones without an exponent."""
+    if value is None:
+        return '-'
+    return f'{value:.0f}' if 1e4 <= value < 1e9 else f'{value:.4g}'
 
 
 def _table(judgements: tuple[judgement.Judgement, ...],

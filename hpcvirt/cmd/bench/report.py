@@ -25,13 +25,13 @@ from hpcvirt import exception
 from hpcvirt import input_file
 from hpcvirt import printable
 from hpcvirt.bench.analysis import verdict
+from hpcvirt.bench.report import summary
 from hpcvirt.bench.report import text
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.bench import store_arguments
 
 if typing.TYPE_CHECKING:
-    from hpcvirt.bench.report import page
     from hpcvirt.bench.results import store as stores
 
 _ABOUT = """\
@@ -60,33 +60,33 @@ def run(args: argparse.Namespace) -> int:
         from hpcvirt.bench.report import page
     shown = _results(args)
     if args.html:
-        _write(args.html, page.page(list(shown.values()),
-                                    'Guest against native'))
+        _write(args.html, page.page(shown, 'Guest against native'))
         print(args.html)
         return 0
     if not shown:
         print('No results yet.')
-    for name, entry in shown.items():
-        state = '' if entry.finished else ', unfinished'
+    if len(shown) > 1:
+        print(summary.table(summary.lines(shown), terminal.width()))
+    for each in shown:
+        state = '' if each.finished else ', unfinished'
         sys.stdout.write(printable.lines(
-            [f'{name}  {entry.started_at}{state}']))
-        sys.stdout.write(text.table(entry.result,
-                                    terminal.width() or 100))
+            [f'{each.id}  {each.started_at}{state}']))
+        sys.stdout.write(text.table(each.result, terminal.width() or 100))
         print()
     return 0
 
 
-def _results(args: argparse.Namespace) -> 'dict[str, page.Shown]':
-    """Read and judge the results that the arguments name, by their ids."""
+def _results(args: argparse.Namespace) -> list[summary.Shown]:
+    """Read and judge the results that the arguments name by their ids."""
     store = store_arguments.open_existing(args)
     if store is None:
         _require(args.results, ())
-        return {}
+        return []
     try:
         known = {entry.id: entry for entry in store.entries()}
         _require(args.results, known)
-        return {name: _judged(store, entry) for name, entry in known.items()
-                if not args.results or name in args.results}
+        return [_judged(store, entry) for name, entry in known.items()
+                if not args.results or name in args.results]
     finally:
         store.close()
 
@@ -97,10 +97,10 @@ def _require(names: Iterable[str], known: Collection[str]) -> None:
             raise exception.InvalidInput(name, 'the store has no such result')
 
 
-def _judged(store: 'stores.Store', entry: 'stores.Entry') -> 'page.Shown':
-    from hpcvirt.bench.report import page
-    return page.Shown(verdict.judge_result(store.result(entry.id)),
-                      entry.started_at, entry.finished_at is not None)
+def _judged(store: 'stores.Store', entry: 'stores.Entry') -> summary.Shown:
+    return summary.Shown(entry.id,
+                         verdict.judge_result(store.result(entry.id)),
+                         entry.started_at, entry.finished_at is not None)
 
 
 def _write(path: str, content: str) -> None:

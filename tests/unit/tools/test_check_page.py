@@ -18,8 +18,9 @@ import testtools
 from tools import check_page
 
 #: Measurements of a page without faults.
-PAGE = {'dark': False, 'wide': [], 'faint': [], 'refers': [], 'fetched': [],
-        'scripts': 0, 'width': 400, 'content': 400,
+PAGE = {'dark': False, 'wide': [], 'cut': [], 'unnamed': [], 'lost': [],
+        'faint': [], 'refers': [], 'fetched': [], 'scripts': 0, 'width': 400,
+        'content': 400,
         'rows': [{'group': 'hpcc mpi', 'figure': 'HPL_Tflops', 'word': 'FAIL',
                   'chart': True},
                  {'group': 'qe-small mpi', 'figure': 'wall_s',
@@ -46,6 +47,9 @@ class TestFaults(testtools.TestCase):
                 ('refers to src=/logo.png', {'refers': ['src=/logo.png']}),
                 ('the page is 401 px wide', {'content': 401}),
                 ('wider than the window: <table>', {'wide': ['<table>']}),
+                ('cut: <span word>', {'cut': ['<span word>']}),
+                ('without a name or scope: <th>', {'unnamed': ['<th>']}),
+                ('no or two targets: r1', {'lost': ['r1']}),
                 ('hard to read: 1.4 <i>', {'faint': ['1.4 <i>']})):
             self.assertEqual([what], self.faults(**more))
 
@@ -73,6 +77,6 @@ class TestMissing(testtools.TestCase):
 
     def test_a_figure_without_its_drawing_is(self):
         self.assertEqual(
-            ['no qe-small mpi wall_s INVALID with a drawing'],
+            ['no drawing of qe-small mpi wall_s INVALID'],
             self.missing(label='qe-small mpi', metric='wall_s',
                          word='INVALID'))

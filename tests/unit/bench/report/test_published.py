@@ -18,6 +18,7 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import page
 from hpcvirt.bench.report import published
+from hpcvirt.bench.report import summary
 from hpcvirt.bench.report import text
 from tests.unit.bench import runs
 
@@ -61,7 +62,8 @@ class PublishedTest(unittest.TestCase):
             row = next(line for line in text.table(result).splitlines()
                        if line.startswith(f'  {metric}'))
             self.assertEqual(cell, row.split()[-2], row)
-            html = page.page([page.Shown(result, '2026-01-01', True)], 'x')
+            html = page.page([summary.Shown('r', result, '2026-01-01', True)],
+                             'x')
             self.assertIn(f'>{cell}</td>', html)
             circles = html.count('<circle class="published"')
             self.assertEqual(int(cell == '0.954'), circles)

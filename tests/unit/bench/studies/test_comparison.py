@@ -22,6 +22,7 @@ from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import page
 from hpcvirt.bench.report import study
+from hpcvirt.bench.report import summary
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import comparison
 from tests.unit.bench import runs
@@ -204,18 +205,22 @@ class TestCurves(testtools.TestCase):
                    if row['title'] == 'MPI latency below 128 bytes')
         drawn = xml.etree.ElementTree.fromstring(  # noqa: S314 - our result
             row['results'][0]['curve'])
-        self.assertEqual(2, len(drawn.findall('circle')))
-        line, = [line for line in drawn.findall('line')
-                 if line.get('class') == 'published']
-        self.assertEqual(line.get('y1'), line.get('y2'))
+        # Those of the guest are above, those of the ratio below.
+        dots = [float(dot.get('cy')) for dot in drawn.findall('circle')
+                if dot.get('r') == '2']
+        self.assertEqual(4, len(dots))
+        line = [line.get('points').split()
+                for line in drawn.findall('polyline')
+                if line.get('class') == 'dots'][-1]
+        start, end = (float(point.split(',')[1]) for point in line)
+        self.assertEqual(start, end)
         # Ours are 1.4 and 1.2; 1.3 lies between, and up is more.
-        high, low = (float(dot.get('cy')) for dot in drawn.findall('circle'))
-        self.assertLess(high, float(line.get('y1')))
-        self.assertLess(float(line.get('y1')), low)
+        self.assertLess(dots[2], start)
+        self.assertLess(start, dots[3])
 
     def test_the_page_shows_what_is_not_yet_run(self):
-        shown = page.page([page.Shown(
-            record.Result((self.osu(),)), '2026-01-01T00:00', True)], 'x')
+        shown = page.page([summary.Shown(
+            'r', record.Result((self.osu(),)), '2026-01-01T00:00', True)], 'x')
         self.assertIn('S5: SR-IOV against virtio', shown)
         self.assertIn('not yet run', shown)
         self.assertIn('latency_us[4096]', shown)

@@ -1,0 +1,148 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The summary of a report: what passed, what failed, what to do next."""
+
+import collections
+import dataclasses
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from hpcvirt import text_table
+from hpcvirt.bench.analysis import bounds
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import record
+from hpcvirt.bench.report import next_step
+from hpcvirt.bench.report import subject
+from hpcvirt.bench.report import text
+
+#: What needs attention comes first.
+ORDER = ('FAIL', 'INVALID', 'INCONCLUSIVE', '', 'PASS')
+NOT_JUDGED = 'not judged'
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """One judged result of a report.
+
+    :ivar finished: False while samples are missing
+    """
+
+    id: str
+    result: record.Result
+    started_at: str
+    finished: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """One result in the summary.
+
+    :ivar word: the verdict, empty if there is none
+    :ivar failed: the figures that failed, each with its ratio and bound
+    :ivar reason: of a verdict that is not PASS
+    :ivar steps: what to do, each with the figures that it is about
+    """
+
+    id: str
+    word: str
+    subject: subject.Subject
+    started_at: str
+    finished: bool
+    failed: tuple[str, ...]
+    reason: str
+    steps: tuple[tuple[str, str], ...]
+
+
+def lines(shown: Iterable[Shown]) -> list[Line]:
+    """Summarize results: those that need attention first, then the newest."""
+    newest = sorted(shown, key=lambda each: each.started_at, reverse=True)
+    return sorted((_line(each) for each in newest),
+                  key=lambda line: ORDER.index(line.word))
+
+
+def count(summary: Iterable[Line]) -> str:
+    """Count the verdicts: ``3 results: 1 FAIL, 2 PASS``."""
+    numbers = collections.Counter(line.word for line in summary)
+    total = sum(numbers.values())
+    words = [f'{numbers[word]} {word or NOT_JUDGED}' for word in ORDER
+             if numbers[word]]
+    return f'{total} result{"s" * (total != 1)}: {", ".join(words)}'
+
+
+def table(summary: Sequence[Line], width: int | None) -> str:
+    """Draw the summary for a terminal.
+
+    :param width: columns of the terminal, None for no limit
+    """
+    return f'{count(summary)}\n' + text_table.draw(
+        ('Verdict', 'Benchmark', 'Flavor', 'Host', 'Started', 'Result'),
+        [(line.word or NOT_JUDGED, line.subject.benchmarks,
+          line.subject.flavors or '-', line.subject.hosts or '-',
+          minute(line.started_at),
+          line.id if line.finished else f'{line.id}, unfinished')
+         for line in summary], width=width)
+
+
+def minute(time: str) -> str:
+    """Write a time of the store to the minute."""
+    return time[:16].replace('T', ' ')
+
+
+def word(result: record.Result) -> str:
+    """Return the verdict in a word, empty if there is none."""
+    judged = any(run.purpose is not record.Purpose.UNPAIRED
+                 for run in result.runs)
+    verdict = result.verdict
+    return '' if verdict is None or not judged else verdict.word.value
+
+
+def _line(shown: Shown) -> Line:
+    result = shown.result
+    found = word(result)
+    verdict = result.verdict
+    judgements = verdict.judgements if verdict else ()
+    return Line(
+        shown.id, found, subject.of_result(result), shown.started_at,
+        shown.finished,
+        tuple(_failed(judgements)),
+        verdict.reason or '' if verdict and found else '',
+        tuple((text.abridged([each.metric for each in figures]), step)
+              for step, figures in next_step.of_result(result).items()))
+
+
+def _failed(judgements: Iterable[judgement.Judgement]) -> Iterator[str]:
+    """Name the figures that failed; of many message sizes the worst one."""
+    groups: dict[tuple[str, str, float | None],
+                 list[judgement.Judgement]] = {}
+    for judged in judgements:
+        if judged.word is judgement.Word.FAIL:
+            name, _ = bounds.split(judged.metric)
+            groups.setdefault((judged.label, name, judged.limit),
+                              []).append(judged)
+    for group in groups.values():
+        worst = max(group, key=loss)
+        more = len(group) - 1
+        yield (f'{worst.metric} {text.ratio(worst)} against '
+               f'{text.bound(worst)}' + (
+                   f' and {more} more message size{"s" * (more > 1)}'
+                   if more else ''))
+
+
+def loss(judged: judgement.Judgement) -> float:
+    """Return how much slower the guest is, 1 for equal."""
+    if judged.interval is None:
+        return 0.0
+    ratio = judged.interval.ratio
+    return 1 / ratio if judged.direction is outcome.Direction.UP else ratio
