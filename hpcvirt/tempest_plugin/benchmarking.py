@@ -213,6 +213,11 @@ class LogProgress:
         LOG.info('%s result %s', 'continuing' if continued else 'new',
                  entry.id)
 
+    def not_continued(self, entry: stores.Entry,
+                      changes: Sequence[str]) -> None:
+        LOG.info('result %s is not continued: %s', entry.id,
+                 '; '.join(changes))
+
     def sample_started(self, run: record.Run, due: schedule.PlannedSample,
                        total: int) -> None:
         LOG.info('%s: run %d of %d, %s', run.label, due.position + 1, total,

@@ -23,6 +23,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 
+from hpcvirt.bench.analysis import attempts
 from hpcvirt.bench.analysis import evidence
 from hpcvirt.bench.analysis import looks
 from hpcvirt.bench.analysis import sample_pairs
@@ -56,9 +57,12 @@ def of_run(run: record.Run,
            machines: Iterable[record.Run]) -> list[Figure]:
     """Estimate all figures of a run that have a bound.
 
+    :param run: with its earlier attempts, whose pairs count as well
     :param machines: A/A runs
     :raises InvalidInput: if a pair has two samples in the same arm
     """
+    found = attempts.gather(run)
+    run = found.run
     why = sample_pairs.invalid(run)
     if why is not None:
         return [Figure(dataclasses.replace(
@@ -66,7 +70,7 @@ def of_run(run: record.Run,
             remedy=judgement.Remedy.MEASURE_AGAIN))
                 for metric in run.bounds or ('all figures',)]
     measured = sample_pairs.metrics(run)
-    return [of_metric(run, metric, bound, machines) if metric in measured
+    return [of_metric(found, metric, bound, machines) if metric in measured
             else Figure(dataclasses.replace(
                 _blank(run, metric, judgement.Word.INCONCLUSIVE,
                        'not measured in every sample'),
@@ -74,12 +78,14 @@ def of_run(run: record.Run,
             for metric, bound in run.bounds.items()]
 
 
-def of_metric(run: record.Run, metric: str, bound: judgement.Bound | None,
+def of_metric(found: attempts.Evidence, metric: str,
+              bound: judgement.Bound | None,
               machines: Iterable[record.Run]) -> Figure:
     """Estimate one figure of a valid run.
 
     :raises InvalidInput: if a pair has two samples in the same arm
     """
+    run = found.run
     values = sample_pairs.values(run, metric)
     word = None if bound is None else judgement.Word.INCONCLUSIVE
     blank = _blank(run, metric, word, None)
@@ -108,23 +114,24 @@ def of_metric(run: record.Run, metric: str, bound: judgement.Bound | None,
     if done:
         estimate = looks.Sequential(tuple(
             _estimate(looks.first(values, pairs), direction, units[:pairs])
-            for pairs in done), looks.shares(run.looks)[:len(done)])
+            for pairs in done), tuple(found.share * share for share in
+                                      looks.shares(run.looks)[:len(done)]))
     else:
         estimate = _estimate(values, direction, units)
     limit = None if bound is None else bound.limit(direction)
-    found = stragglers.find(*(
+    slow = stragglers.find(*(
         [stats.loss_of_ratio(value, direction) for value in arm]
         for arm in (values.native, values.guest)))
     estimated = dataclasses.replace(
         blank, limit=limit, launches=len(set(units)), looks=len(done),
         interval=interval(estimate, direction),
-        remarks=tuple(_remarks(values, found)))
+        remarks=tuple(_remarks(values, slow)))
     if limit is None:
         return Figure(estimated)
     worst = stats.loss_of_ratio(limit, direction)
     estimated = dataclasses.replace(estimated, tail=judgement.Tail(
-        found.word(worst), found.native, found.guest,
-        stats.ratio_of_loss(found.mean_loss, direction)))
+        slow.word(worst, found.share), slow.native, slow.guest,
+        stats.ratio_of_loss(slow.mean_loss, direction)))
     too_few = None if run.of_launch else _too_few_launches(values.launches)
     if too_few is not None:
         return Figure(dataclasses.replace(

@@ -57,7 +57,7 @@ def invalid(run: record.Run) -> str | None:
         return (f'{len(failed)} of {len(run.samples)} samples failed their '
                 f'own check; the first, {first.arm} {kind} {first.pair}: '
                 f'{first.outcome.reason or "no reason given"}')
-    return _disagreement(run.samples) or _other_unit(run.samples)
+    return disagreement(run.samples)
 
 
 def metrics(run: record.Run) -> tuple[str, ...]:
@@ -127,6 +127,11 @@ def too_few(run: record.Run, found: Values) -> str | None:
             count < run.planned_pairs):
         return f'only {count} of the {run.planned_pairs} planned pairs exist'
     return None
+
+
+def disagreement(samples: Sequence[record.Sample]) -> str | None:
+    """Say in what samples did not run the same thing; None if they did."""
+    return _disagreement(samples) or _other_unit(samples)
 
 
 def _disagreement(samples: Sequence[record.Sample]) -> str | None:

@@ -53,14 +53,15 @@ class Stragglers:
     mean_loss: float
     p: float
 
-    def word(self, limit: float) -> judgement.Word:
+    def word(self, limit: float, share: float = 1.0) -> judgement.Word:
         """Judge the tail.
 
         :param limit: the largest acceptable loss
+        :param share: of the chance of an error
         """
         if self.guest <= self.native or self.mean_loss <= limit:
             return judgement.Word.PASS
-        if self.p <= ALPHA:
+        if self.p <= share * ALPHA:
             return judgement.Word.FAIL
         if self.native and self.p > _OFTEN:
             return judgement.Word.PASS

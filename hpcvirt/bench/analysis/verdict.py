@@ -28,10 +28,12 @@ the rule above.
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterable
 from collections.abc import Sequence
 
+from hpcvirt.bench.analysis import attempts
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import figures
 from hpcvirt.bench.analysis import sample_pairs
@@ -90,18 +92,24 @@ def exit_status(result: record.Result) -> int:
     return 0 if word is Word.PASS else 1
 
 
-def judge(runs: Sequence[record.Run]) -> judgement.Verdict:
+def judge(runs: Sequence[record.Run], *,
+          tell: bool = True) -> judgement.Verdict:
     """Judge all runs together.
 
     :param runs: A/A runs among them show what the machine can resolve for the
         runs of the same benchmark, variant and host
+    :param tell: say how the earlier attempts on each subject ended
     :returns: one judgement per run and metric that has a bound
     :raises InvalidInput: if a run has a sample twice
     """
     machines = [run for run in runs if run.purpose is record.Purpose.AA]
-    return verdict_of(tuple(_settle([
-        figure for run in runs if run.purpose is not record.Purpose.AA
-        for figure in figures.of_run(run, machines)])))
+    judged = [run for run in runs if run.purpose is not record.Purpose.AA]
+    pending = [figures.of_run(run, machines) for run in judged]
+    settled = iter(_settle(itertools.chain.from_iterable(pending)))
+    return verdict_of(tuple(
+        figure for run, found in zip(judged, pending, strict=True)
+        for figure in _after_attempts(
+            run, list(itertools.islice(settled, len(found))), tell=tell)))
 
 
 def verdict_of(judgements: tuple[judgement.Judgement, ...]
@@ -133,12 +141,49 @@ def describe(run: record.Run) -> tuple[judgement.Judgement, ...]:
     A metric with a bound is judged without Holm's correction; one without a
     bound gets no word.
     """
-    if sample_pairs.invalid(run) is not None:
+    found = attempts.gather(run)
+    if sample_pairs.invalid(found.run) is not None:
         return ()
     return tuple(
-        judged for metric in sample_pairs.metrics(run)
+        judged for metric in sample_pairs.metrics(found.run)
         for judged in _settle([figures.of_metric(
-            run, metric, run.bounds.get(metric), ())]))
+            found, metric, run.bounds.get(metric), ())]))
+
+
+def _after_attempts(run: record.Run, judged: list[judgement.Judgement], *,
+                    tell: bool) -> list[judgement.Judgement]:
+    """Check that this attempt says the same as all together."""
+    if not run.earlier:
+        return judged
+    alone = _words(dataclasses.replace(run, earlier=()))
+    found = [_unless_contradicted(figure, alone.get(figure.metric))
+             for figure in judged]
+    if not tell:
+        return found
+    before = [_words(attempt) for attempt in attempts.as_it_was(run)]
+    words = {figure.metric: tuple(
+        each.get(figure.metric, Word.INCONCLUSIVE) for each in before)
+        for figure in found}
+    return [dataclasses.replace(
+        figure, earlier=words[figure.metric], remarks=(
+            *figure.remarks, attempts.told(words[figure.metric])))
+        for figure in found]
+
+
+def _unless_contradicted(figure: judgement.Judgement,
+                         alone: Word | None) -> judgement.Judgement:
+    if {alone, figure.word} != {Word.PASS, Word.FAIL}:
+        return figure
+    return dataclasses.replace(
+        figure, word=Word.INCONCLUSIVE, reason='this attempt alone is '
+        f'{alone} and all attempts together are {figure.word}: find out what '
+        'changed between them', remedy=judgement.Remedy.MEASURE_AGAIN)
+
+
+def _words(run: record.Run) -> dict[str, Word]:
+    """Judge the figures of a run, without a look at its earlier attempts."""
+    return {figure.metric: figure.word
+            for figure in _settle(figures.of_run(run, ())) if figure.word}
 
 
 def _reason(figure: judgement.Judgement) -> str:

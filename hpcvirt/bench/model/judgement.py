@@ -147,6 +147,8 @@ class Judgement:
     :ivar looks: how many numbers of pairs were judged so far, 0 if the number
         was fixed in advance
     :ivar tail: judgement on the stragglers, None if there is no bound
+    :ivar earlier: the words of the earlier attempts on the same subject,
+        whose pairs count as well
     """
 
     label: str
@@ -171,6 +173,7 @@ class Judgement:
     launches: int = 0
     looks: int = 0
     tail: Tail | None = None
+    earlier: tuple[Word, ...] = ()
     remarks: tuple[str, ...] = ()
     remedy: Remedy | None = None
 

@@ -113,6 +113,22 @@ class Sample:
 
 
 @dataclasses.dataclass(frozen=True)
+class Attempt:
+    """An earlier run on the same subject, which a later one continues.
+
+    :ivar id: of the run
+    :ivar samples: without warm-ups, and without what the evidence does not
+        need
+    """
+
+    id: str
+    started_at: str
+    planned_pairs: int
+    samples: tuple[Sample, ...]
+    looks: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
 class Run:
     """One benchmark, measured in both arms.
 
@@ -134,6 +150,12 @@ class Run:
         and of no others
     :ivar study: ``S1`` to ``S5`` if the run belongs to a study
     :ivar case: the case of that study's scenario
+    :ivar identity: name to value: what the figures depend on, as it was when
+        the run began; the run is continued only as long as all are equal
+    :ivar subject: digest of what the verdict is about, equal for all attempts
+        on it; empty if it is unknown
+    :ivar earlier: the attempts on the same subject before this one
+    :ivar targets: where its jobs run, as whoever started it named the targets
     """
 
     id: str
@@ -154,6 +176,10 @@ class Run:
     study: str | None = None
     case: str | None = None
     started_at: str = ''
+    identity: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    subject: str = ''
+    earlier: tuple[Attempt, ...] = ()
+    targets: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:

@@ -28,6 +28,7 @@ import os
 import pathlib
 import re
 import tempfile
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
@@ -41,6 +42,7 @@ from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt import waiting
 from hpcvirt.bench.model import record
+from hpcvirt.bench.results import activity
 from hpcvirt.bench.results import database
 from hpcvirt.bench.results import location
 
@@ -137,17 +139,23 @@ class Store:
         with self._errors():
             return sqlalchemy.inspect(self._engine).has_table(SAMPLES.name)
 
-    def open_entry(self, entry: Entry,
-                   software: Mapping[str, str]) -> Entry:
-        """Return the unfinished entry of this plan, or add the given one."""
+    def open_entry(self, entry: Entry, software: Mapping[str, str],
+                   fits: Callable[[Entry], bool] = lambda _: True) -> Entry:
+        """Return the unfinished entry of this plan, or add the given one.
+
+        :param fits: tells whether an unfinished entry can be continued
+        """
         query = sqlalchemy.select(RESULTS).where(
             RESULTS.c.plan == entry.plan,
             RESULTS.c.finished_at.is_(None)).order_by(
                 RESULTS.c.started_at.desc())
+        with self._errors(), self._engine.connect() as connection:
+            found = [_entry(row)
+                     for row in connection.execute(query).mappings()]
+        for unfinished in found:
+            if fits(unfinished):
+                return unfinished
         with self._errors(), self._engine.begin() as connection:
-            row = connection.execute(query).mappings().first()
-            if row is not None:
-                return _entry(row)
             connection.execute(RESULTS.insert().values(
                 id=entry.id, plan=entry.plan, started_at=entry.started_at,
                 finished_at=None,
@@ -162,7 +170,7 @@ class Store:
 
     def add_run(self, entry_id: str, number: int, run: record.Run) -> None:
         """Add a run without its samples, unless the store has it already."""
-        bare = dataclasses.replace(run, samples=())
+        bare = dataclasses.replace(run, samples=(), earlier=())
         with self._errors(), self._engine.begin() as connection:
             stored = connection.execute(sqlalchemy.select(RUNS.c.id).where(
                 RUNS.c.id == run.id)).first()
@@ -186,6 +194,14 @@ class Store:
             raise exception.InvalidInput(
                 f'run {run_id}', f'already has a sample {sample.position}: is '
                 'the same benchmark running twice?') from exc
+
+    def measuring(self, entry_id: str,
+                  ) -> contextlib.AbstractContextManager[None]:
+        """Measure a result, alone, while the context lasts.
+
+        :raises Unreachable: if another process does
+        """
+        return activity.measuring(str(self._raw), entry_id)
 
     def raw_directory(self, run_id: str, position: int) -> pathlib.Path:
         """The directory of the raw outputs of a sample."""
@@ -222,6 +238,8 @@ class Store:
     def result(self, entry_id: str) -> record.Result:
         """Read an invocation with all finished samples.
 
+        Its runs have the earlier attempts on their subjects.
+
         :raises InvalidInput: if there is no such entry
         """
         with self._errors(), self._engine.connect() as connection:
@@ -246,19 +264,38 @@ class Store:
 
     def _runs(self, connection: sqlalchemy.Connection,
               entry_id: str) -> Iterator[record.Run]:
-        query = sqlalchemy.select(RUNS.c.id, RUNS.c.document).where(
+        query = sqlalchemy.select(RUNS.c.document).where(
             RUNS.c.result_id == entry_id).order_by(RUNS.c.number)
-        for run_id, document in connection.execute(query).all():
-            samples = connection.execute(
-                sqlalchemy.select(SAMPLES.c.document).where(
-                    SAMPLES.c.run_id == run_id).order_by(
-                        SAMPLES.c.position)).scalars()
-            bare = serialization.from_plain(
-                record.Run, json.loads(document), f'run {run_id}')
-            yield dataclasses.replace(bare, samples=tuple(
-                serialization.from_plain(record.Sample, json.loads(text),
-                                         f'sample of {run_id}')
-                for text in samples))
+        for document in connection.execute(query).scalars().all():
+            bare = _run(document)
+            yield dataclasses.replace(
+                bare, samples=tuple(self._samples(connection, bare.id)),
+                earlier=tuple(self._earlier(connection, bare)))
+
+    def _earlier(self, connection: sqlalchemy.Connection,
+                 run: record.Run) -> Iterator[record.Attempt]:
+        """Read the attempts on the subject of a run before it."""
+        if not run.subject:
+            return
+        query = sqlalchemy.select(RUNS.c.document).where(
+            RUNS.c.benchmark == run.benchmark, RUNS.c.host == run.host)
+        before = [other for other in map(_run, connection.execute(
+            query).scalars()) if other.subject == run.subject
+                  and (other.started_at, other.id) < (run.started_at, run.id)]
+        for other in sorted(before, key=lambda one: (one.started_at, one.id)):
+            yield record.Attempt(
+                other.id, other.started_at, other.planned_pairs,
+                tuple(_bare(sample) for sample
+                      in self._samples(connection, other.id)
+                      if not sample.warm_up), other.looks)
+
+    def _samples(self, connection: sqlalchemy.Connection,
+                 run_id: str) -> Iterator[record.Sample]:
+        query = sqlalchemy.select(SAMPLES.c.document).where(
+            SAMPLES.c.run_id == run_id).order_by(SAMPLES.c.position)
+        for text in connection.execute(query).scalars():
+            yield serialization.from_plain(
+                record.Sample, json.loads(text), f'sample of {run_id}')
 
     def _errors(self) -> contextlib.AbstractContextManager[None]:
         return database.one_line_errors(self._url)
@@ -279,6 +316,19 @@ def open_existing(url: sqlalchemy.URL | str | None,
         return store
     store.close()
     return None
+
+
+def _run(document: str) -> record.Run:
+    plain = json.loads(document)
+    return serialization.from_plain(record.Run, plain, f'run {plain["id"]}')
+
+
+def _bare(sample: record.Sample) -> record.Sample:
+    """Leave out what the evidence of a sample does not need."""
+    return dataclasses.replace(
+        sample, command=(), outputs=(), environment={
+            name: value for name, value in sample.environment.items()
+            if name.partition('@')[0] == 'boot_id'})
 
 
 def _dump(value: record.Run | record.Sample) -> str:

@@ -166,4 +166,4 @@ def _confined(native: targets.Target,
     return targets.Target(
         native.place, pairs[0].guest.label, native.address,
         prefix=confinement.prefix(native.place, cpus),
-        cpus=cpus or frozenset())
+        cpus=cpus or frozenset(), named=native.named)

@@ -53,19 +53,19 @@ def build(spec: run_spec.RunSpec, place: executor.Executor,
           directory: str) -> dict[str, bytes]:
     """Build the products at one place.
 
-    :param directory: a scratch directory within that of a run, created if
-        missing
+    :param directory: a scratch directory, created and removed
     :returns: product to its bytes; empty if there is nothing to build
     :raises Unreachable: if a command fails, with the end of its output
     """
     if not spec.builds:
         return {}
+    inner = posixpath.join(directory, 'build')
     for words in spec.builds:
-        _run(place, ['sh', '-c', _BUILD, 'build', directory, *words],
+        _run(place, ['sh', '-c', _BUILD, 'build', inner, *words],
              timeout_s=BUILD_LIMIT_S)
     products = {}
     for product in spec.products:
-        path = posixpath.join(directory, product)
+        path = posixpath.join(inner, product)
         products[product] = _run(place, ['cat', path],
                                  timeout_s=COPY_LIMIT_S).stdout
     _run(place, ['rm', '-rf', directory])

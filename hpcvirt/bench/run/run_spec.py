@@ -38,6 +38,7 @@ class RunSpec:
     :ivar expect: what the parser is to expect
     :ivar builds: argument lists that build ``products``
     :ivar products: files that must be the same in both arms
+    :ivar paths: files and directories that the user supplies
     """
 
     definition: definitions.Definition
@@ -51,6 +52,7 @@ class RunSpec:
     expect: Mapping[str, str]
     builds: tuple[tuple[str, ...], ...] = ()
     products: tuple[str, ...] = ()
+    paths: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -133,6 +135,7 @@ def make(definition: definitions.Definition, variant_name: str | None,
         expect=definitions.expectations(definition, values),
         builds=tuple(definitions.arguments(words, filled)
                      for words in build.commands) if build else (),
+        paths=paths,
         products=tuple(definitions.fill(text, filled)
                        for text in build.products) if build else ())
 

@@ -20,9 +20,11 @@ executed again.
 
 import dataclasses
 import datetime
+import hashlib
 import posixpath
 import uuid
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Protocol
 
 from hpcvirt import exception
@@ -34,6 +36,7 @@ from hpcvirt.bench.model import record
 from hpcvirt.bench.results import aggregation
 from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import binaries
+from hpcvirt.bench.run import identity
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import sampler
@@ -41,6 +44,8 @@ from hpcvirt.bench.run import schedule
 
 #: Argument lists that build binaries.
 Builds = tuple[tuple[str, ...], ...]
+#: The binaries to put into the directories of jobs.
+Products = Mapping[Builds, Mapping[str, bytes]]
 
 
 class Progress(Protocol):
@@ -48,6 +53,10 @@ class Progress(Protocol):
 
     def opened(self, entry: stores.Entry, continued: bool) -> None:
         """A result was begun, or is being continued."""
+
+    def not_continued(self, entry: stores.Entry,
+                      changes: Sequence[str]) -> None:
+        """An unfinished result of the same plan cannot be continued."""
 
     def sample_started(self, run: record.Run, due: schedule.PlannedSample,
                        total: int) -> None:
@@ -74,29 +83,51 @@ def execute(plan: plans.Plan, store: stores.Store,
     """
     fresh = stores.Entry(uuid.uuid4().hex[:16], plan.fingerprint, _now(),
                          None)
-    entry = store.open_entry(fresh, software)
-    progress.opened(entry, continued=entry.id != fresh.id)
-    for number, planned in enumerate(plan.runs):
-        run = _run(planned, f'{entry.id}-{number}')
-        store.add_run(entry.id, number, run)
-        samples = store.result(entry.id).runs[number].samples
-        run = dataclasses.replace(run, samples=samples)
-        _take_samples(planned, run, store, progress)
-        for job in planned.all_jobs:
-            for what in sampler.clean(job, run.id):
-                progress.left_behind(what)
-    store.finish(entry.id, _now())
+    built = [_build(planned, fresh.id) for planned in plan.runs]
+    identities = [identity.of_run(planned, checksums) for planned, (
+        _, checksums) in zip(plan.runs, built, strict=True)]
+    entry = _open(fresh, identities, store, software, progress)
+    with store.measuring(entry.id):
+        for number, planned in enumerate(plan.runs):
+            run = _run(planned, f'{entry.id}-{number}', identities[number])
+            store.add_run(entry.id, number, run)
+            run = store.result(entry.id).runs[number]
+            _take_samples(planned, run, built[number][0], store, progress)
+            for job in planned.all_jobs:
+                for what in sampler.clean(job, run.id):
+                    progress.left_behind(what)
+        store.finish(entry.id, _now())
     return entry.id
 
 
+def _open(fresh: stores.Entry, identities: Sequence[Mapping[str, str]],
+          store: stores.Store, software: Mapping[str, str],
+          progress: Progress) -> stores.Entry:
+    """Continue the unfinished result of a plan, or begin one.
+
+    A result whose runs depend on something that changed is not continued.
+    """
+    def fits(entry: stores.Entry) -> bool:
+        begun = store.result(entry.id).runs
+        changed = tuple(dict.fromkeys(
+            change for run, now in zip(begun, identities, strict=False)
+            for change in identity.changes(run.identity, now)))
+        if changed:
+            progress.not_continued(entry, changed)
+        return not changed
+    entry = store.open_entry(fresh, software, fits)
+    progress.opened(entry, continued=entry.id != fresh.id)
+    return entry
+
+
 def _take_samples(planned: plans.PlannedRun, run: record.Run,
-                  store: stores.Store, progress: Progress) -> None:
+                  products: Products, store: stores.Store,
+                  progress: Progress) -> None:
     """Take the samples that a run lacks, until it is decided if it may be."""
     missing = schedule.missing(run)
     if not missing:
         return
     total = len(missing) + len(run.samples)
-    products = _build(planned, run)
     run_id = run.id
     for due in missing:
         if _is_decided(run):
@@ -134,29 +165,34 @@ def _is_decided(run: record.Run) -> bool:
 
 
 def _build(planned: plans.PlannedRun,
-           run: record.Run) -> dict[Builds, dict[str, bytes]]:
+           scratch: str) -> tuple[Products, dict[str, str]]:
     """Build each binary once, and install it wherever it is run.
 
-    :returns: the binaries to put into the directories of jobs, by their
-        build commands
+    :param scratch: names a directory at the builder, which is removed again
+    :returns: the products, and a checksum of each binary
     """
     users: dict[Builds, list[run_spec.JobSpec]] = {}
     for job in planned.all_jobs:
         users.setdefault(job.run.builds, []).append(job)
-    products = {}
+    products: dict[Builds, Mapping[str, bytes]] = {}
+    checksums = {}
     for builds, jobs in users.items():
         builder = jobs[0].target
         built = binaries.build(
             jobs[0].run, builder.place,
-            posixpath.join(private_directory.of_run(
-                builder.directory, run.id), 'build'))
+            private_directory.of_run(builder.directory, scratch))
+        of = f' of {jobs[0].label}' if len(users) > 1 else ''
+        checksums.update({
+            posixpath.basename(name) + of: hashlib.sha256(content).hexdigest()
+            for name, content in built.items()})
         products[builds] = binaries.distribute(built, [
             target.place for job in jobs for target in job.targets
             if target.place.name != builder.place.name])
-    return products
+    return products, checksums
 
 
-def _run(planned: plans.PlannedRun, run_id: str) -> record.Run:
+def _run(planned: plans.PlannedRun, run_id: str,
+         found: Mapping[str, str]) -> record.Run:
     spec, jobs = planned.spec, planned.guest_jobs
     parameters = aggregation.merge([job.label for job in jobs],
                                    [job.run.parameters for job in jobs])
@@ -168,7 +204,11 @@ def _run(planned: plans.PlannedRun, run_id: str) -> record.Run:
         looks=looks.plan(planned.pairs) if planned.until_decided else (),
         planned_warm_ups=planned.warm_ups,
         bounds=dict(planned.bounds), launch=planned.launch,
-        study=planned.study, case=planned.case, started_at=_now())
+        study=planned.study, case=planned.case, started_at=_now(),
+        identity=found, subject=identity.subject(planned, found),
+        targets=tuple(dict.fromkeys(
+            target.named or target.place.name for job in planned.all_jobs
+            for target in job.targets)))
 
 
 def _now() -> str:

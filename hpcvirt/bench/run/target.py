@@ -37,6 +37,7 @@ class Target:
     :ivar prefix: words before each command, which confine it to ``cpus``
     :ivar cpus: CPUs that commands are confined to; empty for no confinement
     :ivar directory: where the directories of runs are
+    :ivar named: how the user named it, empty if another program did
     """
 
     place: executor.Executor
@@ -50,6 +51,7 @@ class Target:
     prefix: tuple[str, ...] = ()
     cpus: frozenset[int] = frozenset()
     directory: str = private_directory.PARENT
+    named: str = ''
 
 
 def instance_facts(server_id: str, flavor: str, page_kib: int,

@@ -16,6 +16,7 @@ import os
 import sys
 import time
 import typing
+from collections.abc import Sequence
 
 from rich import console as consoles
 from rich import live as lives
@@ -30,6 +31,10 @@ from hpcvirt.bench.run import schedule
 if typing.TYPE_CHECKING:
     # The store needs libraries of the bench extra; "bench list" does not.
     from hpcvirt.bench.results import store
+
+
+#: So many changes are named if a result cannot be continued.
+MOST_CHANGES = 5
 
 
 class Terminal:
@@ -51,6 +56,13 @@ class Terminal:
     def opened(self, entry: 'store.Entry', continued: bool) -> None:
         word = 'continuing' if continued else 'result'
         self._print(f'{word} {entry.id}')
+
+    def not_continued(self, entry: 'store.Entry',
+                      changes: Sequence[str]) -> None:
+        more = len(changes) - MOST_CHANGES
+        listed = '; '.join(changes[:MOST_CHANGES])
+        self._print(f'result {entry.id} is not continued, its samples are '
+                    f'kept: {listed}' + (f'; {more} more' if more > 0 else ''))
 
     def sample_started(self, run: record.Run, due: schedule.PlannedSample,
                        total: int) -> None:

@@ -13,6 +13,7 @@
 """``hpcvirt bench run``: measure a guest against native."""
 
 import argparse
+import dataclasses
 import importlib.metadata
 import platform
 import sys
@@ -162,8 +163,9 @@ def _pairs(args: argparse.Namespace) -> tuple[arms.Pair, ...]:
     if lists and not natives:
         raise exception.InvalidInput(_NATIVE_CPUS, f'needs {_NATIVE}')
     cpus = [cpuset.parse(words, _NATIVE_CPUS) for words in lists]
-    guests, hosts = ([targets.find(word, args.os_cloud, args.host_key)
-                      for word in words] for words in (args.where, natives))
+    guests, hosts = ([dataclasses.replace(
+        targets.find(word, args.os_cloud, args.host_key), named=word)
+        for word in words] for words in (args.where, natives))
     return arms.pair(guests, hosts, cpus)
 
 

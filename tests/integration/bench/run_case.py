@@ -14,8 +14,9 @@
 
 The program that is built is a script that prints what real runs printed: the
 native output where it is tied to the CPU that only the native arm is tied to,
-the output of an emulated guest elsewhere. The number of the sample is added to
-the last digits of its rate: equal figures would be copies of an output.
+the output of an emulated guest elsewhere. A checksum of the directory of the
+sample is added to the last digits of its rate: equal figures would be copies
+of an output.
 """
 
 import contextlib
@@ -49,9 +50,8 @@ ep:
 #: Prints a file with another rate in each sample.
 VARY = """\
 vary() {{
-  sample=${{PWD##*/}}
-  sample=${{sample%%.*}}
-  sed "/^ Mop.s total/s/$/${{sample#00}}/" "$1"
+  digits=$(pwd | cksum | sed 's/ .*//; s/.*\\(....\\)$/\\1/')
+  sed "/^ Mop.s total/s/$/$digits/" "$1"
 }}
 """
 

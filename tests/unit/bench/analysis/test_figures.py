@@ -15,6 +15,7 @@ import statistics
 
 import testtools
 
+from hpcvirt.bench.analysis import attempts
 from hpcvirt.bench.analysis import figures
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
@@ -56,8 +57,9 @@ class TestFigures(testtools.TestCase):
             self.assertEqual(word, found.judgement.word)
 
     def test_a_metric_without_a_bound_is_estimated_but_not_judged(self):
-        found = figures.of_metric(runs.run(NATIVE, NATIVE[::-1]), 'mops_total',
-                                  None, ())
+        found = figures.of_metric(
+            attempts.gather(runs.run(NATIVE, NATIVE[::-1])), 'mops_total',
+            None, ())
         self.assertIsNone(found.estimate)
         self.assertIsNone(found.judgement.word)
         self.assertIsNone(found.judgement.reason)

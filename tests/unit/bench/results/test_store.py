@@ -86,6 +86,36 @@ class StoreTest(unittest.TestCase):
         self.assertEqual(['e1', 'e2'],
                          [entry.id for entry in self.store.entries()])
 
+    def test_an_unfinished_entry_that_does_not_fit_is_left_as_it_is(self):
+        fresh = store.Entry('e2', 'plan', '2026-11-20T11:00:00+00:00', None)
+        self.assertEqual(fresh, self.store.open_entry(
+            fresh, {}, lambda entry: entry.id != 'e1'))
+        self.assertEqual('e1', self.store.open_entry(
+            fresh, {}, lambda entry: entry.id == 'e1').id)
+
+    def test_earlier_attempts_on_the_same_subject_are_read(self):
+        for number, (subject, host, hour) in enumerate((
+                ('s', 'n17', 1), ('other', 'n17', 1), ('s', 'n18', 1),
+                ('', 'n17', 1), ('s', 'n17', 3), ('s', 'n17', 2))):
+            run = record.Run(
+                f'a{number}', 'stream', 'openmp', (), host=host,
+                subject=subject, started_at=f'2026-11-20T0{hour}')
+            self.store.add_run('e1', 1 + number, run)
+            self.store.add_sample(run.id, sample(0, warm_up=True))
+            self.store.add_sample(run.id, sample(
+                1, command=('stream',), environment={
+                    'boot_id@vm': 'b', 'kernel': '6.1'}))
+        earlier = {run.id: run.earlier
+                   for run in self.store.result('e1').runs}
+        self.assertEqual(
+            {'r1': [], 'a0': [], 'a1': [], 'a2': [], 'a3': [],
+             'a4': ['a0', 'a5'], 'a5': ['a0']},
+            {name: [attempt.id for attempt in found]
+             for name, found in earlier.items()})
+        (attempt,) = earlier['a5']
+        self.assertEqual((sample(1, environment={'boot_id@vm': 'b'}),),
+                         attempt.samples)
+
     def test_raw_output_is_kept_byte_by_byte(self):
         content = b'\x00\xff GB/s\r\n'
         raw = self.store.keep_raw('r1', 3, 'out/rsl.error.0000', content)

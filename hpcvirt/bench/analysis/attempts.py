@@ -1,0 +1,140 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Continue the evidence of earlier attempts on the same subject.
+
+Whoever repeats a run until the verdict is welcome gets a wrong one sooner or
+later. So a run does not replace what was measured before on the same subject
+(:mod:`hpcvirt.bench.run.identity`): its pairs are added to those of the
+earlier attempts, and all of them are judged together. The first verdict is
+that of a single run. All later ones share a further part of the chance of an
+error, RESERVE, however many they are: the second takes one half of it, the
+third one sixth, the fourth one twelfth, and so on. Whatever the noise, the
+chances add up to less than the promised 5 %.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from hpcvirt.bench.analysis import sample_pairs
+from hpcvirt.bench.analysis import stats
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import record
+
+#: Chance of a false PASS, and of a false FAIL, of all attempts but the first.
+RESERVE = 0.0075
+
+_ORDINALS = ('first', 'second', 'third', 'fourth', 'fifth', 'sixth',
+             'seventh', 'eighth', 'ninth', 'tenth')
+_COUNTS = ('no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven',
+           'eight', 'nine', 'ten')
+
+
+@dataclasses.dataclass(frozen=True)
+class Evidence:
+    """What a run is judged by.
+
+    :ivar run: with the pairs of the earlier attempts before its own
+    :ivar share: of the chance of an error of a single run
+    """
+
+    run: record.Run
+    share: float = 1.0
+
+
+def gather(run: record.Run) -> Evidence:
+    """Add the pairs of earlier attempts to those of a run.
+
+    Only complete and valid pairs count, and only those of attempts that ran
+    the same as this one by their own outputs. An attempt after which there
+    were enough pairs for a verdict has taken its part of the errors, also if
+    it was interrupted.
+    """
+    own = next((sample for sample in run.samples if not sample.warm_up), None)
+    if own is None or run.purpose is record.Purpose.UNPAIRED:
+        return Evidence(run)
+    samples: list[record.Sample] = []
+    pairs = verdicts = 0
+    for attempt in run.earlier:
+        found = _pairs(attempt, own)
+        for number, both in enumerate(found, pairs):
+            samples += [dataclasses.replace(sample, pair=number)
+                        for sample in both]
+        pairs += len(found)
+        verdicts += bool(found) and pairs >= sample_pairs.LEAST_PAIRS
+    if not pairs:
+        return Evidence(run)
+    samples += [sample if sample.warm_up else
+                dataclasses.replace(sample, pair=pairs + sample.pair)
+                for sample in run.samples]
+    planned = pairs + run.planned_pairs
+    looks = tuple(pairs + look for look in run.looks)
+    if verdicts and not looks:
+        looks = (planned,)
+    return Evidence(
+        dataclasses.replace(run, samples=tuple(samples), earlier=(),
+                            planned_pairs=planned,
+                            looks=looks),
+        share(verdicts + 1))
+
+
+def share(number: int) -> float:
+    """Return the part of the errors that a verdict takes.
+
+    :param number: of the verdict on this subject, from 1
+    :returns: as a part of those of a single run
+    """
+    if number == 1:
+        return 1.0
+    return RESERVE / stats.ALPHA / (number * (number - 1))
+
+
+def as_it_was(run: record.Run) -> Iterator[record.Run]:
+    """Return the earlier attempts on the subject of a run, as runs."""
+    for number, attempt in enumerate(run.earlier):
+        yield dataclasses.replace(
+            run, id=attempt.id, samples=attempt.samples,
+            planned_pairs=attempt.planned_pairs, looks=attempt.looks,
+            started_at=attempt.started_at, earlier=run.earlier[:number])
+
+
+def told(earlier: Sequence[judgement.Word]) -> str:
+    """Say which attempt this is, and how the earlier ones ended.
+
+    :param earlier: at least one word, in the order of time
+    """
+    number = len(earlier)
+    nth = (_ORDINALS[number] if number < len(_ORDINALS)
+           else f'{number + 1}th')
+    if number == 1:
+        return f'{nth} attempt; the first was {earlier[0]}'
+    counts = ', '.join(
+        f'{_COUNTS[count] if count < len(_COUNTS) else count} '
+        f'{"was" if count == 1 else "were"} {word}'
+        for word, count in collections.Counter(earlier).items())
+    return f'{nth} attempt; {counts}'
+
+
+def _pairs(attempt: record.Attempt,
+           own: record.Sample) -> list[tuple[record.Sample, record.Sample]]:
+    """Return the pairs of an attempt that count."""
+    arms: dict[record.Arm, dict[int, record.Sample]] = {
+        arm: {} for arm in record.Arm}
+    for sample in attempt.samples:
+        if (sample.outcome.valid and sample.pair < attempt.planned_pairs
+                and sample_pairs.disagreement((own, sample)) is None):
+            arms[sample.arm][sample.pair] = sample
+    native, guest = arms[record.Arm.NATIVE], arms[record.Arm.GUEST]
+    return [(native[pair], guest[pair])
+            for pair in sorted(native.keys() & guest.keys())]

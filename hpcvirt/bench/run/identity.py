@@ -1,0 +1,182 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+"""What a run depends on: its definition, its inputs, its machines.
+
+A run is continued only as long as all of it is as it was: samples of another
+binary, another input file or another kernel are no more samples of the same
+run. And runs with the same *subject* are attempts on it, whose evidence is
+judged together (:mod:`hpcvirt.bench.analysis.attempts`).
+
+The subject leaves out what does not change the question: how many samples are
+taken, which bounds they are held against, the address of an instance and the
+CPUs that it happens to be pinned to. Of the machines it contains the hardware
+and the settings, as :mod:`hpcvirt.bench.execute.environment` captures them, so
+that a host that was changed is not judged by what was measured before.
+"""
+
+import hashlib
+import json
+import shlex
+from collections.abc import Mapping
+
+from hpcvirt import exception
+from hpcvirt import serialization
+from hpcvirt.bench.execute import environment
+from hpcvirt.bench.execute import retrying
+from hpcvirt.bench.results import aggregation
+from hpcvirt.bench.run import plan as plans
+from hpcvirt.bench.run import run_spec
+from hpcvirt.bench.run import target as targets
+
+#: How long the checksums of the input files of a place may take.
+CHECKSUM_LIMIT_S = 600.0
+#: Longer values are not printed.
+LONGEST_SHOWN = 60
+
+#: Facts that change by themselves: with every boot, or with every instance.
+_UNSTEADY = ('boot_id', 'host', 'server.id', 'server.host_cpus')
+#: The memory that a kernel finds varies by a few pages from boot to boot.
+_MEMORY = 'memory.total_kib'
+_MEMORY_STEP_KIB = 65536
+
+#: Prints a checksum for each path: of a file, or of all files in a directory.
+_CHECKSUMS = """
+for path; do
+  if [ -d "$path" ]; then
+    (cd "$path" && find . -type f -exec cksum {} + | sort -k 3 | sha256sum)
+  elif [ -e "$path" ]; then
+    sha256sum < "$path"
+  else
+    echo missing
+  fi || exit
+done
+"""
+
+
+def of_run(planned: plans.PlannedRun,
+           binaries: Mapping[str, str]) -> dict[str, str]:
+    """Find out what a run depends on.
+
+    :param binaries: product to its checksum
+    :returns: name to value, as messages show them
+    :raises Unreachable: if a place does not answer
+    """
+    jobs = planned.guest_jobs
+    found = aggregation.merge([job.label for job in jobs],
+                              [_of_job(job) for job in jobs])
+    found |= {f'binary {name}': digest for name, digest in binaries.items()}
+    for arm, of_arm in planned.jobs.items():
+        used = [target for job in of_arm for target in job.targets]
+        facts = aggregation.merge(
+            [target.label for target in used],
+            [{**_facts(target), **_checksums(job.run, target)}
+             for job in of_arm for target in job.targets])
+        found |= {f'{arm} {name}': value for name, value in facts.items()}
+    return dict(sorted(found.items()))
+
+
+def subject(planned: plans.PlannedRun, identity: Mapping[str, str]) -> str:
+    """Return the digest of what the verdict of a run is about.
+
+    :param identity: from :func:`of_run`
+    """
+    places = [job.target.flavor or job.target.place.name
+              for job in planned.guest_jobs]
+    return _digest([
+        planned.spec.definition.name, planned.spec.variant.name,
+        planned.purpose, planned.host, planned.shape, planned.launch,
+        planned.study, planned.case, places, dict(identity)])
+
+
+def changes(before: Mapping[str, str],
+            now: Mapping[str, str]) -> tuple[str, ...]:
+    """Say what changed: ``native kernel was 6.1.0-18 and is 6.1.0-21``.
+
+    :param before: empty for a run of a version that did not keep it
+    """
+    if not before:
+        return ('an earlier version of hpcvirt began it',)
+    return tuple(
+        f'{name} {_change(before.get(name), now.get(name))}'
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name))
+
+
+def _change(before: str | None, now: str | None) -> str:
+    if before is None or now is None:
+        return 'is new' if before is None else 'is gone'
+    if max(len(before), len(now)) > LONGEST_SHOWN:
+        return 'changed'
+    return f'was {before or "empty"} and is {now or "empty"}'
+
+
+def _of_job(job: run_spec.JobSpec) -> dict[str, str]:
+    """Return what the definition and the settings make of a job."""
+    spec = job.run
+    definition = spec.definition
+    return {
+        'command': shlex.join(spec.variant.command),
+        'variables': shlex.join(f'{name}={value}' for name, value
+                                in sorted(spec.environment.items())),
+        'preparation': '; '.join(map(shlex.join, spec.prepare)),
+        'build': '; '.join(map(shlex.join, spec.builds)),
+        'parser': f'{definition.parser}, {spec.output}, exit status '
+                  f'{definition.exit_status}',
+        'figures': _digest(serialization.to_plain([
+            (figure.name, figure.unit, figure.direction, figure.per_size)
+            for figure in definition.metrics])),
+        **{f'setting {name}': value for name, value
+           in {**spec.parameters, **spec.paths}.items()},
+        **{f'input {name}': hashlib.sha256(content).hexdigest()
+           for name, content in spec.inputs.items()},
+    }
+
+
+def _facts(target: targets.Target) -> dict[str, str]:
+    place = retrying.RetryingExecutor(target.place)
+    found = {**environment.facts(place), **target.facts}
+    memory = found.get(_MEMORY, '')
+    if memory.isdigit():
+        found[_MEMORY] = str(
+            round(int(memory) / _MEMORY_STEP_KIB) * _MEMORY_STEP_KIB)
+    return {name: value for name, value in found.items()
+            if name not in _UNSTEADY}
+
+
+def _checksums(spec: run_spec.RunSpec,
+               target: targets.Target) -> dict[str, str]:
+    """Return the checksums of the files that a job finds at its place.
+
+    A build writes into its directory, and is known by its binaries.
+    """
+    built = ' '.join(word for words in spec.builds for word in words)
+    paths = {name: path for name, path in spec.paths.items()
+             if path not in built}
+    if not paths:
+        return {}
+    place = retrying.RetryingExecutor(target.place)
+    done = place.run(['sh', '-c', _CHECKSUMS, 'checksums', *paths.values()],
+                     timeout_s=CHECKSUM_LIMIT_S)
+    lines = done.stdout.decode('ascii', 'replace').splitlines()
+    if done.status or len(lines) != len(paths):
+        raise exception.Unreachable(
+            f'{target.place.name}: cannot read {", ".join(paths.values())}: '
+            + done.stderr.decode('utf-8', 'replace'))
+    return {f'file {path}': line.split()[0]
+            for path, line in zip(paths.values(), lines, strict=True)}
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()

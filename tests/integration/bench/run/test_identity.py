@@ -1,0 +1,135 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a run depends on, found at real places."""
+
+import dataclasses
+import pathlib
+import tempfile
+import unittest
+from unittest import mock
+
+from hpcvirt.bench.catalogue import catalogue
+from hpcvirt.bench.catalogue import sizing
+from hpcvirt.bench.execute import environment
+from hpcvirt.bench.execute import local
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import record
+from hpcvirt.bench.run import identity
+from hpcvirt.bench.run import plan
+from hpcvirt.bench.run import run_spec
+from hpcvirt.bench.run import target
+
+
+class IdentityTest(unittest.TestCase):
+
+    def setUp(self):
+        self.scratch = pathlib.Path(self.enterContext(
+            tempfile.TemporaryDirectory()))
+        self.input = self.scratch / 'input'
+        self.input.mkdir()
+        self.file = self.input / 'stmv.namd'
+        self.file.write_text('numsteps 500\n')
+        self.program = self.scratch / 'namd2'
+        self.program.write_text('1')
+
+    def planned(self, changes=None, facts=None, flavor='', settings=None,
+                **more):
+        definition = dataclasses.replace(catalogue.get('namd-stmv'),
+                                         **changes or {})
+        spec = run_spec.make(
+            definition, None, sizing.Machine(2, 1024),
+            {'namd': str(self.scratch), 'input': str(self.input),
+             **(settings or {})})
+        jobs = {arm: (run_spec.JobSpec(spec, target.Target(
+            local.LocalExecutor(), 'vm', flavor=flavor, facts=facts or {})),)
+            for arm in record.Arm}
+        return plan.PlannedRun(jobs, **{
+            'pairs': 10, 'warm_ups': 1, 'purpose': record.Purpose.COMPARE,
+            **more})
+
+    def changes(self, before, **more):
+        return identity.changes(before, identity.of_run(
+            self.planned(**more), {}))
+
+    def test_what_is_as_it_was_changed_nothing(self):
+        before = identity.of_run(self.planned(), {'ep': 'a'})
+        self.assertEqual((), identity.changes(
+            before, identity.of_run(self.planned(), {'ep': 'a'})))
+
+    def test_a_changed_definition_is_named(self):
+        before = identity.of_run(self.planned(), {})
+        definition = catalogue.get('namd-stmv')
+        variant = definition.variants[0]
+        for changes, name in (
+                ({'parser': 'gromacs'}, 'parser'),
+                ({'metrics': definition.metrics[:1]}, 'figures'),
+                ({'files': {'x': '1'}}, 'input x'),
+                ({'echo': {'steps': '7'}}, 'setting steps'),
+                ({'variants': (dataclasses.replace(
+                    variant, command=('namd3',)),)}, 'command'),
+                ({'variants': (dataclasses.replace(
+                    variant, environment={'A': '1'}),)}, 'variables'),
+                ({'variants': (dataclasses.replace(
+                    variant, prepare=(('true',),)),)}, 'preparation')):
+            with self.subTest(name=name):
+                found = ' '.join(self.changes(before, changes=changes))
+                self.assertIn(f'{name} ', found)
+
+    def test_changed_inputs_are_named(self):
+        before = identity.of_run(self.planned(), {'ep': 'a'})
+        self.assertEqual(
+            ('binary ep was a and is b',),
+            identity.changes(before, identity.of_run(
+                self.planned(), {'ep': 'b'})))
+        self.file.write_text('numsteps 400\n')
+        self.assertEqual(
+            {f'{arm} file {path} changed' for arm in record.Arm
+             for path in (self.scratch, self.input)},
+            set(identity.changes(before, identity.of_run(
+                self.planned(), {'ep': 'a'}))))
+
+    def test_a_changed_machine_is_named(self):
+        before = identity.of_run(self.planned(facts={'pages': 'small'}), {})
+        self.assertEqual(
+            ('guest pages was small and is large',
+             'native pages was small and is large'),
+            self.changes(before, facts={'pages': 'large'}))
+        with mock.patch.object(environment, 'FACTS', environment.FACTS
+                               + 'fact cpu.governor powersave\n'):
+            found = self.changes(before, facts={'pages': 'small'})
+        self.assertIn('guest cpu.governor', found[0])
+        self.assertIn('native cpu.governor', found[1])
+
+    def test_what_changes_by_itself_is_left_out(self):
+        before = identity.of_run(self.planned(), {})
+        self.assertEqual((), self.changes(before, facts={
+            'server.id': 'b', 'server.host_cpus': '4-7', 'boot_id': 'c'}))
+        kib = 33554432
+        with mock.patch.object(environment, 'facts', lambda _: {
+                'memory.total_kib': str(kib + 300)}):
+            before = identity.of_run(self.planned(), {})
+        with mock.patch.object(environment, 'facts', lambda _: {
+                'memory.total_kib': str(kib - 300)}):
+            self.assertEqual((), self.changes(before))
+
+    def test_the_subject_is_what_the_verdict_is_about(self):
+        def subject(found=None, **more):
+            return identity.subject(self.planned(**more), found or {'a': 'b'})
+        for same in ({'pairs': 20}, {'warm_ups': 2}, {'until_decided': True},
+                     {'bounds': {'wall_s': judgement.Bound(1.1)}}):
+            self.assertEqual(subject(), subject(**same))
+        others = [subject(**other) for other in (
+            {'found': {'a': 'c'}}, {'purpose': record.Purpose.AA},
+            {'launch': record.Launch.COLD}, {'hosts': ('n18',)},
+            {'shape': '4x8'}, {'flavor': 'hpc.4c'})]
+        self.assertEqual(6, len({*others} - {subject()}))

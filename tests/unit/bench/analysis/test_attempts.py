@@ -1,0 +1,150 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+import random
+
+import testtools
+
+from hpcvirt.bench.analysis import attempts
+from hpcvirt.bench.analysis import stats
+from hpcvirt.bench.analysis import verdict
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import record
+from tests.unit.bench import runs
+
+Word = judgement.Word
+
+
+def noisy(pairs, ratio=1.0, seed=1, deviation=0.3):
+    dice = random.Random(seed)
+    return ([100 + dice.gauss(0, deviation) for _ in range(pairs)],
+            [100 * ratio + dice.gauss(0, deviation) for _ in range(pairs)])
+
+
+def attempt(native, guest, **more):
+    run = runs.run(native, guest, **more)
+    return record.Attempt(run.id, '', run.planned_pairs, run.samples,
+                          run.looks)
+
+
+def after(earlier, pairs=10, ratio=1.0, seed=0, **more):
+    return runs.run(*noisy(pairs, ratio, seed), earlier=tuple(
+        attempt(*each) for each in earlier), **more)
+
+
+class TestGather(testtools.TestCase):
+    def test_pairs_of_all_attempts_count_in_their_order(self):
+        found = attempts.gather(after([noisy(3), noisy(4, seed=2)])).run
+        (judged,) = verdict.judge([after([noisy(3), noisy(4, seed=2)])
+                                   ]).judgements
+        self.assertEqual((17, 17), (found.planned_pairs, judged.pairs))
+        self.assertEqual(
+            [sorted([*range(17)] * 2)],
+            [sorted(sample.pair for sample in found.samples)])
+
+    def test_without_earlier_attempts_nothing_changes(self):
+        run = after([])
+        self.assertEqual(attempts.Evidence(run), attempts.gather(run))
+
+    def test_only_complete_and_valid_pairs_count(self):
+        native, guest = noisy(6)
+        guest[1] = runs.bad()
+        (judged,) = verdict.judge([after([(native, guest[:4])])]).judgements
+        self.assertEqual(13, judged.pairs)
+        self.assertIsNot(Word.INVALID, judged.word)
+
+    def test_attempts_at_something_else_do_not_count(self):
+        native, guest = ([runs.good(value, **{'class': 'D'}) for value in arm]
+                         for arm in noisy(6))
+        self.assertEqual(1.0, attempts.gather(after([(native, guest)])).share)
+        (judged,) = verdict.judge([after([(native, guest)])]).judgements
+        self.assertEqual(10, judged.pairs)
+
+    def test_unpaired_runs_are_not_attempts(self):
+        run = after([noisy(6)], purpose=record.Purpose.UNPAIRED)
+        self.assertEqual(run, attempts.gather(run).run)
+
+    def test_later_looks_come_after_the_earlier_pairs(self):
+        run = after([noisy(5)], pairs=6, looks=(6, 9), planned_pairs=9)
+        self.assertEqual((11, 14), attempts.gather(run).run.looks)
+
+
+class TestShare(testtools.TestCase):
+    def test_all_attempts_together_stay_within_the_promise(self):
+        self.assertEqual(1.0, attempts.share(1))
+        total = stats.ALPHA * sum(map(attempts.share, range(1, 2000)))
+        self.assertLessEqual(total, 0.05)
+        self.assertGreater(total, 0.049)
+
+    def test_each_attempt_that_had_enough_pairs_takes_its_part(self):
+        for earlier, number in (([], 1), ([3], 1), ([3, 3], 2), ([5], 2),
+                                ([5, 1], 3), ([10, 10, 10], 4)):
+            run = after([noisy(pairs, seed=pairs) for pairs in earlier])
+            self.assertEqual(attempts.share(number),
+                             attempts.gather(run).share)
+
+    def test_it_widens_the_interval(self):
+        run = after([noisy(10, seed=3)])
+        all_at_once = runs.run(*(
+            [*first, *second] for first, second
+            in zip(noisy(10, seed=3), noisy(10, seed=0), strict=True)))
+        later, once = (verdict.judge([each]).judgements[0].interval
+                       for each in (run, all_at_once))
+        self.assertEqual(once.ratio, later.ratio)
+        self.assertLess(later.low, once.low)
+        self.assertGreater(later.high, once.high)
+
+
+class TestVerdict(testtools.TestCase):
+    def test_it_says_how_the_earlier_attempts_ended(self):
+        run = after([noisy(3), noisy(10, 0.95, 4, 2.0)], ratio=1.0)
+        found = verdict.judge([run])
+        (figure,) = found.judgements
+        self.assertEqual((Word.INCONCLUSIVE,) * 2, figure.earlier)
+        self.assertIn('third attempt; two were INCONCLUSIVE', figure.remarks)
+        self.assertEqual((), verdict.judge([run], tell=False).judgements[
+            0].earlier)
+
+    def test_the_words(self):
+        for words, text in (
+                ([Word.FAIL], 'second attempt; the first was FAIL'),
+                ([Word.PASS, Word.FAIL, Word.PASS],
+                 'fourth attempt; two were PASS, one was FAIL'),
+                ([Word.INCONCLUSIVE] * 11,
+                 '12th attempt; 11 were INCONCLUSIVE')):
+            self.assertEqual(text, attempts.told(words))
+
+    def test_a_good_attempt_does_not_replace_a_bad_one(self):
+        bad = noisy(10, 0.90)
+        alone = verdict.judge([after([])])
+        self.assertIs(Word.PASS, alone.word)
+        found = verdict.judge([after([bad])])
+        self.assertIs(Word.INCONCLUSIVE, found.word)
+        (figure,) = found.judgements
+        self.assertEqual((Word.FAIL,), figure.earlier)
+
+    def test_attempts_that_contradict_each_other_decide_nothing(self):
+        good = noisy(60)
+        for earlier, ratio in (((good), 0.90), ((noisy(60, 0.90)), 1.0)):
+            found = verdict.judge([after([earlier], ratio=ratio)])
+            self.assertIs(Word.INCONCLUSIVE, found.word)
+            self.assertIn('this attempt alone is', found.reason)
+            self.assertIn('find out what changed', found.reason)
+
+    def test_arms_that_are_exchanged_exchange_the_words(self):
+        # The loss is 0 at the bound; the guest gains or loses 1 %.
+        for ratio, word in ((1.01, Word.PASS), (1 / 1.01, Word.FAIL)):
+            run = after([noisy(10, ratio, 2)], ratio=ratio)
+            run = dataclasses.replace(
+                run, bounds={'mops_total': judgement.Bound(1.0)})
+            self.assertIs(word, verdict.judge([run]).word)
