@@ -12,6 +12,7 @@
 
 """Run on this machine."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -35,8 +36,10 @@ class LocalExecutor:
                 try:
                     stdout, stderr = process.communicate(stdin, timeout_s)
                 except BaseException:
-                    # What the program started would run on otherwise.
-                    os.killpg(process.pid, signal.SIGKILL)
+                    # What the program started would run on otherwise. It may
+                    # have ended in the same moment.
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
                     raise
         except subprocess.TimeoutExpired as exc:
             raise exception.TimedOut(

@@ -11,7 +11,9 @@
 # under the License.
 
 import os
+import signal
 import tempfile
+import threading
 import time
 import unittest
 
@@ -45,6 +47,13 @@ class LocalExecutorTest(unittest.TestCase):
                                 'sh', trace], timeout_s=0.1)
             time.sleep(0.7)
             self.assertFalse(os.path.exists(trace))
+
+    def test_an_interrupt_of_a_program_that_ends_is_an_interrupt(self):
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(
+            signal.SIGINT, signal.default_int_handler))
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with self.assertRaises(KeyboardInterrupt):
+            self.place.run(['sleep', '0.2'])
 
     def test_a_missing_program_is_not_installed(self):
         with self.assertRaisesRegex(exception.NotInstalled, 'no-such'):
