@@ -61,7 +61,10 @@ def study(rows: Sequence[tuple[str, float | None,
                     for end in (published or 1.0, *(
                         end for each in found
                         for end in (each.low, each.high)))])
-    left, width, step = 160, 400, 20
+    labels = [_short(label) for label, _, _ in rows]
+    # A letter is at most 7 wide on average.
+    left = 7 * max(map(len, labels)) + 12
+    width, step = left + 240, 20
     height = step * len(rows) + 26
 
     def x(ratio: float) -> float:
@@ -74,7 +77,7 @@ def study(rows: Sequence[tuple[str, float | None,
     words = []
     for number, (label, published, found) in enumerate(rows):
         y = 26 + step * number
-        parts += [svg.text(left - 8, y + 4, _short(label), 'end'),
+        parts += [svg.text(left - 8, y + 4, labels[number], 'end'),
                   svg.line('axis', left, y, width, y)]
         for each in found:
             parts += [svg.line('bar', x(each.low), y, x(each.high), y),

@@ -87,12 +87,13 @@ def table(summary: Sequence[Line], width: int | None) -> str:
     :param width: columns of the terminal, None for no limit
     """
     return f'{count(summary)}\n' + text_table.draw(
-        ('Verdict', 'Benchmark', 'Flavor', 'Host', 'Started', 'Result'),
-        [(line.word or NOT_JUDGED, line.subject.benchmarks,
-          line.subject.flavors or '-', line.subject.hosts or '-',
-          minute(line.started_at),
-          line.id if line.finished else f'{line.id}, unfinished')
-         for line in summary], width=width)
+        ('Verdict', 'Started', 'Result', 'Benchmark', 'Flavor', 'Host'),
+        [(line.word or NOT_JUDGED, minute(line.started_at),
+          line.id if line.finished else f'{line.id}, unfinished',
+          line.subject.benchmarks, line.subject.flavors or '-',
+          line.subject.hosts or '-') for line in summary],
+        # Times are all of one width; they are not numbers, but stay whole.
+        {'Started'}, width)
 
 
 def minute(time: str) -> str:
