@@ -114,16 +114,24 @@ def told(earlier: Sequence[judgement.Word]) -> str:
 
     :param earlier: at least one word, in the order of time
     """
-    number = len(earlier)
-    nth = (_ORDINALS[number] if number < len(_ORDINALS)
-           else f'{number + 1}th')
-    if number == 1:
-        return f'{nth} attempt; the first was {earlier[0]}'
+    nth = name(len(earlier))
+    if len(earlier) == 1:
+        return f'{nth}; the first was {earlier[0]}'
     counts = ', '.join(
         f'{_COUNTS[count] if count < len(_COUNTS) else count} '
         f'{"was" if count == 1 else "were"} {word}'
         for word, count in collections.Counter(earlier).items())
-    return f'{nth} attempt; {counts}'
+    return f'{nth}; {counts}'
+
+
+def name(earlier: int) -> str:
+    """Name an attempt: ``third attempt``.
+
+    :param earlier: number of attempts before it
+    """
+    nth = (_ORDINALS[earlier] if earlier < len(_ORDINALS)
+           else f'{earlier + 1}th')
+    return f'{nth} attempt'
 
 
 def _pairs(attempt: record.Attempt,

@@ -13,6 +13,7 @@
 """What to do about figures that are INCONCLUSIVE or INVALID."""
 
 import posixpath
+import shlex
 
 from hpcvirt.bench.analysis import pairs_needed
 from hpcvirt.bench.catalogue import catalogue
@@ -32,8 +33,10 @@ def of_result(result: record.Result,
     if not judgements:
         return {}
     runs = {run.label: run for run in result.runs}
-    needed = {judged: pairs_needed.estimate(judged, len(judgements))
-              for judged in judgements if judged.remedy is _REMEDY.PAIRS}
+    needed = {
+        judged: pairs_needed.estimate(judged, runs[judged.label],
+                                      len(judgements))
+        for judged in judgements if judged.remedy is _REMEDY.PAIRS}
     found: dict[str, list[judgement.Judgement]] = {}
     for judged in judgements:
         if judged.word in _UNDECIDED:
@@ -48,7 +51,7 @@ def of_result(result: record.Result,
 
 def _step(judged: judgement.Judgement, run: record.Run,
           pairs: int | None) -> str:
-    command = f'"hpcvirt bench run {_what(run)}'
+    command = f'"hpcvirt bench run {_what(run)}{_where(run)}'
     if judged.remedy is _REMEDY.PAIRS:
         return _more_pairs(judged, run, pairs, command)
     if judged.remedy is _REMEDY.LAUNCHES:
@@ -71,8 +74,7 @@ def _step(judged: judgement.Judgement, run: record.Run,
 def _more_pairs(judged: judgement.Judgement, run: record.Run,
                 pairs: int | None, command: str) -> str:
     if not judged.paired:
-        return (f'Pairs: {command} --native TARGET" measures both arms in '
-                'turn on one host.')
+        return f'Pairs: {command}" measures both arms in turn on one host.'
     if judged.interval is None:
         if judged.pairs < run.planned_pairs:
             return ('The missing pairs: the command that began the run '
@@ -82,17 +84,27 @@ def _more_pairs(judged: judgement.Judgement, run: record.Run,
         return (f'Less noise: with this one even {pairs_needed.MOST} pairs '
                 'would hardly decide, so near is the guest to its bound; fix '
                 'the frequency, stop other guests, bind ranks.')
-    if run.study:
-        return (f'More pairs: about {pairs} decide 4 times of 5; {command} '
-                f'--pairs {pairs}".')
-    return (f'More pairs: about {pairs} decide 4 times of 5; {command} '
-            f'--until-decided --pairs {pairs}" stops as soon as they do.')
+    more = f'{pairs} more' if run.subject else f'{pairs}'
+    stop = '' if run.study else ' --until-decided'
+    return (f'More pairs: about {more} decide 4 times of 5: {command}{stop} '
+            f'--pairs {pairs}", with the settings of before'
+            + (', adds them.' if run.subject else '.'))
 
 
 def _what(run: record.Run) -> str:
     if run.study and run.case:
         return f'--study {run.study}/{run.case}'
     return f'{run.benchmark}/{run.variant}'
+
+
+def _where(run: record.Run) -> str:
+    """Name the targets, if it is clear which is which."""
+    targets = [shlex.quote(target) for target in run.targets]
+    if run.purpose is record.Purpose.COMPARE and len(targets) == 2:
+        return f' --where {targets[1]} --native {targets[0]}'
+    if run.purpose is record.Purpose.AA and len(targets) == 1:
+        return f' --where {targets[0]} --native {targets[0]}'
+    return ' --where TARGET --native TARGET'
 
 
 def _outputs(run: record.Run) -> str:

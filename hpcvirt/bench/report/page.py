@@ -53,7 +53,8 @@ def page(shown: Sequence[summary.Shown], title: str) -> str:
     newest = sorted(shown, key=lambda each: each.started_at, reverse=True)
     software = newest[0].result.software if newest else {}
     lines = summary.lines(shown)
-    passed = [line for line in lines if line.word == 'PASS']
+    last = [line for line in lines if not line.continued]
+    passed = [line for line in last if line.word == 'PASS']
     folded = passed if len(passed) > MOST_PASSED else []
     cards = history.cards([each.result for each in shown])
     html: str = environment.get_template('report.html.j2').render(
@@ -61,8 +62,10 @@ def page(shown: Sequence[summary.Shown], title: str) -> str:
         software=', '.join(f'{name} {version}'
                            for name, version in sorted(software.items())),
         count=summary.count(lines), not_judged=summary.NOT_JUDGED,
-        summary=[line for line in lines if line not in folded],
+        states=summary.states,
+        summary=[line for line in last if line not in folded],
         passed=folded,
+        continued=[line for line in lines if line.continued],
         results=[_result(each) for each in newest],
         studies=study.studies([each.result for each in shown]),
         least=f'{trends.LEAST_CHANGE:.0%}', cards=cards,
@@ -107,6 +110,7 @@ def _result(shown: summary.Shown) -> dict[str, Any]:
                    for label, group in labels.items()},
         'scale': f'{1 / span:.2g} … 1 … {span:.2g}',
         'notes': text.notes(judgements),
+        'attempt': summary.attempt(result),
         'steps': next(line.steps for line in summary.lines([shown])),
         'arms': text.arms(result),
         'unpaired': [_unpaired(run) for run in result.runs

@@ -14,11 +14,13 @@
 
 import collections
 import dataclasses
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt import text_table
+from hpcvirt.bench.analysis import attempts
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
@@ -50,6 +52,8 @@ class Line:
     """One result in the summary.
 
     :ivar word: the verdict, empty if there is none
+    :ivar attempt: ``third attempt``, empty for the only one
+    :ivar continued: a later result continues its evidence
     :ivar failed: the figures that failed, each with its ratio and bound
     :ivar reason: of a verdict that is not PASS
     :ivar steps: what to do, each with the figures that it is about
@@ -60,25 +64,37 @@ class Line:
     subject: subject.Subject
     started_at: str
     finished: bool
+    attempt: str
+    continued: bool
     failed: tuple[str, ...]
     reason: str
     steps: tuple[tuple[str, str], ...]
 
 
 def lines(shown: Iterable[Shown]) -> list[Line]:
-    """Summarize results: those that need attention first, then the newest."""
+    """Summarize results: those that need attention first, then the newest.
+
+    Attempts that a later result continues are last: it has their evidence.
+    """
     newest = sorted(shown, key=lambda each: each.started_at, reverse=True)
-    return sorted((_line(each) for each in newest),
-                  key=lambda line: ORDER.index(line.word))
+    continued = {attempt.id for each in newest for run in each.result.runs
+                 for attempt in run.earlier}
+    return sorted((_line(each, continued) for each in newest), key=lambda line:
+                  (line.continued, ORDER.index(line.word)))
 
 
 def count(summary: Iterable[Line]) -> str:
     """Count the verdicts: ``3 results: 1 FAIL, 2 PASS``."""
-    numbers = collections.Counter(line.word for line in summary)
+    summary = list(summary)
+    numbers = collections.Counter(
+        line.word for line in summary if not line.continued)
     total = sum(numbers.values())
+    earlier = len(summary) - total
     words = [f'{numbers[word]} {word or NOT_JUDGED}' for word in ORDER
              if numbers[word]]
-    return f'{total} result{"s" * (total != 1)}: {", ".join(words)}'
+    return (f'{total} result{"s" * (total != 1)}: {", ".join(words)}' + (
+        f'; {earlier} earlier attempt{"s" * (earlier != 1)}'
+        if earlier else ''))
 
 
 def table(summary: Sequence[Line], width: int | None) -> str:
@@ -89,11 +105,18 @@ def table(summary: Sequence[Line], width: int | None) -> str:
     return f'{count(summary)}\n' + text_table.draw(
         ('Verdict', 'Started', 'Result', 'Benchmark', 'Flavor', 'Host'),
         [(line.word or NOT_JUDGED, minute(line.started_at),
-          line.id if line.finished else f'{line.id}, unfinished',
+          ', '.join(filter(None, (line.id, *states(line)))),
           line.subject.benchmarks, line.subject.flavors or '-',
           line.subject.hosts or '-') for line in summary],
         # Times are all of one width; they are not numbers, but stay whole.
         {'Started'}, width)
+
+
+def states(line: Line) -> tuple[str, ...]:
+    """Say what is special about a result."""
+    return tuple(filter(None, (
+        line.attempt, '' if line.finished else 'unfinished',
+        'continued' if line.continued else '')))
 
 
 def minute(time: str) -> str:
@@ -109,18 +132,25 @@ def word(result: record.Result) -> str:
     return '' if verdict is None or not judged else verdict.word.value
 
 
-def _line(shown: Shown) -> Line:
+def _line(shown: Shown, continued: Collection[str]) -> Line:
     result = shown.result
     found = word(result)
     verdict = result.verdict
     judgements = verdict.judgements if verdict else ()
     return Line(
         shown.id, found, subject.of_result(result), shown.started_at,
-        shown.finished,
+        shown.finished, attempt(result),
+        all(run.id in continued for run in result.runs),
         tuple(_failed(judgements)),
         verdict.reason or '' if verdict and found else '',
         tuple((text.abridged([each.metric for each in figures]), step)
               for step, figures in next_step.of_result(result).items()))
+
+
+def attempt(result: record.Result) -> str:
+    """Name the attempt that a result is, empty for the only one."""
+    most = max((len(run.earlier) for run in result.runs), default=0)
+    return attempts.name(most) if most else ''
 
 
 def _failed(judgements: Iterable[judgement.Judgement]) -> Iterator[str]:

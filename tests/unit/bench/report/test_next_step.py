@@ -53,10 +53,18 @@ class TestNextStep(testtools.TestCase):
         self.assertRegex(
             self.only(runs.run(NATIVE, guest(0.9515))),
             r'^More pairs: about \d+ decide .*"hpcvirt bench run npb-cg/mpi '
-            r'--until-decided --pairs \d+"')
+            r'--where TARGET --native TARGET --until-decided --pairs \d+"')
         step, = steps(runs.run(NATIVE, guest(0.9515), study='S2',
                                case='numa-socket'))
-        self.assertIn('bench run --study S2/numa-socket --pairs', step)
+        self.assertIn('bench run --study S2/numa-socket --where', step)
+        self.assertNotIn('--until-decided', step)
+
+    def test_a_known_subject_needs_pairs_besides_those_it_has(self):
+        self.assertRegex(self.only(runs.run(
+            NATIVE, guest(0.9515), subject='s',
+            targets=('ssh://node7', 'server:a b'))),
+            r"about (\d+) more decide .* --where 'server:a b' --native "
+            r'ssh://node7 --until-decided --pairs \1", .* adds them')
 
     def test_a_guest_at_its_bound_needs_less_noise(self):
         self.assertIn('Less noise', self.only(
@@ -118,5 +126,6 @@ class TestNextStep(testtools.TestCase):
         run = runs.run(NATIVE[:3], guest(1)[:3])
         self.assertIn(
             'Next, for npb-cg mpi mops_total: More pairs: "hpcvirt bench run '
-            'npb-cg/mpi --pairs 10".', text.table(record.Result(
-                (run,), verdict.judge([run]))))
+            'npb-cg/mpi --where TARGET --native TARGET --pairs 10".',
+            ' '.join(text.table(record.Result(
+                (run,), verdict.judge([run]))).split()))

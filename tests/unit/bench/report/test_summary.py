@@ -12,8 +12,12 @@
 
 """The summary of several results on a terminal."""
 
+import dataclasses
+
 import testtools
 
+from hpcvirt.bench.analysis import verdict
+from hpcvirt.bench.model import record
 from hpcvirt.bench.report import summary
 from tools import report_example
 
@@ -35,6 +39,23 @@ class TestSummary(testtools.TestCase):
             line.subject.benchmarks for line in lines[2:]])
         self.assertEqual('4 results: 1 FAIL, 1 INCONCLUSIVE, 2 PASS',
                          summary.count(lines))
+
+    def test_an_attempt_that_is_continued_is_last(self):
+        first, second, other = report_example.shown([
+            {'benchmark': 'npb-lu', 'pairs': 3}, {'benchmark': 'npb-lu'},
+            {'benchmark': 'npb-cg'}])
+        run, before = second.result.runs[0], first.result.runs[0]
+        result = verdict.judge_result(record.Result((dataclasses.replace(
+            run, earlier=(record.Attempt(before.id, '', 3,
+                                         before.samples),)),)))
+        lines = summary.lines([
+            first, dataclasses.replace(second, result=result), other])
+        self.assertEqual([(), ('second attempt',), ('continued',)],
+                         [summary.states(line) for line in lines])
+        self.assertEqual('2 results: 2 PASS; 1 earlier attempt',
+                         summary.count(lines))
+        self.assertIn('0000000000000001, second attempt',
+                      summary.table(lines, None))
 
     def test_the_table_names_each(self):
         lines = self.lines({'benchmark': 'npb-cg'}, {
