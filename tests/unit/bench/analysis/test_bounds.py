@@ -47,6 +47,10 @@ class TestDefaults(testtools.TestCase):
         self.assertEqual(1.012, self.limit('namd-stmv', 'wall_s'))
         self.assertEqual(0.9881, self.limit('gromacs', 'ns_per_day'))
         self.assertEqual(0.9881, self.limit('lammps', 'timesteps_per_s'))
+        for shape, guest, native in (('1x8', 926, 915), ('2x8', 1779, 1761),
+                                     ('4x4', 810, 796)):
+            self.assertEqual(round(guest / native, 4), self.limit(
+                'namd-stmv', 'wall_s', nodes='one', shape=shape))
 
     def test_cpu_score_by_shape(self):
         for shape, limit in (('4x8', 0.967), ('2x16', 0.954), ('1x24', 0.95),
@@ -125,9 +129,9 @@ class TestKinds(testtools.TestCase):
             self.assertEqual({'transferred'}, self.kinds(name, nodes='one'))
 
     def test_figures_of_one_host_are_transferred_to_several(self):
-        self.assertEqual({'measured'}, self.kinds('namd-stmv', nodes='one'))
-        self.assertEqual({'transferred'}, self.kinds('namd-stmv',
-                                                     nodes='several'))
+        for nodes, kind in (('one', 'measured'), ('several', 'transferred')):
+            self.assertEqual({kind}, self.kinds('namd-stmv', nodes=nodes,
+                                                shape='4x4'))
 
     def test_figures_of_a_shape_are_transferred_to_others(self):
         self.assertEqual({'measured'}, self.kinds('hs06', shape='2x16'))
