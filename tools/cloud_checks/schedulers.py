@@ -20,6 +20,7 @@ message.
 
 from tools.cloud import cloud as clouds
 from tools.cloud import errors
+from tools.cloud import probes
 from tools.cloud import progress
 from tools.cloud import services
 from tools.cloud_checks import load
@@ -29,6 +30,9 @@ PREFIX = 'race'
 SERVERS = 24
 CLIENTS = 4
 BOTH = ('nova-scheduler', services.SPARE)
+#: What a scheduler logs when it receives requests, and for each request.
+READY = 'Join ServiceGroup membership for this service scheduler'
+REQUEST = 'Starting to schedule for instances'
 
 
 def check(cloud: clouds.Cloud) -> None:
@@ -39,9 +43,13 @@ def check(cloud: clouds.Cloud) -> None:
     # The fleet holds only a few large guests, so that most requests conflict.
     flavors = load.ensure_flavors(cloud, 'name_prefix: race\n', 32, 100)
     image = tempest_run.images(cloud.settings)['simulated']
-    before = {name: _requests(cloud, name) for name in BOTH}
+    before = {name: _lines(cloud, name, REQUEST) for name in BOTH}
+    starts = _lines(cloud, services.SPARE, READY)
     cloud.start(services.SPARE)
     try:
+        probes.wait_for_service(
+            cloud.running, services.SPARE,
+            lambda: _lines(cloud, services.SPARE, READY) > starts)
         clients = [load.client(cloud, 'create', f'{PREFIX}{number}', image,
                                str(SERVERS // CLIENTS), *flavors)
                    for number in range(CLIENTS)]
@@ -59,7 +67,7 @@ def check(cloud: clouds.Cloud) -> None:
     if not state['servers'].get('ACTIVE') or '' in state['messages']:
         raise errors.CloudError('no server is active, or one is in error '
                                 f'without a message: {state["messages"]}')
-    requests = {name: _requests(cloud, name) - before[name]
+    requests = {name: _lines(cloud, name, REQUEST) - before[name]
                 for name in BOTH}
     progress.say(f'two schedulers: requests {requests}')
     if not all(requests.values()):
@@ -67,7 +75,8 @@ def check(cloud: clouds.Cloud) -> None:
     load.clear(cloud, PREFIX)
 
 
-def _requests(cloud: clouds.Cloud, name: str) -> int:
+def _lines(cloud: clouds.Cloud, name: str, words: str) -> int:
+    """Count the lines with these words in the log of a service."""
     path = cloud.running.log_file(name)
     text = path.read_text(errors='replace') if path.exists() else ''
-    return text.count('Starting to schedule for instances')
+    return text.count(words)
