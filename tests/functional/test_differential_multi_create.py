@@ -43,5 +43,5 @@ class MultiCreateTestCase(soundness.ClaimingTestCase):
     def test_first_block_of_requests(self):
         self.roll(0)
 
-    def test_second_block_of_requests(self):
+    def test_periodic_second_block_of_requests(self):
         self.roll(1)

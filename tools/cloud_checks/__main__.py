@@ -12,9 +12,8 @@
 
 """Start the one-machine cloud, check hpcvirt in it, stop the cloud.
 
-Without arguments all checks run except "benchmarks", which builds an image and
-takes some minutes more. The cloud is stopped in any case, unless --keep is
-given or it was up before.
+Without arguments all checks run. The cloud is stopped in any case, unless
+--keep is given or it was up before.
 """
 
 import argparse
@@ -43,8 +42,6 @@ CHECKS = {
     'store': store.check,
     'benchmarks': benchmarks.check,
 }
-#: Checks that run only if they are named.
-ON_REQUEST = ('benchmarks',)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,8 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         cloud = clouds.Cloud(cloud_settings.load())
-        _run(cloud, args.check or [name for name in CHECKS
-                                  if name not in ON_REQUEST], keep=args.keep)
+        _run(cloud, args.check or list(CHECKS), keep=args.keep)
     except errors.CloudError as exc:
         progress.complain(f'cloud_checks: {exc}')
         return 1
