@@ -26,16 +26,17 @@ exit status and the times of its begin and end.
 
 from hpcvirt.bench.execute import private_directory
 
-#: ``look PID`` sets ``group`` and ``began`` to the process group of a process
-#: and to its start time in ticks since boot: fields 5 and 22 of
-#: /proc/PID/stat (proc(5)). They are empty if there is no such process. The
-#: name of the program, field 2, may hold spaces and parentheses.
+#: ``look PID`` sets ``state``, ``session``, ``terminal`` and ``began`` to the
+#: state of a process, its session, its terminal, 0 for none, and its start
+#: time in ticks since boot: fields 3, 6, 7 and 22 of /proc/PID/stat (proc(5)).
+#: They are empty if there is no such process. The name of the program, field
+#: 2, may hold spaces and parentheses.
 LOOK = """
 look() {
-  group= began=
+  state= session= terminal= began=
   read -r line < "/proc/$1/stat" || return
   set -- ${line##*) }
-  group=$3 began=${20}
+  state=$1 session=$4 terminal=$5 began=${20}
 } 2>/dev/null
 """
 
@@ -149,9 +150,12 @@ chmod 700 "./$2"
 """
 
 #: Waits for the process id of a job that was started a moment ago: without
-#: it the job cannot be ended. A process id that was given to another process
-#: since gets no signal; if the leader was killed, what is left of its group
-#: is known by its directory.
+#: it the job cannot be ended. The processes of a job are those of its session,
+#: and those without a terminal that are in its directory: mpirun puts each
+#: rank into a process group of its own, and starts ranks on other machines, in
+#: the same directory there. The leader is killed first, so that it writes no
+#: status; TERM lets mpirun end its ranks everywhere. A process id that was
+#: given to another process since gets no signal.
 STOP = private_directory.ENTER + LOOK + """
 [ -d "$1" ] || exit 0
 enter "$1"
@@ -160,21 +164,59 @@ while [ -d started ] && [ ! -s pid ] && [ "$tries" -gt 0 ]; do
   sleep 0.1
   tries=$((tries - 1))
 done
-if [ -s pid ] && [ ! -f status ]; then
-  read -r pid start < pid
-  look "$pid"
-  if [ -n "$start" ] && [ "$began" = "$start" ]; then
-    kill -KILL "-$pid" 2>/dev/null
-  else
-    for process in /proc/[0-9]*; do
-      look "${process#/proc/}"
-      [ "$group" = "$pid" ] &&
-        [ "$(readlink "$process/cwd")" = "$(pwd -P)" ] &&
-        kill -KILL "${process#/proc/}" 2>/dev/null
-    done
-  fi
-fi
+leader= start=
+[ ! -s pid ] || read -r leader start < pid
+ended=$(cat status 2>/dev/null)
+here=$(pwd -P)
+cd /
+inside() {
+  ls -ld /proc/[0-9]*/cwd 2>/dev/null | while read -r link; do
+    case $link in
+    *" -> $here" | *" -> $here/"*)
+      link=${link##* /proc/}
+      look "${link%%/*}"
+      [ "$terminal" != 0 ] || echo "${link%%/*} $began" ;;
+    esac
+  done
+}
+in_session() {
+  look "$leader"
+  [ -n "$start" ] && [ "$began" = "$start" ] || return
+  for process in /proc/[0-9]*; do
+    look "${process#/proc/}"
+    [ "$session" != "$leader" ] || echo "${process#/proc/} $began"
+  done
+}
+alive() {
+  while read -r process since; do
+    look "$process"
+    [ -z "$since" ] || [ "$began" != "$since" ] || [ "$state" = Z ] ||
+      echo "$process"
+  done
+}
+found=$(in_session; inside)
+look "$leader"
+[ -z "$start" ] || [ "$began" != "$start" ] || [ -n "$ended" ] ||
+  kill -KILL "$leader" 2>/dev/null
+for signal in TERM KILL; do
+  left=$(echo "$found" | alive)
+  [ -n "$left" ] || break
+  kill -$signal $left 2>/dev/null
+  for pause in 0.1 0.2 0.3 0.4 1; do
+    [ -n "$(echo "$found" | alive)" ] || break
+    sleep "$pause"
+  done
+  found="$found
+$(inside)"
+done
 :
+"""
+
+#: Prints the names of the directories of jobs in that of a run.
+LIST = """
+[ -d "$1" ] || exit 0
+cd "$1" || exit
+for name in [0-9]*; do [ ! -d "$name" ] || echo "$name"; done
 """
 
 #: A process that was just killed may still create a file.

@@ -12,6 +12,7 @@
 
 """Show the progress of a benchmark run on standard error."""
 
+import dataclasses
 import os
 import sys
 import time
@@ -26,6 +27,7 @@ from hpcvirt import printable
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.model import record
+from hpcvirt.bench.run import remaining
 from hpcvirt.bench.run import schedule
 
 if typing.TYPE_CHECKING:
@@ -43,17 +45,22 @@ class Terminal:
     The latter is left out if standard error is not a terminal.
 
     :param data: the directory of raw outputs
+    :ivar result: id of the result, empty before there is one
     """
 
     def __init__(self, data: str) -> None:
         self._data = data
+        self.result = ''
         self._console = consoles.Console(stderr=True, highlight=False)
         self._live: lives.Live | None = None
         self._line = ''
         self._primary: frozenset[str] = frozenset()
         self._begin = 0.0
+        self._run: record.Run | None = None
+        self._left = ''
 
     def opened(self, entry: 'store.Entry', continued: bool) -> None:
+        self.result = entry.id
         word = 'continuing' if continued else 'result'
         self._print(f'{word} {entry.id}')
 
@@ -66,6 +73,8 @@ class Terminal:
 
     def sample_started(self, run: record.Run, due: schedule.PlannedSample,
                        total: int) -> None:
+        self._run = run
+        self._left = remaining.told(run)
         what = 'warm-up' if due.warm_up else f'pair {due.pair + 1}'
         self._line = (f'{run.label}  {due.position + 1}/{total}  {what}  '
                       f'{due.arm}')
@@ -82,7 +91,8 @@ class Terminal:
     def tick(self, elapsed_s: float) -> None:
         if self._live is not None:
             self._live.update(texts.Text(
-                printable.escaped(f'{self._line}  {elapsed_s:.0f} s')))
+                printable.escaped('  '.join(filter(None, (
+                    self._line, f'{elapsed_s:.0f} s', self._left))))))
 
     def sample_finished(self, sample: record.Sample) -> None:
         self.stop()
@@ -99,7 +109,11 @@ class Terminal:
             summary = ', '.join(
                 f'{name} {outcome.metrics[name].value:.6g} '
                 f'{outcome.metrics[name].unit}' for name in names)
-        self._print(f'{self._line}  {seconds:.1f} s  {summary}')
+        left = '' if self._run is None else remaining.told(
+            dataclasses.replace(self._run,
+                                samples=(*self._run.samples, sample)))
+        self._print('  '.join(filter(None, (
+            self._line, f'{seconds:.1f} s', summary, left))))
 
     def left_behind(self, what: str) -> None:
         self._print(f'not removed: {what}')

@@ -102,14 +102,7 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
     parser.add_argument('--shape', default='', metavar='TEXT',
                         help='instances x cores, 4x8 for example; selects '
                         'bounds and names the row in reports')
-    parser.add_argument('--os-cloud', metavar='NAME',
-                        help='an entry of clouds.yaml, for server:')
-    parser.add_argument('--host-key', choices=('known', 'accept-new'),
-                        default='known', help='the ssh host keys that are '
-                        'trusted: those of known_hosts, or that a server: '
-                        'printed on its console (the default); or also the '
-                        'key that answers first where none is known, and no '
-                        'other one during the run')
+    targets.add_options(parser)
     store_arguments.add(parser)
     parser.add_argument('--format', choices=('table', 'json'),
                         default='table', help='lines for people (the '
@@ -190,10 +183,12 @@ def _measure(args: argparse.Namespace, plan: plans.Plan,
         return store.result(runner.execute(plan, store, _software(), shown))
     except KeyboardInterrupt:
         shown.stop()
+        where = (f'; "hpcvirt bench runs" lists it, "hpcvirt bench stop '
+                 f'{shown.result}" ends it' if shown.result else '')
         output.complain(
             'hpcvirt: interrupted; finished samples are kept, a sample that '
             'was started runs on at its target, and the same command '
-            'continues the run')
+            f'continues the run{where}')
         raise
     except exception.Unreachable as exc:
         raise exception.Unreachable(

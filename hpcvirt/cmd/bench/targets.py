@@ -12,6 +12,7 @@
 
 """Targets as the user writes them: local, ssh://HOST, server:NAME."""
 
+import argparse
 import urllib.parse
 from collections.abc import Callable
 
@@ -24,6 +25,18 @@ from hpcvirt.cmd import extras
 
 FORMS = ('local, ssh://[user@]host[:port][?key=FILE], or '
          'server:[user@]NAME[?key=FILE]')
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add --os-cloud and --host-key."""
+    parser.add_argument('--os-cloud', metavar='NAME',
+                        help='an entry of clouds.yaml, for server:')
+    parser.add_argument('--host-key', choices=('known', 'accept-new'),
+                        default='known', help='the ssh host keys that are '
+                        'trusted: those of known_hosts, or that a server: '
+                        'printed on its console (the default); or also the '
+                        'key that answers first where none is known, and no '
+                        'other one during the run')
 
 
 def find(text: str, cloud: str | None, host_key: str) -> target.Target:

@@ -25,9 +25,11 @@ from hpcvirt.cmd.bench import listing
 from hpcvirt.cmd.bench import parse
 from hpcvirt.cmd.bench import report
 from hpcvirt.cmd.bench import run
+from hpcvirt.cmd.bench import runs
+from hpcvirt.cmd.bench import stop
 
 #: In the order in which they are used.
-VERBS = (listing, describe, run, parse, compare, report)
+VERBS = (listing, describe, run, runs, stop, parse, compare, report)
 
 
 def add_verbs(parser: argparse.ArgumentParser) -> None:

@@ -189,6 +189,48 @@ class JobTest(unittest.TestCase):
             time.sleep(0.05)
         self.assertFalse(_runs(child))
 
+    def processes_in(self, directory):
+        """The processes in a directory, without zombies."""
+        for process in pathlib.Path('/proc').glob('[0-9]*'):
+            with contextlib.suppress(OSError):
+                if os.readlink(process / 'cwd') == directory and _runs(
+                        int(process.name)):
+                    yield int(process.name)
+
+    def test_the_ranks_of_mpirun_are_ended_with_it(self):
+        self.start('mpirun', '--allow-run-as-root', '--oversubscribe', '-np',
+                   '2', 'sh', '-c', 'trap "" TERM; echo $$ > rank.$$; '
+                   'while :; do sleep 1; done')
+        directory = pathlib.Path(self.job.directory)
+        deadline = time.monotonic() + 20
+        while len(ranks := list(directory.glob('rank.*'))) < 2:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+        leader = int(self.job.read('pid').split()[0])
+        # Open MPI takes them out of the process group of the job.
+        self.assertTrue(all(os.getpgid(int(rank.suffix[1:])) != leader
+                            for rank in ranks))
+        self.job.stop()
+        self.assertEqual([], list(self.processes_in(str(directory))))
+        self.assertIs(job.State.LOST, self.job.poll())
+
+    def test_ranks_that_another_machine_started_are_ended(self):
+        # The job itself was never started here.
+        self.job.prepare(['true'], {}, {})
+        rank = subprocess.Popen(['sleep', '60'], cwd=self.job.directory,
+                                start_new_session=True)
+        self.job.remove()
+        self.assertEqual(-signal.SIGTERM, rank.wait(10))
+        self.assertFalse(os.path.exists(self.job.directory))
+
+    def test_a_job_that_is_stopped_has_not_ended(self):
+        self.start('sh', '-c', 'trap "exit 0" TERM; while :; do sleep 0.1; '
+                   'done')
+        while self.job.poll() is not job.State.RUNNING:
+            time.sleep(0.05)
+        self.job.stop()
+        self.assertIs(job.State.LOST, self.job.poll())
+
     def test_a_program_of_any_name_is_looked_at(self):
         name = os.path.join(os.path.dirname(os.path.dirname(
             self.job.directory)), 'a) R 1 2')
@@ -198,9 +240,10 @@ class JobTest(unittest.TestCase):
         self.addCleanup(process.kill)
         looked = subprocess.run(
             ['sh', '-c', job_scripts.LOOK
-             + 'look "$1"; echo "$1 $began $group"', 'test', str(process.pid)],
+             + 'look "$1"; echo "$1 $began $session"',
+             'test', str(process.pid)],
             capture_output=True, text=True, check=True).stdout
-        self.assertEqual(f'{_identity(process.pid)} {os.getpgid(process.pid)}',
+        self.assertEqual(f'{_identity(process.pid)} {os.getsid(process.pid)}',
                          looked.strip())
 
     def test_a_file_that_is_not_there_is_none(self):
