@@ -153,7 +153,9 @@ def missing(measured: dict[str, Any],
     drawn = {(row['group'], row['figure'], row['word']): row['chart']
              for row in measured['rows']}
     for result in results:
-        for judgement in (result['verdict'] or {}).get('judgements', ()):
+        alone = [run['purpose'] for run in result['runs']] == ['unpaired']
+        for judgement in () if alone else (result['verdict'] or {}).get(
+                'judgements', ()):
             row = (judgement['label'], judgement['metric'],
                    judgement['word'])
             if row not in drawn:

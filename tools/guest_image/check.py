@@ -60,10 +60,15 @@ third=$(($(wc -c < hpccoutf.txt) / 3))
 {{ head -c $third hpccoutf.txt; tail -c $third hpccoutf.txt; }} > cut
 mv cut hpccoutf.txt
 """
-#: An element wider than any window, a reference, a text without contrast.
-FAULTY_HTML = ('<p style="width: 200rem">wide</p><p><img src="http://elsewhere.invalid/">'
-           '</p><p style="color: #777; background: #888">faint</p>')
-FINDINGS = ('wider than the window', 'refers to', 'hard to read', 'fetches')
+#: An element wider than any window, a reference, a text without contrast, a
+#: verdict that is cut, a table without a name.
+FAULTY_HTML = (
+    '<p style="width: 200rem">wide</p><p><img src="http://elsewhere.invalid/">'
+    '</p><p style="color: #777; background: #888">faint</p>'
+    '<p style="width: 2rem; overflow: hidden"><span class="word">FAIL</span>'
+    '</p><table><tr><td>figure</td></tr></table>')
+FINDINGS = ('wider than the window', 'refers to', 'hard to read', 'fetches',
+            'cut', 'without a name')
 
 
 class CheckFailed(Exception):

@@ -49,8 +49,16 @@ def table(result: record.Result, width: int = 100) -> str:
 
 
 def shown(result: record.Result) -> tuple[judgement.Judgement, ...]:
-    """Return the judgements, then the other figures that have pairs."""
-    judged = result.verdict.judgements if result.verdict else ()
+    """Return the judgements, then the other figures that have pairs.
+
+    What was measured without native is not compared, and not judged.
+    """
+    alone = {run.label for run in result.runs
+             if run.purpose is record.Purpose.UNPAIRED
+             and not any(sample.arm is record.Arm.NATIVE
+                         for sample in run.samples)}
+    judged = [each for each in result.verdict.judgements
+              if each.label not in alone] if result.verdict else []
     names = {(each.label, each.metric) for each in judged}
     rest = [each for run in result.runs
             if run.purpose is not record.Purpose.UNPAIRED

@@ -30,7 +30,8 @@ PAGE = {'dark': False, 'wide': [], 'cut': [], 'unnamed': [], 'lost': [],
 def judged(**more):
     judgement = {'label': 'hpcc mpi', 'metric': 'HPL_Tflops', 'word': 'FAIL',
                  'interval': {'ratio': 0.1}, **more}
-    return [{'verdict': {'judgements': [judgement]}}]
+    return [{'runs': [{'purpose': 'compare'}],
+             'verdict': {'judgements': [judgement]}}]
 
 
 class TestFaults(testtools.TestCase):
@@ -68,7 +69,7 @@ class TestMissing(testtools.TestCase):
             label='qe-small mpi', metric='wall_s', word='INVALID',
             interval=None))
         self.assertEqual([], list(check_page.missing(
-            PAGE, [{'verdict': None}])))
+            PAGE, [{'runs': [], 'verdict': None}])))
 
     def test_another_verdict_figure_or_benchmark_is(self):
         for more in ({'word': 'PASS'}, {'metric': 'StarSTREAM_Triad'},

@@ -124,6 +124,13 @@ class TestPage(testtools.TestCase):
         self.assertEqual(['HPL_Tflops Tflop/s', '✓ PASS'],
                          [words(cell) for cell in rows[2][:2]])
 
+    def test_what_has_no_native_arm_is_not_judged(self):
+        section = self.result('npb-ep')
+        self.assertNotIn('INCONCLUSIVE', words(section))
+        self.assertIn('not judged', words(next(section.iter('h3'))))
+        self.assertIn('mops_total', words(section.find('table')))
+        self.assertIn('--native TARGET', words(section))
+
     def test_a_figure_over_sizes_is_one_curve(self):
         section = self.result('netpipe')
         figures = section.findall('.//figure')
