@@ -30,6 +30,7 @@ from collections.abc import Iterator
 from concurrent import futures
 
 from hpcvirt import text_table
+from hpcvirt.bench.analysis import boots
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
@@ -130,6 +131,12 @@ NOISE: dict[str, Noise] = {
     'clock of 10 ms, runs of 0.05 to 0.5 s': _independent(_normal(0.01)),
     'log-normal, CV 2 %, 3 attempts': _independent(_normal(SD)),
 }
+#: How much the boots of guests differ that are relaunched as a pilot shows.
+BOOTS = {'boots differ by 1 %, pilot': 0.01,
+         'boots differ by 3 %, pilot': 0.03,
+         'boots differ by 5 %, pilot': 0.05}
+#: Time to relaunch a guest, if each run takes 1.
+RELAUNCH_S = 15
 #: How the samples of some kinds of noise were taken.
 UNPAIRED = 'AR(1) 0.5, each arm by itself'
 LAUNCHES = 'launches differ'
@@ -150,9 +157,9 @@ def main() -> int:
                         default=[5, 10, 20, 40],
                         help='numbers of pairs (default: 5 10 20 40)')
     args = parser.parse_args()
-    cases = [(name, pairs, args.trials) for name in NOISE
+    cases = [(name, pairs, args.trials) for name in (*NOISE, *BOOTS)
              for pairs in args.pairs
-             if not name.startswith(LAUNCHES) or pairs >= 10
+             if not name.startswith((LAUNCHES, 'boots')) or pairs >= 10
              if not ATTEMPTS.search(name) or pairs <= 10]
     with futures.ProcessPoolExecutor() as pool:
         found = list(pool.map(rates, *zip(*cases, strict=True)))
@@ -202,7 +209,8 @@ def _words(dice: random.Random, name: str, pairs: int,
     words = set()
     base = 10 ** dice.uniform(math.log10(0.05), math.log10(0.5))
     for _ in range(int(repeated[1]) if repeated else 1):
-        attempt = run(dice, name, pairs, loss, base)
+        attempt = (relaunched(dice, BOOTS[name], pairs, loss)
+                   if name in BOOTS else run(dice, name, pairs, loss, base))
         words.add(verdict.judge([
             dataclasses.replace(attempt, earlier=earlier)], tell=False).word)
         earlier += (record.Attempt('r', '', pairs, attempt.samples),)
@@ -234,6 +242,35 @@ def run(dice: random.Random, name: str, pairs: int, loss: float,
         purpose=record.Purpose.UNPAIRED if name == UNPAIRED
         else record.Purpose.COMPARE,
         bounds={'wall_s': judgement.Bound(BOUND)})
+
+
+def relaunched(dice: random.Random, spread: float, pairs: int,
+               loss: float) -> record.Run:
+    """A run in several boots, whose number the first boots decide."""
+    found = record.Run('r', 'hs06', 'v', (), planned_pairs=pairs,
+                       relaunched=True,
+                       bounds={'wall_s': judgement.Bound(BOUND)})
+    boot = first = 0
+    while first < pairs:
+        level = loss + dice.gauss(0, spread)
+        samples = [record.Sample(
+            record.Arm.GUEST, boot, len(found.samples),
+            outcome.Outcome(True, None), warm_up=True, elapsed_s=1,
+            environment={boots.RELAUNCH_S: str(RELAUNCH_S)})]
+        last = first + boots.sizes(found)[boot]
+        for pair in range(first, last):
+            for arm, mean in ((record.Arm.NATIVE, 0.0),
+                              (record.Arm.GUEST, level)):
+                samples.append(record.Sample(
+                    arm, pair, len(found.samples) + len(samples),
+                    outcome.Outcome(True, None, {'wall_s': outcome.Metric(
+                        math.exp(mean + dice.gauss(0, 0.01)), 's',
+                        outcome.Direction.DOWN)}),
+                    elapsed_s=1, launch_id=str(boot)))
+        found = dataclasses.replace(found,
+                                    samples=(*found.samples, *samples))
+        boot, first = boot + 1, last
+    return found
 
 
 if __name__ == '__main__':

@@ -31,6 +31,7 @@ from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import host_keys
 from hpcvirt.bench.execute import local
 from hpcvirt.bench.execute import mpi_hosts
+from hpcvirt.bench.execute import reboot
 from hpcvirt.bench.execute import ssh
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import text
@@ -76,20 +77,21 @@ def requests(names: Iterable[str], settings: Iterable[str],
 
 
 def guest(place: executor.Executor, server: dict[str, Any], flavor: str,
-          host: str, nodes: Sequence[contract.Node],
-          address: str = '') -> target.Target:
+          host: str, nodes: Sequence[contract.Node], address: str = '',
+          rebooter: reboot.Rebooter | None = None) -> target.Target:
     """Describe a guest.
 
     :param server: as the Compute API shows it
     :param host: its compute host
     :param nodes: its NUMA cells and pins, as the API shows them
     :param address: by which other guests reach it
+    :param rebooter: reboots it; None if it is not to be relaunched
     """
     cpus = contract.host_cpus(nodes)
     page_kib = min((node.page_kib or 0 for node in nodes), default=0)
     facts = target.instance_facts(server['id'], flavor, page_kib, cpus)
     return target.Target(place, server['name'], address, host, flavor, cpus,
-                         facts)
+                         facts, rebooter)
 
 
 def native(text: str, host: str,
@@ -118,13 +120,14 @@ def native(text: str, host: str,
 def compare(guest: target.Target, native_place: executor.Executor,
             wanted: Sequence[request.Request],
             pair_count: int) -> plans.Plan:
-    """Plan to compare a guest with its own host CPUs.
+    """Plan to compare a guest with its own host CPUs, in several boots.
 
     :raises InvalidInput: for a setting that a benchmark does not have
     :raises Unreachable: if a place does not answer
     """
     pairs = arms.pair([guest], [target.Target(native_place, guest.label)])
-    return plans.make(wanted, pairs, record.Purpose.COMPARE, pair_count)
+    return plans.make(wanted, pairs, record.Purpose.COMPARE, pair_count,
+                      launch=record.Launch.WARM)
 
 
 def span(guests: Sequence[target.Target],

@@ -12,6 +12,7 @@
 
 """Base class of tests whose guests boot and accept ssh."""
 
+import dataclasses
 from typing import Any
 
 from tempest.lib.common import ssh
@@ -21,6 +22,19 @@ from hpcvirt.tempest_plugin import plan
 
 CONF = base.CONF
 GIB = 1 << 30
+
+
+@dataclasses.dataclass(frozen=True)
+class Rebooter:
+    """Reboots a server of a test, as a new process of the hypervisor."""
+
+    test: base.HPCTestCase
+    server_id: str
+
+    def reboot(self) -> None:
+        """Hard-reboot the server and wait until it is active again."""
+        self.test.servers.reboot_server(self.server_id, type='HARD')
+        self.test.wait_for_status(self.server_id, 'ACTIVE')
 
 
 class GuestTestCase(base.HPCTestCase):

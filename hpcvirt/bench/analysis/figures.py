@@ -110,20 +110,15 @@ def of_metric(found: attempts.Evidence, metric: str,
             blank, word=word and judgement.Word.INVALID, reason=copied,
             remedy=judgement.Remedy.MEASURE_AGAIN if word else None))
     units = _units(values, of_launch=run.of_launch)
-    estimate: stats.Estimate
-    if done:
-        estimate = looks.Sequential(tuple(
-            _estimate(looks.first(values, pairs), direction, units[:pairs])
-            for pairs in done), tuple(found.share * share for share in
-                                      looks.shares(run.looks)[:len(done)]))
-    else:
-        estimate = _estimate(values, direction, units)
+    estimate = _of_looks(found, values, direction, units) or _estimate(
+        values, direction, units)
     limit = None if bound is None else bound.limit(direction)
     slow = stragglers.find(*(
         [stats.loss_of_ratio(value, direction) for value in arm]
         for arm in (values.native, values.guest)))
     estimated = dataclasses.replace(
-        blank, limit=limit, launches=len(set(units)), looks=len(done),
+        blank, limit=limit, launches=len(set(units)),
+        boots=len(set(values.launches or values.boots)), looks=len(done),
         interval=interval(estimate, direction),
         remarks=tuple(_remarks(values, slow)))
     if limit is None:
@@ -154,6 +149,26 @@ def _units(values: sample_pairs.Values, *, of_launch: bool) -> Sequence[str]:
         return values.launches if len(set(values.launches)) > 1 else ()
     enough = len(set(values.boots)) >= sample_pairs.LEAST_PAIRS
     return values.boots if enough else ()
+
+
+def _of_looks(gathered: attempts.Evidence, values: sample_pairs.Values,
+              direction: outcome.Direction,
+              units: Sequence[str]) -> stats.Estimate | None:
+    """Estimate the loss from all looks so far that had enough launches.
+
+    :returns: None if there were none
+    """
+    run = gathered.run
+    if not run.looks:
+        return None
+    found = [(_estimate(looks.first(values, pairs), direction, units[:pairs]),
+              gathered.share * share)
+             for pairs, share in zip(run.looks, looks.shares(run.looks),
+                                     strict=True)
+             if pairs <= len(values.pairs) and (
+                 not units or len(set(units[:pairs]))
+                 >= sample_pairs.LEAST_PAIRS)]
+    return looks.Sequential(*zip(*found, strict=True)) if found else None
 
 
 def _estimate(values: sample_pairs.Values, direction: outcome.Direction,

@@ -64,14 +64,15 @@ class Sequential:
             in zip(self.estimates, self.shares, strict=True)))
 
 
-def plan(most: int) -> tuple[int, ...]:
+def plan(most: int, first: int = _FIRST) -> tuple[int, ...]:
     """Return the numbers of pairs at which a run may stop.
 
     :param most: number of pairs at which it stops in any case, at least
         :data:`hpcvirt.bench.analysis.sample_pairs.LEAST_PAIRS`
+    :param first: number of pairs before the first look
     """
     found = []
-    pairs = float(_FIRST)
+    pairs = float(first)
     while round(pairs) < most:
         found.append(round(pairs))
         pairs *= _GROWTH

@@ -87,7 +87,7 @@ def values(run: record.Run, metric: str) -> Values:
         arms[sample.arm][sample.pair] = sample.outcome.metrics[metric].value
         if sample.arm is record.Arm.GUEST:
             launches[sample.pair] = sample.launch_id
-            boots[sample.pair] = _boot(sample)
+            boots[sample.pair] = boot(sample.environment)
     native, guest = arms[record.Arm.NATIVE], arms[record.Arm.GUEST]
     if run.purpose is record.Purpose.UNPAIRED:
         return Values(tuple(native.values()), tuple(guest.values()), (),
@@ -107,11 +107,10 @@ def _known(launches: Mapping[int, str],
     return found if all(found) else ()
 
 
-def _boot(sample: record.Sample) -> str:
-    """Return the boot ids of all guests of a sample."""
-    return ' '.join(
-        sample.environment[name] for name in sorted(sample.environment)
-        if name.partition('@')[0] == 'boot_id')
+def boot(environment: Mapping[str, str]) -> str:
+    """Return the boot ids of all guests of a sample, empty if unknown."""
+    return ' '.join(environment[name] for name in sorted(environment)
+                    if name.partition('@')[0] == 'boot_id')
 
 
 def too_few(run: record.Run, found: Values) -> str | None:

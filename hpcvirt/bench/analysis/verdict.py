@@ -52,8 +52,6 @@ METHOD = ('Ratio guest / native; signed-rank intervals of the log ratios of '
 UNPAIRED = ("; unpaired: Welch's intervals, the arms were not measured in "
             'turn on one host')
 LOOKS = '; judged at several numbers of pairs, which divide the errors'
-MEASURED = ('; it speaks of the launches of the guest that were measured, and '
-            'not of the next one')
 
 Word = judgement.Word
 
@@ -74,7 +72,10 @@ def judge_result(result: record.Result) -> record.Result:
     if all(run.purpose is record.Purpose.AA for run in runs):
         judged = tuple(dataclasses.replace(
             run, purpose=record.Purpose.COMPARE) for run in runs)
-    return dataclasses.replace(result, runs=runs, verdict=judge(judged))
+    found = judge(judged)
+    if judged is not runs:
+        found = dataclasses.replace(found, scope='')
+    return dataclasses.replace(result, runs=runs, verdict=found)
 
 
 def exit_status(result: record.Result) -> int:
@@ -120,19 +121,34 @@ def verdict_of(judgements: tuple[judgement.Judgement, ...]
         method += UNPAIRED
     if any(figure.looks for figure in judgements):
         method += LOOKS
-    if any(figure.interval and not figure.launches for figure in judgements):
-        method += MEASURED
+    scope = _scope(judgements)
     for word in (Word.INVALID, Word.FAIL, Word.INCONCLUSIVE):
         for figure in judgements:
             if figure.word is word:
                 return judgement.Verdict(word, _reason(figure), judgements,
-                                         method)
+                                         method, scope)
     if not judgements:
         return judgement.Verdict(Word.INCONCLUSIVE, 'no figure has a bound',
                                  (), method)
     doubt = next((_reason(figure) for figure in judgements if figure.suspect),
                  None)
-    return judgement.Verdict(Word.PASS, doubt, judgements, method)
+    return judgement.Verdict(Word.PASS, doubt, judgements, method, scope)
+
+
+def _scope(judgements: Sequence[judgement.Judgement]) -> str:
+    """Say which launches of the guest the verdict speaks of."""
+    estimated = [figure for figure in judgements if figure.interval]
+    if not estimated:
+        return ''
+    launches = min(figure.launches for figure in estimated)
+    if launches:
+        return ('it speaks of the launches of the guest, of which '
+                f'{launches} were measured')
+    if all(figure.boots == 1 for figure in estimated):
+        return ('it speaks of this boot of the guest alone, and the next boot '
+                'may differ')
+    return ('it speaks of the launches of the guest that were measured, and '
+            'not of the next one')
 
 
 def describe(run: record.Run) -> tuple[judgement.Judgement, ...]:

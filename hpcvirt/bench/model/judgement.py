@@ -144,6 +144,8 @@ class Judgement:
     :ivar p_fail: Holm-adjusted p-value of "the loss is within the bound"
     :ivar launches: number of launches of the guest whose means decided, 0 if
         the samples did, which speak of the launches that were measured
+    :ivar boots: number of boots of the guest that the samples are of, 0 if
+        unknown
     :ivar looks: how many numbers of pairs were judged so far, 0 if the number
         was fixed in advance
     :ivar tail: judgement on the stragglers, None if there is no bound
@@ -171,6 +173,7 @@ class Judgement:
     p_pass: float | None = None
     p_fail: float | None = None
     launches: int = 0
+    boots: int = 0
     looks: int = 0
     tail: Tail | None = None
     earlier: tuple[Word, ...] = ()
@@ -186,9 +189,12 @@ class Verdict:
         if all are, else INCONCLUSIVE
     :ivar reason: None for a PASS without reservations
     :ivar method: how it was decided, one sentence
+    :ivar scope: which launches of the guest it speaks of, one sentence; empty
+        if there is no guest or no interval
     """
 
     word: Word
     reason: str | None
     judgements: tuple[Judgement, ...]
     method: str
+    scope: str = ''

@@ -146,6 +146,8 @@ class Run:
         judged
     :ivar launch: state of the guest in all samples that count; None if it
         was not controlled
+    :ivar relaunched: the guest is relaunched several times, and several
+        samples may be of each launch
     :ivar of_launch: the verdict is to speak of the launches that were measured
         and of no others
     :ivar study: ``S1`` to ``S5`` if the run belongs to a study
@@ -172,6 +174,7 @@ class Run:
     bounds: Mapping[str, judgement.Bound] = dataclasses.field(
         default_factory=dict)
     launch: Launch | None = None
+    relaunched: bool = False
     of_launch: bool = False
     study: str | None = None
     case: str | None = None

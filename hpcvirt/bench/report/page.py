@@ -103,6 +103,7 @@ def _result(shown: summary.Shown) -> dict[str, Any]:
     for judged in judgements:
         labels.setdefault(judged.label, []).append(judged)
     return {
+        'scope': result.verdict.scope if result.verdict else '',
         'id': shown.id, 'started_at': shown.started_at,
         'finished': shown.finished, 'subject': subject.of_result(result),
         'word': summary.word(result),

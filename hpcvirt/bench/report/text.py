@@ -88,6 +88,9 @@ def footnotes(result: record.Result,
         if any(run.purpose is not record.Purpose.UNPAIRED
                for run in result.runs):
             lines.append(f'{result.verdict.word}{reason}')
+            if result.verdict.scope:
+                lines.append(f'{result.verdict.word}: '
+                             f'{result.verdict.scope}')
         else:
             lines.append('unpaired: no verdict without native samples')
     return lines

@@ -96,6 +96,7 @@ def subject(planned: plans.PlannedRun, identity: Mapping[str, str]) -> str:
     return _digest([
         planned.spec.definition.name, planned.spec.variant.name,
         planned.purpose, planned.host, planned.shape, planned.launch,
+        planned.of_launch,
         planned.study, planned.case, places, dict(identity)])
 
 

@@ -44,6 +44,8 @@ class PlannedRun:
     :ivar bounds: the user's; those of the definition hold for other metrics
     :ivar launch: state that the guest has to be in
     :ivar until_decided: stop before ``pairs`` if the pairs so far decide
+    :ivar relaunched: the guest is relaunched several times
+    :ivar of_launch: the guest is judged as it runs, and no other launch
     """
 
     jobs: arms.Jobs
@@ -58,6 +60,8 @@ class PlannedRun:
     study: str | None = None
     case: str | None = None
     until_decided: bool = False
+    relaunched: bool = False
+    of_launch: bool = False
 
     @property
     def guest_jobs(self) -> tuple[run_spec.JobSpec, ...]:
@@ -99,6 +103,7 @@ class Plan:
 def make(wanted: Iterable[requests.Request], pairs: Sequence[arms.Pair],
          purpose: record.Purpose, pair_count: int, *, warm_ups: int = 1,
          shape: str = '', launch: str = '', until_decided: bool = False,
+         of_launch: bool = False,
          bounds: Mapping[str, judgement.Bound] | None = None) -> Plan:
     """Plan the runs of benchmarks.
 
@@ -108,6 +113,8 @@ def make(wanted: Iterable[requests.Request], pairs: Sequence[arms.Pair],
     :param launch: ``warm``, ``cold`` or ``both``; by default that of the
         request
     :param until_decided: stop before ``pair_count`` if the pairs so far decide
+    :param of_launch: judge the guest as it runs; without it, a warm guest that
+        is compared is relaunched several times if it can be
     :raises InvalidInput: for an unknown setting, a guest too small, or a
         guest that cannot be rebooted and would have to be
     :raises Unreachable: if a target does not answer
@@ -119,19 +126,22 @@ def make(wanted: Iterable[requests.Request], pairs: Sequence[arms.Pair],
             purpose=purpose, hosts=hosts,
             shape=shape or _shape(request, pairs), bounds=bounds or {},
             launch=state, study=request.study, case=request.case,
-            until_decided=until_decided)
+            until_decided=until_decided,
+            relaunched=not of_launch and _is_relaunched(pairs, purpose, state),
+            of_launch=of_launch)
         for request in wanted
-        for state in launches(launch or request.launch or '', pairs,
-                              purpose)))
+        for state in launches(launch or request.launch or '', pairs, purpose,
+                              of_launch=of_launch)))
 
 
 def launches(word: str, pairs: Sequence[arms.Pair], purpose: record.Purpose,
-             ) -> tuple[record.Launch | None, ...]:
+             *, of_launch: bool = False) -> tuple[record.Launch | None, ...]:
     """The states of the guest that each benchmark is run in.
 
     :param word: ``warm``, ``cold`` or ``both``; empty for any state
     :returns: None for any state, and for a machine that is compared with
         itself: it is no guest
+    :param of_launch: the guest must not be rebooted
     :raises InvalidInput: if a guest would have to be rebooted and cannot be
     """
     is_aa = purpose is record.Purpose.AA
@@ -143,6 +153,10 @@ def launches(word: str, pairs: Sequence[arms.Pair], purpose: record.Purpose,
         raise exception.InvalidInput(
             f'--launch {word}', 'the native place is the guest itself, and '
             'there is no reboot before native runs')
+    if of_launch:
+        raise exception.InvalidInput(
+            f'--launch {word}', 'relaunches the guest, which --this-launch '
+            'does not allow')
     for pair in pairs:
         if pair.guest.rebooter is None:
             raise exception.InvalidInput(
@@ -151,6 +165,14 @@ def launches(word: str, pairs: Sequence[arms.Pair], purpose: record.Purpose,
     if word == 'cold':
         return (record.Launch.COLD,)
     return record.Launch.WARM, record.Launch.COLD
+
+
+def _is_relaunched(pairs: Sequence[arms.Pair], purpose: record.Purpose,
+                   state: record.Launch | None) -> bool:
+    """Whether a guest is compared in several boots, with samples of each."""
+    return (purpose is record.Purpose.COMPARE
+            and state is record.Launch.WARM
+            and all(pair.guest.rebooter is not None for pair in pairs))
 
 
 def _shape(request: requests.Request, pairs: Sequence[arms.Pair]) -> str:
@@ -175,6 +197,7 @@ def _identity(run: PlannedRun) -> dict[str, Any]:
         'bounds': serialization.to_plain(run.bounds),
         'case': [run.study, run.case],
         'until_decided': run.until_decided,
+        'launches': [run.relaunched, run.of_launch],
     }
 
 

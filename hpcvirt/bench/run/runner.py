@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from hpcvirt import exception
+from hpcvirt.bench.analysis import boots
 from hpcvirt.bench.analysis import looks
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.execute import private_directory
@@ -124,15 +125,13 @@ def _take_samples(planned: plans.PlannedRun, run: record.Run,
                   products: Products, store: stores.Store,
                   progress: Progress) -> None:
     """Take the samples that a run lacks, until it is decided if it may be."""
-    missing = schedule.missing(run)
-    if not missing:
+    if not schedule.missing(run):
         return
-    total = len(missing) + len(run.samples)
     run_id = run.id
-    for due in missing:
-        if _is_decided(run):
-            return
-        progress.sample_started(run, due, total)
+    # Which samples follow the pilot is known at its end only.
+    while (missing := schedule.missing(run)) and not _is_decided(run):
+        due = missing[0]
+        progress.sample_started(run, due, len(missing) + len(run.samples))
 
         def keep(name: str, content: bytes,
                  position: int = due.position) -> record.RawOutput:
@@ -144,7 +143,10 @@ def _take_samples(planned: plans.PlannedRun, run: record.Run,
         try:
             sample = sampler.sample(
                 jobs, run.id, due, [products[job.run.builds] for job in jobs],
-                keep, progress.tick, launch)
+                keep, progress.tick, launch,
+                is_launched=due.arm is record.Arm.GUEST and (
+                    planned.relaunched
+                    or planned.launch is record.Launch.COLD))
         except sampler.NotStarted as exc:
             raise exception.NotInstalled(
                 f'{exc}; its outputs are in '
@@ -201,14 +203,21 @@ def _run(planned: plans.PlannedRun, run_id: str,
         samples=(), parameters=parameters, host=planned.host,
         shape=planned.shape, purpose=planned.purpose,
         planned_pairs=planned.pairs,
-        looks=looks.plan(planned.pairs) if planned.until_decided else (),
+        looks=_looks(planned) if planned.until_decided else (),
         planned_warm_ups=planned.warm_ups,
         bounds=dict(planned.bounds), launch=planned.launch,
+        relaunched=planned.relaunched, of_launch=planned.of_launch,
         study=planned.study, case=planned.case, started_at=_now(),
         identity=found, subject=identity.subject(planned, found),
         targets=tuple(dict.fromkeys(
             target.named or target.place.name for job in planned.all_jobs
             for target in job.targets)))
+
+
+def _looks(planned: plans.PlannedRun) -> tuple[int, ...]:
+    if planned.relaunched:
+        return looks.plan(planned.pairs, boots.LEAST_WITH_PILOT)
+    return looks.plan(planned.pairs)
 
 
 def _now() -> str:

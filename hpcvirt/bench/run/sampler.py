@@ -28,6 +28,8 @@ from concurrent import futures
 
 from hpcvirt import exception
 from hpcvirt import printable
+from hpcvirt.bench.analysis import boots
+from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.execute import cpu_affinity
 from hpcvirt.bench.execute import environment
 from hpcvirt.bench.execute import job as jobs
@@ -84,27 +86,33 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
            due: schedule.PlannedSample,
            products: Sequence[Mapping[str, bytes]], keep: Keep,
            tick: Tick = lambda _elapsed: None,
-           launch: record.Launch | None = None) -> record.Sample:
+           launch: record.Launch | None = None,
+           is_launched: bool = False) -> record.Sample:
     """Take a sample, or wait for jobs that were started before.
 
     :param specs: the jobs of the arm
     :param products: for each job, the binaries to put into its directory
     :param keep: keeps a raw output
     :param tick: called from time to time with the seconds since the start
-    :param launch: state of the guest; a guest is rebooted before a cold
-        sample
+    :param launch: state of the guest
+    :param is_launched: the guest was relaunched for the run, so that its boot
+        is one of several
     :raises Unreachable: if a place does not answer again in time
     :raises NotStarted: if a program cannot be executed; its outputs are kept
     """
     used = [target for spec in specs for target in spec.targets]
     places = [retrying.RetryingExecutor(target.place) for target in used]
     start_facts: dict[str, str] = {}
+    relaunched: dict[str, str] = {}
     started_at = _now()
     for attempt in range(ATTEMPTS):
         running = _jobs(specs, run_id, f'{due.position:04d}.{attempt}')
         must_start = _must_start([job.poll() for job in running])
-        if must_start and launch is record.Launch.COLD:
+        if must_start and due.relaunch:
+            begin = time.monotonic()
             _reboot(used)
+            relaunched = {
+                boots.RELAUNCH_S: f'{time.monotonic() - begin:.3f}'}
         before = [environment.load(place) for place in places]
         facts = [environment.facts(place) for place in places]
         if must_start:
@@ -137,10 +145,13 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
     return record.Sample(
         arm=due.arm, pair=due.pair, position=due.position,
         outcome=aggregation.combine([spec.label for spec in specs], outcomes),
-        warm_up=due.warm_up, launch=launch, started_at=started_at,
+        warm_up=due.warm_up, launch=launch,
+        launch_id=sample_pairs.boot(surroundings) if is_launched else '',
+        started_at=started_at,
         elapsed_s=_longest(ends), exit_status=_status(ends),
         command=specs[0].command,
-        environment={**start_facts, **surroundings}, outputs=outputs)
+        environment={**relaunched, **start_facts, **surroundings},
+        outputs=outputs)
 
 
 def clean(spec: run_spec.JobSpec, run_id: str) -> tuple[str, ...]:

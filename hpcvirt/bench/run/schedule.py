@@ -15,12 +15,15 @@
 Warm-ups come first, in each arm in turn, then the pairs. Which arm of a pair
 goes first is drawn by lot: a slow drift of the host (temperature, page cache,
 neighbours) affects both arms alike, and so does what a run leaves behind for
-the next one.
+the next one. A guest that is relaunched during the run is warmed up again in
+each of its boots.
 """
 
 import dataclasses
 import random
+from collections.abc import Sequence
 
+from hpcvirt.bench.analysis import boots
 from hpcvirt.bench.model import record
 
 ARMS = (record.Arm.NATIVE, record.Arm.GUEST)
@@ -32,18 +35,21 @@ class PlannedSample:
 
     :ivar position: number in the order of execution, from 0
     :ivar pair: number of the pair, or of the warm-up; both from 0
+    :ivar relaunch: the guest is relaunched before this sample
     """
 
     position: int
     arm: record.Arm
     pair: int
     warm_up: bool
+    relaunch: bool = False
 
 
 def order(pairs: int, warm_ups: int,
           purpose: record.Purpose = record.Purpose.COMPARE,
           launch: record.Launch | None = None,
-          lot: str = '') -> tuple[PlannedSample, ...]:
+          lot: str = '',
+          of_boots: Sequence[int] = ()) -> tuple[PlannedSample, ...]:
     """Order the samples of a run.
 
     :param pairs: pairs that count, at least 1
@@ -52,25 +58,47 @@ def order(pairs: int, warm_ups: int,
     :param launch: a guest that is rebooted before each sample is not warmed
         up
     :param lot: which orders are drawn; equal lots give equal orders
+    :param of_boots: the number of pairs in each boot of a guest that is
+        relaunched before each of them; empty if it is not
     """
     dice = random.Random(lot)  # noqa: S311 - no secret
     is_unpaired = purpose is record.Purpose.UNPAIRED
     is_cold = launch is record.Launch.COLD
+    steps: list[tuple[int, record.Arm, int, bool]] = []
+    first = 0
+    for boot, size in enumerate(of_boots or (pairs,)):
+        # The host stays warm while the guest is relaunched.
+        steps += [(boot, arm, number, True)
+                  for number in range(boot * warm_ups, (boot + 1) * warm_ups)
+                  for arm in (ARMS if boot == 0 else (record.Arm.GUEST,))]
+        steps += [(boot, arm, pair, False)
+                  for pair in range(first, first + size)
+                  for arm in (ARMS if dice.random() < 0.5 else ARMS[::-1])]
+        first += size
     found: list[PlannedSample] = []
-    for number in range(warm_ups + pairs):
-        warm_up = number < warm_ups
-        pair = number if warm_up else number - warm_ups
-        arms = ARMS if warm_up or dice.random() < 0.5 else ARMS[::-1]
-        for arm in (record.Arm.GUEST,) if is_unpaired else arms:
-            if not (is_cold and warm_up and arm is record.Arm.GUEST):
-                found.append(PlannedSample(len(found), arm, pair, warm_up))
+    launched = -1 if of_boots else 0
+    for boot, arm, pair, warm_up in steps:
+        is_guest = arm is record.Arm.GUEST
+        if (is_cold and is_guest and warm_up) or (
+                is_unpaired and not is_guest):
+            continue
+        found.append(PlannedSample(
+            len(found), arm, pair, warm_up,
+            is_guest and (is_cold or boot > launched)))
+        if is_guest and of_boots:
+            launched = boot
     return tuple(found)
 
 
 def missing(run: record.Run) -> tuple[PlannedSample, ...]:
-    """List the samples that a run still lacks, in their order."""
+    """List the samples that a run still lacks, in their order.
+
+    If the guest is relaunched, what comes after the pilot is not known before
+    its end, and may change.
+    """
     taken = {sample.position for sample in run.samples}
     return tuple(
-        planned for planned in order(run.planned_pairs, run.planned_warm_ups,
-                                     run.purpose, run.launch, run.id)
+        planned for planned in order(
+            run.planned_pairs, run.planned_warm_ups, run.purpose, run.launch,
+            run.id, boots.sizes(run) if run.relaunched else ())
         if planned.position not in taken)

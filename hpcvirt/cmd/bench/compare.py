@@ -206,8 +206,9 @@ def _print(found: judgement.Verdict,
         f'{names}: bound {source}.' for names, source in reports.sources(
             (f'{run.label} {metric}', bound) for run in runs
             for metric, bound in run.bounds.items() if bound.kind))
+    said = found.method, found.scope
     sys.stdout.write(printable.lines(
-        [*notes, f'{found.word}: {found.method}.']))
+        [*notes, f'{found.word}: {"; ".join(filter(None, said))}.']))
 
 
 def _row(figure: judgement.Judgement) -> tuple[str, ...]:

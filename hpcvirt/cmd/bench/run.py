@@ -82,10 +82,13 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
         'guest is a server and the caller may see its CPUs, the default is '
         'these; once, or once for each guest')
     parser.add_argument('--launch', choices=('warm', 'cold', 'both'),
-                        help='state of the guest: after a warm-up (the '
-                        'default, unless the case of a study says '
-                        'otherwise), hard-rebooted through Nova before each '
-                        'of its samples, or a run of each')
+                        help='state of the guest: after a warm-up in each of '
+                        'several boots (the default, unless the case of a '
+                        'study says otherwise), hard-rebooted through Nova '
+                        'before each of its samples, or a run of each')
+    parser.add_argument('--this-launch', action='store_true',
+                        help='judge the guest as it runs, and not its flavor: '
+                        'a server is not relaunched')
     parser.add_argument('--pairs', type=_pair_count, default=10, metavar='N',
                         help='pairs that count, fixed in advance '
                         '(default: %(default)s; fewer than 5 never pass)')
@@ -127,6 +130,7 @@ def run(args: argparse.Namespace) -> int:
     plan = plans.make(wanted, pairs, _purpose(args), args.pairs,
                       shape=args.shape, launch=args.launch or '',
                       until_decided=args.until_decided,
+                      of_launch=args.this_launch,
                       bounds=own_bounds)
     if args.until_decided and (
             len(plan.runs) != 1 or plan.runs[0].purpose is

@@ -12,7 +12,11 @@
 
 """A guest that can be rebooted: this machine, with a boot id for each boot."""
 
+import dataclasses
+import re
+
 from hpcvirt import exception
+from hpcvirt.bench.execute import environment
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import local
 from hpcvirt.bench.execute import reboot
@@ -44,7 +48,12 @@ class Guest:
         if argv[0] == 'sync':
             self.done.append('sync')
             return executor.Completed(0, b'', b'')
-        return self._inner.run(argv, stdin, timeout_s)
+        done = self._inner.run(argv, stdin, timeout_s)
+        if environment.FACTS in argv:
+            return dataclasses.replace(done, stdout=re.sub(
+                rb'^boot_id=.*', b'boot_id=boot %d' % self._boots,
+                done.stdout, flags=re.MULTILINE))
+        return done
 
     def reboot(self):
         self.done.append('reboot')

@@ -14,6 +14,7 @@
 
 import dataclasses
 import unittest
+from unittest import mock
 
 from hpcvirt import exception
 from hpcvirt.bench.analysis import verdict
@@ -45,10 +46,11 @@ class Machine:
         pass
 
 
-def guest(place, host='n17', cpu=3, address=''):
+def guest(place, host='n17', cpu=3, address='', rebooter=None):
     return benchmarking.guest(
         place, {'name': place.name, 'id': 'id'}, 'hpc.1c', host,
-        (contract.Node(0, 1024, 2048, frozenset([0]), {0: cpu}),), address)
+        (contract.Node(0, 1024, 2048, frozenset([0]), {0: cpu}),), address,
+        rebooter)
 
 
 class RequestsTest(unittest.TestCase):
@@ -116,9 +118,20 @@ class PlanTest(unittest.TestCase):
              'server.host_cpus': '3'}, of_guest.target.facts)
         self.assertEqual({}, of_native.target.facts)
         self.assertEqual(
-            (7, 1, record.Purpose.COMPARE, 'n17', 'hpc.1c', None),
+            (7, 1, record.Purpose.COMPARE, 'n17', 'hpc.1c',
+             record.Launch.WARM, False),
             (planned.pairs, planned.warm_ups, planned.purpose, planned.host,
-             planned.shape, planned.launch))
+             planned.shape, planned.launch, planned.relaunched))
+
+    def test_a_guest_that_can_be_rebooted_is_compared_in_several_boots(self):
+        requests = benchmarking.requests(['hpcc'], ['hpcc:N=300'], None)
+        rebooter = mock.Mock()
+        (planned,) = benchmarking.compare(
+            guest(Machine('guest'), rebooter=rebooter), Machine('native'),
+            requests, 10).runs
+        self.assertTrue(planned.relaunched)
+        (job,) = planned.guest_jobs
+        self.assertIs(rebooter, job.target.rebooter)
 
     def test_unknown_setting_of_a_benchmark_is_bad_input(self):
         requests = benchmarking.requests(['stream'], ['stream:N=300'], None)

@@ -87,7 +87,8 @@ class BenchmarkTestCase(guest_base.GuestTestCase):
         """Describe a guest whose cells and pins are as its flavor asks."""
         return benchmarking.guest(
             place, server, flavor['name'], self.host_of(server),
-            self.assert_matches_flavor(flavor, server['id']), address)
+            self.assert_matches_flavor(flavor, server['id']), address,
+            guest_base.Rebooter(self, server['id']))
 
 
 class CompareTest(BenchmarkTestCase):

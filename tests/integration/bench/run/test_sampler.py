@@ -125,7 +125,8 @@ class SampleTest(unittest.TestCase):
 
     def sample(self, *jobs, launch=None, position=0):
         due = schedule.PlannedSample(position, record.Arm.GUEST, 0,
-                                     warm_up=False)
+                                     warm_up=False,
+                                     relaunch=launch is record.Launch.COLD)
         return sampler.sample(
             jobs, 'run', due, [{} for _ in jobs],
             lambda name, content: record.RawOutput(name, name, '',

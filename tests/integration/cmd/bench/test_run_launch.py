@@ -14,6 +14,8 @@
 
 import unittest.mock
 
+from hpcvirt import exception
+from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import target
 from hpcvirt.cmd.bench import targets
 from tests.integration.bench import rebooting
@@ -35,8 +37,8 @@ class LaunchTest(run_case.RunCase):
         self.enterContext(unittest.mock.patch.object(
             targets, 'find', instead))
 
-    def words(self, *more, native='local', where='server:hpc-1'):
-        words = super().words(pairs=2, native=native)
+    def words(self, *more, native='local', where='server:hpc-1', pairs=2):
+        words = super().words(pairs=pairs, native=native)
         words[words.index('--where') + 1] = where
         return [*words, *more]
 
@@ -52,14 +54,62 @@ class LaunchTest(run_case.RunCase):
         self.assertEqual('cold', run['launch'])
         self.assertEqual(['sync', 'reboot'] * 2, self.guest.done)
 
-    def test_warm_is_the_default(self):
+    def test_a_warm_guest_is_relaunched_and_warmed_up_for_each_boot(self):
         run = self.result(*self.words(), status=1)['runs'][0]
+        pair = [('native', False, None), ('guest', False, 'warm')]
+        found = self.launches(run)
         self.assertEqual([('native', True, None), ('guest', True, None)],
-                         self.launches(run)[:2])
-        self.assertCountEqual(
-            [('native', False, None), ('guest', False, 'warm')] * 2,
-            self.launches(run)[2:])
+                         found[:2])
+        self.assertCountEqual(pair, found[2:4])
+        self.assertEqual(('guest', True, None), found[4])
+        self.assertCountEqual(pair, found[5:])
+        self.assertEqual(['sync', 'reboot'] * 2, self.guest.done)
+
+    def test_a_run_over_boots_is_continued_until_they_decide(self):
+        add = stores.Store.add_sample
+
+        def add_and_stop(store, run_id, sample):
+            add(store, run_id, sample)
+            if sample.position in (4, 14):
+                raise exception.Unreachable('no power')
+        words = self.words('--until-decided', pairs=30)
+        with unittest.mock.patch.object(stores.Store, 'add_sample',
+                                        add_and_stop):
+            for _ in range(2):
+                self.assertEqual(2, self.run_(*words)[0])
+        result = self.result(*words, status=1)
+        samples = result['runs'][0]['samples']
+        # A pilot of three boots with two pairs each, then two more boots.
+        self.assertEqual(list(range(22)),
+                         [sample['position'] for sample in samples])
+        self.assertEqual(['sync', 'reboot'] * 5, self.guest.done)
+        self.assertEqual(5, len({sample['launch_id'] for sample in samples
+                                 if sample['arm'] == 'guest'}))
+        (figure,) = result['verdict']['judgements']
+        self.assertEqual(('FAIL', 5, 8), (
+            figure['word'], figure['launches'], figure['pairs']))
+        self.assertIn('of which 5 were measured', result['verdict']['scope'])
+
+    def test_a_guest_is_judged_as_it_runs_on_request(self):
+        words = self.words('--this-launch', pairs=5)
+        result = self.result(*words, status=1)
         self.assertEqual([], self.guest.done)
+        self.assertEqual('FAIL', result['verdict']['word'])
+        self.assertIn('this boot of the guest alone',
+                      result['verdict']['scope'])
+
+    def test_a_guest_that_cannot_be_relaunched_is_judged_in_this_boot(self):
+        words = self.words(where=self.server.url, pairs=5)
+        result = self.result(*words, status=1)
+        self.assertIn('this boot of the guest alone',
+                      result['verdict']['scope'])
+        _, out, _ = self.run_('bench', 'report', '--data',
+                              str(self.scratch / 'data'))
+        self.assertIn('this boot of the guest alone', ' '.join(out.split()))
+        page = self.scratch / 'page.html'
+        self.run_('bench', 'report', '--data', str(self.scratch / 'data'),
+                  '--html', str(page))
+        self.assertIn('this boot of the guest alone', page.read_text())
 
     def test_both_are_two_runs_that_are_judged_together(self):
         result = self.result(*self.words('--launch', 'both'), status=1)
@@ -91,7 +141,9 @@ class LaunchTest(run_case.RunCase):
                 (self.words('--launch', 'cold', where=self.server.url),
                  'it is not given as server:'),
                 (self.words('--launch', 'both', native='server:hpc-1'),
-                 'the native place is the guest itself')):
+                 'the native place is the guest itself'),
+                (self.words('--launch', 'cold', '--this-launch'),
+                 'relaunches the guest, which --this-launch does not')):
             with self.subTest(message=message):
                 status, out, err = self.run_(*words)
                 self.assertEqual((2, ''), (status, out))

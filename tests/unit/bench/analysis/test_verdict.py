@@ -331,10 +331,38 @@ class TestLaunches(VerdictTestCase):
                 else self.judge(runs.run(NATIVE, scaled(0.98))))
             self.assertEqual(0, figure.launches)
             self.assertIn('of the launches of the guest that were measured',
-                          result.method)
+                          result.scope)
         result, figure = self.launched('aabbccddee')
         self.assertEqual(5, figure.launches)
-        self.assertNotIn('were measured', result.method.partition('turn')[0])
+        self.assertIn('of which 5 were measured', result.scope)
+
+    def test_a_verdict_on_one_boot_says_so(self):
+        run = runs.run(NATIVE, scaled(0.98))
+        of_one_boot = dataclasses.replace(run, samples=tuple(
+            dataclasses.replace(sample, environment={'boot_id': sample.arm})
+            for sample in run.samples))
+        for result in (self.judge(of_one_boot)[0],
+                       self.launched('aaaaaaaaaa', of_launch=True)[0]):
+            self.assertEqual(Word.PASS, result.word)
+            self.assertIn('this boot of the guest alone', result.scope)
+
+    def test_no_verdict_on_a_machine_itself_speaks_of_a_guest(self):
+        machine = dataclasses.replace(
+            runs.run(NATIVE, scaled(0.999), purpose=record.Purpose.AA),
+            benchmark='npb-cg')
+        found = verdict.judge_result(record.Result((machine,)))
+        self.assertEqual('', found.verdict.scope)
+
+    def test_looks_before_the_fifth_launch_do_not_count(self):
+        run = runs.run(NATIVE, scaled(0.98), looks=(2, 6, 8, 10))
+        for launches, looks in (('aaaaaaaaaa', 0), ('aabbccddee', 1),
+                                ('aaabbcdeee', 2), ('abcdeeeeee', 3)):
+            found = self.judge(dataclasses.replace(run, samples=tuple(
+                dataclasses.replace(sample, launch_id=launches[sample.pair])
+                for sample in run.samples)))[1]
+            self.assertEqual(4, found.looks)
+            self.assertIs(Word.PASS if looks else Word.INCONCLUSIVE,
+                          found.word, launches)
 
     def test_boots_of_a_guest_are_launches_if_there_are_enough(self):
         for boots, launches in (('aabbccddee', 5), ('aaaaabbbbb', 0),

@@ -63,6 +63,36 @@ class ScheduleTest(unittest.TestCase):
                               record.Launch.COLD)
         self.assertEqual('gg', letters(alone))
 
+    def test_a_guest_is_relaunched_and_warmed_up_for_each_boot(self):
+        samples = schedule.order(5, 1, of_boots=(2, 2, 1), lot='any')
+        self.assertEqual(list(range(14)),
+                         [each.position for each in samples])
+        words = ''.join(
+            ('R' if each.relaunch else '') + (
+                each.arm[0].upper() if each.warm_up else 'p')
+            for each in samples)
+        self.assertEqual('NRGppppRGppppRGpp', words)
+        self.assertEqual([0, 0, 1, 2], [each.pair for each in samples
+                                        if each.warm_up])
+        # The lots are the same as without boots.
+        self.assertEqual(
+            letters(schedule.order(5, 0, lot='any')),
+            letters([each for each in samples if not each.warm_up]))
+
+    def test_without_warm_ups_the_first_run_of_the_guest_follows(self):
+        samples = schedule.order(4, 0, of_boots=(2, 2), lot='any')
+        self.assertEqual(
+            [[True, False], [True, False]],
+            [[each.relaunch for each in samples[first:first + 4]
+              if each.arm is record.Arm.GUEST] for first in (0, 4)])
+        self.assertFalse(any(each.relaunch for each in samples
+                             if each.arm is record.Arm.NATIVE))
+
+    def test_a_cold_guest_is_relaunched_before_each_of_its_samples(self):
+        samples = schedule.order(3, 1, launch=record.Launch.COLD)
+        self.assertEqual([each.arm is record.Arm.GUEST for each in samples],
+                         [each.relaunch for each in samples])
+
     def test_a_continued_run_lacks_the_samples_that_it_does_not_have(self):
         done = outcome.Outcome(False, 'any')
         run = record.Run('r', 'hpcc', 'mpi', planned_pairs=2,

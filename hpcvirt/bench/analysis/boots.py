@@ -1,0 +1,128 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Choose how many pairs are measured in each boot of a guest, from a pilot.
+
+The level of a guest differs from boot to boot, and its runs differ within a
+boot. A further boot is better evidence than a further pair in the same boot,
+but it costs a relaunch and a warm-up. The number of pairs in each boot that
+gives the narrowest interval for the time spent is [Kalibera-Jones-2013]
+
+    ceil(sqrt(cost of a boot / cost of a pair x variance of pairs within a
+    boot / variance between boots)).
+
+The first boots of a run are the pilot that shows these four figures. Its pairs
+count like all others.
+"""
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Sequence
+
+from hpcvirt.bench.analysis import bounds
+from hpcvirt.bench.analysis import sample_pairs
+from hpcvirt.bench.analysis import signed_rank
+from hpcvirt.bench.analysis import stats
+from hpcvirt.bench.model import record
+
+PILOT_BOOTS = 3
+PILOT_PAIRS = 2
+#: A run has at least this number of boots; one of twice as many pairs as
+#: signed ranks need has enough boots for these.
+LEAST = sample_pairs.LEAST_PAIRS
+#: Runs of fewer pairs have no pilot: each pair has a boot of its own.
+LEAST_WITH_PILOT = PILOT_BOOTS * PILOT_PAIRS + LEAST - PILOT_BOOTS
+
+#: The fact of a sample that says how long the relaunch before it took.
+RELAUNCH_S = 'relaunch_s'
+
+
+def sizes(run: record.Run) -> tuple[int, ...]:
+    """Return the number of pairs in each boot.
+
+    Before the end of the pilot each boot after it has one pair.
+    """
+    if run.planned_pairs < LEAST_WITH_PILOT:
+        return (1,) * run.planned_pairs
+    rest = run.planned_pairs - PILOT_BOOTS * PILOT_PAIRS
+    least = (signed_rank.LEAST if run.planned_pairs >= 2 * signed_rank.LEAST
+             else LEAST)
+    most = rest // (least - PILOT_BOOTS)
+    boots = math.ceil(rest / max(1, min(_wanted(run), most)))
+    # As even as possible.
+    return (*(PILOT_PAIRS,) * PILOT_BOOTS, *(
+        rest * (boot + 1) // boots - rest * boot // boots
+        for boot in range(boots)))
+
+
+def pairs_per_boot(boots: Sequence[Sequence[float]],
+                   cost_ratio: float) -> float:
+    """Return the number of pairs in each boot that the pilot suggests.
+
+    :param boots: the losses in each boot, the same number in all
+    :param cost_ratio: time for a boot / time for a pair
+    :returns: infinity if boots do not differ beyond their pairs
+    """
+    within = statistics.fmean(map(statistics.variance, boots))
+    between = (statistics.variance(map(statistics.fmean, boots))
+               - within / len(boots[0]))
+    if between <= stats.EQUAL ** 2:
+        return math.inf
+    return max(1, math.ceil(math.sqrt(cost_ratio * within / between)))
+
+
+def _wanted(run: record.Run) -> float:
+    """Return the number that suits the figure that differs most by boot.
+
+    :returns: 1 before the end of the pilot
+    """
+    count = PILOT_BOOTS * PILOT_PAIRS
+    of_pilot = [sample.position for sample in run.samples
+                if sample.pair < count and not sample.warm_up]
+    if len(of_pilot) < 2 * count:
+        return 1
+    # What follows the pilot must not change what the pilot says.
+    pilot = dataclasses.replace(run, samples=tuple(
+        sample for sample in run.samples
+        if sample.position <= max(of_pilot)))
+    cost_ratio = _cost_ratio(pilot)
+    if cost_ratio is None or sample_pairs.invalid(pilot) is not None:
+        return 1
+    metrics = {**bounds.of_run(pilot), **run.bounds}
+    return min((_of_metric(pilot, metric, cost_ratio)
+                for metric in sample_pairs.metrics(pilot)
+                if metric in metrics), default=1)
+
+
+def _of_metric(pilot: record.Run, metric: str, cost_ratio: float) -> float:
+    values = sample_pairs.values(pilot, metric)
+    losses = [math.log(guest / native) for native, guest
+              in zip(values.native, values.guest, strict=True)]
+    return pairs_per_boot([losses[first:first + PILOT_PAIRS]
+                           for first in range(0, len(losses), PILOT_PAIRS)],
+                          cost_ratio)
+
+
+def _cost_ratio(pilot: record.Run) -> float | None:
+    """Return the time for a boot / that for a pair; None if unknown."""
+    relaunches = [float(sample.environment[RELAUNCH_S])
+                  for sample in pilot.samples
+                  if RELAUNCH_S in sample.environment]
+    pairs, warm_ups = ([sample.elapsed_s or 0.0 for sample in pilot.samples
+                        if sample.warm_up is warm_up
+                        and (sample.arm is record.Arm.GUEST or not warm_up)]
+                       for warm_up in (False, True))
+    if not relaunches or not sum(pairs):
+        return None
+    boot = statistics.fmean(relaunches) + sum(warm_ups) / len(relaunches)
+    return boot / (2 * statistics.fmean(pairs))

@@ -1,0 +1,114 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+import math
+import statistics
+
+import testtools
+
+from hpcvirt.bench.analysis import boots
+from hpcvirt.bench.model import record
+from tests.unit.bench import runs
+
+
+def exact(within, between):
+    """Three boots of two losses with these variances between and within."""
+    means = statistics.NormalDist(0, math.sqrt(between + within / 2))
+    spread = means.stdev
+    half = math.sqrt(within / 2)
+    return [(mean - half, mean + half) for mean in (-spread, 0, spread)]
+
+
+def piloted(pairs, levels=(0, 0, 0), noise=0.01, relaunch_s=30.0, after=0,
+            **more):
+    """A run after its pilot; a run of the program takes 2 s."""
+    samples = []
+    for boot, level in enumerate(levels):
+        samples.append(record.Sample(
+            record.Arm.GUEST, boot, len(samples), runs.good(1), warm_up=True,
+            elapsed_s=2.0, environment={boots.RELAUNCH_S: str(relaunch_s)}))
+        for pair in (2 * boot, 2 * boot + 1):
+            sign = noise if pair % 2 else -noise
+            for arm, value in ((record.Arm.NATIVE, 100),
+                               (record.Arm.GUEST,
+                                100 * math.exp(-level + sign))):
+                samples.append(record.Sample(
+                    arm, pair, len(samples), runs.good(value), elapsed_s=2.0))
+    samples += [record.Sample(record.Arm.NATIVE, 6 + number, 100 + number,
+                              runs.good(100), elapsed_s=1000.0)
+                for number in range(after)]
+    return dataclasses.replace(
+        runs.run([], [], planned_pairs=pairs), samples=tuple(samples),
+        relaunched=True, **more)
+
+
+class TestPairsPerBoot(testtools.TestCase):
+    def test_no_other_number_is_as_precise_for_the_same_time(self):
+        for cost_ratio in (0.3, 2.0, 15.0, 400.0):
+            for within, between in ((1.0, 1.0), (9.0, 1.0), (1.0, 25.0)):
+                found = boots.pairs_per_boot(exact(within, between),
+                                             cost_ratio)
+
+                def variance_of_a_second(count, cost=cost_ratio,
+                                         within=within, between=between):
+                    return (between + within / count) * (cost + count)
+                best = min(range(1, 200), key=variance_of_a_second)
+                self.assertIn(found, (best, best + 1))
+
+    def test_the_formula_of_kalibera_and_jones(self):
+        for cost_ratio, within, between, count in (
+                (16, 1.0, 1.0, 4), (17, 1.0, 1.0, 5), (16, 4.0, 1.0, 8),
+                (16, 1.0, 64.0, 1), (0.01, 1.0, 1.0, 1)):
+            self.assertEqual(count, boots.pairs_per_boot(
+                exact(within * 1.0000001, between), cost_ratio - 1e-5))
+
+    def test_boots_that_do_not_differ_need_no_further_boot(self):
+        self.assertEqual(math.inf, boots.pairs_per_boot(
+            [(1.0, 2.0), (2.0, 1.0), (1.1, 1.9)], 1))
+
+
+class TestSizes(testtools.TestCase):
+    def test_all_pairs_are_measured_in_at_least_five_boots(self):
+        for pairs in range(5, 70):
+            for levels in ((0, 0, 0), (0, 0.01, 0.03), (0, 0.1, 0.2)):
+                for run in (piloted(pairs, levels), piloted(pairs, ())):
+                    sizes = boots.sizes(run)
+                    self.assertEqual(pairs, sum(sizes))
+                    self.assertGreaterEqual(len(sizes),
+                                            5 if pairs < 16 else 8)
+
+    def test_boots_that_differ_more_are_more(self):
+        found = [len(boots.sizes(piloted(40, levels)))
+                 for levels in ((0, 0, 0), (0, 0.02, 0.04), (0, 0.3, 0.6))]
+        self.assertEqual([9, 15, 37], found)
+
+    def test_boots_that_take_longer_are_fewer(self):
+        found = [len(boots.sizes(piloted(40, (0, 0.02, 0.04),
+                                         relaunch_s=seconds)))
+                 for seconds in (0.1, 30, 1000)]
+        self.assertEqual([37, 15, 9], found)
+
+    def test_what_follows_the_pilot_does_not_change_it(self):
+        self.assertEqual(boots.sizes(piloted(40, (0, 0.02, 0.04))),
+                         boots.sizes(piloted(40, (0, 0.02, 0.04), after=5)))
+
+    def test_few_pairs_have_a_boot_each(self):
+        for pairs in (1, 5, 7):
+            self.assertEqual((1,) * pairs, boots.sizes(piloted(pairs, ())))
+
+    def test_a_failed_pilot_decides_nothing(self):
+        run = piloted(20)
+        failed = dataclasses.replace(run.samples[3], outcome=runs.bad())
+        self.assertEqual((2, 2, 2) + (1,) * 14, boots.sizes(
+            dataclasses.replace(run, samples=(
+                *run.samples[:3], failed, *run.samples[4:]))))
