@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt.bench.analysis import confounders
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.parsers import expectation
@@ -48,7 +49,7 @@ def invalid(run: record.Run) -> str | None:
     """Say why a run does not count at all; None if it does.
 
     A run is invalid if any sample, warm-ups included, failed its own check,
-    or if the samples did not run the same thing.
+    or if the samples did not run the same thing on the same kind of machine.
     """
     failed = [sample for sample in run.samples if not sample.outcome.valid]
     if failed:
@@ -57,7 +58,7 @@ def invalid(run: record.Run) -> str | None:
         return (f'{len(failed)} of {len(run.samples)} samples failed their '
                 f'own check; the first, {first.arm} {kind} {first.pair}: '
                 f'{first.outcome.reason or "no reason given"}')
-    return disagreement(run.samples)
+    return disagreement(run.samples) or confounders.meaningless(run)
 
 
 def metrics(run: record.Run) -> tuple[str, ...]:

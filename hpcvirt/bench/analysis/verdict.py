@@ -35,6 +35,7 @@ from collections.abc import Sequence
 
 from hpcvirt.bench.analysis import attempts
 from hpcvirt.bench.analysis import bounds
+from hpcvirt.bench.analysis import confounders
 from hpcvirt.bench.analysis import figures
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import stats
@@ -107,10 +108,11 @@ def judge(runs: Sequence[record.Run], *,
     judged = [run for run in runs if run.purpose is not record.Purpose.AA]
     pending = [figures.of_run(run, machines) for run in judged]
     settled = iter(_settle(itertools.chain.from_iterable(pending)))
-    return verdict_of(tuple(
+    return dataclasses.replace(verdict_of(tuple(
         figure for run, found in zip(judged, pending, strict=True)
         for figure in _after_attempts(
-            run, list(itertools.islice(settled, len(found))), tell=tell)))
+            run, list(itertools.islice(settled, len(found))), tell=tell))),
+        differences=confounders.of_runs(judged))
 
 
 def verdict_of(judgements: tuple[judgement.Judgement, ...]

@@ -15,19 +15,22 @@
 One shell script prints ``name=value`` lines. It needs a POSIX shell, /proc
 and /sys only, and leaves out what the place does not have. It captures what
 is compared between the arms and what explains a slow figure: CPU model and
-microcode, kernel and its command line, hypervisor, pages, KSM, governor, NUMA
-layout, load and stolen time.
+microcode, kernel and its command line, mitigations, hypervisor, pages, KSM,
+governor, NUMA layout, load and stolen time, the program and the libraries that
+it is linked with.
 """
 
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 from hpcvirt.bench.execute import executor
 
 #: The longest value that is kept; CPU flags are about 1,500 characters.
 LONGEST = 4000
 
-#: The shell itself reads wherever possible: starting a program takes long in
-#: an emulated guest.
+#: Takes the words of a command, of which programs are recorded. The shell
+#: itself reads wherever possible: starting a program takes long in an emulated
+#: guest.
 FACTS = """
 fact() { [ -z "$2" ] || printf '%s=%s\\n' "$1" "$2"; }
 file() {
@@ -49,6 +52,12 @@ file kvm.ept /sys/module/kvm_intel/parameters/ept
 file kvm.npt /sys/module/kvm_amd/parameters/npt
 file cpu.governor /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
 file cpu.no_turbo /sys/devices/system/cpu/intel_pstate/no_turbo
+file cpu.boost /sys/devices/system/cpu/cpufreq/boost
+for bug in /sys/devices/system/cpu/vulnerabilities/*; do
+  file "mitigation.${bug##*/}" "$bug"
+done
+file clocksource \
+  /sys/devices/system/clocksource/clocksource0/current_clocksource
 file kernel /proc/sys/kernel/osrelease
 file kernel.version /proc/version
 file kernel.cmdline /proc/cmdline
@@ -72,14 +81,29 @@ done
 for node in /sys/devices/system/node/node[0-9]*; do
   file "numa.${node##*/}" "$node/cpulist"
 done
+fact arch "$(uname -m)"
 fact libc "$(getconf GNU_LIBC_VERSION 2>/dev/null)"
 for program in gcc gfortran mpirun; do
   command -v $program > /dev/null 2>&1 &&
     $program --version 2>/dev/null |
     { IFS= read -r value; fact $program "$value"; }
 done
+for word; do
+  program=$(command -v "$word" 2>/dev/null) || continue
+  [ -f "$program" ] && [ -x "$program" ] || continue
+  sum=$(sha256sum < "$program") && fact "program.${word##*/}" "${sum%% *}"
+  ldd "$program" 2>/dev/null | while read -r name arrow path rest; do
+    case $name in *blas*|*lapack*|*mkl*|*mpi*|*fftw*|*gomp*)
+      [ -r "$path" ] && fact "library.$name" \
+        "$(readlink -f "$path") $(wc -c < "$path") bytes" ;;
+    esac
+  done
+done
 :
 """
+
+#: Values of :data:`LOAD` that only grow.
+_COUNTERS = frozenset({'ticks', 'read_kib'})
 
 #: What changes while a sample runs; captured before and after it.
 LOAD = """
@@ -87,16 +111,23 @@ read load rest < /proc/loadavg && echo "load=$load"
 read name ticks < /proc/stat && echo "ticks=$ticks"
 sed -n 's/^SwapFree: *\\([0-9]*\\).*/swap_free_kib=\\1/p' /proc/meminfo
 read seconds rest < /proc/uptime && echo "uptime_s=$seconds"
+read one five fifteen running rest < /proc/loadavg &&
+  echo "running=${running%/*}"
+while read -r name value; do
+  [ "$name" = pgpgin ] && echo "read_kib=$value" && break
+done < /proc/vmstat
 :
 """
 
 
-def facts(place: executor.Executor) -> dict[str, str]:
+def facts(place: executor.Executor,
+          command: Sequence[str] = ()) -> dict[str, str]:
     """Capture what stays the same during a sample.
 
+    :param command: its programs are recorded, with their libraries
     :raises Unreachable: if the place does not answer
     """
-    return parse(place.run(['sh', '-c', FACTS]).stdout)
+    return parse(place.run(['sh', '-c', FACTS, 'facts', *command]).stdout)
 
 
 def load(place: executor.Executor) -> dict[str, str]:
@@ -123,14 +154,18 @@ def around(before: Mapping[str, str],
 
     :param before: from :func:`load`
     :param after: from :func:`load`
-    :returns: ``load.before``, ``load.after``, ``uptime_s.before``, and the
-        shares of CPU time in percent that were stolen (``steal_percent``) or
-        spent waiting for I/O (``iowait_percent``)
+    :returns: ``load.before``, ``load.after``, ``uptime_s.before``, what was
+        read from disks meanwhile (``disk_read_mib``), and the shares of CPU
+        time in percent that were stolen (``steal_percent``) or spent waiting
+        for I/O (``iowait_percent``)
     """
     change = {f'{name}.before': value for name, value in before.items()
-              if name != 'ticks'}
+              if name not in _COUNTERS}
     change.update({f'{name}.after': value for name, value in after.items()
-                   if name != 'ticks'})
+                   if name not in _COUNTERS})
+    read = [now.get('read_kib', '') for now in (before, after)]
+    if all(number.isdigit() for number in read):
+        change['disk_read_mib'] = str((int(read[1]) - int(read[0])) // 1024)
     spent = [late - early for early, late in
              zip(_ticks(before), _ticks(after), strict=False)]
     # Guest time is counted in user time as well: the first eight columns

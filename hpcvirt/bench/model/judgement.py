@@ -191,6 +191,8 @@ class Verdict:
     :ivar method: how it was decided, one sentence
     :ivar scope: which launches of the guest it speaks of, one sentence; empty
         if there is no guest or no interval
+    :ivar differences: what differed between the arms besides the guest, and
+        may be the cause of a loss, a clause each
     """
 
     word: Word
@@ -198,3 +200,4 @@ class Verdict:
     judgements: tuple[Judgement, ...]
     method: str
     scope: str = ''
+    differences: tuple[str, ...] = ()

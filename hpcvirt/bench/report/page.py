@@ -103,6 +103,7 @@ def _result(shown: summary.Shown) -> dict[str, Any]:
     for judged in judgements:
         labels.setdefault(judged.label, []).append(judged)
     return {
+        'differences': result.verdict.differences if result.verdict else (),
         'scope': result.verdict.scope if result.verdict else '',
         'id': shown.id, 'started_at': shown.started_at,
         'finished': shown.finished, 'subject': subject.of_result(result),

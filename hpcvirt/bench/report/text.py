@@ -80,6 +80,9 @@ def footnotes(result: record.Result,
         names = [f'{each.label} {each.metric}' for each in figures]
         lines.append(f'Next, for {abridged(names)}: {step}')
     lines.extend(arms(result))
+    if result.verdict is not None:
+        lines += [f'differs between the arms: {clause}'
+                  for clause in result.verdict.differences]
     lines += [f'{names}: bound {text}' for names, text in sources(
         (f'{run.benchmark} {metric}', bound)
         for run in result.runs for metric, bound in run.bounds.items())]

@@ -76,13 +76,13 @@ def pair(guests: Sequence[targets.Target],
     :raises Unreachable: if a guest does not answer
     """
     labels = aggregation.unique([guest.label for guest in guests])
+    sizes = [machine_probe.probe(guest.place) for guest in guests]
     return tuple(
-        Pair(dataclasses.replace(guest, label=label),
-             machine_probe.probe(guest.place),
-             natives[number] if natives else None,
+        Pair(dataclasses.replace(guest, label=label, cpu_count=size.cpus),
+             size, natives[number] if natives else None,
              cpus[number] if cpus else guest.host_cpus)
-        for number, (guest, label)
-        in enumerate(zip(guests, labels, strict=True)))
+        for number, (guest, label, size)
+        in enumerate(zip(guests, labels, sizes, strict=True)))
 
 
 def whole(pairs: Sequence[Pair]) -> sizing.Machine:
@@ -166,4 +166,5 @@ def _confined(native: targets.Target,
     return targets.Target(
         native.place, pairs[0].guest.label, native.address,
         prefix=confinement.prefix(native.place, cpus),
-        cpus=cpus or frozenset(), named=native.named)
+        cpus=cpus or frozenset(), cpu_count=len(cpus) if cpus else None,
+        named=native.named)

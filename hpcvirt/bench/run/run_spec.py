@@ -90,6 +90,15 @@ class JobSpec:
             target.cpus for target in self.targets)
 
     @property
+    def cores_used(self) -> int | None:
+        """How many CPUs the ranks and threads can use, None if unknown."""
+        counts = [target.cpu_count for target in self.targets]
+        workers = (int(self.run.values['ranks'])
+                   * int(self.run.values['threads']))
+        known = [count for count in counts if count is not None]
+        return min(workers, sum(known)) if len(known) == len(counts) else None
+
+    @property
     def limit_s(self) -> int:
         return self.run.definition.time_limit_s
 

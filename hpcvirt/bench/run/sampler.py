@@ -42,6 +42,7 @@ from hpcvirt.bench.parsers import parser
 from hpcvirt.bench.results import aggregation
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import schedule
+from hpcvirt.bench.run import surroundings
 from hpcvirt.bench.run import target as targets
 
 #: How long a place that does not answer is retried if only files are to be
@@ -114,18 +115,14 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
             relaunched = {
                 boots.RELAUNCH_S: f'{time.monotonic() - begin:.3f}'}
         before = [environment.load(place) for place in places]
-        facts = [environment.facts(place) for place in places]
+        facts = surroundings.facts(specs, places)
         if must_start:
             start_facts = _start(specs, running, products)
         ends = _wait(running, tick)
         if not any(isinstance(end, Unfinished) for end in ends):
             break
     after = [environment.load(place) for place in places]
-    surroundings = aggregation.merge([target.label for target in used], [
-        {**fixed, **environment.around(early, late), **target.facts,
-         'place': target.place.name}
-        for fixed, early, late, target
-        in zip(facts, before, after, used, strict=True)])
+    described = surroundings.describe(specs, facts, before, after)
     raw = [_collect(job, spec.run.output)
            for job, spec in zip(running, specs, strict=True)]
     outputs = tuple(
@@ -146,11 +143,11 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
         arm=due.arm, pair=due.pair, position=due.position,
         outcome=aggregation.combine([spec.label for spec in specs], outcomes),
         warm_up=due.warm_up, launch=launch,
-        launch_id=sample_pairs.boot(surroundings) if is_launched else '',
+        launch_id=sample_pairs.boot(described) if is_launched else '',
         started_at=started_at,
         elapsed_s=_longest(ends), exit_status=_status(ends),
         command=specs[0].command,
-        environment={**relaunched, **start_facts, **surroundings},
+        environment={**relaunched, **start_facts, **described},
         outputs=outputs)
 
 

@@ -36,6 +36,7 @@ class Target:
     :ivar rebooter: reboots it, None if it is no instance
     :ivar prefix: words before each command, which confine it to ``cpus``
     :ivar cpus: CPUs that commands are confined to; empty for no confinement
+    :ivar cpu_count: number of CPUs that commands can use, None if unknown
     :ivar directory: where the directories of runs are
     :ivar named: how the user named it, empty if another program did
     """
@@ -50,6 +51,7 @@ class Target:
     rebooter: reboot.Rebooter | None = None
     prefix: tuple[str, ...] = ()
     cpus: frozenset[int] = frozenset()
+    cpu_count: int | None = None
     directory: str = private_directory.PARENT
     named: str = ''
 

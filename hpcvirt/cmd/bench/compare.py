@@ -206,6 +206,8 @@ def _print(found: judgement.Verdict,
         f'{names}: bound {source}.' for names, source in reports.sources(
             (f'{run.label} {metric}', bound) for run in runs
             for metric, bound in run.bounds.items() if bound.kind))
+    notes |= dict.fromkeys(f'Differs between the arms: {clause}.'
+                           for clause in found.differences)
     said = found.method, found.scope
     sys.stdout.write(printable.lines(
         [*notes, f'{found.word}: {"; ".join(filter(None, said))}.']))

@@ -1,0 +1,247 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Compare what the figures of both arms depend on besides the guest.
+
+What differs is a *confounder*: it may be the cause of a loss that looks like
+one of virtualization. What makes the arms two different measurements makes the
+comparison meaningless.
+
+Some facts of a guest cannot be compared with those of its host: a guest has no
+governor and no turbo mode, its microcode is a number that the hypervisor gives
+it, and its CPU has the name of the model that libvirt was told, unless that is
+the model of the host.
+"""
+
+import re
+import statistics
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt.bench.model import record
+
+#: Names of facts in the environments of samples, as they are reported.
+_COMPARED = {
+    'arch': 'architecture', 'cpu.model': 'CPU model', 'kernel': 'kernel',
+    'kernel.numa_balancing': 'NUMA balancing', 'clocksource': 'clock source',
+    'pages.thp': 'transparent huge pages',
+    'pages.thp_defrag': 'defragmentation for huge pages',
+    'libc': 'C library', 'gcc': 'gcc', 'gfortran': 'gfortran',
+    'mpirun': 'MPI',
+}
+#: The same for facts that a guest does not have, or not those of its host.
+_OF_HOSTS = {
+    'cpu.microcode': 'microcode', 'cpu.governor': 'governor',
+    'cpu.no_turbo': 'turbo off', 'cpu.boost': 'turbo', 'cpu.smt': 'SMT',
+    'pages.ksm': 'KSM',
+}
+_LIBRARY = 'library.'
+_PROGRAM = 'program.'
+_MITIGATION = 'mitigation.'
+#: Programs that start the measured one.
+_LAUNCHERS = frozenset({'mpirun', 'env', 'sh', 'numactl', 'taskset'})
+#: Options of the kernel that change its speed.
+_OPTIONS = re.compile(
+    r'(mitigations|isolcpus|nohz_full|rcu_nocbs|idle|intel_idle|intel_pstate|'
+    r'amd_pstate|processor|cpufreq|clocksource|tsc|nosmt|transparent_hugepage|'
+    r'numa_balancing|audit|nopti|pti|spectre_v2|spec_store_bypass_disable|'
+    r'l1tf|mds|tsx|iommu|intel_iommu)\b')
+#: Features of a CPU that programs are fast with.
+_FEATURES = re.compile(
+    r'(ssse3|sse|avx|amx|fma|f16c|bmi|popcnt|pdpe1gb|pcid|invpcid|rdtscp|'
+    r'asimd|sve)')
+#: The name of a real CPU; the few models of QEMU that look like one.
+_REAL = re.compile(r'\((R|TM)\)|-Core Processor', re.IGNORECASE)
+_OF_QEMU = re.compile(r'QEMU|KVM|Duo CPU +T7700|CPU +T2600|CPU +N270|'
+                      r'Phenom\(tm\) 9550')
+
+#: Differences of the load that are reported: running programs, parts of the
+#: CPU time in percent, MiB.
+_RUNNING = 1.0
+_STOLEN = 1.0
+_WAITING = 5.0
+_READ_MIB = 64.0
+
+_ARMS = (record.Arm.NATIVE, record.Arm.GUEST)
+
+
+def meaningless(run: record.Run) -> str | None:
+    """Say why the arms of a run cannot be compared at all; None if they can.
+
+    Facts that one arm does not have say nothing.
+    """
+    facts = _Facts(run)
+    names = {arm: {name for name in facts.values(arm, 'cpu.model')
+                   if _REAL.search(name) and not _OF_QEMU.search(name)}
+             for arm in _ARMS}
+    if all(names.values()) and names[_ARMS[0]] != names[_ARMS[1]]:
+        return 'the arms ran on different CPUs: ' + _sides(
+            *(' / '.join(sorted(names[arm])) for arm in _ARMS))
+    for name in ('arch', 'cores.used', *facts.names(_PROGRAM)):
+        sides = [facts.values(arm, name) for arm in _ARMS]
+        if not all(sides) or len({*sides[0], *sides[1]}) == 1 or (
+                name.removeprefix(_PROGRAM) in _LAUNCHERS):
+            continue
+        shown = [' / '.join(value[:12] for value in side) for side in sides]
+        if name == 'arch':
+            return 'the arms ran on different architectures: ' + _sides(*shown)
+        if name == 'cores.used':
+            return ('the arms used different numbers of cores: '
+                    + _sides(*shown))
+        return (f'the arms ran different binaries of '
+                f'{name.removeprefix(_PROGRAM)}: {_sides(*shown)} (SHA-256)')
+    return None
+
+
+def of_runs(runs: Sequence[record.Run]) -> tuple[str, ...]:
+    """Say what differed between the arms of some runs, a clause each.
+
+    :returns: what differed in all runs first
+    """
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        for clause in differences(run):
+            found.setdefault(clause, []).append(run.label)
+    common = [clause for clause, labels in found.items()
+              if len(labels) == len(runs)]
+    return (*common, *(f'{", ".join(labels)}: {clause}'
+                       for clause, labels in found.items()
+                       if clause not in common))
+
+
+def differences(run: record.Run) -> tuple[str, ...]:
+    """Say what differed between the arms of a run, a clause each."""
+    facts = _Facts(run)
+    return (*_of_facts(facts), *_of_features(facts), *_of_options(facts),
+            *_of_mitigations(facts), *_of_load(facts))
+
+
+class _Facts:
+    """The facts of both arms."""
+
+    def __init__(self, run: record.Run) -> None:
+        self._samples = {
+            arm: [sample.environment for sample in run.samples
+                  if sample.arm is arm and not sample.warm_up]
+            for arm in _ARMS}
+
+    def values(self, arm: record.Arm, name: str) -> tuple[str, ...]:
+        """List the different values of a fact, in the order of samples."""
+        return tuple(dict.fromkeys(
+            value for environment in self._samples[arm]
+            for value in _values(environment, name)))
+
+    def states(self, arm: record.Arm, name: str) -> list[tuple[str, ...]]:
+        """List the different values that a fact had at the same time."""
+        found = [tuple(_values(environment, name))
+                 for environment in self._samples[arm]]
+        return list(dict.fromkeys(filter(None, found)))
+
+    def typical(self, arm: record.Arm, name: str) -> float | None:
+        """Return the median of a fact that is a number, None if unknown."""
+        found = [float(value) for environment in self._samples[arm]
+                 for value in _values(environment, name)]
+        return statistics.median(found) if found else None
+
+    def names(self, prefix: str) -> list[str]:
+        """List the facts whose names begin so, sorted."""
+        return sorted({
+            name.partition('@')[0] for samples in self._samples.values()
+            for environment in samples for name in environment
+            if name.startswith(prefix)})
+
+    @property
+    def is_guest(self) -> bool:
+        """Whether what is compared with native is virtual."""
+        return 'yes' in self.values(_ARMS[1], 'virtual')
+
+
+def _values(environment: Mapping[str, str], name: str) -> Iterator[str]:
+    for key, value in environment.items():
+        if key.partition('@')[0] == name:
+            yield value
+
+
+def _sides(native: str, guest: str) -> str:
+    return f'{native} natively, {guest} in the guest'
+
+
+def _of_facts(facts: _Facts) -> Iterator[str]:
+    named = {**_COMPARED, **_OF_HOSTS,
+             **{name: name.removeprefix(_LIBRARY)
+                for name in facts.names(_LIBRARY)}}
+    for name, shown in named.items():
+        native, guest = (facts.values(arm, name) for arm in _ARMS)
+        for arm in _ARMS:
+            states = facts.states(arm, name)
+            if len(states) > 1:
+                yield (f'{shown} of {arm} changed during the run: '
+                       f'{", then ".join(map(_shown, states))}')
+        if facts.is_guest and name in _OF_HOSTS:
+            continue
+        if native and guest and set(native) != set(guest):
+            yield f'{shown}: {_sides(_shown(native), _shown(guest))}'
+
+
+def _shown(values: Iterable[str]) -> str:
+    """Show values; of a choice between several words only what is chosen."""
+    chosen = [(value, re.search(r'\[(\w+)\]', value)) for value in values]
+    return ' / '.join(match[1] if match else value for value, match in chosen)
+
+
+def _of_features(facts: _Facts) -> Iterator[str]:
+    native, guest = ({
+        flag for value in facts.values(arm, 'cpu.flags')
+        for flag in value.split() if _FEATURES.match(flag)} for arm in _ARMS)
+    for name, one, other in (('guest', native, guest),
+                             ('native', guest, native)):
+        if other and one - other:
+            yield (f'CPU features that {name} lacks: '
+                   + ', '.join(sorted(one - other)))
+
+
+def _of_options(facts: _Facts) -> Iterator[str]:
+    native, guest = ({
+        word for value in facts.values(arm, 'kernel.cmdline')
+        for word in value.split() if _OPTIONS.match(word)} for arm in _ARMS)
+    for name, one, other in (('native', native, guest),
+                             ('guest', guest, native)):
+        if one - other:
+            yield (f'options of the kernel of {name} alone: '
+                   + ' '.join(sorted(one - other)))
+
+
+def _of_mitigations(facts: _Facts) -> Iterator[str]:
+    differing = [
+        name.removeprefix(_MITIGATION) for name in facts.names(_MITIGATION)
+        if len({frozenset(facts.values(arm, name)) for arm in _ARMS}) > 1
+        and all(facts.values(arm, name) for arm in _ARMS)]
+    if differing:
+        yield 'mitigations of CPU bugs: ' + ', '.join(differing)
+
+
+def _of_load(facts: _Facts) -> Iterator[str]:
+    for name, least, text in (
+            ('running.before', _RUNNING,
+             'programs that ran before a sample: {}'),
+            ('iowait_percent', _WAITING, 'CPU time spent waiting, %: {}'),
+            ('disk_read_mib', _READ_MIB,
+             'page cache, MiB that a sample had to read from disk: {}')):
+        native, guest = (facts.typical(arm, name) for arm in _ARMS)
+        if native is not None and guest is not None and (
+                abs(native - guest) >= least):
+            yield text.format(_sides(f'{native:g}', f'{guest:g}'))
+    stolen = facts.typical(_ARMS[1], 'steal_percent')
+    if stolen is not None and stolen >= _STOLEN:
+        yield f'{stolen:g} % of the CPU time of the guest was stolen'
