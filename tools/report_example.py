@@ -75,6 +75,9 @@ def _results() -> Iterator[dict[str, Any]]:
     yield {'benchmark': 'osu-latency', 'figures': _sized(
         23, 'latency_us', lambda size: 1.1 + size / 12000, 'us', DOWN,
         lambda size: 1.02 if size < 4096 else 1.25)}
+    yield {'benchmark': 'osu-bandwidth', 'broken': 'a size is missing',
+           'figures': _sized(23, 'bandwidth_mb_s', lambda size: size, 'MB/s',
+                             UP, lambda _: 0.99)}
     yield {'benchmark': 'netpipe', 'noise': 0.002, 'figures': {
         **_sized(100, 'latency_us', lambda size: 1.1 + size / 12000, 'us',
                  DOWN, lambda _: 1.02),

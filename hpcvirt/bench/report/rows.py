@@ -85,8 +85,10 @@ def curve(name: str, group: Sequence[judgement.Judgement],
         points.append(curves.Point(
             _size(judged), judged.native, judged.guest, judged.interval,
             published.ratio(bound), judged.limit))
+    measured = any(point.native or point.guest for point in points)
     return {'name': name, 'unit': group[0].unit,
-            'drawing': curves.draw(points, f'{name}, {group[0].unit}'),
+            'drawing': curves.draw(points, f'{name}, {group[0].unit}')
+            if measured else '',
             'rows': [{**row(judged, known, 1.25),
                       'size': curves.size_text(_size(judged))}
                      for judged in group]}

@@ -144,6 +144,12 @@ class TestPage(testtools.TestCase):
         table = section.find('table')
         self.assertGreater(6, len(table.findall('.//tr')))
 
+    def test_sizes_without_figures_have_no_curve(self):
+        section = self.result('osu-bandwidth')
+        self.assertEqual([], section.findall('.//figure/svg'))
+        self.assertIn('INVALID', words(section.find('table')))
+        self.assertIn('(23 figures): 1 of 12 samples failed', words(section))
+
     def test_a_row_of_sizes_shows_the_worst(self):
         rows = self.result('osu-latency').find('table').findall('.//tbody/tr')
         self.assertEqual('latency_us, 1 B to 64 B us', words(rows[1][0]))
