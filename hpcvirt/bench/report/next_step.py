@@ -55,8 +55,12 @@ def _step(judged: judgement.Judgement, run: record.Run,
     if judged.remedy is _REMEDY.PAIRS:
         return _more_pairs(judged, run, pairs, command)
     if judged.remedy is _REMEDY.LAUNCHES:
-        return (f'More launches: {command} --launch cold" relaunches the '
-                'guest for each of its samples.')
+        if run.relaunched or run.launch is record.Launch.COLD:
+            return (f'More launches: {command} --pairs {_USUAL}", with the '
+                    'settings of before, adds them.')
+        return (f'More launches: "hpcvirt bench run {_what(run)} --where '
+                'server:NAME --native TARGET" relaunches the guest; '
+                '--this-launch judges this launch alone.')
     if judged.remedy is _REMEDY.LONGER_RUNS:
         sizes = ''.join(f' --set {name}=...' for name in
                         catalogue.get(run.benchmark).size)

@@ -103,11 +103,11 @@ def _result(shown: summary.Shown) -> dict[str, Any]:
     for judged in judgements:
         labels.setdefault(judged.label, []).append(judged)
     return {
-        'differences': result.verdict.differences if result.verdict else (),
-        'scope': result.verdict.scope if result.verdict else '',
         'id': shown.id, 'started_at': shown.started_at,
         'finished': shown.finished, 'subject': subject.of_result(result),
         'word': summary.word(result),
+        'scope': result.verdict.scope if result.verdict else '',
+        'differences': result.verdict.differences if result.verdict else (),
         'groups': {label: rows.of_run(group, known, span)
                    for label, group in labels.items()},
         'scale': f'{1 / span:.2g} … 1 … {span:.2g}',

@@ -56,6 +56,7 @@ class Line:
     :ivar continued: a later result continues its evidence
     :ivar failed: the figures that failed, each with its ratio and bound
     :ivar reason: of a verdict that is not PASS
+    :ivar differences: between the arms, which may be why it failed
     :ivar steps: what to do, each with the figures that it is about
     """
 
@@ -68,6 +69,7 @@ class Line:
     continued: bool
     failed: tuple[str, ...]
     reason: str
+    differences: tuple[str, ...]
     steps: tuple[tuple[str, str], ...]
 
 
@@ -143,6 +145,7 @@ def _line(shown: Shown, continued: Collection[str]) -> Line:
         all(run.id in continued for run in result.runs),
         tuple(_failed(judgements)),
         verdict.reason or '' if verdict and found else '',
+        verdict.differences if verdict and found == 'FAIL' else (),
         tuple((text.abridged([each.metric for each in figures]), step)
               for step, figures in next_step.of_result(result).items()))
 

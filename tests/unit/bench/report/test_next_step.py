@@ -81,7 +81,11 @@ class TestNextStep(testtools.TestCase):
         run = dataclasses.replace(run, samples=tuple(
             dataclasses.replace(sample, launch_id='a')
             for sample in run.samples))
-        self.assertIn('--launch cold', self.only(run))
+        self.assertIn('--where server:NAME', self.only(run))
+        for more in ({'relaunched': True}, {'launch': record.Launch.COLD}):
+            step, = steps(dataclasses.replace(run, **more))
+            self.assertIn('--pairs 10", with the settings of before, adds',
+                          step)
 
     def test_a_coarse_clock_needs_longer_runs(self):
         ticks = [0.20, 0.21] * 5

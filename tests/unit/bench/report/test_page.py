@@ -94,6 +94,8 @@ class TestPage(testtools.TestCase):
                  line.split()[-1] if line != 'not judged' else ''
                  for line in found])
         lines = {words(row[1]): words(row[5]) for row in table.find('tbody')}
+        self.assertIn('Differs between the arms: CPU model',
+                      lines['osu-latency mpi'])
         self.assertTrue(any('StarRandomAccess_GUPs 0.70' in words(row[5])
                             for row in table.find('tbody')))
         self.assertIn('more message sizes', lines['osu-latency mpi'])
