@@ -93,7 +93,7 @@ def scene() -> Scene:
             fleet_arguments.read_profile(
                 str(fleet.PROFILES / f'{one.profile}.yaml')))
         for host in plan.hosts:
-            devices = bool(host.settings.functions)
+            devices = bool(host.settings.devices)
             if devices or host.name not in hosts:
                 hosts[host.name] = (
                     packing.as_nova_pools(host.supply) if devices

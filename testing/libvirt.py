@@ -43,11 +43,13 @@ class Machine:
     :ivar enabled_vfs: virtual functions that each physical function has
         created, as far as it can; None leaves it at those that the host
         lists already
+    :ivar vgpus: the vGPUs that each of the ``mdev_addresses`` gives
     """
 
     host: host_model.Host
     settings: embedded_settings.ComputeSettings
     enabled_vfs: int | None = None
+    vgpus: int = 0
 
     @property
     def name(self) -> str:
@@ -91,13 +93,17 @@ class Function:
     def address(self) -> str:
         return self.device.address
 
-    def xml(self) -> str:
-        """The device as ``virsh nodedev-dumpxml`` prints it."""
+    def xml(self, more: str = '') -> str:
+        """The device as ``virsh nodedev-dumpxml`` prints it.
+
+        :param more: further capabilities
+        """
         domain, bus, slot, function = _numbers(self.address)
         device = self.device
         cell = '' if device.cell is None else f"<numa node='{device.cell}'/>"
         links = ''
-        if self.virtual:
+        if device.total_vfs:
+            # libvirt writes the capability if there are no functions, too.
             links = _links('virt_functions', *self.virtual)
         elif self.physical:
             links = _links('phys_function', self.physical)
@@ -109,7 +115,7 @@ class Function:
             f'<bus>{bus}</bus><slot>{slot}</slot>'
             f'<function>{function}</function>'
             f"<product id='0x{device.product_id}'/>"
-            f"<vendor id='0x{device.vendor_id}'/>{links}{cell}"
+            f"<vendor id='0x{device.vendor_id}'/>{links}{more}{cell}"
             f'</capability></device>')
 
 
@@ -118,22 +124,57 @@ class PCIDevices(fakelibvirt.HostPCIDevicesInfo):
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(num_pfs=0, num_vfs=0)
-        self.devices = {_name(each.address): PCIDevice(each)
-                        for each in machine.functions()}
+        given = machine.settings.mdev_addresses
+        self.devices = {
+            _name(each.address): PCIDevice(
+                each, machine.vgpus if each.address in given else 0,
+                machine.settings.mdev_type)
+            for each in machine.functions()}
 
 
 class PCIDevice:
     """One PCI function, with the attributes that Nova's fake needs."""
 
-    is_capable_of_mdevs = False
     mac_address = None
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, vgpus: int = 0,
+                 mdev_type: str | None = None) -> None:
+        """Make a function.
+
+        :param vgpus: the mediated devices of a type that it can still have
+        """
+        self.function = function
+        self.vgpus = vgpus
+        self.mdev_type = mdev_type
         self.address = function.address
-        self.pci_device = function.xml()
+        self.is_capable_of_mdevs = bool(vgpus)
+        self.pci_device = self.XMLDesc(0)
 
     def XMLDesc(self, flags: int) -> str:  # noqa: ARG002, N802
-        return self.pci_device
+        return self.function.xml(
+            "<capability type='mdev_types'>"
+            f"<type id='{self.mdev_type}'><deviceAPI>vfio-pci</deviceAPI>"
+            f'<availableInstances>{self.vgpus}</availableInstances></type>'
+            '</capability>' if self.is_capable_of_mdevs else '')
+
+
+class MediatedDevice(fakelibvirt.FakeMdevDevice):
+    """A vGPU that nova-compute created."""
+
+    def __init__(self, xml: str) -> None:
+        config = vconfig.LibvirtConfigNodeDevice()
+        config.parse_str(xml)
+        self.parent = config.parent
+        self.mdev_name = 'mdev_' + config.mdev_information.uuid.replace(
+            '-', '_')
+        super().__init__(self.mdev_name, config.mdev_information.type,
+                         config.parent)
+
+    def name(self) -> str:
+        return self.mdev_name
+
+    def setAutostart(self, autostart: bool) -> None:  # noqa: N802
+        pass
 
 
 class Connection(fakelibvirt.Connection):
@@ -143,7 +184,8 @@ class Connection(fakelibvirt.Connection):
         self.machine = machine
         self.settings = machine.settings
         self.physical_functions = frozenset(
-            each.address for each in machine.functions() if each.virtual)
+            each.address for each in machine.functions()
+            if each.device.total_vfs)
         self._domain_xml: dict[str, str] = {}
         super().__init__(
             'qemu:///system', version=fakelibvirt.FAKE_LIBVIRT_VERSION,
@@ -163,6 +205,17 @@ class Connection(fakelibvirt.Connection):
         last = max(online) + 1
         return last, [cpu in online for cpu in range(last)], len(online)
 
+
+    def nodeDeviceCreateXML(  # noqa: N802
+            self, xml: str, flags: int) -> MediatedDevice:  # noqa: ARG002
+        created = MediatedDevice(xml)
+        self.mdev_info.devices[created.name()] = created
+        self.pci_info.devices[created.parent].vgpus -= 1
+        return created
+
+    def nodeDeviceDefineXML(  # noqa: N802
+            self, xml: str, flags: int) -> MediatedDevice:  # noqa: ARG002
+        return MediatedDevice(xml)
 
     def defineXML(self, xml: str) -> fakelibvirt.Domain:  # noqa: N802
         domain = super().defineXML(xml)

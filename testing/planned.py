@@ -23,15 +23,19 @@ from testing import settings
 
 
 def machine(host: host_model.Host, document: Mapping[str, Any],
-            vfs_per_device: int | None = None) -> libvirt.Machine:
+            vfs_per_device: int | None = None,
+            vgpus_per_device: int = 0) -> libvirt.Machine:
     """Configure a host like an operator who follows the plan.
 
     :param host: the host as it was read
     :param document: what ``--format json`` prints
     :param vfs_per_device: the virtual functions that the plan's profile
         asks for
+    :param vgpus_per_device: the vGPUs that each card gives
     """
     config = document['host_config'][host.name]
+    mdev, = config.get('mdev_types') or [
+        {'name': None, 'device_addresses': (), 'mdev_class': 'VGPU'}]
     return libvirt.Machine(
         dataclasses.replace(host, cells=tuple(
             dataclasses.replace(cell, pages=tuple(
@@ -46,8 +50,11 @@ def machine(host: host_model.Host, document: Mapping[str, Any],
                 f'node:{item["node"]},size:{item["size"]},'
                 f'count:{item["count"]}'
                 for item in config['reserved_huge_pages']),
-            device_spec=tuple(map(json.dumps, config['pci_device_spec']))),
-        vfs_per_device)
+            device_spec=tuple(map(json.dumps, config['pci_device_spec'])),
+            mdev_type=mdev['name'],
+            mdev_addresses=tuple(mdev['device_addresses']),
+            mdev_class=mdev['mdev_class']),
+        vfs_per_device, vgpus_per_device)
 
 
 def pci_aliases(document: Mapping[str, Any]) -> list[str]:

@@ -58,6 +58,8 @@ class ComputeSettings:
     :ivar reserved_huge_pages: ``[DEFAULT]reserved_huge_pages``, each as it
         stands in nova.conf: ``node:0,size:2048,count:64``
     :ivar device_spec: ``[pci]device_spec``, each a JSON text
+    :ivar mdev_type: the one of ``[devices]enabled_mdev_types``, with the
+        options of its group; None if unset
     """
 
     cpu_dedicated_set: str | None = None
@@ -65,6 +67,9 @@ class ComputeSettings:
     reserved_host_memory_mb: int = 0
     reserved_huge_pages: tuple[str, ...] = ()
     device_spec: tuple[str, ...] = ()
+    mdev_type: str | None = None
+    mdev_addresses: tuple[str, ...] = ()
+    mdev_class: str = 'VGPU'
 
     def options(self) -> Mapping[tuple[str | None, str], object]:
         """Option values as Nova reads them, by (group, name)."""
@@ -76,6 +81,11 @@ class ComputeSettings:
                 dict(pair.split(':', 1) for pair in pages.split(','))
                 for pages in self.reserved_huge_pages],
             ('pci', 'device_spec'): list(self.device_spec),
+            ('devices', 'enabled_mdev_types'):
+                [self.mdev_type] if self.mdev_type else [],
+            (f'mdev_{self.mdev_type}', 'device_addresses'):
+                list(self.mdev_addresses),
+            (f'mdev_{self.mdev_type}', 'mdev_class'): self.mdev_class,
         }
 
 

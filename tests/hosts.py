@@ -44,6 +44,7 @@ def build(cells: int = 2, cores: int | Sequence[int] = 16, threads: int = 1,
           llc_cores: int | None = None, small_kib: int = 4,
           huge_kib: Sequence[int] | None = None, memory_only: int = 0,
           vfs: Mapping[int, int] | None = None,
+          gpus: Mapping[int | None, int] | None = None, gpu_vfs: int = 0,
           alternate: bool = False, name: str = 'host') -> host_model.Host:
     """Build a host.
 
@@ -55,6 +56,8 @@ def build(cells: int = 2, cores: int | Sequence[int] = 16, threads: int = 1,
         with small_kib; no huge pages are allocated
     :param memory_only: number of cells without CPUs, after the others
     :param vfs: virtual functions of one device, by cell
+    :param gpus: whole devices, by cell
+    :param gpu_vfs: the virtual functions that each of them can have
     :param alternate: cells alternate between packages
     """
     counts = [cores] * cells if isinstance(cores, int) else list(cores)
@@ -86,7 +89,13 @@ def build(cells: int = 2, cores: int | Sequence[int] = 16, threads: int = 1,
     return host_model.Host(name, tuple(found), devices=tuple(
         host_model.Device(f'0000:{0x41 + 0x20 * number:02x}:00.0', '15b3',
                           '101d', cell, count, 'mlx5_core')
-        for number, (cell, count) in enumerate(sorted((vfs or {}).items()))))
+        for number, (cell, count) in enumerate(sorted((vfs or {}).items()))
+        ) + tuple(
+        host_model.Device(f'0001:{number:02x}:00.0', '10de', '20b0', cell,
+                          gpu_vfs, 'vfio-pci')
+        for number, cell in enumerate(
+            cell for cell, count in (gpus or {}).items()
+            for _ in range(count))))
 
 
 def _pages(mib, small_kib, huge):
@@ -155,6 +164,34 @@ def any_profile(dice: random.Random) -> profiles.Profile:
             per_instance=dice.choice([1, 1, 2]),
             affinity=dice.choice(list(shape.PCIAffinity)))
     return profiles.Profile(**choices)
+
+
+def any_gpus(dice: random.Random,
+             name: str = 'host') -> tuple[host_model.Host, profiles.Profile]:
+    """Create a random host with GPUs, and a profile that gives them."""
+    cells = dice.choice([1, 2, 2, 2, 4])
+    gpus = dict.fromkeys(range(cells), dice.choice([1, 2, 3, 4]))
+    if dice.random() < 0.4:
+        gpus = {cell: dice.choice([0, 1, 2, 4]) for cell in range(cells)}
+    if dice.random() < 0.2:
+        gpus[None] = dice.choice([1, 2])
+    host = build(
+        cells, dice.choice([3, 4, 8, 15, 16, 20]), dice.choice([1, 2]),
+        dice.choice([16000, 64000]), dice.choice([1, cells]), gpus=gpus,
+        gpu_vfs=dice.choice([0, 16]), name=name)
+    kind = dice.choice([profiles.Kind.WHOLE] * 3 + [profiles.Kind.VGPU])
+    vgpus = dice.choice([1, 2, 4])
+    number = dice.choice([1, 1, 2, 4])
+    wanted = (profiles.Devices(
+        kind, min(number, vgpus), vendor_id='10de', product_id='20b0',
+        mdev_type='nvidia-558', vgpus_per_device=vgpus)
+        if kind is profiles.Kind.VGPU else profiles.Devices(
+        kind, dice.choice([None, None, number]),
+        dice.choice(list(shape.PCIAffinity)), alias='gpu', vendor_id='10de',
+        product_id='20b0'))
+    return host, profiles.Profile(
+        devices=wanted, all_host_steps=dice.random() < 0.5,
+        housekeeping_cores_per_cell=dice.choice([0, 0, 1]))
 
 
 def as_json(host: host_model.Host, path: pathlib.Path) -> str:

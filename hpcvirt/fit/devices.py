@@ -78,19 +78,25 @@ def request(wanted: shape_model.DeviceRequest) -> Request:
         tags['alias'] = wanted.alias.lower()
     if wanted.physnet is not None:
         tags['physical_network'] = wanted.physnet.lower()
+    if wanted.resource_class is not None:
+        tags['resource_class'] = wanted.resource_class.lower()
     return Request((tags,), wanted.count,
                    wanted.affinity or shape_model.PCIAffinity.LEGACY,
-                   wanted.alias or wanted.physnet or '')
+                   wanted.alias or wanted.physnet or wanted.resource_class
+                   or '')
 
 
 def pool(cell: int | None, free: int, alias: str | None = None,
-         physnet: str | None = None) -> Pool:
+         physnet: str | None = None,
+         resource_class: str | None = None) -> Pool:
     """Make a pool that serves device requests of Shapes."""
     tags: dict[str, typing.Any] = {}
     if alias is not None:
         tags['alias'] = alias
     if physnet is not None:
         tags['physical_network'] = physnet
+    if resource_class is not None:
+        tags['resource_class'] = resource_class
     return Pool(cell, free, tags)
 
 

@@ -22,6 +22,7 @@ from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import sizes
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
+from hpcvirt.specs import resources
 from hpcvirt.specs import vocabulary
 
 
@@ -114,6 +115,10 @@ def flavor(guest: shape_model.Shape, profile: profiles.Profile,
         if device.affinity is not None:
             specs[vocabulary.PCI_NUMA_AFFINITY_POLICY.name] = (
                 device.affinity.value)
+        if device.resource_class is not None:
+            specs.update(resources.write(
+                device.resource_class, device.count,
+                profile.devices.traits if profile.devices else ()))
     if guest.topology is not None:
         specs[vocabulary.CPU_MAX_THREADS.name] = str(guest.topology.threads)
     specs.update(profile.extra_specs)

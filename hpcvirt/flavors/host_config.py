@@ -35,7 +35,9 @@ def lines(plan: plans.Plan) -> Iterator[str]:
         yield from _nova(planned, plan.profile)
         yield from _rest(planned)
         yield from _pages(planned)
-        yield from _functions(planned)
+        if plan.profile.devices and (
+                plan.profile.devices.kind is profiles.Kind.VF):
+            yield from _functions(planned)
         yield ''
 
 
@@ -53,15 +55,20 @@ def _nova(planned: plans.PlannedHost,
         yield f'cpu_shared_set = {cpuset.render(settings.shared)}'
     if profile.pack_cells:
         yield 'packing_host_numa_cells_allocation_strategy = true'
-    if profile.devices is None:
-        return
-    yield '[pci]'
-    for function in settings.functions:
-        spec = json_document.device_spec(function, profile.devices)
+    config = json_document.host_config(settings, profile)
+    if config['pci_device_spec'] or 'pci_alias' in config:
+        yield '[pci]'
+    for spec in config['pci_device_spec']:
         yield f'device_spec = {json.dumps(spec)}'
-    if profile.devices.ports is profiles.Ports.ALIAS:
+    for alias in config.get('pci_alias', ()):
         yield '# also in nova.conf of nova-api and nova-scheduler'
-        yield f'alias = {json.dumps(json_document.alias(profile.devices))}'
+        yield f'alias = {json.dumps(alias)}'
+    for mdev in config.get('mdev_types', ()) if settings.devices else ():
+        yield '[devices]'
+        yield f'enabled_mdev_types = {mdev["name"]}'
+        yield f'[mdev_{mdev["name"]}]'
+        yield f'device_addresses = {",".join(mdev["device_addresses"])}'
+        yield f'mdev_class = {mdev["mdev_class"]}'
 
 
 def _pages(planned: plans.PlannedHost) -> Iterator[str]:
@@ -100,14 +107,14 @@ def _rest(planned: plans.PlannedHost) -> Iterator[str]:
 
 
 def _functions(planned: plans.PlannedHost) -> Iterator[str]:
-    if not planned.settings.functions:
+    if not planned.settings.devices:
         return
     yield '# virtual functions'
-    for item in planned.settings.functions:
+    for item in planned.settings.devices:
         yield (f'echo {item.count} > /sys/bus/pci/devices/'
                f'{item.device.address}/sriov_numvfs')
     yield '# and at every boot, in /etc/udev/rules.d/70-hpcvirt-vfs.rules'
-    for item in planned.settings.functions:
+    for item in planned.settings.devices:
         # Only a bound driver can create virtual functions.
         yield (f'ACTION=="bind", SUBSYSTEM=="pci", '
                f'KERNEL=="{item.device.address}", '

@@ -14,6 +14,7 @@
 
 from typing import Any
 
+from hpcvirt.flavors import given_devices
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import settings
@@ -49,6 +50,7 @@ def _host(planned: plans.PlannedHost) -> dict[str, Any]:
         'memory_mib': sum(cell.memory_mib for cell in host.cells),
         'guest_memory_mib': planned.guest_memory_mib,
         'guest_page_kib': planned.page_kib,
+        'guest_devices': planned.devices,
     }
 
 
@@ -68,6 +70,9 @@ def _flavor(planned: plans.PlannedFlavor,
                            for host, left in planned.stranded.items()},
         'stranded_memory_mib': {
             host: left.memory_mib for host, left in planned.stranded.items()},
+        'devices': sum(device.count for device in planned.guest.devices),
+        'stranded_devices': {
+            host: left.devices for host, left in planned.stranded.items()},
         'share': {host: share.words
                   for host, share in planned.shares.items()},
         'guest_cells': [{'vcpus': cell.cpus, 'memory_mib': cell.memory_mib}
@@ -85,7 +90,12 @@ def _flavor(planned: plans.PlannedFlavor,
 
 def host_config(host_settings: settings.Settings,
                 profile: profiles.Profile) -> dict[str, Any]:
-    """Write the settings of a host; ``pci_alias`` only if it has one."""
+    """Write the settings of a host.
+
+    ``pci_alias`` is there only if the flavors name one, and ``mdev_types``
+    only if they have vGPUs.
+    """
+    wanted = profile.devices
     config: dict[str, Any] = {
         'cpu_dedicated_set': cpuset.render(host_settings.dedicated),
         'cpu_shared_set': cpuset.render(host_settings.shared),
@@ -96,15 +106,23 @@ def host_config(host_settings: settings.Settings,
         'pages': {
             str(cell): {str(size): total for size, total in pages.items()}
             for cell, pages in host_settings.pages.items()},
-        'pci_device_spec': [device_spec(item, profile.devices)
-                            for item in host_settings.functions],
+        'pci_device_spec': [],
     }
-    if profile.devices and profile.devices.ports is profiles.Ports.ALIAS:
-        config['pci_alias'] = [alias(profile.devices)]
+    if wanted and wanted.kind is profiles.Kind.VGPU:
+        config['mdev_types'] = [{
+            'name': wanted.mdev_type,
+            'device_addresses': [item.device.address
+                                 for item in host_settings.devices],
+            'mdev_class': wanted.resource_class}]
+    else:
+        config['pci_device_spec'] = [device_spec(item, wanted)
+                                     for item in host_settings.devices]
+    if wanted and wanted.has_alias:
+        config['pci_alias'] = [alias(wanted, host_settings.device_type)]
     return config
 
 
-def device_spec(item: settings.Functions,
+def device_spec(item: given_devices.Given,
                 wanted: profiles.Devices | None) -> dict[str, str]:
     """Write an item of ``[pci]device_spec``.
 
@@ -121,13 +139,14 @@ def device_spec(item: settings.Functions,
     return spec
 
 
-def alias(wanted: profiles.Devices) -> dict[str, str]:
+def alias(wanted: profiles.Devices,
+          device_type: str = given_devices.TYPE_VF) -> dict[str, str]:
     """Write an item of ``[pci]alias``, for all services of Nova."""
     return {
         'name': wanted.alias,
         'vendor_id': wanted.vendor_id or '',
         'product_id': wanted.product_id or '',
-        'device_type': 'type-VF',
+        'device_type': device_type,
         # Moves ignore the policy of the flavor and apply this one.
         'numa_policy': wanted.affinity.value,
     }

@@ -143,6 +143,19 @@ def _affinity_in_moves(subject: Subject) -> Iterator[finding.Finding]:
             f'{" and ".join(aliases)}')
 
 
+def _vgpus(subject: Subject) -> Iterator[finding.Finding]:
+    """Find vGPUs of guests whose CPUs belong to certain cells."""
+    found = [key for key in subject.flavor.extra_specs
+             if vocabulary.VGPU_RESOURCE.fullmatch(key)]
+    if found and subject.guest.cells:
+        yield subject.finds(
+            'vgpu-anywhere', _NOTE, found[0],
+            'on hosts with several cells, the vGPU can belong to another cell '
+            'than the CPUs: Nova ignores cells when it chooses the card',
+            'if that matters, use whole devices or virtual functions by a '
+            'PCI alias')
+
+
 def _page_size(subject: Subject) -> Iterator[finding.Finding]:
     """Find page sizes by class (defect C), and memory in parts of pages."""
     if not subject.guest.cells:
@@ -286,5 +299,6 @@ def _mark(subject: Subject) -> Iterator[finding.Finding]:
 
 
 RULES: tuple[Rule, ...] = (
-    _unequal_cells, _several_devices, _affinity_in_moves, _page_size,
-    _many_cells, _threads, _policies, _guest_topology, _numbering, _mark)
+    _unequal_cells, _several_devices, _affinity_in_moves, _vgpus,
+    _page_size, _many_cells, _threads, _policies, _guest_topology,
+    _numbering, _mark)

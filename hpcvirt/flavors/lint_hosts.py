@@ -19,13 +19,16 @@ not matter, unless the operator says that guests get just these.
 import dataclasses
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.fit import capacity
+from hpcvirt.fit import devices as device_supply
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import finding
+from hpcvirt.flavors import given_devices
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import profile as profiles
@@ -33,6 +36,7 @@ from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.model import usage as usage_model
 from hpcvirt.specs import codec
+from hpcvirt.specs import resources
 from hpcvirt.specs import vocabulary
 
 
@@ -49,17 +53,20 @@ def lint(flavor: catalogue.Flavor, hosts: Iterable[host_model.Host],
     :raises InvalidInput: if a host lacks what the part takes of it
     """
     twins: dict[host_model.Host, list[host_model.Host]] = {}
+    hosts = tuple(hosts)
+    device_type = given_devices.device_type(profile.devices, hosts)
     for host in hosts:
         twins.setdefault(dataclasses.replace(host, name=''), []).append(host)
     return finding.gather(
         dataclasses.replace(item, hosts=tuple(host.name for host in same))
         for same in twins.values()
-        for item in _host(flavor, same[0], profile, part))
+        for item in _host(flavor, same[0], profile, part, device_type))
 
 
 def _host(flavor: catalogue.Flavor, host: host_model.Host,
           profile: profiles.Profile,
-          part: host_part.HostPart) -> Iterator[finding.Finding]:
+          part: host_part.HostPart,
+          device_type: str) -> Iterator[finding.Finding]:
     try:
         guest = codec.decode(flavor.vcpus, flavor.ram_mib,
                              flavor.extra_specs)
@@ -72,8 +79,12 @@ def _host(flavor: catalogue.Flavor, host: host_model.Host,
     partition = cpu_partition.divide(host, profile, part)
     yield from _page_sizes(flavor, guest, host)
     yield from _threads(flavor, guest, host)
-    filling = capacity.fill(_without_pages(guest),
-                            _supply(partition, profile),
+    devices = _counted(flavor, guest, profile.devices)
+    pools = given_devices.pools(
+        given_devices.given(host, profile.devices, device_type),
+        profile.devices, sum(device.count for device in devices) or 1)
+    filling = capacity.fill(_without_pages(guest, devices),
+                            _supply(partition, profile, pools),
                             packing=profile.pack_cells)
     dedicated = len(partition.dedicated)
     if not filling.count:
@@ -90,6 +101,36 @@ def _host(flavor: catalogue.Flavor, host: host_model.Host,
             f'{filling.free_pcpus} of {dedicated} dedicated CPUs unused',
             'use a size that divides the cells of the host, or fill the '
             'rest with smaller guests')
+    left = sum(pool.free for pool in filling.supply.pools or ())
+    if (filling.count and devices and left and profile.devices
+            and profile.devices.kind is not profiles.Kind.VF):
+        yield finding.Finding(
+            'strands-devices', finding.Severity.WARNING, flavor.name,
+            'vcpus', f'the {filling.count} instances that fit leave {left} '
+            f'of {sum(pool.free for pool in pools)} devices unused',
+            'give each instance the part of the cores that its devices are '
+            'of those of the host')
+
+
+def _counted(flavor: catalogue.Flavor, guest: shape_model.Shape,
+             wanted: profiles.Devices | None,
+             ) -> tuple[shape_model.DeviceRequest, ...]:
+    """List the devices of a flavor that the profile describes.
+
+    A flavor without an affinity policy has that of the alias.
+    """
+    if wanted is None:
+        return ()
+    if wanted.kind is profiles.Kind.VGPU:
+        number = resources.read(wanted.resource_class, flavor.extra_specs)
+        return (shape_model.DeviceRequest(
+            None, number, resource_class=wanted.resource_class),
+            ) if number else ()
+    return tuple(
+        dataclasses.replace(device,
+                            affinity=device.affinity or wanted.affinity)
+        for device in guest.devices
+        if wanted.has_alias and device.alias == wanted.alias)
 
 
 def _threads(flavor: catalogue.Flavor, guest: shape_model.Shape,
@@ -118,9 +159,11 @@ def _page_sizes(flavor: catalogue.Flavor, guest: shape_model.Shape,
                 memory.page_name(size) for size in sorted(sizes)))
 
 
-def _without_pages(guest: shape_model.Shape) -> shape_model.Shape:
-    """Drop devices and page sizes, so that CPUs and memory decide."""
-    return dataclasses.replace(guest, devices=(), cells=tuple(
+def _without_pages(guest: shape_model.Shape,
+                   devices: tuple[shape_model.DeviceRequest, ...],
+                   ) -> shape_model.Shape:
+    """Drop page sizes and other devices, so that CPUs and memory decide."""
+    return dataclasses.replace(guest, devices=devices, cells=tuple(
         dataclasses.replace(cell, page_kib=None) for cell in guest.cells))
 
 
@@ -133,7 +176,8 @@ def _guest_mib(partition: cpu_partition.Partition, cell: host_model.Cell,
 
 
 def _supply(partition: cpu_partition.Partition,
-            profile: profiles.Profile) -> supplies.Supply:
+            profile: profiles.Profile,
+            pools: Sequence[device_supply.Pool]) -> supplies.Supply:
     host = partition.host
     cells = tuple(dataclasses.replace(
         cell, pages=(),
@@ -143,4 +187,5 @@ def _supply(partition: cpu_partition.Partition,
         usage_model.CellUsage(cell.id, cell.cpus & partition.dedicated,
                               cell.cpus & partition.shared)
         for cell in host.cells))
-    return supplies.of_host(dataclasses.replace(host, cells=cells), usage)
+    return supplies.of_host(dataclasses.replace(host, cells=cells), usage,
+                            pools)

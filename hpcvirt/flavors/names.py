@@ -25,9 +25,9 @@
 Some flavors have more parts: ``pkg`` (the cells share a package), ``emu``
 (emulator threads have a dedicated CPU), ``vf2`` (two VFs with the affinity
 policy preferred; ``vf2r``: required, ``vf2s``: socket, ``vf2l``: legacy). VFs
-of a PCI alias other than hpc-vf have its name, such as ``gpu-1``; those of
-Neutron ports are ``port1``. Unequal cells add ``x`` and six hexadecimal digits
-of a digest.
+of a PCI alias other than hpc-vf have its name, such as ``ib-1``, and so have
+whole devices (``gpu-4``); VFs of Neutron ports are ``port1``, and vGPUs are
+``vgpu1``. Unequal cells add ``x`` and six hexadecimal digits of a digest.
 
 Flavors of one plan that would have the same name get their memory as well
 (``31g``, or ``1920m`` if it is not in whole GiB).
@@ -148,6 +148,8 @@ def _devices_name(wanted: Sequence[shape_model.DeviceRequest]) -> str:
     letter = ('' if affinity is shape_model.PCIAffinity.PREFERRED
               else affinity.value[0])
     alias = wanted[0].alias
+    if wanted[0].resource_class is not None:
+        return f'vgpu{wanted[0].count}'
     word = ('port' if alias is None else 'vf' if alias == USUAL_ALIAS
             else f'{alias}-')
     return f'{word}{wanted[0].count}{letter}'

@@ -15,6 +15,7 @@
 from collections.abc import Iterator
 from collections.abc import Sequence
 
+from hpcvirt.flavors import device_warnings
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import profile as profiles
@@ -41,7 +42,8 @@ def on(hosts: Sequence[plans.PlannedHost],
         yield from _parts(planned, profile)
         yield from _caches(planned)
         yield from _given_back(planned, profile)
-        yield from _devices(planned, profile)
+        if profile.devices is not None:
+            yield from device_warnings.on(planned, profile.devices)
     yield from _mixed_smt(hosts, flavors)
 
 
@@ -57,7 +59,9 @@ def _parts(planned: plans.PlannedHost,
            profile: profiles.Profile) -> Iterator[warning.PlanWarning]:
     """Warn where no size is smaller than a cell, and say how to get one."""
     widths = {len(share.cores) for share in planned.partition.cells}
-    if len(widths) != 1:
+    by_devices = (profile.devices is not None
+                  and profile.devices.kind is not profiles.Kind.VF)
+    if len(widths) != 1 or by_devices:
         return
     width = widths.pop()
     sizes = guest_sizes.sizes(planned.partition, profile.host_steps,
@@ -103,29 +107,6 @@ def _given_back(planned: plans.PlannedHost,
             f'the host has {count} pages of {memory.page_name(size)} now and '
             'none under this plan; set host_pages_per_cell to keep pages for '
             'programs of the host', (planned.name,))
-
-
-def _devices(planned: plans.PlannedHost,
-             profile: profiles.Profile) -> Iterator[warning.PlanWarning]:
-    wanted = profile.devices
-    if wanted is None:
-        return
-    if not planned.settings.functions:
-        yield warning.PlanWarning(
-            warning.Code.DEVICES_MISSING,
-            'the host has no device with virtual functions'
-            + (f' of vendor {wanted.vendor_id}' if wanted.vendor_id else '')
-            + (f' and product {wanted.product_id}' if wanted.product_id
-               else ''), (planned.name,))
-    for item in planned.settings.functions:
-        if wanted.product_id is None and item.device.vf_product_id is None:
-            yield warning.PlanWarning(
-                warning.Code.VF_PRODUCT_UNKNOWN,
-                'the product id of the virtual functions of '
-                f'{item.device.address} is unknown, so that its device_spec '
-                'gives the card itself to instances as well; set '
-                'devices.product_id (lspci -nn shows it once a virtual '
-                'function exists)', (planned.name,))
 
 
 def _mixed_smt(hosts: Sequence[plans.PlannedHost],

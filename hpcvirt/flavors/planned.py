@@ -61,13 +61,22 @@ class PlannedHost:
                        and item.size_kib == self.page_kib)
         return (pages - reserved) * self.page_kib // 1024
 
+    @property
+    def devices(self) -> int:
+        """The devices, virtual functions or vGPUs that guests can have."""
+        return sum(item.count for item in self.settings.devices)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stranded:
-    """What a host has left when it is full of instances of one flavor."""
+    """What a host has left when it is full of instances of one flavor.
+
+    :ivar devices: of those that its guests get
+    """
 
     pcpus: int
     memory_mib: int
+    devices: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -21,6 +21,9 @@ from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
+from hpcvirt.flavors import device_sizes
+from hpcvirt.flavors import device_warnings
+from hpcvirt.flavors import given_devices
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import names
@@ -41,6 +44,7 @@ class _DividedHost:
     """A host of which the CPUs are divided; its settings are not known yet."""
 
     partition: cpu_partition.Partition
+    devices: tuple[given_devices.Given, ...]
     sizes: tuple[guest_sizes.Size, ...]
     page_kib: int
     warnings: tuple[warning.PlanWarning, ...]
@@ -57,7 +61,9 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
     """
     _check_names(hosts)
     profile = host_part.choices(profile, part)
-    divided_hosts = [_divide(host, profile, part) for host in hosts]
+    device_type = given_devices.device_type(profile.devices, hosts)
+    divided_hosts = [_divide(host, profile, part, device_type)
+                     for host in hosts]
     _check_smallest(divided_hosts, profile)
     pieces = {piece for divided in divided_hosts for size in divided.sizes
               for piece in propose.pieces(size, profile)}
@@ -69,14 +75,21 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
         host_pools.append(pools)
         warnings += divided.warnings
         warnings += memory.uneven(partition.host, pools)
+        proposals = propose.proposals(partition, divided.sizes, pools,
+                                      profile, divided.devices)
+        if profile.devices and not proposals:
+            name = partition.host.name
+            warnings.append(
+                device_warnings.not_shared(name, divided.devices)
+                if divided.devices else
+                device_warnings.missing(name, profile.devices))
         offers += [
             catalogue.Offer(item.guest, {partition.host.name: item.size.share})
-            for item in propose.proposals(partition, divided.sizes, pools,
-                                          profile)]
+            for item in proposals]
     merged = catalogue.merge(offers, profile.memory_tolerance_percent)
     guests = [offer.guest for offer in merged]
     planned = tuple(
-        _host(divided, pools, guests, profile)
+        _host(divided, pools, guests, profile, device_type)
         for divided, pools in zip(divided_hosts, host_pools, strict=True))
     fill = _HostFiller(planned, profile.pack_cells)
     placed, left_out = _placed(merged, planned, profile, fill)
@@ -90,6 +103,8 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
         if scope_warning is not None:
             warnings.append(warning.PlanWarning(
                 warning.Code.PACKAGE_SCOPE_NOT_HELD, scope_warning, (name,)))
+        if profile.devices and profile.devices.kind is profiles.Kind.WHOLE:
+            warnings += _far_devices(name, offer.guest, planned, fill)
         for host in planned:
             filling = fill(offer.guest, host)
             if (filling.misfit is not None and filling.misfit.code
@@ -136,7 +151,7 @@ def _check_smallest(hosts: Sequence[_DividedHost],
 
 
 def _divide(host: host_model.Host, profile: profiles.Profile,
-            part: host_part.HostPart) -> _DividedHost:
+            part: host_part.HostPart, device_type: str) -> _DividedHost:
     host_part.check(host, part)
     partition = cpu_partition.divide(host, profile, part)
     warnings = list(partition.warnings)
@@ -151,19 +166,23 @@ def _divide(host: host_model.Host, profile: profiles.Profile,
             f'less than {memory.LEAST_MIB_PER_CPU} MiB for each CPU; the host '
             'keeps it', (host.name,)))
     page_kib, page_warnings = memory.choose_page(partition, profile)
-    sizes = guest_sizes.sizes(partition, profile.host_steps,
-                              profile.smallest_cores,
-                              profile.all_host_steps)
-    return _DividedHost(partition, sizes, page_kib,
+    devices = given_devices.given(host, profile.devices, device_type)
+    sizes = guest_sizes.sizes(
+        partition, profile.host_steps, profile.smallest_cores,
+        profile.all_host_steps,
+        {item.cores: item.guests for item in device_sizes.parts(
+            partition, devices, profile.devices)})
+    return _DividedHost(partition, devices, sizes, page_kib,
                         (*warnings, *page_warnings))
 
 
 def _host(divided: _DividedHost, pools: Sequence[memory.CellPool],
           guests: Sequence[shape_model.Shape],
-          profile: profiles.Profile) -> plans.PlannedHost:
+          profile: profiles.Profile,
+          device_type: str) -> plans.PlannedHost:
     host = divided.partition.host
     settings = host_settings.settings(divided.partition, pools, guests,
-                                      profile)
+                                      profile, device_type)
     return plans.PlannedHost(
         host, divided.partition, divided.page_kib, settings,
         host_settings.supply(host, settings, profile.devices))
@@ -235,8 +254,33 @@ def _flavor(name: str, offer: catalogue.Offer,
         {host: filling.count for host, filling in fillings.items()},
         {host.name: plans.Stranded(
             fillings[host.name].free_pcpus,
-            _free_mib(fillings[host.name].supply, host.page_kib))
+            _free_mib(fillings[host.name].supply, host.page_kib),
+            host.devices - fillings[host.name].count * sum(
+                device.count for device in offer.guest.devices))
          for host in hosts})
+
+
+def _far_devices(name: str, guest: shape_model.Shape,
+                 hosts: Sequence[plans.PlannedHost],
+                 fill: _HostFiller) -> list[warning.PlanWarning]:
+    """Warn if a host is filled only by guests far from their whole devices.
+
+    Guests of several cells are left out: for these, the claim with the policy
+    required has defect B, and its answer would say little.
+    """
+    near = dataclasses.replace(guest, devices=tuple(
+        dataclasses.replace(device,
+                            affinity=shape_model.PCIAffinity.REQUIRED)
+        for device in guest.devices))
+    if near == guest or len(guest.cells) > 1:
+        return []
+    counts = {host.name: (fill(near, host).count, fill(guest, host).count)
+              for host in hosts}
+    return [warning.PlanWarning(
+        warning.Code.DEVICES_FAR,
+        f'on {host}, {count - local} of {count} instances have devices of '
+        'other cells; the affinity required prevents that', (name,))
+        for host, (local, count) in counts.items() if local < count]
 
 
 def _without_costly_scope(

@@ -20,6 +20,7 @@ it names another one as its ``base``.
 
 import dataclasses
 import enum
+import itertools
 import re
 import typing
 from collections.abc import Iterator
@@ -32,6 +33,7 @@ from hpcvirt import serialization
 from hpcvirt.flavors import name_template as templates
 from hpcvirt.flavors import operator_specs
 from hpcvirt.model import shape
+from hpcvirt.specs import resources
 
 
 class SMT(enum.StrEnum):
@@ -41,6 +43,14 @@ class SMT(enum.StrEnum):
     LEAVE = 'leave'
 
 
+class Kind(enum.StrEnum):
+    """What an instance gets of a card."""
+
+    VF = 'vf'
+    WHOLE = 'whole'
+    VGPU = 'vgpu'
+
+
 class Ports(enum.StrEnum):
     """How an instance gets its virtual functions."""
 
@@ -48,6 +58,8 @@ class Ports(enum.StrEnum):
     NEUTRON = 'neutron'
 
 
+_SHARE = 'share'
+_MOST_DEVICES = 32
 _KIB_PER_UNIT = {'K': 1, 'M': 1024, 'G': 1024 * 1024}
 
 
@@ -75,6 +87,16 @@ def _page_counts(value: object) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(counts.items()))
 
 
+def _per_instance(value: object) -> int | None:
+    """Read a number of devices, or ``share`` as None."""
+    if value == _SHARE:
+        return None
+    if type(value) is not int or not 1 <= value <= _MOST_DEVICES:
+        raise serialization.expected(
+            f'a whole number from 1 to {_MOST_DEVICES}, or {_SHARE}', value)
+    return value
+
+
 _Count = Annotated[int, serialization.whole(0, 1 << 20)]
 _FewCores = Annotated[int, serialization.whole(0, 1024)]
 _Some = Annotated[int, serialization.whole(1, 4096)]
@@ -82,6 +104,8 @@ _Hex = Annotated[str, serialization.text(
     '[0-9a-f]{4}', "'15b3' (four hexadecimal digits, in quotes)")]
 _Name = Annotated[str, serialization.text('[A-Za-z0-9_.-]{1,64}', 'hpc-vf')]
 _PageSize = Annotated[int, page_size]
+_Trait = Annotated[str, serialization.text('[A-Z][A-Z0-9_]{0,254}',
+                                           'CUSTOM_GPU_A40')]
 _Project = Annotated[str, serialization.text(
     '[A-Za-z0-9_-]{1,64}', "'4c1b0f5a3f5f4d0b8f6a7c9e2d1b3a58' (a project "
     'id)')]
@@ -89,16 +113,23 @@ _Project = Annotated[str, serialization.text(
 
 @dataclasses.dataclass(frozen=True)
 class Devices:
-    """The SR-IOV virtual functions (VFs) of each instance.
+    """The devices of each instance, all of one kind.
 
+    :ivar per_instance: how many; None for as many as are its share of the
+        host, in proportion to its cores
     :ivar vendor_id: the vendor of the devices; None for every device with VFs
-    :ivar product_id: the product of the VFs, which a PCI alias needs
+    :ivar product_id: the product of the devices; with VFs that of the VFs,
+        which a PCI alias needs
     :ivar vfs_per_device: the number of VFs to create; None for as many as a
         device supports
     :ivar physical_network: the physical network of Neutron ports
+    :ivar mdev_type: the type of the mediated devices that are the vGPUs
+    :ivar vgpus_per_device: how many vGPUs of this type a device gives
+    :ivar traits: the traits that a host must have, with vGPUs
     """
 
-    per_instance: Annotated[int, serialization.whole(1, 32)] = 1
+    kind: Kind = Kind.VF
+    per_instance: Annotated[int | None, _per_instance] = 1
     affinity: shape.PCIAffinity = shape.PCIAffinity.PREFERRED
     ports: Ports = Ports.ALIAS
     alias: _Name = 'hpc-vf'
@@ -106,6 +137,32 @@ class Devices:
     product_id: _Hex | None = None
     vfs_per_device: _Some | None = None
     physical_network: _Name | None = None
+    mdev_type: _Name | None = None
+    vgpus_per_device: _Some | None = None
+    resource_class: Annotated[str, serialization.text(
+        'VGPU|CUSTOM_[A-Z0-9_]{1,248}', 'VGPU or CUSTOM_VGPU_LARGE')] = 'VGPU'
+    traits: tuple[_Trait, ...] = ()
+
+    @property
+    def has_alias(self) -> bool:
+        """Whether flavors name a PCI alias."""
+        return (self.kind is not Kind.VGPU
+                and self.ports is Ports.ALIAS)
+
+
+#: The keys of devices that a kind has, and those that it cannot do without.
+_KEYS: Mapping[Kind, tuple[frozenset[str], tuple[str, ...]]] = {
+    Kind.VF: (frozenset({'affinity', 'ports', 'alias', 'vfs_per_device',
+                         'physical_network'}), ()),
+    Kind.WHOLE: (frozenset({'affinity', 'alias'}),
+                 ('vendor_id', 'product_id')),
+    Kind.VGPU: (frozenset({'mdev_type', 'vgpus_per_device',
+                           'resource_class', 'traits'}),
+                ('vendor_id', 'product_id', 'mdev_type',
+                 'vgpus_per_device')),
+}
+_OF_EVERY_KIND = frozenset({'kind', 'per_instance', 'vendor_id',
+                            'product_id'})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,9 +250,31 @@ def build(content: object, where: str) -> Profile:
     profile = dataclasses.replace(BUILT_IN[name], **{
         key: getattr(read, key) for key in typing.cast('dict[str, Any]',
                                                        given)})
-    for fault in _contradictions(profile):
+    faults = itertools.chain(_wrong_keys(profile.devices, given),
+                             _contradictions(profile))
+    for fault in faults:
         raise exception.InvalidInput(where, fault)
     return profile
+
+
+def _wrong_keys(devices: Devices | None, content: Any) -> Iterator[str]:
+    """Find keys of devices that their kind does not have, or lacks."""
+    if devices is None:
+        return
+    given, kind = content['devices'], devices.kind
+    own, needed = _KEYS[kind]
+    for key in given:
+        if key == 'affinity' and kind is Kind.VGPU:
+            yield ('devices.affinity: Nova cannot place vGPUs close to the '
+                   'cells of a guest; remove the key')
+        if key not in own | _OF_EVERY_KIND:
+            yield f'devices.{key}: devices of the kind {kind} do not have it'
+    for key in needed:
+        if given.get(key) is None:
+            yield f'devices.{key}: devices of the kind {kind} need it'
+    if devices.per_instance is None and kind is not Kind.WHOLE:
+        yield (f'devices.per_instance: must be a number with the kind {kind}; '
+               f'{_SHARE} is for the kind {Kind.WHOLE}')
 
 
 def _contradictions(profile: Profile) -> Iterator[str]:
@@ -209,8 +288,20 @@ def _contradictions(profile: Profile) -> Iterator[str]:
         return
     if devices.ports is Ports.NEUTRON and devices.physical_network is None:
         yield 'devices.ports: neutron needs devices.physical_network'
-    if devices.ports is Ports.ALIAS and (
+    if devices.kind is Kind.VF and devices.has_alias and (
             devices.vendor_id is None or devices.product_id is None):
         yield ('devices.ports: alias needs devices.vendor_id and '
                'devices.product_id (of the VF), because a PCI alias of Nova '
                'does')
+    if devices.kind is Kind.WHOLE and devices.alias == Devices.alias:
+        yield ('devices.alias: whole devices need a name of their own; '
+               f'{Devices.alias} is that of virtual functions')
+    if devices.kind is Kind.VGPU and (
+            devices.per_instance or 0) > (devices.vgpus_per_device or 0):
+        yield ('devices.per_instance: must not be more than '
+               'devices.vgpus_per_device, because all vGPUs of an instance '
+               'come from one card')
+    taken = resources.write(devices.resource_class, 1, devices.traits)
+    for key, _ in profile.extra_specs:
+        if devices.kind is Kind.VGPU and key in taken:
+            yield f'extra_specs: {key} is set by devices'

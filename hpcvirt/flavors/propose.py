@@ -25,6 +25,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.flavors import cpu_partition
+from hpcvirt.flavors import device_sizes
+from hpcvirt.flavors import given_devices
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import sizes as guest_sizes
@@ -46,7 +48,7 @@ class Proposal:
 def pieces(size: guest_sizes.Size,
            profile: profiles.Profile) -> Iterator[memory.Piece]:
     """List the parts of a guest, each on a host cell of its own."""
-    guest = _guest(size, [1] * len(size.cores), None, profile)
+    guest = _guest(size, [1] * len(size.cores), None, profile, 0)
     if guest is not None:
         yield from memory.pieces(guest)
 
@@ -54,32 +56,50 @@ def pieces(size: guest_sizes.Size,
 def proposals(partition: cpu_partition.Partition,
               sizes: Sequence[guest_sizes.Size],
               pools: Sequence[memory.CellPool],
-              profile: profiles.Profile) -> tuple[Proposal, ...]:
+              profile: profiles.Profile,
+              given: Sequence[given_devices.Given] = (),
+              ) -> tuple[Proposal, ...]:
     """Propose guests for one host, smallest first.
 
     A size is left out if its memory rounds to nothing, or if isolated
-    emulator threads leave it no vCPU.
+    emulator threads leave it no vCPU, or if no whole number of the devices is
+    its share.
+
+    :param given: the devices that guests get
     """
     by_id = {pool.id: pool for pool in pools}
     found = []
     for size in sizes:
-        for memory_mib in _memories(partition, size, by_id, profile):
-            guest = _guest(size, memory_mib, pools[0].page_kib, profile)
-            if guest is not None:
-                found.append(Proposal(guest, size))
+        devices = device_sizes.numbers(partition, size, given,
+                                       profile.devices)
+        for count, guests in devices.items():
+            for memory_mib in _memories(partition, size, by_id, profile,
+                                        guests):
+                guest = _guest(size, memory_mib, pools[0].page_kib, profile,
+                               count)
+                if guest is not None:
+                    found.append(Proposal(guest, size))
     return tuple(found)
 
 
 def _memories(partition: cpu_partition.Partition, size: guest_sizes.Size,
               pools: Mapping[int, memory.CellPool],
-              profile: profiles.Profile) -> Iterator[tuple[int, ...]]:
-    """List the memory of the guest cells, once for every level."""
+              profile: profiles.Profile,
+              guests: int | None) -> Iterator[tuple[int, ...]]:
+    """List the memory of the guest cells, once for every level.
+
+    :param guests: the number of guests that use up a cell, if it does not
+        follow from the cores. These guests may leave some cores, but not
+        their memory.
+    """
     if len(set(size.cores)) > 1:
         yield _uneven_memory(partition, size, pools, profile)
         return
     cores, count = size.cores[0], len(size.cores)
     able = _cells_for(partition, cores)
-    shares = {cell.id: pools[cell.id].share_mib(cores) for cell in able}
+    shares = {
+        cell.id: pools[cell.id].share_mib(len(cell.cores)) // guests
+        if guests else pools[cell.id].share_mib(cores) for cell in able}
     for level in _levels(list(shares.values()),
                          profile.memory_tolerance_percent):
         enough = [cell for cell in able if shares[cell.id] >= level]
@@ -141,7 +161,7 @@ def _rounded(memory_mib: int, pools: Mapping[int, memory.CellPool],
 
 def _guest(size: guest_sizes.Size, memory_mib: Sequence[int],
            page_kib: int | None, profile: profiles.Profile,
-           ) -> shape_model.Shape | None:
+           devices: int) -> shape_model.Shape | None:
     isolated = profile.emulator_threads is shape_model.EmulatorThreads.ISOLATE
     # Nova takes the emulator's CPU from the host cell of guest cell 0 only.
     # Every guest cell gives up a core all the same, for Nova's claim fails
@@ -160,7 +180,7 @@ def _guest(size: guest_sizes.Size, memory_mib: Sequence[int],
         thread_policy=(shape_model.ThreadPolicy.REQUIRE if threads > 1
                        else None),
         emulator_threads=profile.emulator_threads,
-        devices=_devices(profile.devices),
+        devices=_devices(profile.devices, devices),
         topology=shape_model.GuestTopology(
             sockets, vcpus // (sockets * threads), threads),
         numa_scope=(shape_model.NUMAScope.PACKAGE
@@ -169,13 +189,15 @@ def _guest(size: guest_sizes.Size, memory_mib: Sequence[int],
         exclusive_cells=codec.exclusive_cells(dict(profile.extra_specs)))
 
 
-def _devices(wanted: profiles.Devices | None
-             ) -> tuple[shape_model.DeviceRequest, ...]:
-    if wanted is None:
+def _devices(wanted: profiles.Devices | None,
+             count: int) -> tuple[shape_model.DeviceRequest, ...]:
+    if wanted is None or not count:
         return ()
+    if wanted.kind is profiles.Kind.VGPU:
+        return (shape_model.DeviceRequest(
+            None, count, resource_class=wanted.resource_class),)
     if wanted.ports is profiles.Ports.NEUTRON:
         return (shape_model.DeviceRequest(
-            None, wanted.per_instance, wanted.affinity,
-            wanted.physical_network),)
+            None, count, wanted.affinity, wanted.physical_network),)
     return (shape_model.DeviceRequest(
-        wanted.alias, wanted.per_instance, wanted.affinity),)
+        wanted.alias, count, wanted.affinity),)

@@ -17,9 +17,9 @@ from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import cpu_partition
+from hpcvirt.flavors import given_devices
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import host as host_model
@@ -37,14 +37,6 @@ class ReservedPages:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Functions:
-    """The number of virtual functions to create on a device."""
-
-    device: host_model.Device
-    count: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of a compute host.
 
@@ -56,7 +48,8 @@ class Settings:
     :ivar pages: cell -> page size in KiB -> the total that nova-compute
         reports under these settings
     :ivar rest_mib: cell -> the memory of it that the host keeps
-    :ivar functions: the virtual functions to create
+    :ivar device_type: of the PCI alias
+    :ivar devices: the devices that guests get
     """
 
     dedicated: frozenset[int]
@@ -65,13 +58,15 @@ class Settings:
     reserved_pages: tuple[ReservedPages, ...]
     pages: Mapping[int, Mapping[int, int]]
     rest_mib: Mapping[int, int]
-    functions: tuple[Functions, ...] = ()
+    device_type: str = given_devices.TYPE_VF
+    devices: tuple[given_devices.Given, ...] = ()
 
 
 def settings(partition: cpu_partition.Partition,
              pools: Sequence[memory.CellPool],
              guests: Collection[shape_model.Shape],
-             profile: profiles.Profile) -> Settings:
+             profile: profiles.Profile,
+             device_type: str = given_devices.TYPE_VF) -> Settings:
     """Work out the settings of a host for all flavors that may run on it.
 
     No more huge pages are reserved than guests can fill. The host keeps the
@@ -106,7 +101,8 @@ def settings(partition: cpu_partition.Partition,
             - (memory.host_pages_mib(profile) if own else 0)))
     return Settings(
         partition.dedicated, partition.shared, sum(rest.values()),
-        tuple(reserved), pages, rest, functions(host, profile.devices))
+        tuple(reserved), pages, rest, device_type,
+        given_devices.given(host, profile.devices, device_type))
 
 
 def _memory_kib(cell: host_model.Cell, small_kib: int) -> int:
@@ -114,24 +110,6 @@ def _memory_kib(cell: host_model.Cell, small_kib: int) -> int:
     if cell.pool(small_kib) is None:
         return cell.memory_mib * 1024
     return sum(pool.size_kib * pool.total for pool in cell.pages)
-
-
-def functions(host: host_model.Host,
-              wanted: profiles.Devices | None) -> tuple[Functions, ...]:
-    """Choose the devices of which guests get virtual functions.
-
-    A device whose virtual functions are known to be of another product than
-    the profile says cannot give them.
-    """
-    if wanted is None:
-        return ()
-    return tuple(
-        Functions(device, min(device.total_vfs, wanted.vfs_per_device
-                              or device.total_vfs))
-        for device in host.devices if device.total_vfs
-        and wanted.vendor_id in (None, device.vendor_id)
-        and (device.vf_product_id is None
-             or wanted.product_id in (None, device.vf_product_id)))
 
 
 def supply(host: host_model.Host, found: Settings,
@@ -149,21 +127,8 @@ def supply(host: host_model.Host, found: Settings,
                 usage_model.PageUsage(item.size_kib, reserved=item.count)
                 for item in found.reserved_pages if item.node == cell.id))
         for cell in host.cells))
-    return supplies.of_host(configured, usage, _device_pools(found, wanted))
-
-
-def _device_pools(found: Settings, wanted: profiles.Devices | None,
-                  ) -> tuple[devices.Pool, ...]:
-    if wanted is None:
-        return ()
-    if wanted.ports is profiles.Ports.NEUTRON:
-        return tuple(
-            devices.pool(item.device.cell, item.count,
-                         physnet=wanted.physical_network)
-            for item in found.functions)
-    return tuple(devices.pool(item.device.cell, item.count,
-                              alias=wanted.alias)
-                 for item in found.functions)
+    return supplies.of_host(configured, usage, given_devices.pools(
+        found.devices, wanted, (wanted and wanted.per_instance) or 1))
 
 
 def _pages_needed(partition: cpu_partition.Partition, pool: memory.CellPool,

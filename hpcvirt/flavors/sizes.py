@@ -38,7 +38,9 @@ such as three of four quarters and sizes of unequal cells.
 
 import dataclasses
 import math
+import types
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.flavors import cpu_partition
@@ -79,7 +81,9 @@ class Size:
 
 def sizes(partition: cpu_partition.Partition, steps: int = 4,
           smallest: int | None = None,
-          with_rest: bool = True) -> tuple[Size, ...]:
+          with_rest: bool = True,
+          parts: Mapping[int, int] = types.MappingProxyType({}),
+          ) -> tuple[Size, ...]:
     """List the sizes of a host, smallest first.
 
     :param steps: the number of steps into which the whole host is divided
@@ -87,11 +91,13 @@ def sizes(partition: cpu_partition.Partition, steps: int = 4,
         that share a last-level cache
     :param with_rest: whether steps that leave a part of the host unused are
         listed
+    :param parts: further parts of a cell: cores -> how many are to be in it
     """
     found: dict[tuple[int, ...], Size] = {}
     for size in (*_whole(partition), *_in_packages(partition),
                  *_parts(partition, smallest),
-                 *_steps(partition, steps, with_rest)):
+                 *_steps(partition, steps, with_rest),
+                 *_further_parts(partition, smallest, parts)):
         found.setdefault(size.cores, size)
     return tuple(sorted(found.values(), key=lambda size: (
         size.vcpus, len(size.cores), size.cores)))
@@ -124,6 +130,14 @@ def _parts(partition: cpu_partition.Partition,
         share = (f'1/{max(widths) // part} cell' if len(widths) == 1
                  else 'part')
         yield Size((part,), partition.threads, share=Share(share))
+
+
+def _further_parts(partition: cpu_partition.Partition, smallest: int | None,
+                   parts: Mapping[int, int]) -> Iterator[Size]:
+    for part, guests in parts.items():
+        if part >= (smallest or 1):
+            yield Size((part,), partition.threads,
+                       share=Share(f'1/{guests} cell'))
 
 
 def _whole(partition: cpu_partition.Partition) -> Iterator[Size]:

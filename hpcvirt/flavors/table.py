@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from hpcvirt import text_table
 from hpcvirt.flavors import alternative
 from hpcvirt.flavors import planned as plans
+from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import published_losses
 from hpcvirt.flavors import subjects
 
@@ -64,7 +65,7 @@ def _kinds(plan: plans.Plan) -> list[list[plans.PlannedHost]]:
     kinds: dict[object, list[plans.PlannedHost]] = {}
     for planned in plan.hosts:
         name = planned.host.name
-        figures = (_facts(planned), tuple(
+        figures = (_facts(planned, plan.profile.devices), tuple(
             (row.per_host[name], row.stranded[name], row.shares.get(name))
             for row in plan.flavors))
         kinds.setdefault(figures, []).append(planned)
@@ -79,8 +80,8 @@ def _kind(plan: plans.Plan, hosts: Sequence[plans.PlannedHost],
         title = f'{len(names)} hosts: {title}'
     rows = list(_rows(plan, hosts[0]))
     lines = textwrap.wrap(title, width, subsequent_indent='  ')
-    lines += textwrap.wrap(_facts(hosts[0]), width, initial_indent='  ',
-                           subsequent_indent='  ')
+    lines += textwrap.wrap(_facts(hosts[0], plan.profile.devices), width,
+                           initial_indent='  ', subsequent_indent='  ')
     lines.append('')
     lines += [f'  {line}' for line in text_table.draw(
         _HEADINGS, rows, _NUMBERS, width - 2).splitlines()] if rows else [
@@ -88,7 +89,8 @@ def _kind(plan: plans.Plan, hosts: Sequence[plans.PlannedHost],
     return '\n'.join(lines)
 
 
-def _facts(planned: plans.PlannedHost) -> str:
+def _facts(planned: plans.PlannedHost,
+           wanted: profiles.Devices | None) -> str:
     host = planned.host
     cells = [cell for cell in host.cells if cell.cpus]
     total = sum(cell.memory_mib for cell in host.cells)
@@ -97,7 +99,8 @@ def _facts(planned: plans.PlannedHost) -> str:
             f'{len(planned.settings.dedicated)} of {len(host.cpus)} CPUs '
             f'dedicated, {_gib(planned.guest_memory_mib)} of '
             f'{_gib(total)} GiB in pages of '
-            f'{_page_size(planned.page_kib)} for guests')
+            f'{_page_size(planned.page_kib)} for guests'
+            + (f', {_devices(planned.devices, wanted)}' if wanted else ''))
 
 
 def _rows(plan: plans.Plan,
@@ -109,15 +112,26 @@ def _rows(plan: plans.Plan,
         share = row.shares.get(name)
         yield (row.flavor.name, '-' if share is None else share.words,
                str(row.flavor.vcpus), _cells(row), _gib(row.flavor.ram_mib),
-               str(row.per_host[name]), _unused(row.stranded[name]),
+               str(row.per_host[name]),
+               _unused(row.stranded[name], plan.profile.devices),
                _expected(row.losses(planned)))
 
 
-def _unused(left: plans.Stranded) -> str:
+def _unused(left: plans.Stranded, wanted: profiles.Devices | None) -> str:
     amounts = [counted(left.pcpus, 'CPU')] if left.pcpus else []
     if left.memory_mib:
         amounts.append(f'{_gib(left.memory_mib)} GiB')
+    if left.devices and wanted and wanted.kind is not profiles.Kind.VF:
+        amounts.append(_devices(left.devices, wanted))
     return ', '.join(amounts) or 'none'
+
+
+def _devices(number: int, wanted: profiles.Devices) -> str:
+    """Write a number of devices: ``8 x gpu``, ``4 vGPUs``, ``16 VFs``."""
+    if wanted.kind is profiles.Kind.WHOLE:
+        return f'{number} x {wanted.alias}'
+    return counted(number, 'vGPU' if wanted.kind is profiles.Kind.VGPU
+                   else 'VF')
 
 
 def _expected(losses: Sequence[published_losses.Loss]) -> str:

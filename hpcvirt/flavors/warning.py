@@ -26,7 +26,12 @@ class Code(enum.StrEnum):
     CELL_WITHOUT_CPUS = 'cell-without-cpus'
     CELL_WITHOUT_MEMORY = 'cell-without-memory'
     CLAIM_TOO_LONG = 'claim-too-long'
+    DEVICES_FAR = 'devices-far'
     DEVICES_MISSING = 'devices-missing'
+    DEVICES_NOT_SHARED = 'devices-not-shared'
+    DEVICE_TYPE_DIFFERS = 'device-type-differs'
+    DEVICE_TYPE_UNSURE = 'device-type-unsure'
+    DEVICE_WITHOUT_CELL = 'device-without-cell'
     HOST_NOT_SERVED = 'host-not-served'
     HUGE_PAGES_GIVEN_BACK = 'huge-pages-given-back'
     HUGE_PAGES_UNEVEN = 'huge-pages-uneven'
@@ -40,11 +45,13 @@ class Code(enum.StrEnum):
     SIZE_NOT_PLACED = 'size-not-placed'
     SMT_MIXED = 'smt-mixed'
     VF_PRODUCT_UNKNOWN = 'vf-product-unknown'
+    VGPU_AFFINITY = 'vgpu-affinity'
+    VGPU_ON_SRIOV = 'vgpu-on-sriov'
 
 
 #: The codes of warnings whose subjects are flavors, not hosts.
-_OF_FLAVORS = frozenset({Code.CLAIM_TOO_LONG, Code.PACKAGE_SCOPE_NOT_HELD,
-                         Code.SIZE_NOT_PLACED})
+_OF_FLAVORS = frozenset({Code.CLAIM_TOO_LONG, Code.DEVICES_FAR,
+                         Code.PACKAGE_SCOPE_NOT_HELD, Code.SIZE_NOT_PLACED})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -90,18 +90,21 @@ class GuestCell:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DeviceRequest:
-    """PCI devices of one kind that a guest needs.
+    """Devices of one kind that a guest needs.
 
-    :ivar alias: the name of Nova's PCI alias, None for a Neutron port
+    :ivar alias: the name of Nova's PCI alias, None for a Neutron port and
+        for vGPUs
     :ivar count: number of devices
     :ivar affinity: None means Nova's default, which is ``legacy``
     :ivar physnet: physical network of an SR-IOV port, None for an alias
+    :ivar resource_class: the class of vGPUs in Placement
     """
 
     alias: str | None
     count: int = 1
     affinity: PCIAffinity | None = None
     physnet: str | None = None
+    resource_class: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

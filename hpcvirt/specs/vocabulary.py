@@ -143,6 +143,7 @@ TRAIT = key.Key(
 #: ``_get_vcpu_pcpu_resources`` and ``_get_hyperthreading_trait`` in
 #: ``nova/virt/hardware.py``. As in Nova, they match the beginning of a name.
 VCPU_RESOURCE = re.compile(r'resources([1-9][0-9]*)?:VCPU')
+VGPU_RESOURCE = re.compile(r'resources[a-zA-Z0-9_-]{0,64}:VGPU')
 PCPU_RESOURCE = re.compile(r'resources([1-9][0-9]*)?:PCPU')
 SMT_TRAIT = re.compile(r'trait([1-9][0-9]*)?:HW_CPU_HYPERTHREADING')
 

@@ -191,7 +191,7 @@ def _devices(tree: hwloc_tree.Tree, cell_of: Mapping[int, int],
         if match is None:
             raise exception.InvalidInput(
                 here, 'has no pci_type with class, vendor and device')
-        if pci.is_listed(int(match[1], 16)):
+        if pci.is_listed(int(match[1], 16), match[2].lower()):
             yield host_model.Device(
                 address, match[2].lower(), match[3].lower(),
                 _local_cell(tree, place, cell_of))

@@ -12,11 +12,11 @@
 
 """Select and check the PCI functions of a topology.
 
-Only the class code decides whether a function is listed, because every
-source has it. The driver does not (a function bound to vfio-pci is still a
-network adapter), nor does the SR-IOV capability, which hwloc does not
-report. Virtual functions have the class of their physical function and are
-listed as well.
+Only the class code decides whether a function is listed, and for display
+controllers the vendor, because every source has them. The driver does not (a
+function bound to vfio-pci is still a network adapter), nor does the SR-IOV
+capability, which hwloc does not report. Virtual functions have the class of
+their physical function and are listed as well.
 """
 
 import re
@@ -36,9 +36,9 @@ _BASE_CLASSES = {
     0x12,  # processing accelerators
 }
 
-#: Other classes that are listed. Left out on purpose: 0300, the VGA console
-#: of nearly every server; 0100, 0104, 0106 and 0107, the disks of the host
-#: itself; 1080, the security processor in every EPYC.
+#: Other classes that are listed. Left out on purpose: 0100, 0104, 0106 and
+#: 0107, the disks of the host itself; 1080, the security processor in every
+#: EPYC.
 _CLASSES = {
     0x0108,  # NVMe
     0x0302,  # 3D controllers: GPUs without a display
@@ -47,17 +47,23 @@ _CLASSES = {
     0x0c06,  # InfiniBand, before the class 0207 existed
 }
 
+#: GPUs with a display have the class of the VGA console that nearly every
+#: server has, which is of another vendor: NVIDIA and AMD.
+_VGA = 0x0300
+_GPU_VENDORS = {'10de', '1002'}
+
 _ADDRESS = re.compile(r'[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]')
 _HEX_ID = re.compile(r'[0-9a-f]{4}')
 _DRIVER = re.compile(r'[\w.+-]{1,64}', re.ASCII)
 
 
-def is_listed(class_code: int) -> bool:
-    """Whether a topology lists functions of this class.
+def is_listed(class_code: int, vendor_id: str) -> bool:
+    """Whether a topology lists functions of this class and vendor.
 
     :param class_code: base class and subclass: 0x0200 is Ethernet
     """
-    return class_code >> 8 in _BASE_CLASSES or class_code in _CLASSES
+    return (class_code >> 8 in _BASE_CLASSES or class_code in _CLASSES
+            or (class_code == _VGA and vendor_id in _GPU_VENDORS))
 
 
 def checked(where: str, cells: Set[int], devices: Iterable[host_model.Device],

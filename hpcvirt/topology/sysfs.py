@@ -190,10 +190,10 @@ def _devices(tree: sysfs_tree.Tree) -> Iterator[host_model.Device]:
         here = f'{_PCI}/{address}'
         # Base class, subclass and programming interface: 0x020000.
         class_code = _hexadecimal(tree, f'{here}/class', 6) >> 8
-        if pci.is_listed(class_code):
+        vendor_id = f'{_hexadecimal(tree, f"{here}/vendor", 4):04x}'
+        if pci.is_listed(class_code, vendor_id):
             yield host_model.Device(
-                address.lower(),
-                f'{_hexadecimal(tree, f"{here}/vendor", 4):04x}',
+                address.lower(), vendor_id,
                 f'{_hexadecimal(tree, f"{here}/device", 4):04x}',
                 _node_of(tree, f'{here}/numa_node'),
                 _total_vfs(tree, f'{here}/sriov_totalvfs'),

@@ -42,17 +42,27 @@ class ComputeHost:
 
         :param host: the hardware
         :param config: its part of the document's ``host_config``
-        :param devices: pairs of a device and its number of VFs
+        :param devices: pairs of a device and how many it gives: VFs, vGPUs,
+            or itself
         """
         self.topology = objects.NUMATopology(cells=[
             self._cell(cell, config) for cell in host.cells])
-        pools = pci_device_pool.from_pci_stats([
-            {'vendor_id': '15b3', 'product_id': '101e',
-             'dev_type': 'type-VF', 'numa_node': device.cell,
-             'count': count, 'parent': device.address}
-            for device, count in devices])
+        self.alias = next(iter(config.get('pci_alias', ())), None)
+        self.cards = [count for _, count in devices] if (
+            'mdev_types' in config) else []
+        pools = pci_device_pool.from_pci_stats([] if self.cards else [
+            {**self._spec(), 'numa_node': device.cell, 'count': count,
+             'parent': device.address} for device, count in devices])
         self.pci = stats.PciDeviceStats(self.topology, stats=pools,
                                         dev_filter=NO_DEVICE_FILTER)
+
+    def _spec(self):
+        """Return what the alias requests."""
+        if self.alias is None:
+            return {}
+        return {'vendor_id': self.alias['vendor_id'],
+                'product_id': self.alias['product_id'],
+                'dev_type': self.alias['device_type']}
 
     @staticmethod
     def _cell(cell, config):
@@ -87,6 +97,12 @@ class ComputeHost:
         """
         requests = self._requests(flavor)
         guest = _guest(flavor)
+        vgpus, card = int(flavor['extra_specs'].get('resources:VGPU', 0)), 0
+        if vgpus:
+            card = next((number for number, left in enumerate(self.cards)
+                         if left >= vgpus), None)
+        if card is None:
+            return False
         if not self._worth_asking(guest, flavor):
             return False
         placed = hardware.numa_fit_instance_to_host(
@@ -98,6 +114,8 @@ class ComputeHost:
             self.topology, placed)
         if requests:
             self.pci.apply_requests(requests, {}, placed.cells)
+        if vgpus:
+            self.cards[card] -= vgpus
         return True
 
     def fill(self, flavor):
@@ -111,10 +129,11 @@ class ComputeHost:
         alias = flavor['extra_specs'].get('pci_passthrough:alias')
         if not alias:
             return []
+        name, _, count = alias.partition(':')
+        assert name == self.alias['name']
         return [objects.InstancePCIRequest(
-            count=int(alias.partition(':')[2]), request_id=REQUEST,
-            spec=[{'vendor_id': '15b3', 'product_id': '101e',
-                   'dev_type': 'type-VF'}], alias_name='hpc-vf',
+            count=int(count), request_id=REQUEST, spec=[self._spec()],
+            alias_name=name,
             numa_policy=flavor['extra_specs'].get(
                 'hw:pci_numa_affinity_policy', 'legacy'))]
 

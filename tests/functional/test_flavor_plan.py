@@ -47,7 +47,7 @@ def compute_hosts(plan):
         host.name: planned_nova.ComputeHost(
             host.host, config[host.name],
             [(item.device, item.count)
-             for item in host.settings.functions])
+             for item in host.settings.devices])
         for host in plan.hosts}
 
 
@@ -125,6 +125,21 @@ class FlavorPlanTest(unittest.TestCase):
                 self.assert_claims_agree(plan)
                 self.assert_mixtures_agree(mixed)
         self.assertGreater(planned, ROLLS // 2)
+
+    def test_hosts_with_gpus_take_what_their_plans_say(self):
+        dice = random.Random(SEED)
+        full = 0
+        for number in range(ROLLS // 3):
+            host, choices = hosts.any_gpus(dice, f'h{number}')
+            try:
+                plan = planner.plan([host], choices)
+            except exception.InvalidInput:
+                continue
+            with self.subTest(number=number):
+                self.assert_claims_agree(plan)
+                full += any(not row.stranded[host.name].devices
+                            for row in plan.flavors)
+        self.assertGreater(full, ROLLS // 6)
 
     def test_a_part_of_a_host_takes_what_its_plan_says(self):
         small = profiles.Profile(smallest_cores=1, memory_step_mib=64)

@@ -14,6 +14,7 @@
 
 import contextlib
 import io
+import itertools
 import json
 import pathlib
 
@@ -28,8 +29,18 @@ from tests.functional import base
 
 TOPOLOGIES = pathlib.Path(__file__).parents[2] / 'etc/hpcvirt/topologies'
 
+GPU_HOST = 'xeon-2s-20c-smt-8gpu'
+GPU = {'kind': 'whole', 'affinity': 'required', 'alias': 'gpu',
+       'vendor_id': '10de', 'product_id': '1db1'}
+
+
+def _has_vgpus(flavor):
+    return any(key.startswith('resources:') for key in flavor['extra_specs'])
+
 
 class GeneratedFlavorsTest(base.HPCNova):
+
+    topologies = TOPOLOGIES
 
     def plan(self, *names, **profile):
         """Run ``hpcvirt flavor plan`` on shipped topologies."""
@@ -41,7 +52,7 @@ class GeneratedFlavorsTest(base.HPCNova):
         with contextlib.redirect_stdout(output):
             status = main.main([
                 'flavor', 'plan', '--format', 'json', '--profile', str(path),
-                *(str(TOPOLOGIES / f'{name}.json') for name in names)])
+                *(str(self.topologies / f'{name}.json') for name in names)])
         self.assertEqual(0, status)
         return json.loads(output.getvalue())
 
@@ -49,11 +60,12 @@ class GeneratedFlavorsTest(base.HPCNova):
         """Plan for hosts, configure them as planned and start them."""
         document = self.plan(*names, **profile)
         self.flags(alias=planned.pci_aliases(document), group='pci')
-        vfs = profile.get('devices', {}).get('vfs_per_device')
+        devices = profile.get('devices', {})
         self.add_machines(*(
             planned.machine(
-                topology.read(TOPOLOGIES / f'{name}.json', 'auto'),
-                document, vfs) for name in names))
+                topology.read(self.topologies / f'{name}.json', 'auto'),
+                document, devices.get('vfs_per_device'),
+                devices.get('vgpus_per_device', 0)) for name in names))
         return document
 
     def check(self, *names, **profile):
@@ -71,31 +83,56 @@ class GeneratedFlavorsTest(base.HPCNova):
             for host, count in flavor['per_host'].items():
                 if count:
                     self.fill(flavor, id_, host, count)
+        return document
 
     def fill(self, flavor, id_, host, count):
-        servers = self.boot_many(id_, count, host=host)
+        if _has_vgpus(flavor):
+            # Nova claims several of one request on the same card.
+            servers = [self.boot(id_, host=host) for _ in range(count)]
+        else:
+            servers = self.boot_many(id_, count, host=host)
         self.assertEqual([], self.faults())
         ledger = self.ledger(host)
         self.assertEqual(count, len(ledger.guests))
         self.assertEqual(
             flavor['stranded_pcpus'][host],
             len(ledger.dedicated) - len(ledger.owners()))
+        self.assert_devices(flavor, ledger)
         self.assert_next_is_refused(flavor, id_, host)
         for server in servers:
             self.api.delete_server(server['id'])
         for server in servers:
             self.wait_until_gone(server)
 
+    def assert_devices(self, flavor, ledger):
+        """Each guest has its devices, and with "required" next to it."""
+        near = 'required' in flavor['extra_specs'].values()
+        mediated = self.connections[ledger.machine.name].mdev_info.devices
+        self.assertEqual(
+            flavor['devices'] * len(ledger.guests), len(mediated) + len(
+                ledger.device_owners()))
+        for guest in ledger.guests if not mediated else ():
+            self.assertEqual(flavor['devices'], len(guest.devices))
+            cells = {cell.host_cell for cell in guest.cells}
+            for address in guest.devices if near else ():
+                self.assertIn(ledger.device_cell(address), cells)
+
     def assert_next_is_refused(self, flavor, id_, host):
-        """Boot another instance, for which Placement has resources."""
+        """Boot another instance, for which Placement has resources.
+
+        It has no further vGPUs, which only Placement counts.
+        """
         self.loosen_placement(host)
         before = len(self.log.output)
         server = self.boot(id_, status='ERROR',
                            host=host)
+        self.delete(server)
         log = self.log.output[before:]
+        if _has_vgpus(flavor):
+            self.assertNotIn('refused', log)
+            return
         self.assertIn(f'{host}, {host} refused', log)
         self.assertRegex(log, self.reason(flavor, host))
-        self.delete(server)
 
     def loosen_placement(self, host):
         """Raise the allocation ratios of Placement.
@@ -119,6 +156,8 @@ class GeneratedFlavorsTest(base.HPCNova):
         """
         ledger = self.ledger(host)
         specs = flavor['extra_specs']
+        if flavor['stranded_devices'][host] < flavor['devices']:
+            return 'the host has (no|[0-9]+ of the [0-9]+) free PCI device'
         needed = flavor['vcpus'] // int(specs['hw:numa_nodes'])
         if 'hw:numa_cpus.0' in specs:
             needed = len(cpuset.parse(specs['hw:numa_cpus.0']))
@@ -139,6 +178,45 @@ class GeneratedFlavorsTest(base.HPCNova):
         self.check('intel-2s-16c-smt', housekeeping_cores_per_cell=1,
                    devices={'affinity': 'preferred', 'vfs_per_device': 8,
                             'vendor_id': '8086', 'product_id': '154c'})
+
+    def test_whole_devices_on_their_cells(self):
+        self.check(GPU_HOST, devices={**GPU, 'per_instance': 4})
+
+    def change_gpus(self, most, **changes):
+        """Change the GPUs of the host that has some.
+
+        :param most: the number of GPUs that it keeps on each cell
+        """
+        path = TOPOLOGIES / f'{GPU_HOST}.json'
+        host = json.loads(path.read_text())
+        kept = [[device for device in host['devices']
+                 if device['product_id'] == GPU['product_id']
+                 and device['cell'] == cell['id']][:most]
+                for cell in host['cells']]
+        host['devices'] = [{**device, **changes}
+                           for device in itertools.chain(*kept)]
+        self.topologies = pathlib.Path(self.useFixture(
+            fixtures.TempDir()).path)
+        (self.topologies / path.name).write_text(json.dumps(host))
+
+    def test_whole_devices_with_sriov(self):
+        self.change_gpus(2, total_vfs=16)
+        document = self.check(GPU_HOST, devices={**GPU, 'per_instance': 4})
+        self.assertIn('type-PF', planned.pci_aliases(document)[0])
+
+    def test_periodic_a_share_of_the_whole_devices(self):
+        self.check(GPU_HOST, devices={**GPU, 'per_instance': 'share'})
+
+    def test_vgpus_each_guest_from_one_card(self):
+        self.change_gpus(1)
+        document = self.check(GPU_HOST, devices={
+            'kind': 'vgpu', 'per_instance': 2, 'vgpus_per_device': 5,
+            'vendor_id': '10de', 'product_id': '1db1',
+            'mdev_type': 'nvidia-303', 'resource_class': 'CUSTOM_VGPU_3Q'})
+        flavor, = document['flavors']
+        self.assertEqual(({GPU_HOST: 4}, {GPU_HOST: 0}, {GPU_HOST: 2}), (
+            flavor['per_host'], flavor['stranded_pcpus'],
+            flavor['stranded_devices']))
 
     def test_two_cells_with_cores_for_the_host_and_emulator_threads(self):
         self.check('hs06-2s-16c', base='default', smallest_cores=5)

@@ -24,6 +24,7 @@ import unittest
 import nova.conf
 import yaml
 from nova.compute import provider_config
+from nova.conf import devices
 from nova.conf import neutron
 from nova.scheduler import filters
 from nova.scheduler import weights
@@ -73,6 +74,7 @@ class ShownConfigurationTest(unittest.TestCase):
                  default_config_dirs=[])
             cfg.ConfigParser(written.name, sections).parse()
         if file == NOVA:
+            devices.register_dynamic_opts(conf)
             neutron.register_dynamic_opts(conf)
         return conf, {(group, name): lines
                       for group, options in sections.items()

@@ -12,18 +12,24 @@
 
 """The operator's page against what the program does."""
 
+import dataclasses
 import pathlib
 import re
 import textwrap
 import unittest
 
+import yaml
+
 from hpcvirt.flavors import alternative
 from hpcvirt.flavors import diff
+from hpcvirt.flavors import host_config
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile
 from hpcvirt.flavors import table
 from hpcvirt.flavors import warning
+from hpcvirt.model import host as host_model
 from tests import hosts
+from tests import shown
 
 ROOT = pathlib.Path(__file__).parents[3]
 PAGE = (ROOT / 'docs/source/flavors.rst').read_text()
@@ -42,6 +48,40 @@ class DocumentationTest(unittest.TestCase):
 
     def test_flavors_of_the_dense_profile_are_shown(self):
         self.assertIn(self.shown(profile.DENSE).split('\n\n   With')[0], PAGE)
+
+    def test_flavors_with_whole_devices_are_shown(self):
+        block, = (each for each in shown.configurations()
+                  if each.page.name == 'flavors.rst'
+                  and 'kind: whole' in each.text)
+        host = hosts.named('xeon-2s-20c-smt-8gpu')
+        plan = planner.plan([host], profile.build(
+            yaml.safe_load(block.text), str(block)))
+        rows = table.table(plan, None, 80).split('\n\nShare')[0]
+        self.assertIn(textwrap.indent(rows, '   '), PAGE)
+        single = dataclasses.replace(plan.profile.devices, per_instance=1)
+        self.assertEqual(plan.flavors[:1], planner.plan(
+            [host], dataclasses.replace(plan.profile,
+                                        devices=single)).flavors)
+
+    def test_options_of_gpus_are_those_of_the_profiles_shown(self):
+        blocks = [each for each in shown.configurations()
+                  if each.page.name == 'operations.rst'
+                  and re.search('kind: |device_spec|mdev', each.text)]
+        self.assertEqual(
+            ['profile.yaml', 'nova.conf'] * 2, [each.file for each in blocks])
+        for number, addresses in ((0, ['0000:07:00.0']),
+                                  (2, ['0000:41:00.0', '0000:c1:00.0'])):
+            content = yaml.safe_load(blocks[number].text)
+            wanted = content['devices']
+            host = dataclasses.replace(hosts.build(), devices=tuple(
+                host_model.Device(address, wanted['vendor_id'],
+                                  wanted['product_id'], cell,
+                                  16 if wanted['kind'] == 'whole' else 0)
+                for cell, address in enumerate(addresses)))
+            found = list(host_config.lines(planner.plan(
+                [host], profile.build(content, 'profile.yaml'))))
+            for line in blocks[number + 1].text.splitlines():
+                self.assertIn(line, ['', *found])
 
     def test_every_warning_is_explained(self):
         for code in warning.Code:

@@ -20,6 +20,10 @@ from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from tests import hosts
 
+VGPU = profiles.Devices(
+    profiles.Kind.VGPU, vendor_id='10de', product_id='20b0',
+    mdev_type='nvidia-474', vgpus_per_device=4)
+
 
 def lines(host, **choices):
     return list(host_config.lines(
@@ -73,6 +77,35 @@ class HostConfigTest(unittest.TestCase):
                     if line.startswith('device_spec = '))
         self.assertEqual('0000:41:00.0', json.loads(
             spec.removeprefix('device_spec = '))['address'])
+
+    def test_whole_devices_are_given_with_the_type_of_their_alias(self):
+        for total_vfs, type_ in ((0, 'type-PCI'), (16, 'type-PF')):
+            found = lines(
+                hosts.build(gpus={0: 1, 1: 1}, gpu_vfs=total_vfs),
+                devices=profiles.Devices(
+                    profiles.Kind.WHOLE, alias='gpu', vendor_id='10de',
+                    product_id='20b0'))
+            self.assertEqual(2, sum(line.startswith('device_spec = ')
+                                    for line in found))
+            alias = next(line for line in found if line.startswith('alias'))
+            self.assertEqual(type_, json.loads(
+                alias.partition(' = ')[2])['device_type'])
+            self.assertNotIn('sriov_numvfs', ''.join(found))
+
+    def test_vgpus_need_no_pci_options(self):
+        found = lines(hosts.build(gpus={0: 1, 1: 1}), devices=VGPU)
+        at = found.index('[devices]')
+        self.assertEqual(
+            ['enabled_mdev_types = nvidia-474', '[mdev_nvidia-474]',
+             'device_addresses = 0001:00:00.0,0001:01:00.0',
+             'mdev_class = VGPU'], found[at + 1:at + 5])
+        self.assertNotIn('[pci]', found)
+
+    def test_a_host_without_cards_gives_no_vgpus(self):
+        found = list(host_config.lines(planner.plan(
+            [hosts.build(gpus={0: 1}), hosts.build(name='without')],
+            profiles.Profile(devices=VGPU))))
+        self.assertEqual(1, found.count('[devices]'))
 
     def test_the_shipped_profile_gives_the_virtual_functions_of_its_card(self):
         path = hosts.TOPOLOGIES.parent / 'profiles/sriov.yaml'

@@ -107,6 +107,13 @@ class LintTest(unittest.TestCase):
             pci_passthrough__alias='a:1',
             hw__pci_numa_affinity_policy='preferred')
 
+    def test_vgpus_may_be_far_from_the_cpus(self):
+        for key in ('resources__VGPU', 'resources1__VGPU'):
+            self.assert_found(
+                ('vgpu-anywhere', 'note', key.replace('__', ':')
+                 ), **{key: '1'})
+        self.assertEqual(set(), found(resources__CUSTOM_FPGA='1'))
+
     def test_c_page_sizes_by_class(self):
         for size in ('large', 'any'):
             self.assert_found(

@@ -51,6 +51,49 @@ class LintHostsTest(unittest.TestCase):
         self.assertIn(('no-such-pages', 'error'), self.found(
             hosts.build(small_kib=64), hw__mem_page_size='1GB'))
 
+    def on_gpus(self, wanted, *args, **changes):
+        host = hosts.build(gpus={0: 4, 1: 4})
+        return {(item.code, item.severity.value)
+                for item in lint_hosts.lint(flavor(*args, **changes), [host],
+                                            profile.Profile(devices=wanted))}
+
+    def test_devices_of_the_profile_are_counted(self):
+        gpu = profile.Devices(profile.Kind.WHOLE, alias='gpu',
+                              vendor_id='10de', product_id='20b0')
+        for count, expected in (
+                (1, {('strands-devices', 'warning')}), (2, set()),
+                (8, {('strands-cpus', 'warning')}),
+                (9, {('does-not-fit', 'error')})):
+            self.assertEqual(expected, self.on_gpus(
+                gpu, pci_passthrough__alias=f'gpu:{count}'))
+        self.assertEqual(set(), self.on_gpus(
+            gpu, pci_passthrough__alias='other:9'))
+        self.assertEqual(set(), self.on_gpus(gpu))
+
+    def test_vgpus_of_the_profile_are_counted(self):
+        vgpu = profile.Devices(
+            profile.Kind.VGPU, vendor_id='10de', product_id='20b0',
+            mdev_type='nvidia-474', vgpus_per_device=2)
+        for count, expected in (
+                (1, {('strands-devices', 'warning')}),
+                (2, {('strands-devices', 'warning')}),
+                (3, {('does-not-fit', 'error')})):
+            self.assertEqual(expected, self.on_gpus(
+                vgpu, resources__VGPU=str(count)))
+        self.assertEqual(set(), self.on_gpus(
+            vgpu, resources__CUSTOM_VGPU='9'))
+
+    def test_planned_flavors_with_devices_have_no_findings(self):
+        host = hosts.build(gpus={0: 4, 1: 4})
+        choices = profile.Profile(devices=profile.Devices(
+            profile.Kind.WHOLE, None, alias='gpu', vendor_id='10de',
+            product_id='20b0'), all_host_steps=False)
+        rows = planner.plan([host], choices).flavors
+        self.assertGreater(len(rows), 2)
+        for row in rows:
+            self.assertEqual((), lint_hosts.lint(row.flavor, [host],
+                                                 choices))
+
     def test_flavors_that_nova_refuses_are_skipped(self):
         self.assertEqual(set(), self.found(hosts.build(),
                                            hw__numa_nodes='3'))

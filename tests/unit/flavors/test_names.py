@@ -56,6 +56,12 @@ class NamesTest(unittest.TestCase):
                 ('hpc.8c1n.2m.ib-1', guest(devices=(
                     shape_model.DeviceRequest(
                         'ib', 1, shape_model.PCIAffinity.PREFERRED),))),
+                ('hpc.8c1n.2m.gpu-4r', guest(devices=(
+                    shape_model.DeviceRequest(
+                        'gpu', 4, shape_model.PCIAffinity.REQUIRED),))),
+                ('hpc.8c1n.2m.vgpu2', guest(devices=(
+                    shape_model.DeviceRequest(
+                        None, 2, resource_class='VGPU'),))),
                 ('hpc.8c1n.2m.port1s', guest(devices=(
                     shape_model.DeviceRequest(
                         None, 1, shape_model.PCIAffinity.SOCKET, 'net'),)))):

@@ -86,4 +86,4 @@ class SettingsTest(unittest.TestCase):
 
     def test_devices_of_other_vendors_are_not_taken(self):
         planned = plan(hosts.build()).hosts[0]
-        self.assertEqual((), planned.settings.functions)
+        self.assertEqual((), planned.settings.devices)

@@ -133,6 +133,12 @@ class DevicesTest(hwloc_xml.Case):
         self.assertEqual((), read(machine(
             node(0, 1), pus(0), self.PCI.format('b0', '0604'))).devices)
 
+    def test_a_gpu_with_a_display_is_listed_and_a_console_is_not(self) -> None:
+        for vendor, listed in (('10DE', True), ('1a03', False)):
+            gpu = self.PCI.replace('8086:15AB', f'{vendor}:2230')
+            self.assertIs(listed, bool(read(machine(
+                node(0, 1), pus(0), gpu.format('b0', '0300'))).devices))
+
     def test_a_device_without_ids_is_refused(self) -> None:
         self.refused(machine(node(0, 1), pus(0), self.PCI.replace(
             '[8086:15AB]', '').format('b0', '0200')),

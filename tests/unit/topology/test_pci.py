@@ -22,13 +22,21 @@ class IsListedTest(unittest.TestCase):
     def test_network_accelerators_and_nvme_are_listed(self) -> None:
         for class_code in (0x0200, 0x0207, 0x0280, 0x0c06, 0x1200, 0x0302,
                            0x0380, 0x0b40, 0x0108):
-            self.assertTrue(pci.is_listed(class_code), hex(class_code))
+            self.assertTrue(pci.is_listed(class_code, '8086'),
+                            hex(class_code))
 
     def test_consoles_disks_and_bridges_are_not(self) -> None:
         for class_code in (0x0000, 0x0002, 0x0100, 0x0104, 0x0106, 0x0107,
                            0x0300, 0x0600, 0x0604, 0x0880, 0x0c03, 0x1080,
                            0x2000, 0xff00):
-            self.assertFalse(pci.is_listed(class_code), hex(class_code))
+            self.assertFalse(pci.is_listed(class_code, '8086'),
+                             hex(class_code))
+
+    def test_display_controllers_of_gpu_vendors_are_no_consoles(self) -> None:
+        for vendor_id, listed in (('10de', True), ('1002', True),
+                                  ('1a03', False), ('102b', False)):
+            self.assertIs(listed, pci.is_listed(0x0300, vendor_id))
+            self.assertFalse(pci.is_listed(0x0604, vendor_id))
 
 
 class CheckedTest(unittest.TestCase):

@@ -42,11 +42,21 @@ class ShippedMachinesTest(unittest.TestCase):
             'intel-2s-16c-smt': (2, 2, 64, 2, 1),
             'opteron-4s-12c': (4, 4, 48, 1, 2),
             'xeon-2s-24c-snc2-1g': (2, 4, 96, 2, 1),
+            'xeon-2s-20c-smt-8gpu': (2, 2, 80, 2, 1),
             'epyc-2s-64c-nps1': (2, 2, 256, 2, 8),
             'epyc-2s-64c-nps4': (2, 8, 256, 2, 2),
             'xeon-max-2s-56c-snc4-hbm': (2, 16, 224, 2, 1),
             'grace-2s-72c-64k': (2, 2, 144, 1, 1),
             'uneven-2s': (2, 4, 45, 2, 1)}, found)
+
+    def test_the_host_with_gpus_has_those_of_its_model(self) -> None:
+        # "nvidia-smi topo -m" on a DGX-1 with V100: GPUs 0 to 3 belong to the
+        # CPUs 0-19 and 40-59.
+        host = topology.read(str(SHIPPED / 'xeon-2s-20c-smt-8gpu.json'))
+        cells = [device.cell for device in host.devices
+                 if device.vendor_id == '10de']
+        self.assertEqual([0] * 4 + [1] * 4, cells)
+        self.assertEqual({*range(20), *range(40, 60)}, host.cells[0].cpus)
 
     def test_the_host_of_the_hs06_study_has_its_memory(self) -> None:
         # "free -m" in [CERN-HEPiX-2015], Swapping Hosts Detour (2/4).

@@ -173,6 +173,16 @@ class DevicesTest(sysfs_case.Case):
         self.files[f'{PCI}/class'] = '0x060400'
         self.assertEqual((), self.read().devices)
 
+    def test_a_gpu_with_a_display_is_listed(self) -> None:
+        self.files[f'{PCI}/class'] = '0x030000'
+        self.files[f'{PCI}/vendor'] = '0x10de'
+        self.assertEqual('10de', self.read().devices[0].vendor_id)
+
+    def test_a_console_is_not_listed(self) -> None:
+        self.files[f'{PCI}/class'] = '0x030000'
+        self.files[f'{PCI}/vendor'] = '0x1a03'
+        self.assertEqual((), self.read().devices)
+
     def test_a_device_on_a_missing_node_is_refused(self) -> None:
         self.files[f'{PCI}/numa_node'] = '5'
         self.refused('device 0000:41:00.0: is on cell 5')

@@ -1,0 +1,39 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read and write the resources of Placement that a flavor requests."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+from hpcvirt.specs import key
+from hpcvirt.specs import vocabulary
+
+
+def write(resource_class: str, count: int,
+          traits: Iterable[str] = ()) -> dict[str, str]:
+    """Request resources of one class, on a host with the traits."""
+    specs = {vocabulary.RESOURCES.at(group='', resource=resource_class):
+             str(count)}
+    for trait in traits:
+        specs[vocabulary.TRAIT.at(group='', trait=trait)] = vocabulary.REQUIRED
+    return specs
+
+
+def read(resource_class: str, specs: Mapping[str, str]) -> int:
+    """Count the resources of a class that one provider must give.
+
+    Those of numbered groups, of which each may come from another provider,
+    are not counted.
+    """
+    name = vocabulary.RESOURCES.at(group='', resource=resource_class)
+    return key.integer(specs.get(name, '0')) or 0
