@@ -39,6 +39,8 @@ from hpcvirt.bench.report import text
 
 #: More lines of the summary than this are folded away, where all passed.
 MOST_PASSED = 10
+#: So many hosts that do not stand out are shown; more are folded away.
+MOST_CARDS = 24
 
 
 def page(shown: Sequence[summary.Shown], title: str) -> str:
@@ -69,7 +71,8 @@ def page(shown: Sequence[summary.Shown], title: str) -> str:
         results=[_result(each) for each in newest],
         studies=study.studies([each.result for each in shown]),
         least=f'{trends.LEAST_CHANGE:.0%}', cards=cards,
-        alarms=[card for card in cards if card['alarm']])
+        alarms=[card for card in cards if card['alarm']],
+        most_cards=MOST_CARDS)
     return html + '\n'
 
 

@@ -173,6 +173,16 @@ class TestPage(testtools.TestCase):
             self.assertGreater(len(card.findall('.//circle')), 1)
         self.assertIn('npb-mg', words(section.find('details')))
 
+    def test_many_hosts_that_do_not_stand_out_are_folded_away(self):
+        hosts = [{'benchmark': 'npb-cg', 'host': f'n{number}'}
+                 for number in range(page.MOST_CARDS)]
+        root = Reader(page.page(report_example.shown(hosts * 2), 'x')).root
+        section = next(each for each in root.iter('section')
+                       if each.get('aria-labelledby') == 'hosts')
+        self.assertIsNone(section.find('div'))
+        self.assertEqual(2 * page.MOST_CARDS, len(
+            section.findall("details/div[@class='cards']/div")))
+
     def test_many_sizes_have_one_line_over_time(self):
         lines = [words(row) for row in
                  self.section('hosts').findall('details//tbody/tr')]
