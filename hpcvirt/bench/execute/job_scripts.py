@@ -71,9 +71,11 @@ boot > boot
 #: Runs the command that PREPARE wrote; ends it after $2 seconds unless 0.
 #: setsid makes a session and a process group, which outlives the connection
 #: and which the watchdog can end as a whole; the leader of the group survives
-#: the TERM to write the status. "status" is renamed into place so that no
-#: reader sees half of it. If the answer to a start is lost, the start is
-#: repeated, and has no effect then.
+#: the TERM to write the status. In the end it kills the group, the watchdog
+#: included, so that nothing is left to disturb the next sample; a TERM would
+#: be lost if a shell had not set its trap yet. "status" is renamed into place
+#: so that no reader sees half of it. If the answer to a start is lost, the
+#: start is repeated, and has no effect then.
 START = 'set -eu' + private_directory.ENTER + _BOOT + """
 enter_prepared "$1"
 mkdir started 2>/dev/null || exit 0
@@ -90,14 +92,10 @@ sh ./command &
 child=$!
 if [ "$1" != 0 ]; then
   (
-    sleep "$1" &
-    clock=$!
-    trap "kill $clock 2>/dev/null; exit" TERM
-    wait "$clock"
+    sleep "$1"
     : > overdue
     kill -TERM 0
   ) &
-  watchdog=$!
 fi
 while :; do
   wait "$child" && status=0 || status=$?
@@ -105,11 +103,10 @@ while :; do
 done
 if [ -e overdue ]; then
   sleep 2
-  finish 124
-  kill -KILL 0
+  status=124
 fi
-[ "$1" = 0 ] || kill "$watchdog" 2>/dev/null || :
 finish "$status"
+kill -KILL 0
 ' job "$2" > stdout 2> stderr < /dev/null &
 """
 

@@ -109,15 +109,18 @@ class JobTest(unittest.TestCase):
         self.assertEqual(124, self.wait().status)
 
     def test_a_job_that_ended_leaves_no_process(self):
-        self.start('sh', '-c', 'exit 4', limit_s=600)
-        self.assertEqual(4, self.wait().status)
-        group = self.job.read('pid').split()[0].decode()
-        deadline = time.monotonic() + 20
-        left = [group]
-        while left and time.monotonic() < deadline:
-            left = list(self.processes(group))
-            time.sleep(0.05)
-        self.assertEqual([], left)
+        for program, status in (('exit 4', 4), ('sleep 60 & exit 3', 3),
+                                *[('exit 0', 0)] * 5):
+            self.start('sh', '-c', program, limit_s=600)
+            self.assertEqual(status, self.wait().status)
+            group = self.job.read('pid').split()[0].decode()
+            deadline = time.monotonic() + 20
+            left = [group]
+            while left and time.monotonic() < deadline:
+                left = list(self.processes(group))
+                time.sleep(0.05)
+            self.assertEqual([], left)
+            self.job.remove()
 
     def processes(self, group):
         """The processes of a process group, without zombies."""

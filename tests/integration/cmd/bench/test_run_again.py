@@ -14,6 +14,9 @@
 
 import contextlib
 import json
+import pathlib
+import subprocess
+import sys
 from unittest import mock
 
 from hpcvirt import exception
@@ -71,6 +74,29 @@ class RunAgainTest(run_case.RunCase):
         self.assertEqual(1, status)
         self.assertIn('FAIL', out)
         self.assertIn(told, out)
+
+    def test_stores_that_measure_at_the_same_time_keep_apart(self):
+        words = self.words(seconds=0.2, pairs=3)
+        other = [*words]
+        other[other.index('--data') + 1] = str(self.scratch / 'other')
+        process = subprocess.Popen(
+            [sys.executable, '-m', 'hpcvirt.cmd.main', *other],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        mine = self.result(*words, status=1)
+        theirs = json.loads(process.communicate()[0])
+        self.assertEqual(16, self.runs())
+        seen = set()
+        for result in (mine, theirs):
+            (run,) = result['runs']
+            self.assertEqual([], run['earlier'])
+            samples = [sample['started_at'] for sample in run['samples']]
+            self.assertEqual((8, sorted(samples)), (len(samples), samples))
+            # The program adds a checksum of its directory to each figure.
+            seen |= {sample['outcome']['metrics']['mops_total']['value']
+                     for sample in run['samples']}
+            self.assertEqual([], list(pathlib.Path('/var/tmp').glob(
+                f'hpcvirt-{run["id"]}*')))
+        self.assertEqual(16, len(seen))
 
     def test_a_changed_host_is_not_judged_by_old_evidence(self):
         words = self.words(pairs=3)
