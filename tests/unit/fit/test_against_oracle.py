@@ -64,8 +64,6 @@ class OracleTest(unittest.TestCase):
     def test_second_block_of_cases(self):
         self.roll(1)
 
-    def test_third_block_of_cases(self):
-        self.roll(2)
-
-    def test_fourth_block_of_cases(self):
-        self.roll(3)
+    def test_periodic_two_more_blocks_of_cases(self):
+        for block in (2, 3):
+            self.roll(block)

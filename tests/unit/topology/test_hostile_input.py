@@ -104,7 +104,7 @@ class HostileInputTest(unittest.TestCase):
             if path.suffix != '.xml':
                 continue
             real = document.xml_root(path.read_bytes(), path.name)
-            for seed in range(int(150 * FACTOR)):
+            for seed in range(int(75 * FACTOR)):
                 dice = random.Random(seed)
                 root = copy.deepcopy(real)
                 for _ in range(dice.choice((1, 1, 2, 4))):

@@ -22,7 +22,7 @@ from tests.unit.topology import sysfs_files
 from tests.unit.topology import writers
 
 MACHINE = sysfs_files.MACHINES / 'emulated-intel-2x2x2'
-INVENTED = range(60)
+INVENTED = range(40)
 
 
 class Written(unittest.TestCase):
