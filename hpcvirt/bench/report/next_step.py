@@ -32,7 +32,9 @@ def of_result(result: record.Result,
     judgements = result.verdict.judgements if result.verdict else ()
     if not judgements:
         return {}
-    runs = {run.label: run for run in result.runs}
+    # One that shows how noisy the machine is may have the same label.
+    runs = {run.label: run for run in sorted(
+        result.runs, key=lambda run: run.purpose is not record.Purpose.AA)}
     needed = {
         judged: pairs_needed.estimate(judged, runs[judged.label],
                                       len(judgements))

@@ -60,11 +60,18 @@ def shown(result: record.Result) -> tuple[judgement.Judgement, ...]:
     judged = [each for each in result.verdict.judgements
               if each.label not in alone] if result.verdict else []
     names = {(each.label, each.metric) for each in judged}
-    rest = [each for run in result.runs
+    rest = [each for run in compared(result)
             if run.purpose is not record.Purpose.UNPAIRED
             for each in verdict.describe(run)
             if each.interval and (each.label, each.metric) not in names]
     return (*judged, *rest)
+
+
+def compared(result: record.Result) -> list[record.Run]:
+    """Leave out runs that only show how noisy the machine of others is."""
+    runs = [run for run in result.runs
+            if run.purpose is not record.Purpose.AA]
+    return runs or list(result.runs)
 
 
 def footnotes(result: record.Result,
@@ -104,7 +111,9 @@ def notes(judgements: Iterable[judgement.Judgement],
     """Return reasons and remarks, each after the figures it is about."""
     metrics: dict[tuple[str, str], list[str]] = {}
     for each in judgements:
-        for text in (each.reason, *each.remarks):
+        machine = f'native against native {interval(each.machine)}'
+        for text in (each.reason, machine if each.machine else None,
+                     *each.remarks):
             if text and each.word is not None:
                 metrics.setdefault((each.label, text), []).append(each.metric)
     return [(f'{label} {abridged(names)}', text)

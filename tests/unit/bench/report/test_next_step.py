@@ -97,8 +97,9 @@ class TestNextStep(testtools.TestCase):
         noisy = [100, 140, 70, 120, 80, 130, 75, 110, 90, 100]
         machine = runs.run(noisy, noisy[::-1], id='m',
                            purpose=record.Purpose.AA)
-        self.assertIn('quieter machine', self.only(
-            runs.run(NATIVE, guest(0.98)), machine))
+        for some in ((runs.run(NATIVE, guest(0.98)), machine),
+                     (machine, runs.run(NATIVE, guest(0.98)))):
+            self.assertIn('quieter machine', self.only(*some))
 
     def test_an_implausible_gain_needs_a_baseline(self):
         self.assertIn('--native-cpus', self.only(

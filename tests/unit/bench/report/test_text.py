@@ -15,10 +15,12 @@ import dataclasses
 
 import testtools
 
+from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import text
+from tests.unit.bench import runs
 from tests.unit.bench.studies import study_runs
 
 SMALL = judgement.Bound(1.3, source='below 128 bytes')
@@ -66,6 +68,19 @@ class TestTable(testtools.TestCase):
                           '1122'], line.split())
         self.assertIn('INVALID sample 2: the checksum of the program is '
                       'wrong', lines)
+
+    def test_native_against_native_is_a_note_and_no_row(self):
+        native = (100.0, 101.0, 99.0, 100.5, 99.5, 100.2)
+        run = runs.run(native, native[::-1])
+        machine = runs.run(native, native[1:] + native[:1], id='m',
+                           purpose=record.Purpose.AA)
+        for bounds in ({}, {'mops_total': judgement.Bound(0.9)}):
+            judged = dataclasses.replace(run, bounds=bounds)
+            result = record.Result((judged, machine), verdict.judge(
+                (judged, machine)))
+            self.assertEqual(1, len(text.shown(result)))
+            self.assertEqual(bool(bounds), 'native against native 1.0'
+                             in ' '.join(text.table(result).split()))
 
     def test_no_line_is_wider_than_asked_for(self):
         result = record.Result((self.unpaired(),))
