@@ -45,7 +45,7 @@ def _study(study_: study.Study,
              for each in comparisons]
     drawn = [line for line in drawn if line[1] is not None or line[2]]
     return {'id': study_.id, 'title': study_.title,
-            'document': study_.document,
+            'document': study_.document, 'statements': study_.statements,
             'drawing': charts.study(drawn) if drawn else '',
             'rows': [_row(each) for each in comparisons if each.results],
             'not_run': [_row(each) for each in comparisons

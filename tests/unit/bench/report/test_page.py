@@ -20,6 +20,7 @@ import testtools
 
 from hpcvirt.bench.report import page
 from hpcvirt.bench.report import summary
+from hpcvirt.bench.studies import catalogue as study_catalogue
 from tools import report_example
 
 #: Elements without an end tag.
@@ -166,6 +167,13 @@ class TestPage(testtools.TestCase):
             8, len([dot for dot in drawing.iter('circle')
                     if dot.get('class') == 'published']))
         self.assertIsNotNone(section.find('div/div/table'))
+
+    def test_a_study_lists_what_it_printed_without_figures(self):
+        found = study_catalogue.get('S2').statements
+        self.assertTrue(found)
+        shown = words(self.section('S2'))
+        for statement in found:
+            self.assertIn(f'{statement.text}: {statement.figure}', shown)
 
     def test_what_was_measured_once_is_folded_away(self):
         section = self.section('hosts')
