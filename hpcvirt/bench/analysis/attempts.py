@@ -57,17 +57,20 @@ def gather(run: record.Run) -> Evidence:
     """Add the pairs of earlier attempts to those of a run.
 
     Only complete and valid pairs count, and only those of attempts that ran
-    the same as this one by their own outputs. An attempt after which there
-    were enough pairs for a verdict has taken its part of the errors, also if
-    it was interrupted.
+    the same as this one by their own outputs; if the verdict is to speak of
+    one launch of the guest, only those of that launch. An attempt after which
+    there were enough pairs for a verdict has taken its part of the errors,
+    also if it was interrupted.
     """
     own = next((sample for sample in run.samples if not sample.warm_up), None)
     if own is None or run.purpose is record.Purpose.UNPAIRED:
         return Evidence(run)
+    boots = set(map(_boot, run.samples)) if run.of_launch else set()
     samples: list[record.Sample] = []
     pairs = verdicts = 0
     for attempt in run.earlier:
-        found = _pairs(attempt, own)
+        found = [(native, guest) for native, guest in _pairs(attempt, own)
+                 if not boots or _boot(guest) in boots]
         for number, both in enumerate(found, pairs):
             samples += [dataclasses.replace(sample, pair=number)
                         for sample in both]
@@ -132,6 +135,11 @@ def name(earlier: int) -> str:
     nth = (_ORDINALS[earlier] if earlier < len(_ORDINALS)
            else f'{earlier + 1}th')
     return f'{nth} attempt'
+
+
+def _boot(sample: record.Sample) -> str:
+    return (sample_pairs.boot(sample.environment)
+            if sample.arm is record.Arm.GUEST else '')
 
 
 def _pairs(attempt: record.Attempt,

@@ -80,7 +80,7 @@ def of_run(planned: plans.PlannedRun,
         used = [target for job in of_arm for target in job.targets]
         facts = aggregation.merge(
             [target.label for target in used],
-            [{**_facts(target), **_checksums(job.run, target)}
+            [{**_facts(job.run, target), **_checksums(job.run, target)}
              for job in of_arm for target in job.targets])
         found |= {f'{arm} {name}': value for name, value in facts.items()}
     return dict(sorted(found.items()))
@@ -144,9 +144,9 @@ def _of_job(job: run_spec.JobSpec) -> dict[str, str]:
     }
 
 
-def _facts(target: targets.Target) -> dict[str, str]:
+def _facts(spec: run_spec.RunSpec, target: targets.Target) -> dict[str, str]:
     place = retrying.RetryingExecutor(target.place)
-    found = {**environment.facts(place), **target.facts}
+    found = {**environment.facts(place, spec.command), **target.facts}
     memory = found.get(_MEMORY, '')
     if memory.isdigit():
         found[_MEMORY] = str(

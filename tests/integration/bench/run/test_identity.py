@@ -48,7 +48,7 @@ class IdentityTest(unittest.TestCase):
                                          **changes or {})
         spec = run_spec.make(
             definition, None, sizing.Machine(2, 1024),
-            {'namd': str(self.scratch), 'input': str(self.input),
+            {'namd': str(self.program), 'input': str(self.input),
              **(settings or {})})
         jobs = {arm: (run_spec.JobSpec(spec, target.Target(
             local.LocalExecutor(), 'vm', flavor=flavor, facts=facts or {})),)
@@ -93,8 +93,7 @@ class IdentityTest(unittest.TestCase):
                 self.planned(), {'ep': 'b'})))
         self.file.write_text('numsteps 400\n')
         self.assertEqual(
-            {f'{arm} file {path} changed' for arm in record.Arm
-             for path in (self.scratch, self.input)},
+            {f'{arm} file {self.input} changed' for arm in record.Arm},
             set(identity.changes(before, identity.of_run(
                 self.planned(), {'ep': 'a'}))))
 
@@ -110,17 +109,24 @@ class IdentityTest(unittest.TestCase):
         self.assertIn('guest cpu.governor', found[0])
         self.assertIn('native cpu.governor', found[1])
 
+    def test_another_program_of_the_same_name_is_named(self):
+        self.program.chmod(0o755)
+        before = identity.of_run(self.planned(), {})
+        self.program.write_text('2')
+        self.assertIn('guest program.namd2 changed', self.changes(before))
+
     def test_what_changes_by_itself_is_left_out(self):
         before = identity.of_run(self.planned(), {})
         self.assertEqual((), self.changes(before, facts={
             'server.id': 'b', 'server.host_cpus': '4-7', 'boot_id': 'c'}))
         kib = 33554432
-        with mock.patch.object(environment, 'facts', lambda _: {
-                'memory.total_kib': str(kib + 300)}):
-            before = identity.of_run(self.planned(), {})
-        with mock.patch.object(environment, 'facts', lambda _: {
-                'memory.total_kib': str(kib - 300)}):
-            self.assertEqual((), self.changes(before))
+        found = []
+        for now in (kib - 300, kib + 300, 2 * kib):
+            with mock.patch.object(environment, 'facts', lambda *_: {
+                    'memory.total_kib': str(now)}):  # noqa: B023
+                found.append(identity.of_run(self.planned(), {}))
+        self.assertEqual((), identity.changes(*found[:2]))
+        self.assertEqual(2, len(identity.changes(*found[1:])))
 
     def test_the_subject_is_what_the_verdict_is_about(self):
         def subject(found=None, **more):

@@ -70,6 +70,21 @@ class TestGather(testtools.TestCase):
         (judged,) = verdict.judge([after([(native, guest)])]).judgements
         self.assertEqual(10, judged.pairs)
 
+    def test_a_verdict_on_one_launch_has_the_pairs_of_that_launch(self):
+        def booted(run, boot):
+            return dataclasses.replace(run, samples=tuple(
+                dataclasses.replace(sample, environment={'boot_id': boot})
+                for sample in run.samples))
+        earlier = tuple(
+            record.Attempt(boot, '', 6, booted(
+                runs.run(*noisy(6, seed=number)), boot).samples)
+            for number, boot in enumerate('aba'))
+        run = dataclasses.replace(booted(after([]), 'a'), earlier=earlier)
+        for of_launch, pairs in ((True, 22), (False, 28)):
+            found = attempts.gather(dataclasses.replace(
+                run, of_launch=of_launch)).run
+            self.assertEqual(pairs, found.planned_pairs)
+
     def test_unpaired_runs_are_not_attempts(self):
         run = after([noisy(6)], purpose=record.Purpose.UNPAIRED)
         self.assertEqual(run, attempts.gather(run).run)
