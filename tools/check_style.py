@@ -51,6 +51,7 @@ BROAD_TESTS = frozenset({
     'docs/test_readme.py',
     'fit/test_against_oracle.py',
     'flavors/test_documentation.py',
+    'fleet/test_documentation.py',
     'topology/test_hostile_input.py',
     'topology/test_one_machine_one_host.py',
     'topology/test_shipped_machines.py',

@@ -51,12 +51,18 @@ def _add_study(parser: argparse.ArgumentParser) -> None:
     verbs.add_verbs(parser)
 
 
-#: Noun -> (function that adds its verbs, one line of help). The function
-#: imports the modules of the noun when it is called, and each verb sets
-#: ``run=callable(args) -> int``.
+def _add_capacity(parser: argparse.ArgumentParser) -> None:
+    from hpcvirt.cmd.fleet import capacity
+    capacity.add(parser)
+
+
+#: Noun -> (function that adds its verbs or, if it has none, its arguments, one
+#: line of help). The function imports the modules of the noun when it is
+#: called, and each verb sets ``run=callable(args) -> int``.
 NOUNS = {
     'topology': (_add_topology, "read a compute host's topology and draw it"),
     'flavor': (_add_flavor, 'plan, create and check flavors for hosts'),
+    'capacity': (_add_capacity, 'count what a fleet still takes'),
     'bench': (_add_bench, 'run benchmarks and compare guest and native'),
     'study': (_add_study, 'show published studies and run them again'),
 }

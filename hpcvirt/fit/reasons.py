@@ -48,6 +48,7 @@ class Code(enum.StrEnum):
     EMULATOR_PCPU = 'emulator-pcpu'
     NO_VCPUS = 'no-vcpus'
     # A whole guest on a whole host.
+    RESOURCES = 'resources'
     EXTRA_SPEC = 'extra-spec'
     MALFORMED_HOST = 'malformed-host'
     NO_CANDIDATES = 'no-candidates'
@@ -144,6 +145,7 @@ _MESSAGES: Mapping[Code, str] = {
     Code.EMULATOR_PCPU:
         'cell {cell} has no PCPU for isolated emulator threads, because the '
         'guest cell has no dedicated vCPUs',
+    Code.RESOURCES: 'the host has {free} {resource} free, {needed} needed',
     Code.EXTRA_SPEC: 'the extra spec {key} is malformed: {what}',
     Code.MALFORMED_HOST: 'the host reports malformed data: {what}',
     Code.NO_CANDIDATES: 'no allocation candidate is left',
@@ -241,6 +243,7 @@ _KINDS: Mapping[Code, str] = {
     Code.NOTHING_TO_ISOLATE: 'a guest cell without dedicated vCPUs',
     Code.NO_VCPUS: 'a guest cell without vCPUs',
     Code.EMULATOR_PCPU: 'no PCPU for the emulator threads',
+    Code.RESOURCES: 'too little on the whole host',
     Code.EXTRA_SPEC: 'malformed extra spec',
     Code.MALFORMED_HOST: 'malformed data',
     Code.NO_CANDIDATES: 'no allocation candidate',
@@ -276,10 +279,8 @@ _MOST_CAUSES = 8
 class Misfit:
     """A refusal.
 
-    :ivar code: its kind
     :ivar details: the values of the placeholders in its message
-    :ivar causes: the refusals by the individual cells, for a refusal by a
-        whole host
+    :ivar causes: the refusals by single cells, for one by a whole host
     """
 
     code: Code
@@ -318,8 +319,7 @@ def too_few_cells(free: int, needed: int,
                   obstacles: Iterable[Misfit]) -> Misfit:
     """Refuse a host because too few of its cells have room.
 
-    :param free: number of cells with room
-    :param needed: number of cells that the guest needs
+    :param free: number of cells with room, of the number needed
     :param obstacles: what keeps guest cells off the other cells
     """
     return Misfit(Code.TOO_FEW_CELLS if free else Code.NO_CELL,

@@ -103,6 +103,8 @@ def host_config(host_settings: settings.Settings,
         'reserved_huge_pages': [
             {'node': item.node, 'size': item.size_kib, 'count': item.count}
             for item in host_settings.reserved_pages],
+        **({'packing_host_numa_cells_allocation_strategy': True}
+           if profile.pack_cells else {}),
         'pages': {
             str(cell): {str(size): total for size, total in pages.items()}
             for cell, pages in host_settings.pages.items()},

@@ -95,6 +95,10 @@ class ComputeHost:
         :param flavor: a flavor of the document
         :returns: whether there was room
         """
+        return self.place(flavor) is not None
+
+    def place(self, flavor):
+        """Claim an instance; return its NUMA topology, None if refused."""
         requests = self._requests(flavor)
         guest = _guest(flavor)
         vgpus, card = int(flavor['extra_specs'].get('resources:VGPU', 0)), 0
@@ -102,21 +106,26 @@ class ComputeHost:
             card = next((number for number, left in enumerate(self.cards)
                          if left >= vgpus), None)
         if card is None:
-            return False
+            return None
         if not self._worth_asking(guest, flavor):
-            return False
+            return None
         placed = hardware.numa_fit_instance_to_host(
             self.topology, guest, None, pci_requests=requests,
             pci_stats=self.pci)
         if placed is None:
-            return False
+            return None
         self.topology = hardware.numa_usage_from_instance_numa(
             self.topology, placed)
         if requests:
             self.pci.apply_requests(requests, {}, placed.cells)
         if vgpus:
             self.cards[card] -= vgpus
-        return True
+        return placed
+
+    def delete(self, placed):
+        """Free what an instance without devices has."""
+        self.topology = hardware.numa_usage_from_instance_numa(
+            self.topology, placed, free=True)
 
     def fill(self, flavor):
         """Claim instances until there is no room; return how many."""

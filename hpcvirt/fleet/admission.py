@@ -1,0 +1,56 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Decide whether a host takes a guest, step by step as Nova does.
+
+Placement compares sums of the host; then the filter compares cells, as the
+claim on the compute host will.
+"""
+
+from hpcvirt.fit import allocation
+from hpcvirt.fit import claim
+from hpcvirt.fit import placement as placements
+from hpcvirt.fit import reasons
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import state
+
+_CLASSES = ('PCPU', 'VCPU', 'MEMORY_MB')
+
+
+def admit(guest: guests.Guest, host: state.State, packing: bool,
+          ) -> placements.Placement | reasons.Misfit:
+    """Place a new instance on a host, or say why it does not fit.
+
+    :param packing: ``packing_host_numa_cells_allocation_strategy``
+    """
+    misfit = _placement(guest, host)
+    if misfit is not None:
+        return misfit
+    return claim.predict(guest.demand, host.supply, packing)
+
+
+def take(guest: guests.Guest, host: state.State,
+         placement: placements.Placement) -> state.State:
+    """Compute what a host has left once it has taken a guest."""
+    return state.State(
+        allocation.allocate(guest.demand, host.supply, placement),
+        host.free.minus(guest.sums))
+
+
+def _placement(guest: guests.Guest,
+               host: state.State) -> reasons.Misfit | None:
+    for name, free, needed in zip(_CLASSES, host.free, guest.sums,
+                                  strict=True):
+        if needed > free:
+            return reasons.Misfit(reasons.Code.RESOURCES, {
+                'resource': name, 'free': max(free, 0), 'needed': needed})
+    return None

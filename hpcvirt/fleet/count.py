@@ -1,0 +1,70 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Count how many more instances of each flavor a fleet takes.
+
+Each host is filled with instances of one flavor, one after the other as
+Nova's claim would place them, until Placement or the claim refuses one.
+Sums of free resources, which is what Placement compares, promise more
+wherever the free CPUs and pages of a host are in the wrong cells.
+"""
+
+import dataclasses
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+from hpcvirt.fit import capacity
+from hpcvirt.flavors import catalogue
+from hpcvirt.fleet import alike
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import state
+
+
+@dataclasses.dataclass(frozen=True)
+class Count:
+    """How many more instances of a flavor a fleet takes.
+
+    :ivar per_host: host -> the number that it takes
+    :ivar by_sums: the number by the sums of each host, as Placement counts
+    """
+
+    flavor: catalogue.Flavor
+    per_host: Mapping[str, int]
+    by_sums: int
+
+    @property
+    def total(self) -> int:
+        return sum(self.per_host.values())
+
+
+def count(fleet: state.Fleet,
+          flavors: Iterable[catalogue.Flavor]) -> tuple[Count, ...]:
+    """Count the instances of each flavor alone.
+
+    :raises InvalidInput: for a flavor that Nova would refuse
+    """
+    groups = alike.groups(fleet.hosts)
+    return tuple(_count(flavor, fleet, groups) for flavor in flavors)
+
+
+def _count(flavor: catalogue.Flavor, fleet: state.Fleet,
+           groups: Iterable[tuple[state.FleetHost, ...]]) -> Count:
+    guest = guests.of_flavor(flavor)
+    per_host = {host.name: 0 for host in fleet.hosts}
+    by_sums = 0
+    for group in groups:
+        promised = group[0].state.free.times(guest.sums)
+        taken = capacity.fill(guest.shape, group[0].state.supply, promised,
+                              group[0].packing).count
+        by_sums += promised * len(group)
+        per_host |= dict.fromkeys((host.name for host in group), taken)
+    return Count(flavor, per_host, by_sums)

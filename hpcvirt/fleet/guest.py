@@ -1,0 +1,75 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a flavor requests: of the cells of a host, and of its sums.
+
+Nova asks twice. Placement compares sums of a whole host; the filter and the
+claim compare cells.
+"""
+
+import dataclasses
+import typing
+
+from hpcvirt.fit import demand as demands
+from hpcvirt.flavors import catalogue
+from hpcvirt.model import shape as shape_model
+from hpcvirt.specs import codec
+
+
+class Sums(typing.NamedTuple):
+    """Amounts of Placement's resource classes."""
+
+    pcpus: int
+    vcpus: int
+    memory_mib: int
+
+    def minus(self, other: 'Sums') -> 'Sums':
+        return Sums(*(own - its for own, its
+                      in zip(self, other, strict=True)))
+
+    def times(self, other: 'Sums') -> int:
+        """How often the other amounts are contained in these."""
+        return max(0, min((own // its for own, its
+                           in zip(self, other, strict=True) if its),
+                          default=0))
+
+
+@dataclasses.dataclass(frozen=True)
+class Guest:
+    """An instance of a flavor.
+
+    :ivar shape: what the extra specs say
+    :ivar demand: what the claim looks for, cell by cell
+    :ivar sums: what Placement allocates
+    """
+
+    shape: shape_model.Shape
+    demand: demands.Demand
+    sums: Sums
+
+
+def of_flavor(flavor: catalogue.Flavor) -> Guest:
+    """Compile a flavor.
+
+    :raises InvalidInput: naming the key, where Nova would refuse the flavor
+    """
+    shape = codec.decode(flavor.vcpus, flavor.ram_mib, flavor.extra_specs)
+    return of_shape(shape, flavor.vcpus, flavor.ram_mib)
+
+
+def of_shape(shape: shape_model.Shape, vcpus: int, ram_mib: int) -> Guest:
+    """Compile a shape; one without cells says nothing of its size."""
+    if shape.cells:
+        vcpus = shape.cpus
+    pinned = sum(cell.pcpus for cell in shape.cells)
+    return Guest(shape, demands.of_shape(shape),
+                 Sums(shape.pcpus, vcpus - pinned, ram_mib))

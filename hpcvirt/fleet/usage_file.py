@@ -1,0 +1,125 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read the instances of a fleet, and where they are, from a JSON document.
+
+An example with one instance of two guest cells::
+
+    {"instances": [
+      {"id": "web-1", "host": "node1", "cells": [0, 1],
+       "cpus": [4, 5, 6, 7, 20, 21, 22, 23], "pages_kib": 2048,
+       "flavor": {"name": "hpc.8", "vcpus": 8, "ram_mib": 16384,
+                  "extra_specs": {"hw:numa_nodes": "2",
+                                  "hw:cpu_policy": "dedicated",
+                                  "hw:mem_page_size": "2048"}},
+       "devices": ["0000:41:02.1"], "movable": false}]}
+
+``cells`` are host cells, in the order of the guest cells; ``cpus`` are the
+host CPUs that belong to the instance alone. ``cells``, ``cpus``,
+``pages_kib``, ``devices`` and ``movable`` may be left out.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Annotated
+from typing import Any
+
+from hpcvirt import exception
+from hpcvirt import serialization
+from hpcvirt.flavors import catalogue
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import state
+from hpcvirt.model import cpuset
+
+SCHEMA_VERSION = 1
+
+_Number = Annotated[int, serialization.whole(0, 2 ** 31 - 1)]
+_CPU = Annotated[int, serialization.whole(0, cpuset.MAX_CPU)]
+_Name = Annotated[str, serialization.text(r'(?s).{1,255}', 'node1')]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Flavor:
+    name: _Name
+    vcpus: _Number
+    ram_mib: _Number
+    extra_specs: Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Instance:
+    id: _Name
+    host: _Name
+    flavor: _Flavor
+    cells: tuple[_Number, ...] = ()
+    cpus: frozenset[_CPU] = frozenset()
+    pages_kib: Annotated[int, serialization.whole(1, 2 ** 40)] | None = None
+    devices: tuple[str, ...] = ()
+    movable: bool = True
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Document:
+    schema_version: int = SCHEMA_VERSION
+    instances: tuple[_Instance, ...]
+
+
+def read(data: bytes, where: str) -> tuple[state.Instance, ...]:
+    """Read the instances.
+
+    :param data: the content of the file
+    :param where: its name, for errors
+    :raises InvalidInput: naming the place of what is wrong
+    """
+    plain = serialization.json_value(data, where)
+    if isinstance(plain, dict) and 'schema_version' in plain:
+        serialization.require_version(plain, SCHEMA_VERSION, where)
+    document = serialization.from_plain(_Document, plain, where)
+    compiled: dict[Any, guests.Guest] = {}
+    ids: set[str] = set()
+    found = []
+    for number, item in enumerate(document.instances):
+        here = f'{where}: instances[{number}]'
+        if item.id in ids:
+            raise exception.InvalidInput(
+                f'{here}.id', f'{item.id!r} is the id of an instance before '
+                'it, too')
+        ids.add(item.id)
+        found.append(_instance(item, here, compiled))
+    return tuple(found)
+
+
+def _instance(item: _Instance, where: str,
+              compiled: dict[Any, guests.Guest]) -> state.Instance:
+    flavor = catalogue.Flavor(item.flavor.name, item.flavor.vcpus,
+                              item.flavor.ram_mib, 0, item.flavor.extra_specs)
+    key = (flavor.vcpus, flavor.ram_mib,
+           tuple(sorted(flavor.extra_specs.items())))
+    if key not in compiled:
+        try:
+            compiled[key] = guests.of_flavor(flavor)
+        except exception.InvalidInput as exc:
+            raise exception.InvalidInput(f'{where}.flavor',
+                                         str(exc)) from exc
+    guest = compiled[key]
+    if len(item.cells) != len(guest.demand.cells):
+        raise exception.InvalidInput(
+            f'{where}.cells', f'has {len(item.cells)} host cells for the '
+            f'{len(guest.demand.cells)} guest cells of the flavor '
+            f'{flavor.name}')
+    if len(set(item.cells)) != len(item.cells):
+        raise exception.InvalidInput(
+            f'{where}.cells', 'has a host cell twice; each guest cell is on '
+            'a host cell of its own')
+    return state.Instance(
+        item.id, where, item.host, flavor, guest, item.cells, item.cpus,
+        item.pages_kib, item.devices, item.movable)

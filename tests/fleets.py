@@ -1,0 +1,85 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Random fleets in use, as the documents that describe them."""
+
+from hpcvirt import exception
+from hpcvirt.fit import pins
+from hpcvirt.fit import reasons
+from hpcvirt.flavors import json_document
+from hpcvirt.flavors import planner
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.fleet import admission
+from hpcvirt.fleet import assemble
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import host_settings
+from hpcvirt.fleet import state
+from tests import hosts
+
+SMALL = profiles.Profile(
+    smallest_cores=1, memory_step_mib=64, shared_cores_per_cell=0,
+    emulator_threads=None, package_scope=False)
+
+
+def plan_of(machines, profile=SMALL):
+    """Plan a fleet; returns its document and the flavors."""
+    plan = planner.plan(machines, profile)
+    return (json_document.document(plan),
+            [row.flavor for row in plan.flavors])
+
+
+def machines(dice, number):
+    """Create hosts that take only a few instances."""
+    cells, cores = dice.choice((1, 2, 2, 3, 4)), dice.choice((2, 4))
+    threads = dice.choice((1, 1, 2))
+    return [hosts.build(cells=cells, cores=cores, threads=threads, mib=4096,
+                        name=f'h{index}') for index in range(number)]
+
+
+def a_fleet(dice, number, load=0.8, movable=1.0):
+    """Create a fleet that has seen instances come and go.
+
+    :returns: the fleet and its flavors; None if nothing can be planned
+    """
+    found = machines(dice, number)
+    try:
+        document, flavors = plan_of(found)
+    except exception.InvalidInput:
+        return None
+    settings = host_settings.read(document, 'plan')
+    topologies = {host.name: host for host in found}
+    instances = []
+    for index in range(dice.randrange(6 * number)):
+        fleet = assemble.fleet(topologies, settings, instances)
+        flavor = dice.choice(flavors)
+        guest = guests.of_flavor(flavor)
+        host = dice.choice(fleet.hosts)
+        placed = admission.admit(guest, host.state, host.packing)
+        if not isinstance(placed, reasons.Misfit):
+            instances.append(an_instance(
+                f'i{index}', flavor, host, placed,
+                movable=dice.random() < movable))
+        elif dice.random() > load and instances:
+            instances.remove(dice.choice(instances))
+    return assemble.fleet(topologies, settings, instances), flavors
+
+
+def an_instance(name, flavor, host, placed, movable=True):
+    """Write down an instance where the claim places it."""
+    guest = guests.of_flavor(flavor)
+    cells = {cell.id: cell for cell in host.state.supply.cells}
+    cpus = frozenset().union(*(
+        pins.choose(demand, cells[number]).taken for number, demand
+        in zip(placed.cells, guest.demand.cells, strict=True)))
+    return state.Instance(
+        name, name, host.name, flavor, guest, placed.cells, cpus,
+        placed.pages_kib[0] if placed.pages_kib else None, movable=movable)

@@ -1,0 +1,75 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Compare the count of what hosts in use still take with Nova's claim."""
+
+import json
+import random
+import unittest
+
+from hpcvirt.fleet import assemble
+from hpcvirt.fleet import count
+from hpcvirt.fleet import host_settings
+from hpcvirt.fleet import usage_file
+from tests import fleets
+from tests.functional import planned_nova
+
+SEED = 20261122
+
+
+def record(name, host, flavor, placed):
+    """Write an instance as ``--usage`` has it, from Nova's own objects."""
+    return {
+        'id': name, 'host': host,
+        'flavor': {key: flavor[key] for key in (
+            'name', 'vcpus', 'ram_mib', 'extra_specs')},
+        'cells': [cell.id for cell in placed.cells],
+        'cpus': sorted(cpu for cell in placed.cells
+                       for cpu in (cell.cpu_pinning or {}).values()),
+        'pages_kib': placed.cells[0].pagesize}
+
+
+class FleetCapacityTest(unittest.TestCase):
+
+    def test_a_host_in_use_takes_what_nova_takes_until_it_refuses(self):
+        dice = random.Random(SEED)
+        lost = 0
+        for _ in range(25):
+            (host,) = fleets.machines(dice, 1)
+            document, flavors = fleets.plan_of([host])
+            shown = {flavor['name']: flavor
+                     for flavor in document['flavors']}
+            config = document['host_config'][host.name]
+            nova = planned_nova.ComputeHost(host, config)
+            running = {}
+            for number in range(dice.randrange(4, 20)):
+                flavor = dice.choice(document['flavors'])
+                placed = nova.place(flavor)
+                if placed is not None:
+                    running[f'i{number}'] = flavor, placed
+                elif running:
+                    name = dice.choice(list(running))
+                    nova.delete(running.pop(name)[1])
+            instances = usage_file.read(json.dumps({'instances': [
+                record(name, host.name, *each)
+                for name, each in running.items()]}).encode(), 'usage')
+            fleet = assemble.fleet(
+                {host.name: host}, host_settings.read(document, 'plan'),
+                instances)
+            self.assertEqual({}, fleet.broken)
+            before = nova.topology
+            for item in count.count(fleet, flavors):
+                nova.topology = before
+                self.assertEqual(nova.fill(shown[item.flavor.name]),
+                                 item.total, item.flavor.name)
+                lost += item.by_sums > item.total
+        self.assertGreater(lost, 4)

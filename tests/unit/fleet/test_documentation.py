@@ -1,0 +1,100 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The operator's page against what the command prints."""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import re
+import tempfile
+import textwrap
+import unittest
+from unittest import mock
+
+from hpcvirt.cmd import main
+
+ROOT = pathlib.Path(__file__).parents[3]
+ETC = ROOT / 'etc' / 'hpcvirt'
+PAGE = (ROOT / 'docs' / 'source' / 'fleet.rst').read_text()
+
+
+def run(*words):
+    """Run the command in 80 columns."""
+    out, err = io.StringIO(), io.StringIO()
+    with (contextlib.redirect_stdout(out), contextlib.redirect_stderr(err),
+          mock.patch.dict(os.environ, COLUMNS='80')):
+        status = main.main([*map(str, words)])
+    return status, out.getvalue(), err.getvalue()
+
+
+class DocumentationTest(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        host = ETC / 'topologies' / 'hs06-2s-16c.json'
+        names = [f'{name}={host}' for name in ('n1', 'n2', 'n3')]
+        status, plan, _ = run('flavor', 'plan', '--profile', 'dense',
+                              '--format', 'json', *names)
+        self.assertEqual(0, status)
+        self.plan = self.folder / 'plan.json'
+        self.plan.write_text(plan)
+        self.usage = ETC / 'fleets' / 'three-hosts.json'
+        self.fleet = [f'--topology={name}' for name in names]
+
+    def ask(self, *words, usage=None):
+        return run(*words, *self.fleet, f'--usage={usage or self.usage}',
+                   f'--flavors={self.plan}')
+
+    def assert_shown(self, text):
+        self.assertIn(textwrap.indent(text, '   '), PAGE)
+
+    def test_the_capacity_of_the_example_is_shown(self):
+        status, text, _ = self.ask('capacity')
+        self.assertEqual(0, status)
+        self.assert_shown(text)
+
+    def test_the_document_has_what_is_shown(self):
+        status, text, _ = self.ask('capacity', '--format', 'json')
+        self.assertEqual(0, status)
+        document = json.loads(text)
+        shown = json.loads(re.search(r'::\n\n( +\{"schema_version": 1,\n'
+                                     r' +"flavors".*?)\n\n|\Z',
+                                     PAGE + '\n', re.DOTALL)[1])
+        self.assertEqual(shown.keys(), document.keys())
+        self.assertIn(*shown['flavors'], document['flavors'])
+
+    def test_a_broken_host_does_not_stop_the_rest(self):
+        bad = self.folder / 'n4.json'
+        bad.write_text('{')
+        self.fleet.append(f'--topology=n4={bad}')
+        status, text, _ = self.ask('capacity')
+        self.assertEqual(0, status)
+        self.assertIn('hpc.8c1n.2m       8   14    4        4', text)
+        self.assertRegex(text, r'left out.*:\n  n4: .*n4.json: is not valid')
+
+    def test_a_wrong_argument_is_one_line(self):
+        absent = self.folder / 'absent'
+        for extra, message in (
+                ([f'--topology=n4={absent}'],
+                 f'hpcvirt: {absent}: cannot be read (No such file or'),
+                (['--topology=n4'], "--topology: 'n4' is not NAME=PATH"),
+                ([self.fleet[0]], "--topology: names the host 'n1' twice")):
+            status, text, error = self.ask('capacity', *extra)
+            self.assertEqual((2, '', 1), (status, text,
+                                          len(error.splitlines())))
+            self.assertIn(message, error)
