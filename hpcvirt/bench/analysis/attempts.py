@@ -148,7 +148,8 @@ def _pairs(attempt: record.Attempt,
     arms: dict[record.Arm, dict[int, record.Sample]] = {
         arm: {} for arm in record.Arm}
     for sample in attempt.samples:
-        if (sample.outcome.valid and sample.pair < attempt.planned_pairs
+        if (sample.outcome.valid and not sample.control
+                and sample.pair < attempt.planned_pairs
                 and sample_pairs.disagreement((own, sample)) is None):
             arms[sample.arm][sample.pair] = sample
     native, guest = arms[record.Arm.NATIVE], arms[record.Arm.GUEST]

@@ -88,7 +88,8 @@ def _wanted(run: record.Run) -> float:
     """
     count = PILOT_BOOTS * PILOT_PAIRS
     of_pilot = [sample.position for sample in run.samples
-                if sample.pair < count and not sample.warm_up]
+                if sample.pair < count and not sample.warm_up
+                and not sample.control]
     if len(of_pilot) < 2 * count:
         return 1
     # What follows the pilot must not change what the pilot says.

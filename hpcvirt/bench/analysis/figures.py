@@ -44,6 +44,7 @@ class Figure:
     :ivar limit: the largest acceptable loss
     :ivar step: losses that differ by less cannot be told apart
     :ivar machine: the loss of native against native, None if not measured
+    :ivar control: the same from the controls of the run itself
     """
 
     judgement: judgement.Judgement
@@ -51,6 +52,7 @@ class Figure:
     limit: float = 0.0
     step: float = 0.0
     machine: stats.Estimate | None = None
+    control: stats.Estimate | None = None
 
 
 def of_run(run: record.Run,
@@ -133,7 +135,8 @@ def of_metric(found: attempts.Evidence, metric: str,
             estimated, reason=too_few, remedy=judgement.Remedy.LAUNCHES))
     return Figure(estimated, estimate, worst,
                   evidence.step(values.native, values.guest),
-                  _machine(run, metric, machines, direction))
+                  _machine(run, metric, machines, direction),
+                  _control(run, metric, direction))
 
 
 def _units(values: sample_pairs.Values, *, of_launch: bool) -> Sequence[str]:
@@ -227,6 +230,15 @@ def _machine(run: record.Run, metric: str, machines: Iterable[record.Run],
         if sample_pairs.too_few(machine, values) is None:
             return signed_rank.of(_losses(values, direction))
     return None
+
+
+def _control(run: record.Run, metric: str,
+             direction: outcome.Direction) -> stats.Estimate | None:
+    """Estimate native against native from the controls of a run."""
+    values = sample_pairs.controls(run, metric)
+    if len(values.pairs) < sample_pairs.LEAST_PAIRS:
+        return None
+    return signed_rank.of(_losses(values, direction))
 
 
 def _blank(run: record.Run, metric: str, word: judgement.Word | None,

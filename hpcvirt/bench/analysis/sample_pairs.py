@@ -80,7 +80,8 @@ def values(run: record.Run, metric: str) -> Values:
     launches: dict[int, str] = {}
     boots: dict[int, str] = {}
     for sample in run.samples:
-        if sample.warm_up or metric not in sample.outcome.metrics:
+        if (sample.warm_up or sample.control
+                or metric not in sample.outcome.metrics):
             continue
         if sample.pair in arms[sample.arm]:
             raise exception.InvalidInput(
@@ -100,6 +101,25 @@ def values(run: record.Run, metric: str) -> Values:
     return Values(tuple(native[pair] for pair in complete),
                   tuple(guest[pair] for pair in complete), tuple(complete),
                   _known(launches, complete), _known(boots, complete))
+
+
+def controls(run: record.Run, metric: str) -> Values:
+    """Collect the controls of a run with the native samples next to them.
+
+    :returns: the first of each two native samples as native, and the second
+        one as guest
+    """
+    found: dict[int, list[record.Sample]] = {}
+    for sample in sorted(run.samples, key=lambda sample: sample.position):
+        if sample.arm is record.Arm.NATIVE and not sample.warm_up and (
+                metric in sample.outcome.metrics):
+            found.setdefault(sample.pair, []).append(sample)
+    both = {pair: [sample.outcome.metrics[metric].value for sample in samples]
+            for pair, samples in found.items()
+            if [sample.control for sample in samples] in ([True, False],
+                                                          [False, True])}
+    return Values(tuple(first for first, _ in both.values()),
+                  tuple(second for _, second in both.values()), tuple(both))
 
 
 def _known(launches: Mapping[int, str],

@@ -255,7 +255,7 @@ def _decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,
                                  p_pass=p_pass, p_fail=p_fail)
     judged = _with_tail(judged)
     if figure.machine is None:
-        return judged
+        return _as_controls_allow(judged, figure, low)
     return _as_machine_allows(judged, figure.machine, figure.limit, low)
 
 
@@ -276,6 +276,29 @@ def _with_tail(judged: judgement.Judgement) -> judgement.Judgement:
         reason='a typical run is within the '
         'bound, but with the runs of the guest that are much slower the mean '
         'is not; more pairs show whether native has them as well')
+
+
+def _as_controls_allow(judged: judgement.Judgement, figure: figures.Figure,
+                       low: float) -> judgement.Judgement:
+    """Withdraw a decision if native fails against itself in the same run.
+
+    :param low: the better end of the guest's loss
+    """
+    control = figure.control
+    if control is None:
+        return judged
+    judged = dataclasses.replace(
+        judged, machine=figures.interval(control, judged.direction))
+    limit = abs(figure.limit) + figure.step
+    fails = min(control.p_within(limit), control.p_beyond(-limit))
+    noise = max(abs(end) for end in control.ends())
+    if fails > stats.ALPHA or judged.word is Word.INVALID or (
+            judged.word is Word.FAIL and low > noise):
+        return judged
+    return dataclasses.replace(
+        judged, word=Word.INCONCLUSIVE, reason='the second of two native runs '
+        'differs from the first by more than the bound: what runs before it '
+        'decides, and not the guest', remedy=judgement.Remedy.QUIETER_MACHINE)
 
 
 def _as_machine_allows(judged: judgement.Judgement, machine: stats.Estimate,

@@ -86,6 +86,8 @@ class Sample:
     :ivar position: number in the order of execution, from 0, warm-ups
         included: it shows that the arms were interleaved
     :ivar warm_up: excluded from the statistics by design
+    :ivar control: a further native sample next to that of its pair; the two
+        show how much native differs from itself
     :ivar launch_id: identifies the launch of the guest that the sample was
         measured in, empty if it is unknown: samples of one launch share its
         memory and placement
@@ -102,6 +104,7 @@ class Sample:
     position: int
     outcome: outcome.Outcome
     warm_up: bool = False
+    control: bool = False
     launch: Launch | None = None
     launch_id: str = ''
     started_at: str = ''
@@ -146,6 +149,7 @@ class Run:
         judged
     :ivar launch: state of the guest in all samples that count; None if it
         was not controlled
+    :ivar planned_controls: number of pairs with a control
     :ivar relaunched: the guest is relaunched several times, and several
         samples may be of each launch
     :ivar of_launch: the verdict is to speak of the launches that were measured
@@ -174,6 +178,7 @@ class Run:
     bounds: Mapping[str, judgement.Bound] = dataclasses.field(
         default_factory=dict)
     launch: Launch | None = None
+    planned_controls: int = 0
     relaunched: bool = False
     of_launch: bool = False
     study: str | None = None

@@ -155,7 +155,32 @@ def arms(result: record.Result) -> list[str]:
     cold = [f'{run.label}: the guest was relaunched before each of its '
             'samples' for run in result.runs
             if run.launch is record.Launch.COLD]
-    return [*alike, *cold, *preconditions.of_result(result)]
+    return [*alike, *cold, *_controls(result),
+            *preconditions.of_result(result)]
+
+
+def _controls(result: record.Result) -> list[str]:
+    """Say how much native differed from itself within the runs.
+
+    Of each run with controls the figure that differed most is named.
+    """
+    worst: dict[str, judgement.Judgement] = {}
+    lengths = {run.label: run.planned_controls for run in result.runs}
+    for each in result.verdict.judgements if result.verdict else ():
+        before = worst.setdefault(each.label, each)
+        if _from_itself(each) > _from_itself(before):
+            worst[each.label] = each
+    return [f'{label}: native against native in the same run, '
+            f'{lengths[label]} pairs: {interval(each.machine)} '
+            f'({each.metric})' for label, each in worst.items()
+            if each.machine is not None and lengths.get(label)]
+
+
+def _from_itself(judged: judgement.Judgement) -> float:
+    """Return how far the interval of native against native extends."""
+    if judged.machine is None:
+        return 0.0
+    return max(judged.machine.high, 1 / judged.machine.low)
 
 
 def ratio(judged: judgement.Judgement) -> str:

@@ -27,6 +27,7 @@ from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.run import arms
@@ -44,6 +45,7 @@ class PlannedRun:
     :ivar bounds: the user's; those of the definition hold for other metrics
     :ivar launch: state that the guest has to be in
     :ivar until_decided: stop before ``pairs`` if the pairs so far decide
+    :ivar controls: number of pairs with a further native sample
     :ivar relaunched: the guest is relaunched several times
     :ivar of_launch: the guest is judged as it runs, and no other launch
     """
@@ -60,6 +62,7 @@ class PlannedRun:
     study: str | None = None
     case: str | None = None
     until_decided: bool = False
+    controls: int = 0
     relaunched: bool = False
     of_launch: bool = False
 
@@ -127,6 +130,7 @@ def make(wanted: Iterable[requests.Request], pairs: Sequence[arms.Pair],
             shape=shape or _shape(request, pairs), bounds=bounds or {},
             launch=state, study=request.study, case=request.case,
             until_decided=until_decided,
+            controls=_controls(purpose, pair_count),
             relaunched=not of_launch and _is_relaunched(pairs, purpose, state),
             of_launch=of_launch)
         for request in wanted
@@ -167,6 +171,16 @@ def launches(word: str, pairs: Sequence[arms.Pair], purpose: record.Purpose,
     return record.Launch.WARM, record.Launch.COLD
 
 
+def _controls(purpose: record.Purpose, pair_count: int) -> int:
+    """Choose the number of controls: the least that allow a verdict.
+
+    In a short run they would be too large a part of its time.
+    """
+    least = sample_pairs.LEAST_PAIRS
+    is_worth_it = purpose is record.Purpose.COMPARE and pair_count >= 2 * least
+    return least if is_worth_it else 0
+
+
 def _is_relaunched(pairs: Sequence[arms.Pair], purpose: record.Purpose,
                    state: record.Launch | None) -> bool:
     """Whether a guest is compared in several boots, with samples of each."""
@@ -197,6 +211,7 @@ def _identity(run: PlannedRun) -> dict[str, Any]:
         'bounds': serialization.to_plain(run.bounds),
         'case': [run.study, run.case],
         'until_decided': run.until_decided,
+        'controls': run.controls,
         'launches': [run.relaunched, run.of_launch],
     }
 

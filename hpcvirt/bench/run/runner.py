@@ -158,7 +158,8 @@ def _take_samples(planned: plans.PlannedRun, run: record.Run,
 
 def _is_decided(run: record.Run) -> bool:
     """Whether a run that may stop early has all its samples by now."""
-    counted = [sample for sample in run.samples if not sample.warm_up]
+    counted = [sample for sample in run.samples
+               if not sample.warm_up and not sample.control]
     if len(counted) not in [2 * pairs for pairs in run.looks]:
         return False
     judged = verdict.judge_result(record.Result((run,)))
@@ -206,6 +207,7 @@ def _run(planned: plans.PlannedRun, run_id: str,
         looks=_looks(planned) if planned.until_decided else (),
         planned_warm_ups=planned.warm_ups,
         bounds=dict(planned.bounds), launch=planned.launch,
+        planned_controls=planned.controls,
         relaunched=planned.relaunched, of_launch=planned.of_launch,
         study=planned.study, case=planned.case, started_at=_now(),
         identity=found, subject=identity.subject(planned, found),

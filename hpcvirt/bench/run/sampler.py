@@ -142,7 +142,7 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
     return record.Sample(
         arm=due.arm, pair=due.pair, position=due.position,
         outcome=aggregation.combine([spec.label for spec in specs], outcomes),
-        warm_up=due.warm_up, launch=launch,
+        warm_up=due.warm_up, control=due.control, launch=launch,
         launch_id=sample_pairs.boot(described) if is_launched else '',
         started_at=started_at,
         elapsed_s=_longest(ends), exit_status=_status(ends),

@@ -76,6 +76,8 @@ class Terminal:
         self._run = run
         self._left = remaining.told(run)
         what = 'warm-up' if due.warm_up else f'pair {due.pair + 1}'
+        if due.control:
+            what += ', native again'
         if due.relaunch:
             what += ' after a reboot'
         self._line = (f'{run.label}  {due.position + 1}/{total}  {what}  '

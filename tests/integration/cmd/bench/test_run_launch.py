@@ -79,8 +79,9 @@ class LaunchTest(run_case.RunCase):
                 self.assertEqual(2, self.run_(*words)[0])
         result = self.result(*words, status=1)
         samples = result['runs'][0]['samples']
-        # A pilot of three boots with two pairs each, then two more boots.
-        self.assertEqual(list(range(22)),
+        # A pilot of three boots with two pairs each, then two more boots; five
+        # of the pairs have a control.
+        self.assertEqual(list(range(27)),
                          [sample['position'] for sample in samples])
         self.assertEqual(['sync', 'reboot'] * 5, self.guest.done)
         self.assertEqual(5, len({sample['launch_id'] for sample in samples

@@ -11,6 +11,8 @@
 # under the License.
 
 import dataclasses
+import math
+import random
 
 import testtools
 
@@ -381,6 +383,69 @@ class TestLaunches(VerdictTestCase):
             'aaaaaaaaaa', purpose=record.Purpose.UNPAIRED)
         self.assertEqual(Word.INCONCLUSIVE, result.word)
         self.assertIn('of one launch', figure.reason)
+
+
+class TestControls(VerdictTestCase):
+    def controlled(self, second, ratio=0.98, pairs=5, **more):
+        """A run whose native samples are followed by others.
+
+        :param second: the second of two native samples / the first
+        """
+        run = runs.run(NATIVE, scaled(ratio), **more)
+        controls = [dataclasses.replace(
+            sample, control=True, position=100 + sample.pair,
+            outcome=runs.good(
+                sample.outcome.metrics['mops_total'].value
+                * second * (1 + 0.001 * sample.pair)))
+            for sample in run.samples
+            if sample.arm is record.Arm.NATIVE and sample.pair < pairs]
+        return self.judge(dataclasses.replace(
+            run, samples=(*run.samples, *controls)))
+
+    def test_controls_show_how_much_native_differs_from_itself(self):
+        found, figure = self.controlled(1.0)
+        self.assertEqual(Word.PASS, found.word)
+        self.assertAlmostEqual(1.0, figure.machine.ratio, places=2)
+        self.assertEqual(10, figure.pairs)
+
+    def test_native_that_fails_against_itself_decides_nothing(self):
+        for second in (1.2, 0.8):
+            for ratio, word in ((0.98, Word.PASS), (0.93, Word.FAIL)):
+                alone, _ = self.judge(runs.run(NATIVE, scaled(ratio)))
+                self.assertEqual(word, alone.word)
+                found, figure = self.controlled(second, ratio)
+                self.assertEqual(Word.INCONCLUSIVE, found.word)
+                self.assertIn('the second of two native runs differs',
+                              figure.reason)
+                self.assertEqual(judgement.Remedy.QUIETER_MACHINE,
+                                 figure.remedy)
+
+    def test_a_loss_beyond_all_of_that_fails_all_the_same(self):
+        self.assertEqual(Word.FAIL, self.controlled(1.2, 0.5)[0].word)
+
+    def test_a_difference_within_the_bound_does_not_matter(self):
+        self.assertEqual(Word.PASS, self.controlled(1.03)[0].word)
+
+    def test_fewer_than_five_controls_say_nothing(self):
+        found, figure = self.controlled(1.2, pairs=4)
+        self.assertEqual(Word.PASS, found.word)
+        self.assertIsNone(figure.machine)
+
+    def test_noise_alone_withdraws_few_decisions(self):
+        dice = random.Random(1)
+
+        def noisy(count):
+            return [100 * math.exp(dice.gauss(0, 0.1)) for _ in range(count)]
+        withdrawn = 0
+        for _ in range(300):
+            run = runs.run(noisy(5), noisy(5))
+            controls = [runs.sample(record.Arm.NATIVE, pair, runs.good(value),
+                                    control=True)
+                        for pair, value in enumerate(noisy(5))]
+            _, figure = self.judge(dataclasses.replace(
+                run, samples=(*run.samples, *controls)))
+            withdrawn += 'second of two' in (figure.reason or '')
+        self.assertLessEqual(withdrawn, 12)
 
 
 class TestUnpaired(VerdictTestCase):

@@ -93,6 +93,24 @@ class ScheduleTest(unittest.TestCase):
         self.assertEqual([each.arm is record.Arm.GUEST for each in samples],
                          [each.relaunch for each in samples])
 
+    def test_a_control_is_next_to_the_native_sample_of_its_pair(self):
+        samples = schedule.order(6, 1, lot='any', controls=5)
+        self.assertEqual(list(range(19)),
+                         [each.position for each in samples])
+        both = set()
+        for pair in range(5):
+            found = [each for each in samples
+                     if each.pair == pair and not each.warm_up]
+            words = ''.join('c' if each.control else each.arm[0]
+                            for each in found)
+            both.add(words)
+            self.assertEqual('native', found[1].arm)
+        self.assertEqual({'cng', 'gnc'}, both)
+        # The lots are the same as without controls.
+        self.assertEqual(
+            letters(schedule.order(6, 1, lot='any')),
+            letters([each for each in samples if not each.control]))
+
     def test_a_continued_run_lacks_the_samples_that_it_does_not_have(self):
         done = outcome.Outcome(False, 'any')
         run = record.Run('r', 'hpcc', 'mpi', planned_pairs=2,
