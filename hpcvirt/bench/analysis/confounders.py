@@ -67,11 +67,12 @@ _OF_QEMU = re.compile(r'QEMU|KVM|Duo CPU +T7700|CPU +T2600|CPU +N270|'
                       r'Phenom\(tm\) 9550')
 
 #: Differences of the load that are reported: running programs, parts of the
-#: CPU time in percent, MiB.
+#: CPU time in percent, MiB; and in any case a part of the larger value.
 _RUNNING = 1.0
 _STOLEN = 1.0
 _WAITING = 5.0
 _READ_MIB = 64.0
+_PART = 0.25
 
 _ARMS = (record.Arm.NATIVE, record.Arm.GUEST)
 
@@ -240,7 +241,8 @@ def _of_load(facts: _Facts) -> Iterator[str]:
              'page cache, MiB that a sample had to read from disk: {}')):
         native, guest = (facts.typical(arm, name) for arm in _ARMS)
         if native is not None and guest is not None and (
-                abs(native - guest) >= least):
+                abs(native - guest) >= max(
+                    least, _PART * max(native, guest))):
             yield text.format(_sides(f'{native:g}', f'{guest:g}'))
     stolen = facts.typical(_ARMS[1], 'steal_percent')
     if stolen is not None and stolen >= _STOLEN:

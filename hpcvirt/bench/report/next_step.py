@@ -53,7 +53,8 @@ def of_result(result: record.Result,
 
 def _step(judged: judgement.Judgement, run: record.Run,
           pairs: int | None) -> str:
-    command = f'"hpcvirt bench run {_what(run)}{_where(run)}'
+    command = f'"hpcvirt bench run {_what(run)}{_where(run)}' + (
+        ' --this-launch' if run.of_launch else '')
     if judged.remedy is _REMEDY.PAIRS:
         return _more_pairs(judged, run, pairs, command)
     if judged.remedy is _REMEDY.LAUNCHES:

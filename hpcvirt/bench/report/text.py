@@ -99,8 +99,7 @@ def footnotes(result: record.Result,
                for run in result.runs):
             lines.append(f'{result.verdict.word}{reason}')
             if result.verdict.scope:
-                lines.append(f'{result.verdict.word}: '
-                             f'{result.verdict.scope}')
+                lines.append(f'the verdict: {result.verdict.scope}')
         else:
             lines.append('unpaired: no verdict without native samples')
     return lines

@@ -175,6 +175,10 @@ class TestDifferences(testtools.TestCase):
                 'running.before': '4', 'iowait_percent': '20',
                 'disk_read_mib': '700', 'steal_percent': '3.5'}))
 
+    def test_a_busy_machine_is_equally_busy_within_a_quarter(self):
+        self.assertEqual((), differing({'running.before': '9'},
+                                       {'running.before': '8'}))
+
     def test_one_sample_is_no_habit(self):
         once = [{'running.before': '9' if pair == 3 else '1'}
                 for pair in range(10)]

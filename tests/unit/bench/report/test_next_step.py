@@ -66,6 +66,11 @@ class TestNextStep(testtools.TestCase):
             r"about (\d+) more decide .* --where 'server:a b' --native "
             r'ssh://node7 --until-decided --pairs \1", .* adds them')
 
+    def test_a_guest_that_was_judged_as_it_runs_is_judged_so_again(self):
+        self.assertIn('--native TARGET --this-launch --until-decided',
+                      self.only(runs.run(NATIVE, guest(0.9515),
+                                         of_launch=True)))
+
     def test_a_guest_at_its_bound_needs_less_noise(self):
         self.assertIn('Less noise', self.only(
             runs.run(NATIVE, guest(0.95))))
