@@ -43,6 +43,8 @@ def _run(judged, run):
         'purpose': run.purpose,
         'word': judged.verdict.word,
         'samples': len(run.samples),
+        'launches': len({sample.launch_id for sample in run.samples
+                         if sample.arm is record.Arm.GUEST}),
         # The upper end of what the guest reaches of native.
         'high': {one.metric: one.interval.high
                  for one in judged.verdict.judgements
