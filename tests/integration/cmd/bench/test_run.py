@@ -138,7 +138,7 @@ class RunCommandTest(run_case.RunCase):
     def test_an_invalid_sample_says_where_its_outputs_are(self):
         self.broken.touch()
         err = self.run_(*self.words(pairs=1))[2]
-        where = re.findall('INVALID: .*; its outputs are in (.*)', err)
+        where = re.findall(r'INVALID: .*; its outputs are in (\S+)', err)
         self.assertEqual(4, len(where))
         self.assertTrue((pathlib.Path(where[0]) / 'stdout').exists())
 
