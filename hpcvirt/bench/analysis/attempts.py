@@ -32,6 +32,12 @@ from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 
+#: The pairs of so many earlier attempts count, which is more than a decision
+#: needs; a host that is measured every day would else have ever more.
+MOST = 10
+#: So many have to be known, for the judgement on the earlier ones.
+KNOWN = 2 * MOST
+
 #: Chance of a false PASS, and of a false FAIL, of all attempts but the first.
 RESERVE = 0.0075
 
@@ -67,8 +73,9 @@ def gather(run: record.Run) -> Evidence:
         return Evidence(run)
     boots = set(map(_boot, run.samples)) if run.of_launch else set()
     samples: list[record.Sample] = []
-    pairs = verdicts = 0
-    for attempt in run.earlier:
+    pairs = 0
+    verdicts = run.omitted + len(run.earlier[:-MOST])
+    for attempt in run.earlier[-MOST:]:
         found = [(native, guest) for native, guest in _pairs(attempt, own)
                  if not boots or _boot(guest) in boots]
         for number, both in enumerate(found, pairs):
@@ -104,27 +111,31 @@ def share(number: int) -> float:
 
 
 def as_it_was(run: record.Run) -> Iterator[record.Run]:
-    """Return the earlier attempts on the subject of a run, as runs."""
-    for number, attempt in enumerate(run.earlier):
+    """Return the last attempts on the subject of a run, as runs."""
+    first = len(run.earlier[:-MOST])
+    for number, attempt in enumerate(run.earlier[first:], first):
         yield dataclasses.replace(
             run, id=attempt.id, samples=attempt.samples,
             planned_pairs=attempt.planned_pairs, looks=attempt.looks,
             started_at=attempt.started_at, earlier=run.earlier[:number])
 
 
-def told(earlier: Sequence[judgement.Word]) -> str:
+def told(earlier: Sequence[judgement.Word], omitted: int = 0) -> str:
     """Say which attempt this is, and how the earlier ones ended.
 
     :param earlier: at least one word, in the order of time
+    :param omitted: number of attempts before those
     """
-    nth = name(len(earlier))
-    if len(earlier) == 1:
+    nth = name(omitted + len(earlier))
+    if omitted:
+        nth += f'; of the last {len(earlier)}'
+    elif len(earlier) == 1:
         return f'{nth}; the first was {earlier[0]}'
     counts = ', '.join(
         f'{_COUNTS[count] if count < len(_COUNTS) else count} '
         f'{"was" if count == 1 else "were"} {word}'
         for word, count in collections.Counter(earlier).items())
-    return f'{nth}; {counts}'
+    return f'{nth}{"," if omitted else ";"} {counts}'
 
 
 def name(earlier: int) -> str:

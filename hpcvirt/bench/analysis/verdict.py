@@ -184,7 +184,9 @@ def _after_attempts(run: record.Run, judged: list[judgement.Judgement], *,
         for figure in found}
     return [dataclasses.replace(
         figure, earlier=words[figure.metric], remarks=(
-            *figure.remarks, attempts.told(words[figure.metric])))
+            *figure.remarks, attempts.told(
+                words[figure.metric],
+                run.attempts_before - len(before))))
         for figure in found]
 
 

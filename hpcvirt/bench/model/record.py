@@ -160,7 +160,8 @@ class Run:
         the run began; the run is continued only as long as all are equal
     :ivar subject: digest of what the verdict is about, equal for all attempts
         on it; empty if it is unknown
-    :ivar earlier: the attempts on the same subject before this one
+    :ivar earlier: the last attempts on the same subject before this one
+    :ivar omitted: number of attempts before those
     :ivar targets: where its jobs run, as whoever started it named the targets
     """
 
@@ -187,7 +188,13 @@ class Run:
     identity: Mapping[str, str] = dataclasses.field(default_factory=dict)
     subject: str = ''
     earlier: tuple[Attempt, ...] = ()
+    omitted: int = 0
     targets: tuple[str, ...] = ()
+
+    @property
+    def attempts_before(self) -> int:
+        """How many attempts on its subject there were before this one."""
+        return self.omitted + len(self.earlier)
 
     @property
     def label(self) -> str:

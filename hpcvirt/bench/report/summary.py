@@ -152,7 +152,7 @@ def _line(shown: Shown, continued: Collection[str]) -> Line:
 
 def attempt(result: record.Result) -> str:
     """Name the attempt that a result is, empty for the only one."""
-    most = max((len(run.earlier) for run in result.runs), default=0)
+    most = max((run.attempts_before for run in result.runs), default=0)
     return attempts.name(most) if most else ''
 
 

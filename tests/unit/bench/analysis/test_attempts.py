@@ -139,6 +139,21 @@ class TestVerdict(testtools.TestCase):
                  '12th attempt; 11 were INCONCLUSIVE')):
             self.assertEqual(text, attempts.told(words))
 
+    def test_of_many_attempts_the_last_ones_count(self):
+        earlier = [noisy(5, seed=seed) for seed in range(12)]
+        run = dataclasses.replace(after(earlier), omitted=300)
+        (figure,) = verdict.judge([run]).judgements
+        self.assertEqual((60, 10), (figure.pairs, len(figure.earlier)))
+        self.assertEqual(attempts.share(313), attempts.gather(run).share)
+        self.assertTrue(figure.remarks[-1].startswith(
+            '313th attempt; of the last 10, '), figure.remarks)
+        # What is told of them is what was told of them then.
+        last = dataclasses.replace(
+            run, samples=run.earlier[-1].samples, planned_pairs=5,
+            earlier=run.earlier[:-1])
+        self.assertEqual(verdict.judge([last]).judgements[0].word,
+                         figure.earlier[-1])
+
     def test_a_good_attempt_does_not_replace_a_bad_one(self):
         bad = noisy(10, 0.90)
         alone = verdict.judge([after([])])

@@ -12,6 +12,7 @@
 
 
 import contextlib
+import dataclasses
 import io
 import pathlib
 
@@ -56,3 +57,35 @@ class TestTerminal(testtools.TestCase):
             terminal.left_behind('/tmp/x\n\x1b[2J\u202e')
         self.assertEqual('not removed: /tmp/x\\u000a\\u001b[2J\\u202e\n',
                          err.getvalue())
+
+    def test_the_remaining_time_is_shown_with_each_sample(self):
+        run = record.Run('0-0', 'stream', 'openmp', (), planned_pairs=2)
+        good = parser.parse('stream', (
+            DATA / 'native_np1/stream_2M.out').read_bytes(), {})
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err):
+            terminal = progress.Terminal('/data')
+            for due in schedule.missing(run):
+                terminal.sample_started(run, due, 6)
+                sample = record.Sample(due.arm, due.pair, due.position, good,
+                                       warm_up=due.warm_up, elapsed_s=60.0)
+                terminal.sample_finished(sample)
+                run = dataclasses.replace(
+                    run, samples=(*run.samples, sample))
+        lines = err.getvalue().splitlines()
+        self.assertEqual(
+            [f'about {minutes} min left' for minutes in (5, 4, 3, 2)],
+            [line.split('  ')[-1] for line in lines[:4]])
+        self.assertNotIn('left', lines[-1])
+
+    def test_what_changed_since_an_unfinished_result_is_told(self):
+        class Entry:
+            id = 'e1'
+        for count, end in ((2, 'kept: c0; c1'),
+                           (7, 'kept: c0; c1; c2; c3; c4; 2 more')):
+            err = io.StringIO()
+            with contextlib.redirect_stderr(err):
+                progress.Terminal('/data').not_continued(
+                    Entry(), [f'c{number}' for number in range(count)])
+            self.assertEqual('result e1 is not continued, its samples are '
+                             f'{end}\n', err.getvalue())
