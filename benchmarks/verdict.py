@@ -130,6 +130,10 @@ NOISE: dict[str, Noise] = {
     'launches differ by 5 %': _launches(0.05),
     'clock of 10 ms, runs of 0.05 to 0.5 s': _independent(_normal(0.01)),
     'log-normal, CV 2 %, 3 attempts': _independent(_normal(SD)),
+    'log-normal, CV 2 %, 5 attempts': _independent(_normal(SD)),
+    'log-normal, CV 2 %, 10 attempts': _independent(_normal(SD)),
+    '5 % of runs 3 times slower, 10 attempts': _independent(
+        _sometimes(0.05, 3.0)),
 }
 #: How much the boots of guests differ that are relaunched as a pilot shows.
 BOOTS = {'boots differ by 1 %, pilot': 0.01,
