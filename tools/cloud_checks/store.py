@@ -14,7 +14,8 @@
 
 Most sites store results in SQLite, which the unit tests use. This check does
 the same on both servers, and what only they can show: long documents,
-concurrent writers, a wrong password.
+concurrent writers, a migration that several processes begin at once, a wrong
+password.
 """
 
 import dataclasses
@@ -77,6 +78,13 @@ def _check(cloud: clouds.Cloud, server: Server) -> None:
     _wait([_client(cloud, server.url, 'write', f'writer{number}',
                    str(SAMPLES)) for number in range(WRITERS)])
     _wait([_client(cloud, server.url, 'count', str(WRITERS), str(SAMPLES))])
+    # A store of the first format, which each writer tries to migrate.
+    server.recreate()
+    _wait([_client(cloud, server.url, 'age', str(SAMPLES))])
+    _wait([_client(cloud, server.url, 'write', f'writer{number}',
+                   str(SAMPLES)) for number in range(WRITERS)])
+    _wait([_client(cloud, server.url, 'count', str(WRITERS + 1),
+                   str(SAMPLES))])
     wrong = server.url.replace(f':{cloud.settings.password}@', ':secret@')
     _wait([_client(cloud, wrong, 'refused')])
     server.recreate()

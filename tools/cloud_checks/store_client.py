@@ -14,8 +14,9 @@
 
 The cloud's Python environment runs it, with the database in ``STORE_URL`` and
 the directory of outputs in ``STORE_RAW``. The arguments are ``exercise``; or
-``write``, a name and the number of samples; or ``count``, the number of
-writers and the number of samples of each; or ``refused``.
+``write``, a name and the number of samples; or ``age`` and that number; or
+``count``, the number of writers and the number of samples of each; or
+``refused``.
 """
 
 import dataclasses
@@ -23,14 +24,20 @@ import os
 import sys
 import time
 
+import sqlalchemy
+
 from hpcvirt import exception
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
+from hpcvirt.bench.results import migration
 from hpcvirt.bench.results import store as stores
+from hpcvirt.bench.results import tables
 
 #: Longer than MariaDB's TEXT, with characters of one to four bytes.
 LONG = 'x\u00e9\u20ac\U0001f680' * 30000
 PLAN = 'p' * 64
+#: How each document begins.
+VERSION = '{"schema_version": 1, '
 
 
 def main(verb, *words):
@@ -82,9 +89,30 @@ def write(name, count):
     store.close()
 
 
+def age(samples):
+    """Write an entry, and turn the store into one of the first format."""
+    write('first', samples)
+    engine = sqlalchemy.create_engine(os.environ['STORE_URL'])
+    with engine.begin() as connection:
+        connection.execute(sqlalchemy.text(
+            f'drop table {migration.VERSION_TABLE}'))
+        for table in (tables.RUNS, tables.SAMPLES):
+            connection.execute(table.update().values(
+                document=sqlalchemy.func.replace(
+                    table.c.document, VERSION, '{')))
+    engine.dispose()
+
+
 def count(writers, samples):
-    """Check that no writer lost samples."""
+    """Check that no writer lost samples, and all documents have versions."""
     store = _open()
+    engine = sqlalchemy.create_engine(os.environ['STORE_URL'])
+    with engine.begin() as connection:
+        for table in (tables.RUNS, tables.SAMPLES):
+            for document in connection.execute(
+                    sqlalchemy.select(table.c.document)).scalars():
+                _same(VERSION, document[:len(VERSION)])
+    engine.dispose()
     entries = store.entries()
     _same(int(writers), len(entries))
     for entry in entries:
@@ -145,7 +173,7 @@ def _refused(what, kind, act):
     raise AssertionError(f'{what} was accepted')
 
 
-VERBS = {'exercise': exercise, 'write': write, 'count': count,
+VERBS = {'exercise': exercise, 'write': write, 'age': age, 'count': count,
          'refused': refused}
 
 if __name__ == '__main__':

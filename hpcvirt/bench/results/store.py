@@ -18,6 +18,10 @@ is written in its own transaction as soon as it is parsed and its raw outputs
 are on disk. Nothing is ever updated or deleted, except that an invocation is
 marked as finished. So no finished sample is lost, whichever process is killed
 at any time.
+
+A store that an older version wrote is read as it is, and brought to the format
+of this version before anything is written (see :mod:`.migration`). A document
+says which version of the schema it has; one without is of the first.
 """
 
 import contextlib
@@ -32,11 +36,11 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
+from typing import TypeVar
 
 import sqlalchemy
 from oslo_db import exception as db_exception
 from sqlalchemy import exc as sa_exception
-from sqlalchemy.dialects import mysql
 
 from hpcvirt import exception
 from hpcvirt import serialization
@@ -45,50 +49,17 @@ from hpcvirt.bench.model import record
 from hpcvirt.bench.results import activity
 from hpcvirt.bench.results import database
 from hpcvirt.bench.results import location
+from hpcvirt.bench.results import migration
+from hpcvirt.bench.results import tables
 
-METADATA = sqlalchemy.MetaData()
+T = TypeVar('T', record.Run, record.Sample)
 
-#: Documents can exceed the 64 KiB of MariaDB's TEXT. PostgreSQL and SQLite
-#: have one type of text, of any length.
-DOCUMENT = sqlalchemy.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql',
-                                          'mariadb')
+#: The key of a document with the version of its schema.
+VERSION = 'schema_version'
 
 #: How long to try to create the tables while other processes do so, too.
 CREATION_LIMIT_S = 5
 CREATION_PAUSE_S = 0.25
-
-RESULTS = sqlalchemy.Table(
-    'hpcvirt_results', METADATA,
-    sqlalchemy.Column('id', sqlalchemy.String(64), primary_key=True),
-    sqlalchemy.Column('plan', sqlalchemy.String(64), nullable=False,
-                      index=True),
-    sqlalchemy.Column('started_at', sqlalchemy.String(40), nullable=False),
-    sqlalchemy.Column('finished_at', sqlalchemy.String(40)),
-    sqlalchemy.Column('software', DOCUMENT, nullable=False),
-    mysql_engine='InnoDB', mysql_charset='utf8mb4')
-
-RUNS = sqlalchemy.Table(
-    'hpcvirt_runs', METADATA,
-    sqlalchemy.Column('id', sqlalchemy.String(64), primary_key=True),
-    sqlalchemy.Column('result_id', sqlalchemy.String(64),
-                      sqlalchemy.ForeignKey('hpcvirt_results.id'),
-                      nullable=False, index=True),
-    sqlalchemy.Column('number', sqlalchemy.Integer, nullable=False),
-    sqlalchemy.Column('benchmark', sqlalchemy.String(64), nullable=False),
-    sqlalchemy.Column('host', sqlalchemy.String(255), nullable=False,
-                      index=True),
-    sqlalchemy.Column('document', DOCUMENT, nullable=False),
-    mysql_engine='InnoDB', mysql_charset='utf8mb4')
-
-SAMPLES = sqlalchemy.Table(
-    'hpcvirt_samples', METADATA,
-    sqlalchemy.Column('run_id', sqlalchemy.String(64),
-                      sqlalchemy.ForeignKey('hpcvirt_runs.id'),
-                      primary_key=True),
-    sqlalchemy.Column('position', sqlalchemy.Integer, primary_key=True,
-                      autoincrement=False),
-    sqlalchemy.Column('document', DOCUMENT, nullable=False),
-    mysql_engine='InnoDB', mysql_charset='utf8mb4')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -113,8 +84,10 @@ class Store:
         ``postgresql+psycopg2://...``, ``mysql+pymysql://...``; None for a
         file in ``raw``
     :param raw: directory of the raw outputs, the caller's own
-    :param create: create the directory and the tables if they are missing
-    :raises InvalidInput: if the URL is not a database URL
+    :param create: create the directory and the tables if they are missing,
+        and bring the tables to the present format
+    :raises InvalidInput: if the URL is not a database URL, or the store is of
+        a newer format
     :raises Unreachable: if the database does not answer
     """
 
@@ -135,9 +108,14 @@ class Store:
         self._engine.dispose()
 
     def exists(self) -> bool:
-        """Whether the database has the tables of a store."""
-        with self._errors():
-            return sqlalchemy.inspect(self._engine).has_table(SAMPLES.name)
+        """Whether the database has the tables of a store.
+
+        :raises InvalidInput: if it is of a newer format
+        """
+        with self._errors(), self._engine.connect() as connection:
+            migration.check(connection, database.shown(self._url))
+            return sqlalchemy.inspect(connection).has_table(
+                tables.SAMPLES.name)
 
     def open_entry(self, entry: Entry, software: Mapping[str, str],
                    fits: Callable[[Entry], bool] = lambda _: True) -> Entry:
@@ -145,10 +123,10 @@ class Store:
 
         :param fits: tells whether an unfinished entry can be continued
         """
-        query = sqlalchemy.select(RESULTS).where(
-            RESULTS.c.plan == entry.plan,
-            RESULTS.c.finished_at.is_(None)).order_by(
-                RESULTS.c.started_at.desc())
+        query = sqlalchemy.select(tables.RESULTS).where(
+            tables.RESULTS.c.plan == entry.plan,
+            tables.RESULTS.c.finished_at.is_(None)).order_by(
+                tables.RESULTS.c.started_at.desc())
         with self._errors(), self._engine.connect() as connection:
             found = [_entry(row)
                      for row in connection.execute(query).mappings()]
@@ -156,7 +134,7 @@ class Store:
             if fits(unfinished):
                 return unfinished
         with self._errors(), self._engine.begin() as connection:
-            connection.execute(RESULTS.insert().values(
+            connection.execute(tables.RESULTS.insert().values(
                 id=entry.id, plan=entry.plan, started_at=entry.started_at,
                 finished_at=None,
                 software=json.dumps(dict(software), sort_keys=True)))
@@ -165,17 +143,18 @@ class Store:
     def finish(self, entry_id: str, finished_at: str) -> None:
         """Mark an entry as finished."""
         with self._errors(), self._engine.begin() as connection:
-            connection.execute(RESULTS.update().where(
-                RESULTS.c.id == entry_id).values(finished_at=finished_at))
+            connection.execute(tables.RESULTS.update().where(
+                tables.RESULTS.c.id == entry_id).values(
+                    finished_at=finished_at))
 
     def add_run(self, entry_id: str, number: int, run: record.Run) -> None:
         """Add a run without its samples, unless the store has it already."""
         bare = dataclasses.replace(run, samples=(), earlier=())
         with self._errors(), self._engine.begin() as connection:
-            stored = connection.execute(sqlalchemy.select(RUNS.c.id).where(
-                RUNS.c.id == run.id)).first()
+            stored = connection.execute(sqlalchemy.select(
+                tables.RUNS.c.id).where(tables.RUNS.c.id == run.id)).first()
             if stored is None:
-                connection.execute(RUNS.insert().values(
+                connection.execute(tables.RUNS.insert().values(
                     id=run.id, result_id=entry_id, number=number,
                     benchmark=run.benchmark, host=run.host,
                     document=_dump(bare)))
@@ -187,7 +166,7 @@ class Store:
         """
         try:
             with self._errors(), self._engine.begin() as connection:
-                connection.execute(SAMPLES.insert().values(
+                connection.execute(tables.SAMPLES.insert().values(
                     run_id=run_id, position=sample.position,
                     document=_dump(sample)))
         except db_exception.DBDuplicateEntry as exc:
@@ -229,8 +208,8 @@ class Store:
 
     def entries(self) -> tuple[Entry, ...]:
         """List the invocations, oldest first."""
-        query = sqlalchemy.select(RESULTS).order_by(
-            RESULTS.c.started_at, RESULTS.c.id)
+        query = sqlalchemy.select(tables.RESULTS).order_by(
+            tables.RESULTS.c.started_at, tables.RESULTS.c.id)
         with self._errors(), self._engine.connect() as connection:
             return tuple(_entry(row)
                          for row in connection.execute(query).mappings())
@@ -243,8 +222,8 @@ class Store:
         :raises InvalidInput: if there is no such entry
         """
         with self._errors(), self._engine.connect() as connection:
-            row = connection.execute(sqlalchemy.select(RESULTS).where(
-                RESULTS.c.id == entry_id)).mappings().first()
+            row = connection.execute(sqlalchemy.select(tables.RESULTS).where(
+                tables.RESULTS.c.id == entry_id)).mappings().first()
             if row is None:
                 raise exception.InvalidInput(
                     entry_id, 'the store has no such result')
@@ -253,19 +232,20 @@ class Store:
                 software=json.loads(row['software']))
 
     def _create(self) -> None:
-        """Create the tables; other processes may be creating them, too.
+        """Create or migrate the tables.
 
-        Creating a table then fails because it exists or is locked; the next
-        attempt creates only the tables that are still missing.
+        Another process may be doing the same, and hold a lock that a database
+        does not wait for; the next attempt finds nothing left to do.
         """
-        waiting.retry(lambda: METADATA.create_all(self._engine),
+        waiting.retry(lambda: migration.migrate(
+            self._engine, database.shown(self._url)),
                       (db_exception.DBError, sa_exception.DBAPIError),
                       CREATION_LIMIT_S, CREATION_PAUSE_S)
 
     def _runs(self, connection: sqlalchemy.Connection,
               entry_id: str) -> Iterator[record.Run]:
-        query = sqlalchemy.select(RUNS.c.document).where(
-            RUNS.c.result_id == entry_id).order_by(RUNS.c.number)
+        query = sqlalchemy.select(tables.RUNS.c.document).where(
+            tables.RUNS.c.result_id == entry_id).order_by(tables.RUNS.c.number)
         for document in connection.execute(query).scalars().all():
             bare = _run(document)
             yield dataclasses.replace(
@@ -277,8 +257,9 @@ class Store:
         """Read the attempts on the subject of a run before it."""
         if not run.subject:
             return
-        query = sqlalchemy.select(RUNS.c.document).where(
-            RUNS.c.benchmark == run.benchmark, RUNS.c.host == run.host)
+        query = sqlalchemy.select(tables.RUNS.c.document).where(
+            tables.RUNS.c.benchmark == run.benchmark,
+            tables.RUNS.c.host == run.host)
         before = [other for other in map(_run, connection.execute(
             query).scalars()) if other.subject == run.subject
                   and (other.started_at, other.id) < (run.started_at, run.id)]
@@ -291,11 +272,12 @@ class Store:
 
     def _samples(self, connection: sqlalchemy.Connection,
                  run_id: str) -> Iterator[record.Sample]:
-        query = sqlalchemy.select(SAMPLES.c.document).where(
-            SAMPLES.c.run_id == run_id).order_by(SAMPLES.c.position)
+        query = sqlalchemy.select(tables.SAMPLES.c.document).where(
+            tables.SAMPLES.c.run_id == run_id).order_by(
+                tables.SAMPLES.c.position)
         for text in connection.execute(query).scalars():
-            yield serialization.from_plain(
-                record.Sample, json.loads(text), f'sample of {run_id}')
+            yield _load(record.Sample, json.loads(text),
+                        f'sample of {run_id}')
 
     def _errors(self) -> contextlib.AbstractContextManager[None]:
         return database.one_line_errors(self._url)
@@ -312,15 +294,19 @@ def open_existing(url: sqlalchemy.URL | str | None,
     if file is not None and not os.path.exists(file):
         return None
     store = Store(resolved, raw, create=False)
-    if store.exists():
-        return store
+    try:
+        if store.exists():
+            return store
+    except exception.HpcvirtError:
+        store.close()
+        raise
     store.close()
     return None
 
 
 def _run(document: str) -> record.Run:
     plain = json.loads(document)
-    return serialization.from_plain(record.Run, plain, f'run {plain["id"]}')
+    return _load(record.Run, plain, f'run {plain["id"]}')
 
 
 def _bare(sample: record.Sample) -> record.Sample:
@@ -332,7 +318,15 @@ def _bare(sample: record.Sample) -> record.Sample:
 
 
 def _dump(value: record.Run | record.Sample) -> str:
-    return json.dumps(serialization.to_plain(value), allow_nan=False)
+    return json.dumps({VERSION: record.SCHEMA_VERSION,
+                       **serialization.to_plain(value)}, allow_nan=False)
+
+
+def _load(kind: type[T], plain: dict[str, Any], where: str) -> T:
+    version = plain.pop(VERSION, 1)
+    serialization.require_version({VERSION: version}, record.SCHEMA_VERSION,
+                                  where)
+    return serialization.from_plain(kind, plain, where)
 
 
 def _entry(row: Any) -> Entry:

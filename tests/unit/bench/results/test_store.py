@@ -24,6 +24,7 @@ from hpcvirt import exception
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store
+from hpcvirt.bench.results import tables
 
 GOOD = outcome.Outcome(True, None, {
     'triad_mb_s': outcome.Metric(1e4, 'MB/s', outcome.Direction.UP)})
@@ -158,6 +159,6 @@ class SchemaTest(unittest.TestCase):
                               (postgresql.dialect(), 'TEXT'),
                               (sqlite.dialect(), 'TEXT')):
             with self.subTest(server=dialect.name):
-                statement = str(schema.CreateTable(store.SAMPLES).compile(
+                statement = str(schema.CreateTable(tables.SAMPLES).compile(
                     dialect=dialect))
                 self.assertIn(f'document {kind} NOT NULL', statement)
