@@ -22,6 +22,8 @@ from hpcvirt.fleet import admission
 from hpcvirt.fleet import assemble
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import host_settings
+from hpcvirt.fleet import moving
+from hpcvirt.fleet import occupancy
 from hpcvirt.fleet import state
 from tests import hosts
 
@@ -83,3 +85,13 @@ def an_instance(name, flavor, host, placed, movable=True):
     return state.Instance(
         name, name, host.name, flavor, guest, placed.cells, cpus,
         placed.pages_kib[0] if placed.pages_kib else None, movable=movable)
+
+
+def rebuilt(host, instances):
+    """Build a host anew, with other instances."""
+    empty = host
+    for instance in host.instances:
+        empty = moving.leave(instance, empty)
+    return state.FleetHost(
+        host.name, occupancy.occupy(empty.state, instances, ()),
+        tuple(instances), host.packing)

@@ -57,6 +57,27 @@ def add(parser: argparse.ArgumentParser) -> None:
                         'default) or a document for programs')
 
 
+def add_flavor(parser: argparse.ArgumentParser) -> None:
+    """Add --flavor."""
+    parser.add_argument('--flavor', metavar='NAME', required=True,
+                        help='the flavor, one of --flavors')
+
+
+def chosen(args: argparse.Namespace,
+           flavors: Sequence[catalogue.Flavor]) -> catalogue.Flavor:
+    """Find the flavor that --flavor names.
+
+    :raises InvalidInput: if it is not among the flavors
+    """
+    for flavor in flavors:
+        if flavor.name == args.flavor:
+            return flavor
+    raise exception.InvalidInput(
+        '--flavor', f'{args.flavor[:64]!r} is not a flavor of '
+        f'{input_file.name(args.flavors)}; it has '
+        + ', '.join(flavor.name for flavor in flavors[:20]))
+
+
 def read(args: argparse.Namespace,
          ) -> tuple[state.Fleet, Sequence[catalogue.Flavor]]:
     """Read the fleet and the flavors.

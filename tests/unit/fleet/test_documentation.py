@@ -78,6 +78,30 @@ class DocumentationTest(unittest.TestCase):
         self.assertEqual(shown.keys(), document.keys())
         self.assertIn(*shown['flavors'], document['flavors'])
 
+    def test_the_moves_of_the_example_are_shown(self):
+        status, text, _ = self.ask('make-room', '--flavor', 'hpc.16c1n.2m')
+        self.assertEqual(0, status)
+        self.assert_shown(text)
+        status, text, _ = self.ask('make-room', '--flavor', 'hpc.16c1n.2m',
+                                   '--format', 'json')
+        shown = re.search(r'::\n\n( +\{"schema_version": 1, "fits".*?\})\n\n',
+                          PAGE + '\n', re.DOTALL)[1]
+        self.assertEqual(json.loads(shown), json.loads(text))
+
+    def test_no_moves_are_the_answer_no(self):
+        status, text, _ = self.ask('make-room', '--flavor', 'hpc.16c1n.2m',
+                                   '--moves', '0')
+        self.assertEqual(1, status)
+        self.assertEqual('hpc.16c1n.2m does not fit, and would not after '
+                         '0 moves either.\n0 of 6 instances cannot move.\n',
+                         text)
+
+    def test_a_flavor_that_there_is_not_is_one_line(self):
+        status, text, error = self.ask('make-room', '--flavor', 'x')
+        self.assertEqual((2, ''), (status, text))
+        self.assertRegex(error, r"^hpcvirt: --flavor: 'x' is not a flavor of "
+                         r'.*; it has hpc.8c1n.2m, .*\n$')
+
     def test_a_broken_host_does_not_stop_the_rest(self):
         bad = self.folder / 'n4.json'
         bad.write_text('{')

@@ -1,0 +1,86 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Measure how long it takes to make room on a large fleet.
+
+Fills 300 hosts of 8 cells to 95 % with random instances of a plan, and asks
+for each flavor::
+
+    python3 -m benchmarks.make_room [HOSTS [SEED]]
+
+Run it from the root of the repository.
+"""
+
+import random
+import sys
+import time
+
+from hpcvirt.fit import reasons
+from hpcvirt.fleet import admission
+from hpcvirt.fleet import assemble
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import host_settings
+from hpcvirt.fleet import make_room
+from hpcvirt.fleet import moving
+from hpcvirt.fleet import state
+from tests import fleets
+from tests import hosts
+
+LOAD = 0.95
+
+
+def a_fleet(dice, number):
+    """Fill hosts until so few CPUs are free, with a history of departures."""
+    machine = hosts.build(cells=8, cores=16, mib=65536, name='machine')
+    document, flavors = fleets.plan_of([machine])
+    settings = host_settings.read(document, 'plan')
+    (empty,) = assemble.fleet({'machine': machine}, settings, ()).hosts
+    return tuple(_fill(dice, state.FleetHost(f'n{index}', empty.state),
+                       flavors) for index in range(number)), flavors
+
+
+def _fill(dice, host, flavors):
+    total = host.state.free.pcpus
+    refused = 0
+    for number in range(10_000):
+        if host.state.free.pcpus <= total * (1 - LOAD) or refused > 200:
+            break
+        flavor = dice.choice([item for item in flavors if item.vcpus < 64])
+        guest = guests.of_flavor(flavor)
+        placed = admission.admit(guest, host.state, False)
+        if isinstance(placed, reasons.Misfit):
+            refused += 1
+            if host.instances and dice.random() < 0.1:
+                host = moving.leave(dice.choice(host.instances), host)
+            continue
+        host = moving.arrive(state.Instance(
+            f'{host.name}-{number}', '', host.name, flavor, guest,
+            pages_kib=2048), host, placed)
+    return host
+
+
+def main(number=300, seed=1):
+    """Ask for each flavor."""
+    fleet, flavors = a_fleet(random.Random(seed), number)
+    free = sum(host.state.free.pcpus for host in fleet)
+    print(f'{number} hosts, {sum(len(h.instances) for h in fleet)} instances,'
+          f' {free / number / 128:.1%} of the CPUs free')
+    for flavor in flavors:
+        begin = time.perf_counter()
+        plan = make_room.search(guests.of_flavor(flavor), fleet, 2)
+        print(f'{flavor.name:20} {time.perf_counter() - begin:6.2f} s  '
+              + ('no two moves are enough' if plan is None
+                 else f'{len(plan.moves)} moves'))
+
+
+if __name__ == '__main__':
+    main(*map(int, sys.argv[1:]))

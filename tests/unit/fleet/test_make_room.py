@@ -1,0 +1,151 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+import random
+import unittest
+
+from hpcvirt.fit import placement as placements
+from hpcvirt.fleet import admission
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import make_room
+from hpcvirt.fleet import move_report
+from hpcvirt.fleet import moving
+from hpcvirt.fleet import state
+from tests import fleets
+
+
+def fits(guest, hosts):
+    return any(isinstance(admission.admit(guest, host.state, host.packing),
+                          placements.Placement) for host in hosts)
+
+
+def after_any_move(hosts):
+    """Make every move that a target accepts."""
+    for source in hosts:
+        for instance in source.instances:
+            if not instance.movable:
+                continue
+            for target in hosts:
+                placed = target is not source and moving.land(
+                    instance, target.state, target.packing)
+                if isinstance(placed, placements.Placement):
+                    by_name = {host.name: host for host in hosts}
+                    by_name[target.name] = moving.arrive(instance, target,
+                                                         placed)
+                    by_name[source.name] = moving.leave(instance, source)
+                    yield tuple(by_name.values())
+
+
+def fewest(guest, hosts, most):
+    """Search all sequences of moves."""
+    layer = [hosts]
+    for number in range(most + 1):
+        if any(fits(guest, found) for found in layer):
+            return number
+        if number < most:
+            layer = [after for found in layer
+                     for after in after_any_move(found)]
+    return None
+
+
+class MakeRoomTest(unittest.TestCase):
+
+    def assert_fewest(self, guest, fleet, most):
+        plan = make_room.search(guest, fleet.hosts, most)
+        number = None if plan is None else len(plan.moves)
+        self.assertEqual(fewest(guest, fleet.hosts, most), number)
+        if plan is not None:
+            self.assert_valid(guest, fleet, plan)
+        return number
+
+    def assert_valid(self, guest, fleet, plan):
+        """Make the moves on a fleet that is built anew after each."""
+        hosts = {host.name: host for host in fleet.hosts}
+        for move in plan.moves:
+            source, target = hosts[move.source], hosts[move.target]
+            (instance,) = (item for item in source.instances
+                           if item.id == move.id)
+            self.assertTrue(instance.movable)
+            placed = admission.admit(instance.guest, target.state, False)
+            self.assertEqual(move.cells, placed.cells)
+            landed = fleets.an_instance(move.id, instance.flavor, target,
+                                        placed, instance.movable)
+            hosts[move.target] = fleets.rebuilt(
+                target, (*target.instances, landed))
+            hosts[move.source] = fleets.rebuilt(source, tuple(
+                item for item in source.instances if item is not instance))
+        placed = admission.admit(guest, hosts[plan.host].state, False)
+        self.assertEqual(plan.cells, placed.cells)
+
+    def roll(self, seed, rounds, number, most, variants):
+        dice = random.Random(seed)
+        found = []
+        for _ in range(rounds):
+            fleet, flavors = fleets.a_fleet(dice, dice.choice(number),
+                                            movable=0.8)
+            if sum(len(host.instances) for host in fleet.hosts) > 14:
+                continue
+            for flavor in flavors:
+                guest = guests.of_flavor(flavor)
+                found += [self.assert_fewest(guests.of_shape(
+                    dataclasses.replace(guest.shape, **change),
+                    flavor.vcpus, flavor.ram_mib), fleet, most)
+                    for change in variants]
+        return found
+
+    def test_one_move_is_found_wherever_one_is_enough(self):
+        found = self.roll(11, 30, (2, 3, 6), 1, (
+            {}, {'exclusive_cells': True}))
+        self.assertGreater(found.count(1), 12)
+        self.assertGreater(found.count(None), 12)
+
+    def test_two_moves_are_found_wherever_two_are_enough(self):
+        found = self.roll(12, 45, (2, 3), 2, ({}, {'exclusive_cells': True}))
+        self.assertGreater(found.count(2), 3)
+
+    def test_instances_with_devices_stay(self):
+        fleet, _ = fleets.a_fleet(random.Random(5), 2)
+        for host in fleet.hosts:
+            for instance in host.instances:
+                self.assertTrue(moving.can_move(instance))
+                self.assertFalse(moving.can_move(dataclasses.replace(
+                    instance, devices=('0000:41:02.1',))))
+
+    def test_who_comes_and_leaves_again_leaves_nothing_behind(self):
+        fleet, flavors = fleets.a_fleet(random.Random(6), 4)
+        count = 0
+        for host in fleet.hosts:
+            for flavor in flavors:
+                instance = state.Instance('new', '', host.name, flavor,
+                                          guests.of_flavor(flavor),
+                                          pages_kib=2048)
+                placed = moving.land(instance, host.state, host.packing)
+                if isinstance(placed, placements.Placement):
+                    there = moving.arrive(instance, host, placed)
+                    self.assertNotEqual(host, there)
+                    self.assertEqual(host, moving.leave(
+                        there.instances[-1], there))
+                    count += 1
+        self.assertGreater(count, 3)
+
+
+class ReportTest(unittest.TestCase):
+
+    def test_a_guest_that_fits_needs_no_moves(self):
+        fleet, _ = fleets.a_fleet(random.Random(6), 1)
+        plan = make_room.Plan((), 'h0', (1,))
+        self.assertEqual('x fits now, on h0, cell 1. Nothing has to move.\n',
+                         move_report.text(fleet, 'x', plan, 2))
+        document = move_report.document(fleet, None)
+        self.assertEqual((False, [], None), (
+            document['fits'], document['moves'], document['then']))
