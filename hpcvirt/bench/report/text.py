@@ -110,9 +110,10 @@ def notes(judgements: Iterable[judgement.Judgement],
     """Return reasons and remarks, each after the figures it is about."""
     metrics: dict[tuple[str, str], list[str]] = {}
     for each in judgements:
-        machine = f'native against native {interval(each.machine)}'
-        for text in (each.reason, machine if each.machine else None,
-                     *each.remarks):
+        machine = None
+        if each.remedy is judgement.Remedy.QUIETER_MACHINE:
+            machine = f'native against native {interval(each.machine)}'
+        for text in (each.reason, machine, *each.remarks):
             if text and each.word is not None:
                 metrics.setdefault((each.label, text), []).append(each.metric)
     return [(f'{label} {abridged(names)}', text)

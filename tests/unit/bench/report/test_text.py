@@ -12,6 +12,7 @@
 
 
 import dataclasses
+import re
 
 import testtools
 
@@ -71,16 +72,18 @@ class TestTable(testtools.TestCase):
 
     def test_native_against_native_is_a_note_and_no_row(self):
         native = (100.0, 101.0, 99.0, 100.5, 99.5, 100.2)
+        noisy = (100.0, 140.0, 70.0, 120.0, 80.0, 130.0)
         run = runs.run(native, native[::-1])
-        machine = runs.run(native, native[1:] + native[:1], id='m',
+        machine = runs.run(noisy, noisy[::-1], id='m',
                            purpose=record.Purpose.AA)
         for bounds in ({}, {'mops_total': judgement.Bound(0.9)}):
             judged = dataclasses.replace(run, bounds=bounds)
             result = record.Result((judged, machine), verdict.judge(
                 (judged, machine)))
             self.assertEqual(1, len(text.shown(result)))
-            self.assertEqual(bool(bounds), 'native against native 1.0'
-                             in ' '.join(text.table(result).split()))
+            self.assertEqual(bool(bounds), bool(re.search(
+                r'native against native \d',
+                ' '.join(text.table(result).split()))))
 
     def test_no_line_is_wider_than_asked_for(self):
         result = record.Result((self.unpaired(),))
