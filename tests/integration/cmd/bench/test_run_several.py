@@ -112,7 +112,8 @@ class InStepTest(run_case.RunCase):
                 sample['outcome']['metrics']['mops_total']['value']
                 for sample in result['runs'][0]['samples'])
         for alone, added in zip(rates(one), rates(two), strict=True):
-            self.assertAlmostEqual(2 * alone, added, places=2)
+            # The last digits vary from run to run.
+            self.assertAlmostEqual(2 * alone, added, delta=0.02)
         self.assertEqual('2x' + str(len(os.sched_getaffinity(0))),
                          two['runs'][0]['shape'])
 
