@@ -124,8 +124,8 @@ def of_runs(runs: Sequence[record.Run]) -> tuple[str, ...]:
 def differences(run: record.Run) -> tuple[str, ...]:
     """Say what differed between the arms of a run, a clause each."""
     facts = _Facts(run)
-    return (*_of_facts(facts), *_of_features(facts), *_of_options(facts),
-            *_of_mitigations(facts), *_of_load(facts))
+    return (*_of_facts(facts), *_of_cores(facts), *_of_features(facts),
+            *_of_options(facts), *_of_mitigations(facts), *_of_load(facts))
 
 
 class _Facts:
@@ -199,6 +199,13 @@ def _shown(values: Iterable[str]) -> str:
     """Show values; of a choice between several words only what is chosen."""
     chosen = [(value, re.search(r'\[(\w+)\]', value)) for value in values]
     return ' / '.join(match[1] if match else value for value, match in chosen)
+
+
+def _of_cores(facts: _Facts) -> Iterator[str]:
+    native, guest = (facts.values(arm, 'cores.used') for arm in _ARMS)
+    places = [facts.values(arm, 'place') for arm in _ARMS]
+    if guest and not native and all(places) and places[0] != places[1]:
+        yield f'cores: native was not confined to the {_shown(guest)} of guest'
 
 
 def _of_features(facts: _Facts) -> Iterator[str]:

@@ -80,6 +80,7 @@ class Terminal:
             what += ', native again'
         if due.relaunch:
             what += ' after a reboot'
+            self._print(f'{run.label}  the guest is rebooted')
         self._line = (f'{run.label}  {due.position + 1}/{total}  {what}  '
                       f'{due.arm}')
         self._primary = frozenset(

@@ -137,6 +137,15 @@ class TestDifferences(testtools.TestCase):
         self.assertEqual(
             ('kernel: 6.1 natively, 6.1 / 6.6 in the guest',), found)
 
+    def test_native_that_may_use_all_cores(self):
+        self.assertEqual(
+            ('cores: native was not confined to the 4 of guest',),
+            differing({'place': 'local'}, {'place': 'ssh://a',
+                                           'cores.used': '4'}))
+        # A machine that is compared with itself.
+        self.assertEqual((), differing(
+            {'place': 'local'}, {'place': 'local', 'cores.used': '4'}))
+
     def test_features_that_the_cpu_of_a_guest_lacks(self):
         self.assertEqual(
             ('CPU features that guest lacks: avx2, avx512f',),
