@@ -33,10 +33,8 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 
 #: The pairs of so many earlier attempts count, which is more than a decision
-#: needs; a host that is measured every day would else have ever more.
-MOST = 10
-#: So many have to be known, for the judgement on the earlier ones.
-KNOWN = 2 * MOST
+#: needs: a host that is measured every day would have ever more.
+MOST = record.KNOWN_ATTEMPTS // 2
 
 #: Chance of a false PASS, and of a false FAIL, of all attempts but the first.
 RESERVE = 0.0075

@@ -29,6 +29,11 @@ from hpcvirt.bench.model import outcome
 SCHEMA_VERSION = 1
 
 
+#: The attempts before a run that are read with it, twice as many as count: the
+#: earlier ones are judged as well, each with those before it.
+KNOWN_ATTEMPTS = 20
+
+
 class Arm(enum.StrEnum):
     """Where a sample was measured.
 

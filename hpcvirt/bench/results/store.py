@@ -20,8 +20,7 @@ marked as finished. So no finished sample is lost, whichever process is killed
 at any time.
 
 A store that an older version wrote is read as it is, and brought to the format
-of this version before anything is written (see :mod:`.migration`). A document
-says which version of the schema it has; one without is of the first.
+of this version before anything is written (see :mod:`.migration`).
 """
 
 import contextlib
@@ -33,29 +32,23 @@ import pathlib
 import re
 import tempfile
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
-from typing import TypeVar
 
 import sqlalchemy
 from oslo_db import exception as db_exception
 from sqlalchemy import exc as sa_exception
 
 from hpcvirt import exception
-from hpcvirt import serialization
 from hpcvirt import waiting
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import activity
 from hpcvirt.bench.results import database
+from hpcvirt.bench.results import documents
 from hpcvirt.bench.results import location
 from hpcvirt.bench.results import migration
+from hpcvirt.bench.results import run_reader
 from hpcvirt.bench.results import tables
-
-T = TypeVar('T', record.Run, record.Sample)
-
-#: The key of a document with the version of its schema.
-VERSION = 'schema_version'
 
 #: How long to try to create the tables while other processes do so, too.
 CREATION_LIMIT_S = 5
@@ -99,6 +92,7 @@ class Store:
             database.make_parent(self._url)
             location.make_directory(raw)
         self._engine = database.connect(self._url)
+        self._reader = run_reader.RunReader()
         if create:
             with self._errors():
                 self._create()
@@ -157,7 +151,7 @@ class Store:
                 connection.execute(tables.RUNS.insert().values(
                     id=run.id, result_id=entry_id, number=number,
                     benchmark=run.benchmark, host=run.host,
-                    document=_dump(bare)))
+                    document=documents.dump(bare)))
 
     def add_sample(self, run_id: str, sample: record.Sample) -> None:
         """Add a finished sample.
@@ -168,7 +162,7 @@ class Store:
             with self._errors(), self._engine.begin() as connection:
                 connection.execute(tables.SAMPLES.insert().values(
                     run_id=run_id, position=sample.position,
-                    document=_dump(sample)))
+                    document=documents.dump(sample)))
         except db_exception.DBDuplicateEntry as exc:
             raise exception.InvalidInput(
                 f'run {run_id}', f'already has a sample {sample.position}: is '
@@ -217,7 +211,7 @@ class Store:
     def result(self, entry_id: str) -> record.Result:
         """Read an invocation with all finished samples.
 
-        Its runs have the earlier attempts on their subjects.
+        Its runs have the last attempts on their subjects before them.
 
         :raises InvalidInput: if there is no such entry
         """
@@ -228,7 +222,7 @@ class Store:
                 raise exception.InvalidInput(
                     entry_id, 'the store has no such result')
             return record.Result(
-                runs=tuple(self._runs(connection, entry_id)),
+                runs=tuple(self._reader.runs(connection, entry_id)),
                 software=json.loads(row['software']))
 
     def _create(self) -> None:
@@ -241,43 +235,6 @@ class Store:
             self._engine, database.shown(self._url)),
                       (db_exception.DBError, sa_exception.DBAPIError),
                       CREATION_LIMIT_S, CREATION_PAUSE_S)
-
-    def _runs(self, connection: sqlalchemy.Connection,
-              entry_id: str) -> Iterator[record.Run]:
-        query = sqlalchemy.select(tables.RUNS.c.document).where(
-            tables.RUNS.c.result_id == entry_id).order_by(tables.RUNS.c.number)
-        for document in connection.execute(query).scalars().all():
-            bare = _run(document)
-            yield dataclasses.replace(
-                bare, samples=tuple(self._samples(connection, bare.id)),
-                earlier=tuple(self._earlier(connection, bare)))
-
-    def _earlier(self, connection: sqlalchemy.Connection,
-                 run: record.Run) -> Iterator[record.Attempt]:
-        """Read the attempts on the subject of a run before it."""
-        if not run.subject:
-            return
-        query = sqlalchemy.select(tables.RUNS.c.document).where(
-            tables.RUNS.c.benchmark == run.benchmark,
-            tables.RUNS.c.host == run.host)
-        before = [other for other in map(_run, connection.execute(
-            query).scalars()) if other.subject == run.subject
-                  and (other.started_at, other.id) < (run.started_at, run.id)]
-        for other in sorted(before, key=lambda one: (one.started_at, one.id)):
-            yield record.Attempt(
-                other.id, other.started_at, other.planned_pairs,
-                tuple(_bare(sample) for sample
-                      in self._samples(connection, other.id)
-                      if not sample.warm_up), other.looks)
-
-    def _samples(self, connection: sqlalchemy.Connection,
-                 run_id: str) -> Iterator[record.Sample]:
-        query = sqlalchemy.select(tables.SAMPLES.c.document).where(
-            tables.SAMPLES.c.run_id == run_id).order_by(
-                tables.SAMPLES.c.position)
-        for text in connection.execute(query).scalars():
-            yield _load(record.Sample, json.loads(text),
-                        f'sample of {run_id}')
 
     def _errors(self) -> contextlib.AbstractContextManager[None]:
         return database.one_line_errors(self._url)
@@ -302,31 +259,6 @@ def open_existing(url: sqlalchemy.URL | str | None,
         raise
     store.close()
     return None
-
-
-def _run(document: str) -> record.Run:
-    plain = json.loads(document)
-    return _load(record.Run, plain, f'run {plain["id"]}')
-
-
-def _bare(sample: record.Sample) -> record.Sample:
-    """Leave out what the evidence of a sample does not need."""
-    return dataclasses.replace(
-        sample, command=(), outputs=(), environment={
-            name: value for name, value in sample.environment.items()
-            if name.partition('@')[0] == 'boot_id'})
-
-
-def _dump(value: record.Run | record.Sample) -> str:
-    return json.dumps({VERSION: record.SCHEMA_VERSION,
-                       **serialization.to_plain(value)}, allow_nan=False)
-
-
-def _load(kind: type[T], plain: dict[str, Any], where: str) -> T:
-    version = plain.pop(VERSION, 1)
-    serialization.require_version({VERSION: version}, record.SCHEMA_VERSION,
-                                  where)
-    return serialization.from_plain(kind, plain, where)
 
 
 def _entry(row: Any) -> Entry:

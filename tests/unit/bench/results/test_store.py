@@ -117,6 +117,24 @@ class StoreTest(unittest.TestCase):
         self.assertEqual((sample(1, environment={'boot_id@vm': 'b'}),),
                          attempt.samples)
 
+    def test_of_many_attempts_the_last_ones_are_read(self):
+        for number in range(25):
+            run = record.Run(
+                f'a{number:02d}', 'stream', 'openmp', (), host='n17',
+                subject='s', started_at=f'2026-11-20T10:{number:02d}')
+            self.store.add_run('e1', 1 + number, run)
+            self.store.add_sample(run.id, sample(0))
+        for _ in range(2):
+            last = self.store.result('e1').runs[-1]
+            self.assertEqual(
+                [f'a{number:02d}' for number in range(4, 24)],
+                [attempt.id for attempt in last.earlier])
+            self.assertEqual((4, 24), (last.omitted, last.attempts_before))
+        # What was added since is read.
+        self.store.add_sample('a23', sample(1))
+        last = self.store.result('e1').runs[-1]
+        self.assertEqual(2, len(last.earlier[-1].samples))
+
     def test_raw_output_is_kept_byte_by_byte(self):
         content = b'\x00\xff GB/s\r\n'
         raw = self.store.keep_raw('r1', 3, 'out/rsl.error.0000', content)
