@@ -72,7 +72,7 @@ def study(rows: Sequence[tuple[str, float | None,
     parts = []
     for ratio, anchor in ((1 / span, 'start'), (1.0, 'middle'),
                           (span, 'end')):
-        parts.append(svg.text(x(ratio), 10, f'{ratio:.2g}', anchor))
+        parts.append(svg.text(x(ratio), 10, f'{ratio:.3g}', anchor))
     parts.append(svg.line('native', x(1), 14, x(1), height))
     words = []
     for number, (label, published, found) in enumerate(rows):

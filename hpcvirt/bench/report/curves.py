@@ -29,7 +29,8 @@ _WIDTH, _LEFT, _RIGHT = 640, 64, 626
 #: Top and bottom of the figure, and of the ratio below it.
 _FIGURE = (24.0, 190.0)
 _RATIO = (224.0, 314.0)
-_HEIGHT = 336
+#: Below the last of them: the sizes.
+_BELOW = 22
 _TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95,
           1, 1.05, 1.1, 1.2, 1.3, 1.5, 2, 3, 5, 10, 20, 50, 100)
 
@@ -54,7 +55,7 @@ class Point:
 def draw(points: Sequence[Point], unit: str) -> markupsafe.Markup:
     """Draw native, guest and published figures, and below them the ratio.
 
-    All axes are logarithmic.
+    All axes are logarithmic. Figures of one arm alone have no ratio.
 
     :param points: at least two, in ascending order of size
     """
@@ -63,13 +64,16 @@ def draw(points: Sequence[Point], unit: str) -> markupsafe.Markup:
 
     def across(size: int) -> float:
         return svg.logarithmic(max(1, size), least, most, _LEFT, _RIGHT)
-    parts = [*_legend(points), *_sizes(least, most, across),
-             *_figures(points, unit, across)]
+    panels = [_FIGURE]
     if any(point.interval for point in points):
+        panels.append(_RATIO)
+    parts = [*_legend(points), *_sizes(least, most, across, panels),
+             *_figures(points, unit, across)]
+    if _RATIO in panels:
         parts += _ratios(points, across)
     first, last = points[0], points[-1]
     return svg.drawing(
-        _WIDTH, _HEIGHT, parts, f'{unit} over message sizes from {first.size} '
+        _WIDTH, panels[-1][1] + _BELOW, parts, f'{unit} over message sizes from {first.size} '
         f'to {last.size} bytes; the table below holds the figures')
 
 
@@ -103,16 +107,17 @@ _CLASSES = {'native': 'native', 'guest': 'path', 'published ratio': 'dots',
             'bound': 'bound'}
 
 
-def _sizes(least: int, most: int,
-           across: Callable[[int], float]) -> Iterator[str]:
+def _sizes(least: int, most: int, across: Callable[[int], float],
+           panels: Sequence[tuple[float, float]]) -> Iterator[str]:
     first = math.ceil(math.log2(least))
     last = math.floor(math.log2(most))
     step = max(1, math.ceil((last - first + 1) / 8))
     for power in range(first, last + 1, step):
         x = across(2 ** power)
-        for top, bottom in (_FIGURE, _RATIO):
+        for top, bottom in panels:
             yield svg.line('axis', x, top, x, bottom)
-        yield svg.text(x, _RATIO[1] + 16, size_text(2 ** power), 'middle')
+        yield svg.text(x, panels[-1][1] + 16, size_text(2 ** power),
+                       'middle')
 
 
 def _figures(points: Sequence[Point], unit: str,

@@ -113,7 +113,7 @@ def _result(shown: summary.Shown) -> dict[str, Any]:
         'differences': result.verdict.differences if result.verdict else (),
         'groups': {label: rows.of_run(group, known, span)
                    for label, group in labels.items()},
-        'scale': f'{1 / span:.2g} … 1 … {span:.2g}',
+        'scale': f'{1 / span:.2g} … 1 … {span:.3g}',
         'notes': text.notes(judgements),
         'attempt': summary.attempt(result),
         'steps': next(line.steps for line in summary.lines([shown])),

@@ -74,6 +74,16 @@ class TestCurve(testtools.TestCase):
         self.assertEqual([2, 2], [len(line) for line in lines(
             drawn(points), 'native')])
 
+    def test_figures_of_a_guest_alone_have_no_ratio(self):
+        def height(points):
+            return float(drawn(points).get('viewBox').split()[3])
+
+        alone = [curves.Point(size, None, 2.0 * size) for size in SIZES]
+        self.assertLess(height(alone), height(POINTS) - 100)
+        lowest = max(y for line in lines(drawn(alone), 'path')
+                     for _, y in line)
+        self.assertLess(height(alone), lowest + 40)
+
     def test_all_is_inside(self):
         for scale in (1e-9, 1, 1e12):
             drawing = drawn([curves.Point(size, scale, scale * 1000 ** number)
