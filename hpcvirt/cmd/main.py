@@ -61,6 +61,11 @@ def _add_make_room(parser: argparse.ArgumentParser) -> None:
     make_room.add(parser)
 
 
+def _add_explain(parser: argparse.ArgumentParser) -> None:
+    from hpcvirt.cmd.fleet import explain
+    explain.add(parser)
+
+
 #: Noun -> (function that adds its verbs or, if it has none, its arguments, one
 #: line of help). The function imports the modules of the noun when it is
 #: called, and each verb sets ``run=callable(args) -> int``.
@@ -68,6 +73,7 @@ NOUNS = {
     'topology': (_add_topology, "read a compute host's topology and draw it"),
     'flavor': (_add_flavor, 'plan, create and check flavors for hosts'),
     'capacity': (_add_capacity, 'count what a fleet still takes'),
+    'explain': (_add_explain, 'say why an instance fits on no host'),
     'make-room': (_add_make_room, 'find the fewest moves that make room'),
     'bench': (_add_bench, 'run benchmarks and compare guest and native'),
     'study': (_add_study, 'show published studies and run them again'),

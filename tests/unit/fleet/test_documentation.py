@@ -84,9 +84,30 @@ class DocumentationTest(unittest.TestCase):
         self.assert_shown(text)
         status, text, _ = self.ask('make-room', '--flavor', 'hpc.16c1n.2m',
                                    '--format', 'json')
-        shown = re.search(r'::\n\n( +\{"schema_version": 1, "fits".*?\})\n\n',
-                          PAGE + '\n', re.DOTALL)[1]
+        shown = re.search(
+            r'::\n\n( +\{"schema_version": 1, "fits": true.*?\})\n\n',
+            PAGE + '\n', re.DOTALL)[1]
         self.assertEqual(json.loads(shown), json.loads(text))
+
+    def test_the_explanation_of_the_example_is_shown(self):
+        status, text, _ = self.ask('explain', '--flavor', 'hpc.16c1n.2m')
+        self.assertEqual(1, status)
+        self.assert_shown(text)
+        status, text, _ = self.ask('explain', '--flavor', 'hpc.16c1n.2m',
+                                   '--format', 'json')
+        document = json.loads(text)
+        shown = json.loads(re.search(
+            r'::\n\n( +\{"schema_version": 1, "fits": false.*?\})\n\n', PAGE,
+            re.DOTALL)[1])
+        self.assertEqual(shown.keys(), document.keys())
+        self.assertIn(*shown['hosts'], document['hosts'])
+        self.assertIn(*shown['nearest'], document['nearest'])
+
+    def test_a_flavor_that_fits_needs_no_change(self):
+        status, text, _ = self.ask('explain', '--flavor', 'hpc.8c1n.2m')
+        self.assertEqual(0, status)
+        self.assertIn('fits on 2 of 3 hosts', text)
+        self.assertNotIn('change', text)
 
     def test_no_moves_are_the_answer_no(self):
         status, text, _ = self.ask('make-room', '--flavor', 'hpc.16c1n.2m',

@@ -1,0 +1,55 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``hpcvirt explain``: say why a guest fits on no host."""
+
+import argparse
+import json
+import sys
+
+from hpcvirt.cmd import terminal
+from hpcvirt.cmd.fleet import arguments
+from hpcvirt.fleet import changes
+from hpcvirt.fleet import explain_report
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import verdict
+
+_ABOUT = """\
+Say of each host whether it takes one more instance of a flavor, which step of
+Nova refuses it and why, and with which small change it would fit.
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = _ABOUT
+    parser.epilog = arguments.EPILOG
+    arguments.add_flavor(parser)
+    arguments.add(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the verdicts."""
+    fleet, flavors = arguments.read(args)
+    flavor = arguments.chosen(args, flavors)
+    guest = guests.of_flavor(flavor)
+    verdicts = verdict.judge(guest, fleet)
+    fits = any(item.fits for item in verdicts)
+    nearest = () if fits else changes.nearest(guest, fleet.hosts)
+    if args.format == 'json':
+        document = explain_report.document(verdicts, nearest)
+        sys.stdout.write(json.dumps(document, indent=1) + '\n')
+    else:
+        sys.stdout.write(explain_report.text(flavor.name, verdicts, nearest,
+                                             terminal.width()))
+    return 0 if fits else 1

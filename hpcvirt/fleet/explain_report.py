@@ -1,0 +1,92 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Write why a guest fits or not, as a document and as a table."""
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from hpcvirt import text_table
+from hpcvirt.fit import reasons as misfits
+from hpcvirt.flavors import subjects
+from hpcvirt.flavors import table
+from hpcvirt.fleet import changes
+from hpcvirt.fleet import verdict
+
+SCHEMA_VERSION = 1
+
+_HEADINGS = ('Hosts', 'Names', 'Step', 'Why')
+
+
+def document(verdicts: Sequence[verdict.Verdict],
+             nearest: Sequence[changes.Change]) -> dict[str, Any]:
+    """Turn the verdicts into dicts, lists, numbers and strings."""
+    return {
+        'schema_version': SCHEMA_VERSION,
+        'fits': any(item.fits for item in verdicts),
+        'hosts': [{'name': item.name, 'fits': item.fits,
+                   'step': item.step and item.step.value,
+                   'code': item.code and item.code.value,
+                   'reason': item.reason, 'cells': list(item.cells)}
+                  for item in verdicts],
+        'nearest': [{'change': str(change), 'proven': True}
+                    for change in nearest],
+    }
+
+
+def text(name: str, verdicts: Sequence[verdict.Verdict],
+         nearest: Sequence[changes.Change], width: int | None = None) -> str:
+    """Draw the verdicts, hosts that fail alike in one line.
+
+    :param name: the flavor
+    :param width: columns of the terminal, None if there is none
+    """
+    room = width or table.WIDTH
+    fitting = sum(item.fits for item in verdicts)
+    hosts = table.counted(len(verdicts), 'host')
+    blocks = [
+        f'{name} fits on {fitting} of {hosts}.\n',
+        text_table.draw(_HEADINGS, [_row(group) for group
+                                    in _alike(verdicts)], {'Hosts'}, room)]
+    if nearest:
+        lines = ['It fits with any of these changes, each of which was tried:']
+        for change in nearest:
+            lines += textwrap.wrap(str(change), room, initial_indent='  - ',
+                                   subsequent_indent='    ',
+                                   break_on_hyphens=False)
+        blocks.append('\n'.join(lines) + '\n')
+    elif not fitting:
+        blocks.append('No single change that was tried would let it in.\n')
+    return '\n'.join(blocks)
+
+
+def _alike(verdicts: Sequence[verdict.Verdict],
+           ) -> list[list[verdict.Verdict]]:
+    """Group verdicts, the hosts on which the guest fits first."""
+    groups: dict[object, list[verdict.Verdict]] = {}
+    for item in sorted(verdicts, key=lambda item: not item.fits):
+        groups.setdefault((item.step, item.code, item.root), []).append(item)
+    return list(groups.values())
+
+
+def _row(group: Sequence[verdict.Verdict]) -> tuple[str, ...]:
+    first = group[0]
+    names = [item.name for item in group]
+    reasons = {(item.reason, item.cells) for item in group}
+    why = first.reason or 'it fits'
+    if first.cells:
+        why += f' on {misfits.cells(first.cells)}'
+    if len(reasons) > 1:
+        why = f'for example {first.name}: {why}'
+    return (str(len(group)), subjects.in_words(names, 'hosts'),
+            first.step or '-', why)

@@ -1,0 +1,81 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Say of each host whether it takes a guest, and if not, which step refuses.
+
+The steps are Nova's: Placement compares sums of the host, the filter compares
+cells, and a guest that fits may still be refused by the claim on the compute
+host, for one of its defects. A host whose record is broken has no verdict.
+"""
+
+import dataclasses
+import enum
+
+from hpcvirt.fit import reasons
+from hpcvirt.fleet import admission
+from hpcvirt.fleet import alike
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import state
+
+
+class Step(enum.StrEnum):
+    """What refuses a guest."""
+
+    RECORD = 'record'
+    PLACEMENT = 'placement'
+    FILTER = 'filter'
+    CLAIM = 'claim'
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """The verdict of one host.
+
+    :ivar step: which step refuses; None if the guest fits
+    :ivar code: the kind of refusal
+    :ivar root: the kind of most causes, to group what is alike
+    :ivar cells: where the claim will place the guest
+    """
+
+    name: str
+    step: Step | None
+    code: reasons.Code | None = None
+    root: reasons.Code | None = None
+    reason: str | None = None
+    cells: tuple[int, ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        return self.step is None
+
+
+def judge(guest: guests.Guest, fleet: state.Fleet) -> tuple[Verdict, ...]:
+    """Judge all hosts; those with broken records come last."""
+    found: dict[str, Verdict] = {}
+    for group in alike.groups(fleet.hosts):
+        verdict = _verdict(guest, group[0])
+        for host in group:
+            found[host.name] = dataclasses.replace(verdict, name=host.name)
+    broken = (Verdict(name, Step.RECORD, reasons.Code.MALFORMED_HOST,
+                      reasons.Code.MALFORMED_HOST, reason)
+              for name, reason in fleet.broken.items())
+    return (*(found[host.name] for host in fleet.hosts), *broken)
+
+
+def _verdict(guest: guests.Guest, host: state.FleetHost) -> Verdict:
+    placed = admission.admit(guest, host.state, host.packing)
+    if not isinstance(placed, reasons.Misfit):
+        return Verdict(host.name, None, cells=placed.cells)
+    step = (Step.PLACEMENT if placed.code is reasons.Code.RESOURCES
+            else Step.CLAIM if placed.code.startswith('claim-')
+            else Step.FILTER)
+    return Verdict(host.name, step, placed.code, placed.root, placed.message)

@@ -1,0 +1,157 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import dataclasses
+import random
+import re
+import unittest
+
+from hpcvirt.fit import reasons
+from hpcvirt.flavors import catalogue
+from hpcvirt.fleet import admission
+from hpcvirt.fleet import assemble
+from hpcvirt.fleet import changes
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import host_settings
+from hpcvirt.fleet import make_room
+from hpcvirt.model import shape
+from hpcvirt.specs import codec
+from tests import fleets
+from tests import hosts
+
+
+def fits(guest, host_list):
+    return any(not isinstance(
+        admission.admit(guest, host.state, host.packing), reasons.Misfit)
+        for host in host_list)
+
+
+def asked(flavor, **specs):
+    """Compile a flavor with other extra specs or vCPUs."""
+    vcpus = specs.pop('vcpus', flavor.vcpus)
+    ram_mib = specs.pop('ram_mib', flavor.ram_mib)
+    rest = {key: value for key, value in flavor.extra_specs.items()
+            if not key.startswith(('hw:cpu_sockets', 'hw:cpu_cores',
+                                   'hw:cpu_threads', 'hw:cpu_max'))}
+    return guests.of_shape(codec.decode(vcpus, ram_mib, {**rest, **specs}),
+                           vcpus, ram_mib)
+
+
+def less_memory(flavor, number, cells):
+    """Take whole pages of 2 MiB from each guest cell."""
+    left = flavor.vcpus - number
+    return flavor.ram_mib // cells * left // flavor.vcpus // 2 * 2 * cells
+
+
+class ChangesTest(unittest.TestCase):
+
+    def refused(self, seed, rounds):
+        """Yield flavors that fit on no host of a random fleet."""
+        dice = random.Random(seed)
+        for _ in range(rounds):
+            fleet, flavors = fleets.a_fleet(dice, 2)
+            for flavor in (*flavors, *(dataclasses.replace(
+                    flavor, ram_mib=flavor.vcpus * 16)
+                    for flavor in flavors)):
+                if not fits(guests.of_flavor(flavor), fleet.hosts):
+                    yield fleet.hosts, flavor
+
+    def test_every_change_is_the_smallest_with_which_the_flavor_fits(self):
+        kinds = set()
+        for host_list, flavor in self.refused(31, 30):
+            guest = guests.of_flavor(flavor)
+            found = [change.what for change
+                     in changes.nearest(guest, host_list)]
+            cells, per_cell = len(guest.shape.cells), guest.shape.cells[0]
+            for what in found:
+                kinds.add(re.sub(r'\d+|[a-z]\d+', '', what))
+            fewer = next((number for number in range(
+                cells, flavor.vcpus, cells) if fits(asked(
+                    flavor, vcpus=flavor.vcpus - number), host_list)), None)
+            shown = [what for what in found if what.endswith(' fewer')]
+            self.assertEqual([] if fewer is None else [
+                f'{fewer} CPU{"s" * (fewer > 1)} fewer'], shown)
+            less = next((number for number in range(
+                cells, flavor.vcpus, cells) if fits(asked(
+                    flavor, vcpus=flavor.vcpus - number,
+                    ram_mib=less_memory(flavor, number, cells)),
+                    host_list)), None)
+            self.assertEqual(
+                fewer is None and less is not None, any(
+                    what.startswith(f'{less} CPU') and 'less memory' in what
+                    for what in found))
+            for number in range(1, 6):
+                whole = not (flavor.vcpus % number or flavor.ram_mib % number)
+                if number != cells and whole and fits(asked(
+                        flavor, **{'hw:numa_nodes': str(number)}), host_list):
+                    self.assertTrue(any('guest cell' in what
+                                        for what in found))
+            for size in (4, 2048, 1 << 20):
+                self.assertEqual(
+                    size != per_cell.page_kib and fits(asked(
+                        flavor, **{'hw:mem_page_size': str(size)}),
+                        host_list), f'pages of {size} KiB' in found)
+            plan = make_room.search(guest, host_list, 2)
+            self.assertEqual(plan is not None,
+                             any('moves from' in what for what in found))
+        self.assertLessEqual(
+            {' CPUs fewer', ' guest cells instead of ', ' moves from  to ',
+             ' CPUs fewer and less memory in proportion'}, kinds)
+
+    def test_pages_of_a_cell_are_those_that_are_missing(self):
+        host = hosts.build(cells=2, cores=4, mib=4096)
+        document, _ = fleets.plan_of([host])
+        pages = document['host_config']['host']['pages']
+        pages['0'] = {'4': 400000, '2048': 90}
+        pages['1'] = {'4': 400000, '2048': 80}
+        (found,) = assemble.fleet(
+            {'host': host}, host_settings.read(document, 'plan'), ()).hosts
+        flavor = catalogue.Flavor('x', 2, 200, 0, {
+            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'})
+        self.assertIn(
+            '10 more pages of 2048 KiB on cell 0 of host (then it fits on '
+            'host, cell 0)', [*map(str, changes.nearest(
+                guests.of_flavor(flavor), (found,)))])
+
+    def test_policies_are_relaxed(self):
+        host = hosts.build(cells=2, cores=4, threads=2, mib=4096,
+                           vfs={1: 2})
+        document, _ = fleets.plan_of([host], dataclasses.replace(
+            fleets.SMALL, devices=fleets.profiles.Devices(
+                vendor_id='15b3', product_id='101e')))
+        (found,) = assemble.fleet(
+            {'host': host}, host_settings.read(document, 'plan'), ()).hosts
+        common = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}
+        (alias,) = document['host_config']['host']['pci_alias']
+        for specs, what in (
+                ({'hw:cpu_thread_policy': 'isolate'},
+                 'the thread policy prefer instead of isolate'),
+                ({'hw:numa_nodes': '2', 'hpcvirt:numa_scope': 'package'},
+                 'cells of several packages'),
+                ({'hw:emulator_threads_policy': 'isolate'},
+                 'emulator threads that are not isolated')):
+            flavor = catalogue.Flavor('x', 8, 1024, 0, {**common, **specs})
+            self.assertIn(what, [change.what for change in changes.nearest(
+                guests.of_flavor(flavor), (found,))])
+        busy = dataclasses.replace(found, state=dataclasses.replace(
+            found.state, supply=dataclasses.replace(
+                found.state.supply, cells=tuple(
+                    cell if cell.id == 0 else
+                    cell._replace(free=frozenset())
+                    for cell in found.state.supply.cells))))
+        flavor = catalogue.Flavor('x', 2, 64, 0, {
+            **common, 'pci_passthrough:alias': f'{alias["name"]}:1',
+            'hw:pci_numa_affinity_policy':
+                shape.PCIAffinity.REQUIRED.value})
+        self.assertIn('the affinity policy preferred for its devices',
+                      [change.what for change in changes.nearest(
+                          guests.of_flavor(flavor), (busy,))])
