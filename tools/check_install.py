@@ -19,6 +19,7 @@ own. The clone is removed before the last command.
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -80,12 +81,24 @@ def _run(command: str, directory: pathlib.Path, home: pathlib.Path) -> str:
     print(f'$ {command}', flush=True)
     environment = {name: value for name, value in os.environ.items()
                    if name not in {'PYTHONPATH', 'VIRTUAL_ENV'}}
+    if 'PIP_CONSTRAINT' in environment:
+        environment['PIP_CONSTRAINT'] = str(without_hashes(
+            ROOT / environment['PIP_CONSTRAINT'], home))
     done = subprocess.run(
         ['bash', '-e', '-u', '-c', command], cwd=directory,
         stdout=subprocess.PIPE, text=True, check=True,
         env={**environment, 'HOME': str(home)})
     print(done.stdout, flush=True)
     return done.stdout
+
+
+def without_hashes(constraints: pathlib.Path,
+                    directory: pathlib.Path) -> pathlib.Path:
+    """Copy constraints: the wheel of the clone has no hash to be held to."""
+    copy = directory / constraints.name
+    copy.write_text(re.sub(r' \\\n +--hash=\S+', '',
+                           constraints.read_text()))
+    return copy
 
 
 def main() -> int:

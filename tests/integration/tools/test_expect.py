@@ -93,6 +93,22 @@ class LockstepTest(unittest.TestCase):
                                   re.MULTILINE)
                 self.assertEqual([path.stem.removeprefix('nova')], pins)
 
+    def test_each_pin_has_the_hashes_of_its_files(self) -> None:
+        form = re.compile(r'[\w.-]+==\S+ (; .+ )?'
+                          r'( *--hash=sha256:[0-9a-f]{64})+')
+        for path in sorted(ROOT.glob('constraints/*.txt')):
+            pins = path.read_text().replace(' \\\n', ' ').splitlines()
+            self.assertGreater(len(pins), 10)
+            for pin in pins:
+                self.assertTrue(form.fullmatch(pin), f'{path}: {pin[:80]}')
+
+    def test_tox_has_one_version(self) -> None:
+        versions = re.findall(r'^tox==(\S+)', ''.join(
+            (ROOT / 'constraints' / name).read_text()
+            for name in ('tox.txt', 'nova34.txt')), re.MULTILINE)
+        self.assertEqual(2, len(versions))
+        self.assertEqual(1, len(set(versions)))
+
     def test_environments_with_nova_check_which_they_have(self) -> None:
         tox = configparser.ConfigParser(interpolation=None)
         tox.read(ROOT / 'tox.ini')

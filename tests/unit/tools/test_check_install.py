@@ -42,3 +42,13 @@ class CheckInstallTest(unittest.TestCase):
     def test_no_page_installs_from_an_index(self):
         for page in shown.PAGES:
             self.assertNotRegex(page.read_text(), FROM_INDEX, page.name)
+
+    def test_the_wheel_of_the_clone_needs_no_hash(self):
+        for name in ('nova34.txt', 'tox.txt'):
+            constraints = check_install.ROOT / 'constraints' / name
+            copy = check_install.without_hashes(constraints, Path(
+                self.enterContext(tempfile.TemporaryDirectory())))
+            self.assertEqual(
+                [line.removesuffix('\\').rstrip() for line in
+                 constraints.read_text().splitlines() if '==' in line],
+                copy.read_text().splitlines())
