@@ -23,6 +23,7 @@ from hpcvirt.fleet import empty_host
 from hpcvirt.fleet import host_settings
 from hpcvirt.fleet import occupancy
 from hpcvirt.fleet import state
+from hpcvirt.model import host as host_model
 
 
 def fleet(topologies: state.Topologies,
@@ -41,10 +42,11 @@ def fleet(topologies: state.Topologies,
                 'that --topology names')
         residents[instance.host].append(instance)
     hosts, broken = [], {}
+    empty = _EmptyHosts()
     for name in topologies:
         try:
             hosts.append(_host(name, topologies, settings,
-                               residents[name]))
+                               residents[name], empty))
         except exception.InvalidInput as exc:
             broken[name] = str(exc)
     return state.Fleet(tuple(hosts), broken)
@@ -52,7 +54,8 @@ def fleet(topologies: state.Topologies,
 
 def _host(name: str, topologies: state.Topologies,
           settings: Mapping[str, host_settings.HostSettings],
-          instances: list[state.Instance]) -> state.FleetHost:
+          instances: list[state.Instance],
+          empty: '_EmptyHosts') -> state.FleetHost:
     topology = topologies[name]
     if isinstance(topology, exception.InvalidInput):
         raise topology
@@ -60,8 +63,23 @@ def _host(name: str, topologies: state.Topologies,
         raise exception.InvalidInput(name, 'the plan has no host_config of '
                                      'this host')
     own = settings[name]
-    addresses = [address for address, _ in empty_host.pools(topology, own)]
+    bare, addresses = empty.of(topology, own)
     return state.FleetHost(
-        name, occupancy.occupy(empty_host.of(topology, own), instances,
-                               addresses),
+        name, occupancy.occupy(bare, instances, addresses),
         tuple(instances), own.packing_host_numa_cells_allocation_strategy)
+
+
+class _EmptyHosts:
+    """The empty hosts, of which each kind is built once."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, tuple[state.State, list[str]]] = {}
+
+    def of(self, host: host_model.Host, settings: host_settings.HostSettings,
+           ) -> tuple[state.State, list[str]]:
+        """Return an empty host, and the addresses behind its pools."""
+        key = id(host.cells), id(host.devices), id(settings)
+        if key not in self._known:
+            self._known[key] = empty_host.of(host, settings), [
+                address for address, _ in empty_host.pools(host, settings)]
+        return self._known[key]

@@ -17,6 +17,7 @@ settings of each host.
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Annotated
 from typing import Any
@@ -53,11 +54,11 @@ class HostSettings:
     pci_alias: tuple[Mapping[str, str], ...] = ()
     packing_host_numa_cells_allocation_strategy: bool = False
 
-    @property
+    @functools.cached_property
     def dedicated(self) -> frozenset[int]:
         return cpuset.parse(self.cpu_dedicated_set)
 
-    @property
+    @functools.cached_property
     def shared(self) -> frozenset[int]:
         return cpuset.parse(self.cpu_shared_set)
 
@@ -76,11 +77,17 @@ def read(plain: Any, where: str) -> Mapping[str, HostSettings]:
         raise exception.InvalidInput(
             where, "has no 'host_config'; it must be a plan, as \"hpcvirt "
             'flavor plan --format json" prints it')
-    found = {}
+    found: dict[str, HostSettings] = {}
+    # Thousands of hosts have a few kinds of settings.
+    known: dict[str, HostSettings] = {}
     for name, config in configs.items():
         here = f'{where}: host_config[{name[:64]!r}]'
+        text = repr(config)
+        if text in known:
+            found[name] = known[text]
+            continue
         # A plan may say more of a host than is needed here.
-        found[name] = settings = serialization.from_plain(
+        known[text] = found[name] = settings = serialization.from_plain(
             HostSettings, {key: value for key, value in config.items()
                            if key in _KEYS}
             if isinstance(config, dict) else config, here)

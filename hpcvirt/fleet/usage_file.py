@@ -29,9 +29,10 @@ host CPUs that belong to the instance alone. ``cells``, ``cpus``,
 """
 
 import dataclasses
+import functools
+import json
 from collections.abc import Mapping
 from typing import Annotated
-from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import serialization
@@ -55,11 +56,24 @@ class _Flavor:
     extra_specs: Mapping[str, str]
 
 
+@functools.lru_cache(maxsize=4096)
+def _read_flavor(text: str) -> _Flavor:
+    return serialization.from_plain(_Flavor, json.loads(text), '')
+
+
+def _known_flavor(plain: object) -> _Flavor:
+    """Read a flavor, of which a hundred thousand instances have a few."""
+    try:
+        return _read_flavor(json.dumps(plain))
+    except exception.InvalidInput as exc:
+        raise ValueError(str(exc).removeprefix(': ')) from exc
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Instance:
     id: _Name
     host: _Name
-    flavor: _Flavor
+    flavor: Annotated[_Flavor, _known_flavor]
     cells: tuple[_Number, ...] = ()
     cpus: frozenset[_CPU] = frozenset()
     pages_kib: Annotated[int, serialization.whole(1, 2 ** 40)] | None = None
@@ -84,7 +98,7 @@ def read(data: bytes, where: str) -> tuple[state.Instance, ...]:
     if isinstance(plain, dict) and 'schema_version' in plain:
         serialization.require_version(plain, SCHEMA_VERSION, where)
     document = serialization.from_plain(_Document, plain, where)
-    compiled: dict[Any, guests.Guest] = {}
+    compiled: dict[int, tuple[catalogue.Flavor, guests.Guest]] = {}
     ids: set[str] = set()
     found = []
     for number, item in enumerate(document.instances):
@@ -99,18 +113,19 @@ def read(data: bytes, where: str) -> tuple[state.Instance, ...]:
 
 
 def _instance(item: _Instance, where: str,
-              compiled: dict[Any, guests.Guest]) -> state.Instance:
-    flavor = catalogue.Flavor(item.flavor.name, item.flavor.vcpus,
-                              item.flavor.ram_mib, 0, item.flavor.extra_specs)
-    key = (flavor.vcpus, flavor.ram_mib,
-           tuple(sorted(flavor.extra_specs.items())))
+              compiled: dict[int, tuple[catalogue.Flavor, guests.Guest]],
+              ) -> state.Instance:
+    key = id(item.flavor)
     if key not in compiled:
+        flavor = catalogue.Flavor(
+            item.flavor.name, item.flavor.vcpus, item.flavor.ram_mib, 0,
+            item.flavor.extra_specs)
         try:
-            compiled[key] = guests.of_flavor(flavor)
+            compiled[key] = flavor, guests.of_flavor(flavor)
         except exception.InvalidInput as exc:
             raise exception.InvalidInput(f'{where}.flavor',
                                          str(exc)) from exc
-    guest = compiled[key]
+    flavor, guest = compiled[key]
     if len(item.cells) != len(guest.demand.cells):
         raise exception.InvalidInput(
             f'{where}.cells', f'has {len(item.cells)} host cells for the '

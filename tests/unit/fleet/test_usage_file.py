@@ -61,6 +61,9 @@ class UsageFileTest(unittest.TestCase):
                 ({'host': ''}, "host: must be text such as node1, not ''"),
                 ({'pages_kib': '2M'}, 'pages_kib: must be a whole number'),
                 ({'colour': 1}, ": unknown key 'colour'"),
+                ({'flavor': 3}, 'flavor: must be a mapping of keys'),
+                ({'flavor': {**FLAVOR, 'vcpus': 'x'}},
+                 'flavor: vcpus: must be a whole number'),
                 ({'flavor': {**FLAVOR, 'extra_specs': {
                     'hw:numa_nodes': 'x'}}}, 'flavor: hw:numa_nodes: ')):
             with self.assertRaisesRegex(
