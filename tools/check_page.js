@@ -125,7 +125,7 @@
         rows.push({
           group: row.dataset.group || group,
           figure: row.dataset.figure || cells[0],
-          word: word ? word.lastChild.data.trim() : '',
+          word: (word?.lastChild?.textContent || '').trim(),
           chart: Boolean(chart) && chart.getBoundingClientRect().width > 0
             && chart.children.length > 1,
         });
