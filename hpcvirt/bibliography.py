@@ -110,6 +110,11 @@ DOCUMENTS = (
         'Annals of Mathematical Statistics 34(2), pages 598 to 611', '1963',
         'doi.org/10.1214/aoms/1177704172'),
     Document(
+        'Hawkins-2003', 'Douglas M. Hawkins, Peihua Qiu and Chang Wook Kang',
+        'The Changepoint Model for Statistical Process Control',
+        'Journal of Quality Technology 35(4), pages 355 to 366', '2003',
+        'doi.org/10.1080/00224065.2003.11980233'),
+    Document(
         'Zou-Donner-2008', 'Guang Yong Zou and Allan Donner',
         'Construction of Confidence Limits about Effect Measures: A General '
         'Approach',

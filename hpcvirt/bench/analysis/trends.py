@@ -16,14 +16,17 @@ This is continuous benchmarking: weeks of tests before a change went into
 production did not show that a small part of the jobs would be ten times
 slower afterwards, on hosts that looked healthy [CERN-HEPiX-2015]. So figures
 are collected host by host and over time, and fixed rules name those that
-stand out.
+stand out: sudden changes, slow declines, and hosts behind the others. The
+rules may be applied after every run (see :mod:`.changes`).
 """
 
 import dataclasses
+import math
 import statistics
 from collections.abc import Iterable
-from collections.abc import Sequence
+from collections.abc import Mapping
 
+from hpcvirt.bench.analysis import changes
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
@@ -32,12 +35,11 @@ from hpcvirt.bench.model import record
 #: within 1 to 3 per cent, and the score of a whole host within 4.5 (357 +/-
 #: 16 HS06 in [CERN-HEPiX-2015]).
 LEAST_CHANGE = 0.05
-#: A change must exceed this many robust standard deviations of the figures
-#: that it is compared with.
-DEVIATIONS = 3.0
-#: With fewer earlier figures, or fewer hosts, nothing is reported.
-LEAST_EARLIER = 3
+#: With fewer hosts, none is behind.
 LEAST_HOSTS = 3
+#: The chance that one of several equal hosts looks behind, at one look. Looks
+#: at growing histories are alike: over all of them it stays below 5 %.
+_ALPHA = 0.01
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,10 +59,12 @@ class TimeSeries:
 
     :ivar times: ISO 8601, ascending
     :ivar values: geometric means of the samples of each run
-    :ivar drift: change of the last value from the median of the earlier
-        ones, as a loss (0.1 is 10 % worse); None if it does not stand out
-    :ivar behind: loss of the median against that of the other hosts; None if
-        it does not stand out
+    :ivar drift: loss of the present level against the first one (0.1 is 10 %
+        worse); None if the figure did not change, or is near the first level
+        again
+    :ivar changed_at: when the first level ended; None if there is no drift
+    :ivar behind: loss of the present level against that of the other hosts;
+        None if it does not stand out
     """
 
     key: FigureKey
@@ -69,7 +73,20 @@ class TimeSeries:
     times: tuple[str, ...]
     values: tuple[float, ...]
     drift: float | None = None
+    changed_at: str | None = None
     behind: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Level:
+    """What a figure of a host is like since its last change.
+
+    :ivar loss: median of the logarithms, more is worse
+    :ivar error: standard error of it
+    """
+
+    loss: float
+    error: float
 
 
 def time_series(results: Iterable[record.Result]) -> tuple[TimeSeries, ...]:
@@ -91,56 +108,58 @@ def time_series(results: Iterable[record.Result]) -> tuple[TimeSeries, ...]:
                     metrics[key] = metric
                     points.setdefault(key, {}).setdefault(
                         run.started_at, []).append(metric.value)
-    series = [_of_host(key, metrics[key], points[key]) for key in points]
+    series: dict[FigureKey, TimeSeries] = {}
+    levels: dict[FigureKey, _Level] = {}
+    for key, metric in metrics.items():
+        series[key], level = _of_host(key, metric, points[key])
+        if level is not None:
+            levels[key] = level
     return tuple(
-        dataclasses.replace(one_host, behind=_behind(one_host, series))
-        for one_host in sorted(series, key=lambda one_host: (
-            one_host.key.label, one_host.key.metric, one_host.key.arm,
-            one_host.key.host)))
-
-
-def loss(value: float, reference: float,
-         direction: outcome.Direction) -> float:
-    """How much worse a value is than a reference, as a fraction."""
-    worse = reference / value if direction is outcome.Direction.UP else (
-        value / reference)
-    return worse - 1
+        dataclasses.replace(series[key], behind=_behind(key, levels))
+        for key in sorted(series, key=lambda key: (
+            key.label, key.metric, key.arm, key.host)))
 
 
 def _of_host(key: FigureKey, metric: outcome.Metric,
-             points: dict[str, list[float]]) -> TimeSeries:
+             points: dict[str, list[float]],
+             ) -> tuple[TimeSeries, _Level | None]:
+    """Make the series of a host, and its present level if that is known."""
     times = tuple(sorted(points))
     values = tuple(statistics.geometric_mean(points[time]) for time in times)
-    return TimeSeries(key, metric.unit, metric.direction, times, values,
-                      drift=_drift(values, metric.direction))
+    losses = [stats.loss_of_ratio(value, metric.direction)
+              for value in values]
+    starts = changes.changes(losses)
+    present = losses[starts[-1]:] if starts else losses
+    level = None
+    if len(present) >= changes.LEAST_RUNS:
+        level = _Level(
+            statistics.median(present),
+            stats.robust_deviation(present) / math.sqrt(len(present)))
+    found = TimeSeries(key, metric.unit, metric.direction, times, values)
+    if starts:
+        drift = math.expm1(statistics.median(present)
+                           - statistics.median(losses[:starts[0]]))
+        if abs(drift) >= LEAST_CHANGE:
+            found = dataclasses.replace(found, drift=drift,
+                                        changed_at=times[starts[0]])
+    return found, level
 
 
-def _drift(values: Sequence[float],
-           direction: outcome.Direction) -> float | None:
-    *earlier, last = values
-    if len(earlier) < LEAST_EARLIER:
+def _behind(key: FigureKey, levels: Mapping[FigureKey, _Level]
+            ) -> float | None:
+    """Compare a level with what the others let expect of another host."""
+    others = [level for other, level in levels.items() if other != key
+              and dataclasses.replace(other, host=key.host) == key]
+    if key not in levels or len(others) < LEAST_HOSTS - 1:
         return None
-    change = loss(last, statistics.median(earlier), direction)
-    return change if _stands_out(change, last, earlier) else None
-
-
-def _behind(one_host: TimeSeries,
-            series: Iterable[TimeSeries]) -> float | None:
-    key = one_host.key
-    others = [statistics.median(other.values) for other in series
-              if other.key != key
-              and dataclasses.replace(other.key, host=key.host) == key]
-    if len(others) < LEAST_HOSTS - 1:
+    losses = [level.loss for level in others]
+    loss = levels[key].loss - statistics.fmean(losses)
+    if math.expm1(loss) < LEAST_CHANGE:
         return None
-    value = statistics.median(one_host.values)
-    change = loss(value, statistics.median(others), one_host.direction)
-    if change <= 0 or not _stands_out(change, value, others):
-        return None
-    return change
-
-
-def _stands_out(change: float, value: float,
-                others: Sequence[float]) -> bool:
-    return (abs(change) >= LEAST_CHANGE
-            and abs(value - statistics.median(others))
-            > DEVIATIONS * stats.robust_deviation(others))
+    # Two hosts may be alike by chance.
+    spread = max(statistics.stdev(losses), levels[key].error,
+                 *(level.error for level in others))
+    expected = stats.Normal(loss, spread * math.sqrt(1 + 1 / len(losses)),
+                            len(losses) - 1)
+    p_equal = 1 - expected.p_beyond(0.0)
+    return math.expm1(loss) if p_equal < _ALPHA / (len(losses) + 1) else None

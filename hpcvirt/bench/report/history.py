@@ -76,7 +76,8 @@ def _alarm(series: trends.TimeSeries) -> str:
     alarms = []
     if series.drift is not None:
         worse = 'worse' if series.drift > 0 else 'better'
-        alarms.append(f'{abs(series.drift):.1%} {worse} than before')
+        alarms.append(f'{abs(series.drift):.1%} {worse} than before '
+                      f'{str(series.changed_at)[:10]}')
     if series.behind is not None:
         alarms.append(f'{series.behind:.1%} behind the other hosts')
     return ', '.join(alarms)

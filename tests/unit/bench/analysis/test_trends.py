@@ -30,41 +30,69 @@ def run(host, day, value, direction=UP, name='triad_mb_s'):
 
 class TimeSeriesTest(unittest.TestCase):
 
-    def test_a_sudden_loss_stands_out(self):
-        values = (100, 101, 99, 100, 80)
+    def series(self, values, **more):
         found, = trends.time_series(
-            run('n1', day, value) for day, value in enumerate(values, 1))
+            run('n1', day, value, **more)
+            for day, value in enumerate(values, 1))
+        return found
+
+    def test_a_sudden_loss_stands_out_when_it_stays(self):
+        steady = (100, 101, 99, 100, 101, 99, 100, 100, 101, 99, 100, 99)
+        found = self.series((*steady, 80, 81, 79, 80, 80, 81))
         self.assertAlmostEqual(0.25, found.drift)
+        self.assertEqual('2026-11-13T00:00:00+00:00', found.changed_at)
+        self.assertIsNone(self.series((*steady, 80)).drift)
 
-    def test_noise_does_not(self):
-        values = (100, 101, 99, 100, 97)
-        found, = trends.time_series(
-            run('n1', day, value) for day, value in enumerate(values, 1))
-        self.assertIsNone(found.drift)
+    def test_a_slow_decline_stands_out(self):
+        found = self.series([100 * 0.99 ** day * (1 + 0.01 * (day % 3 - 1))
+                             for day in range(25)])
+        self.assertGreater(found.drift, 0.08)
 
-    def test_a_noisy_past_excuses_a_loss(self):
-        values = (100, 80, 120, 90, 85)
-        found, = trends.time_series(
-            run('n1', day, value) for day, value in enumerate(values, 1))
+    def test_a_gain_is_a_negative_loss(self):
+        found = self.series([80] * 10 + [100] * 10)
+        self.assertAlmostEqual(-0.2, found.drift)
+
+    def test_a_repaired_host_is_not_named(self):
+        found = self.series([100] * 8 + [80] * 8 + [99] * 8)
         self.assertIsNone(found.drift)
+        self.assertIsNone(found.changed_at)
+
+    def test_a_change_below_five_per_cent_is_not_named(self):
+        self.assertIsNone(self.series([100] * 10 + [97] * 10).drift)
+
+    def test_noise_does_not_stand_out(self):
+        self.assertIsNone(self.series((100, 101, 99, 100, 97)).drift)
+        self.assertIsNone(self.series((100, 80, 120, 90, 85) * 4).drift)
+
+    def of_hosts(self, values, runs):
+        found = trends.time_series(
+            run(host, day, value * (1 + 0.01 * (day % 3)))
+            for host, value in values.items() for day in range(1, runs + 1))
+        return {series.key.host: series.behind for series in found}
 
     def test_a_slow_host_is_behind_the_others_and_they_are_not(self):
-        found = trends.time_series(
-            run(host, 1, value) for host, value
-            in (('n1', 100), ('n2', 101), ('n3', 99), ('n4', 70)))
-        behind = {series.key.host: series.behind for series in found}
-        self.assertAlmostEqual(100 / 70 - 1, behind.pop('n4'))
+        values = {'n1': 100, 'n2': 101, 'n3': 99, 'n4': 70}
+        behind = self.of_hosts(values, 5)
+        self.assertAlmostEqual(100 / 70 - 1, behind.pop('n4'), places=3)
         self.assertEqual({None}, set(behind.values()))
+        # Each host may have been slow for a moment.
+        self.assertEqual({None}, set(self.of_hosts(values, 4).values()))
+
+    def test_hosts_that_are_all_different_are_not_behind(self):
+        self.assertEqual({None}, set(self.of_hosts(
+            {'n1': 100, 'n2': 90, 'n3': 80, 'n4': 70}, 9).values()))
+
+    def test_two_hosts_are_not_compared(self):
+        self.assertEqual({None}, set(self.of_hosts(
+            {'n1': 100, 'n2': 50}, 9).values()))
 
     def test_for_a_time_more_is_worse(self):
-        values = (10, 10, 10, 12)
-        found, = trends.time_series(
-            run('n1', day, value, outcome.Direction.DOWN, 'wall_s')
-            for day, value in enumerate(values, 1))
+        found = self.series([10] * 8 + [12] * 8, name='wall_s',
+                            direction=outcome.Direction.DOWN)
         self.assertAlmostEqual(0.2, found.drift)
 
     def test_two_runs_say_nothing(self):
-        found, = trends.time_series((run('n1', 1, 100), run('n1', 2, 10)))
+        found = self.series((100, 10))
         self.assertIsNone(found.drift)
         self.assertEqual((100.0, 10.0), tuple(
             round(value, 6) for value in found.values))
