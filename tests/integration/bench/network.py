@@ -15,6 +15,7 @@
 import contextlib
 import socket
 import threading
+from collections.abc import Callable
 from collections.abc import Iterator
 
 
@@ -31,7 +32,14 @@ class Network:
         self._socket = socket.create_server(('127.0.0.1', 0))
         self.port = self._socket.getsockname()[1]
         self._sockets: list[socket.socket] = [self._socket]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._threads: list[threading.Thread] = []
+        self._start(self._accept)
+
+    def _start(self, target: Callable[..., None],
+               *arguments: socket.socket) -> None:
+        thread = threading.Thread(target=target, args=arguments, daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
@@ -40,8 +48,7 @@ class Network:
                     ('127.0.0.1', self._target)))
                 self._sockets += ends
                 for source, sink in (ends, ends[::-1]):
-                    threading.Thread(target=self._relay, args=(source, sink),
-                                     daemon=True).start()
+                    self._start(self._relay, source, sink)
 
     def _relay(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
@@ -50,6 +57,12 @@ class Network:
                     sink.sendall(data)
 
     def close(self) -> None:
+        for each in self._sockets:
+            # Whoever waits for it wakes up.
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
         for each in self._sockets:
             each.close()
 

@@ -118,7 +118,8 @@ class Server:
         self.port = self._socket.getsockname()[1]
         self.url = f'ssh://{USER}@127.0.0.1:{self.port}?key={key_file}'
         self._transports: list[paramiko.Transport] = []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
@@ -143,6 +144,11 @@ class Server:
 
     def close(self) -> None:
         self.cut()
+        # If its accept were interrupted after the descriptor was closed, it
+        # would go on with the next server that got the same descriptor.
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
         self._socket.close()
         self._directory.cleanup()
 
