@@ -43,7 +43,9 @@ def occupy(empty: state.State, instances: Iterable[state.Instance],
             cells[number] = _taken(instance, demand, cells[number])
         for device in instance.devices:
             place = _pool(instance, device, addresses, pools)
-            pools[place] = pools[place]._replace(free=pools[place].free - 1)
+            if place is not None:
+                pools[place] = pools[place]._replace(
+                    free=pools[place].free - 1)
         free = free.minus(instance.guest.sums)
     supply = dataclasses.replace(
         empty.supply,
@@ -111,11 +113,13 @@ def _taken(instance: state.Instance, demand: demands.CellDemand,
 
 
 def _pool(instance: state.Instance, device: str, addresses: Sequence[str],
-          pools: Sequence[devices.Pool]) -> int:
+          pools: Sequence[devices.Pool]) -> int | None:
     """Find the pool of a device by its address.
 
     A virtual function has the bus of its physical function. It matters only
     on which cell this is, and what it serves.
+
+    :returns: None for a device that is none of those that the plan gives
     """
     device = device.lower()
     places = [place for place, address in enumerate(addresses)
@@ -124,12 +128,13 @@ def _pool(instance: state.Instance, device: str, addresses: Sequence[str],
         bus = device.rpartition(':')[0]
         places = [place for place, address in enumerate(addresses)
                   if bus and address.rpartition(':')[0] == bus]
+    if not places:
+        return None
     if len({(pools[place].cell, str(pools[place].tags))
             for place in places}) != 1:
         raise exception.InvalidInput(
             instance.where, f'{instance.id} has the device {device[:40]}, '
-            + ('which can belong to several devices' if places else
-               'which is none of those that the plan gives to guests'))
+            'which can belong to several devices')
     for place in places:
         if pools[place].free:
             return place
