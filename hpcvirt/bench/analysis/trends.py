@@ -109,13 +109,14 @@ def time_series(results: Iterable[record.Result]) -> tuple[TimeSeries, ...]:
                     points.setdefault(key, {}).setdefault(
                         run.started_at, []).append(metric.value)
     series: dict[FigureKey, TimeSeries] = {}
-    levels: dict[FigureKey, _Level] = {}
+    levels: dict[FigureKey, dict[str, _Level]] = {}
     for key, metric in metrics.items():
         series[key], level = _of_host(key, metric, points[key])
         if level is not None:
-            levels[key] = level
+            levels.setdefault(_of_all_hosts(key), {})[key.host] = level
     return tuple(
-        dataclasses.replace(series[key], behind=_behind(key, levels))
+        dataclasses.replace(series[key], behind=_behind(
+            key.host, levels.get(_of_all_hosts(key), {})))
         for key in sorted(series, key=lambda key: (
             key.label, key.metric, key.arm, key.host)))
 
@@ -145,19 +146,24 @@ def _of_host(key: FigureKey, metric: outcome.Metric,
     return found, level
 
 
-def _behind(key: FigureKey, levels: Mapping[FigureKey, _Level]
-            ) -> float | None:
-    """Compare a level with what the others let expect of another host."""
-    others = [level for other, level in levels.items() if other != key
-              and dataclasses.replace(other, host=key.host) == key]
-    if key not in levels or len(others) < LEAST_HOSTS - 1:
+def _of_all_hosts(key: FigureKey) -> FigureKey:
+    return dataclasses.replace(key, host='')
+
+
+def _behind(host: str, levels: Mapping[str, _Level]) -> float | None:
+    """Compare a level with what the others let expect of another host.
+
+    :param levels: of one figure, by host
+    """
+    others = [level for other, level in levels.items() if other != host]
+    if host not in levels or len(others) < LEAST_HOSTS - 1:
         return None
     losses = [level.loss for level in others]
-    loss = levels[key].loss - statistics.fmean(losses)
+    loss = levels[host].loss - statistics.fmean(losses)
     if math.expm1(loss) < LEAST_CHANGE:
         return None
     # Two hosts may be alike by chance.
-    spread = max(statistics.stdev(losses), levels[key].error,
+    spread = max(statistics.stdev(losses), levels[host].error,
                  *(level.error for level in others))
     expected = stats.Normal(loss, spread * math.sqrt(1 + 1 / len(losses)),
                             len(losses) - 1)
