@@ -73,8 +73,9 @@ def draw(points: Sequence[Point], unit: str) -> markupsafe.Markup:
         parts += _ratios(points, across)
     first, last = points[0], points[-1]
     return svg.drawing(
-        _WIDTH, panels[-1][1] + _BELOW, parts, f'{unit} over message sizes from {first.size} '
-        f'to {last.size} bytes; the table below holds the figures')
+        _WIDTH, panels[-1][1] + _BELOW, parts,
+        f'{unit} over message sizes from {first.size} to {last.size} bytes; '
+        'the table below holds the figures')
 
 
 def size_text(size: int) -> str:
