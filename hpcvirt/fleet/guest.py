@@ -19,6 +19,7 @@ claim compare cells.
 import dataclasses
 import typing
 
+from hpcvirt import exception
 from hpcvirt.fit import demand as demands
 from hpcvirt.flavors import catalogue
 from hpcvirt.model import shape as shape_model
@@ -60,9 +61,15 @@ class Guest:
 def of_flavor(flavor: catalogue.Flavor) -> Guest:
     """Compile a flavor.
 
-    :raises InvalidInput: naming the key, where Nova would refuse the flavor
+    :raises InvalidInput: naming the flavor and the key, where Nova would
+        refuse the flavor
     """
-    shape = codec.decode(flavor.vcpus, flavor.ram_mib, flavor.extra_specs)
+    try:
+        shape = codec.decode(flavor.vcpus, flavor.ram_mib,
+                             flavor.extra_specs)
+    except exception.InvalidInput as exc:
+        raise exception.InvalidInput(f'flavor {flavor.name[:64]}',
+                                     str(exc)) from exc
     return of_shape(shape, flavor.vcpus, flavor.ram_mib)
 
 

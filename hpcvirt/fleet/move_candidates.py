@@ -69,6 +69,7 @@ class _Finder:
         self._landings: dict[int, dict[str, placements.Placement]] = {}
         self._rooms: dict[tuple[int, str], room.Room] = {}
         self._openings: dict[int, list[Steps]] = {}
+        self._company: dict[int, bool] = {}
         self._own = {host.name: room.Room(guest, host) for host in hosts}
 
     def one(self) -> Iterator[Steps]:
@@ -91,8 +92,11 @@ class _Finder:
 
     def _both_leave(self, host: state.FleetHost) -> Iterator[Steps]:
         own = self._own[host.name]
+        lands = {instance.id: next(self._targets(instance, host), None)
+                 is not None for instance in self._movable[host.name]}
         for pair in itertools.combinations(self._movable[host.name], 2):
-            if not own.without(*pair):
+            if not all(lands[one.id] or self._needs_company(one)
+                       for one in pair) or not own.without(*pair):
                 continue
             for first, second in (pair, pair[::-1]):
                 others = tuple(self._targets(second, host))
@@ -105,6 +109,15 @@ class _Finder:
                     if target in others or not self._room(
                             second, target).counts_only:
                         yield (first, target), (second, target)
+
+    def _needs_company(self, instance: state.Instance) -> bool:
+        """Whether it may land only where another one has come before."""
+        kind = self._kind[instance.id]
+        if kind not in self._company:
+            self._company[kind] = not all(
+                room.counts_only(instance.guest.demand, host.state)
+                for host in self._hosts)
+        return self._company[kind]
 
     def _one_leaves(self, host: state.FleetHost) -> Iterator[Steps]:
         """One leaves for a host that another leaves or comes to before."""

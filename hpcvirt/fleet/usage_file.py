@@ -123,8 +123,7 @@ def _instance(item: _Instance, where: str,
         try:
             compiled[key] = flavor, guests.of_flavor(flavor)
         except exception.InvalidInput as exc:
-            raise exception.InvalidInput(f'{where}.flavor',
-                                         str(exc)) from exc
+            raise exception.InvalidInput(where, str(exc)) from exc
     flavor, guest = compiled[key]
     if len(item.cells) != len(guest.demand.cells):
         raise exception.InvalidInput(

@@ -123,6 +123,15 @@ class DocumentationTest(unittest.TestCase):
         self.assertRegex(error, r"^hpcvirt: --flavor: 'x' is not a flavor of "
                          r'.*; it has hpc.8c1n.2m, .*\n$')
 
+    def test_a_flavor_that_nova_refuses_is_named(self):
+        document = json.loads(self.plan.read_text())
+        document['flavors'][1]['extra_specs']['hw:numa_nodes'] = '3'
+        self.plan.write_text(json.dumps(document))
+        status, text, error = self.ask('capacity')
+        self.assertEqual((2, ''), (status, text))
+        self.assertEqual('hpcvirt: flavor hpc.16c1n.2m: hw:numa_nodes: 16 '
+                         'vCPUs do not divide into 3 guest cells\n', error)
+
     def test_a_broken_host_does_not_stop_the_rest(self):
         bad = self.folder / 'n4.json'
         bad.write_text('{')

@@ -65,7 +65,7 @@ class UsageFileTest(unittest.TestCase):
                 ({'flavor': {**FLAVOR, 'vcpus': 'x'}},
                  'flavor: vcpus: must be a whole number'),
                 ({'flavor': {**FLAVOR, 'extra_specs': {
-                    'hw:numa_nodes': 'x'}}}, 'flavor: hw:numa_nodes: ')):
+                    'hw:numa_nodes': 'x'}}}, ': flavor x: hw:numa_nodes: ')):
             with self.assertRaisesRegex(
                     exception.InvalidInput,
                     rf'^u.json: instances\[0\]\.?{message}'):
