@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import netpipe_rows
+from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading
 from hpcvirt.bench.parsers import table
 
@@ -45,8 +46,11 @@ MEGABIT = 1e6
 _START = re.compile(r'Now starting the main loop|Start testing with')
 _BEGIN_5 = re.compile(r'^Start testing with|^ *\d+: +\S+ +[KMGT]?B ',
                       re.MULTILINE)
-_END_5 = re.compile(r'^Completed with +max bandwidth +\S+ +\w+ +\S+ +\w+ '
-                    r'+latency', re.MULTILINE)
+_END_5 = re.compile(r'^Completed with +max bandwidth +(\S+) +([KMGT]?)bps +'
+                    r'\S+ +\w+ +latency', re.MULTILINE)
+#: Version 5 ends with the mean of so many of the highest rates: with
+#: perturbations, and without.
+_HIGHEST = (10, 5)
 
 
 def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
@@ -75,8 +79,10 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
             row.mbps / 8, 'MB/s', reading.UP)
     parameters = table.parameters(sizes)
     remarks: tuple[str, ...] = ()
-    ended = _END_5.search(text) is not None
-    if _BEGIN_5.search(text) and not ended:
+    ended = _END_5.search(text)
+    if ended is not None:
+        _check_end(ended, rows)
+    elif _BEGIN_5.search(text):
         raise reading.Missing('no complete line "Completed with max '
                               'bandwidth": the output is not complete')
     max_size = expect.get('max_size')
@@ -86,11 +92,21 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
                 f'the table ends at {sizes[-1]} bytes, max_size={max_size} '
                 'was asked for')
         parameters['max_size'] = max_size
-    elif not ended:
+    elif ended is None:
         remarks = (table.NO_END,)
     if megabit != MEGABIT:
         remarks += ('this NetPIPE counts 2^20 bits as a megabit',)
     return reading.Reading(metrics, parameters, remarks=remarks)
+
+
+def _check_end(end: re.Match[str], rows: Sequence[netpipe_rows.Row]) -> None:
+    printed = netpipe_rows.mbps(end[1], end[2], 'max bandwidth')
+    highest = sorted((row.mbps for row in rows), reverse=True)
+    if not any(number.near(printed, sum(highest[:count]) / count, 1e-3)
+               for count in _HIGHEST):
+        raise reading.Refused('the rows do not have the max bandwidth that '
+                              f'the output ends with ({end[1]} {end[2]}bps): '
+                              'rows are missing')
 
 
 def _check_agreement(size: int, row: netpipe_rows.Row,

@@ -79,18 +79,26 @@ def on_screen(text: str) -> list[Row]:
             raise reading.Refused(f'row {place} stands where row {line} is '
                                   'expected: rows are missing')
         time_us = number.figure(time, f'the time at {size} {unit}')
-        mbps = number.figure(rate, f'the rate at {size} {unit}')
+        rate_mbps = mbps(rate, scale, f'the rate at {size} {unit}')
         rows.append(Row(
             number.real(size, 'the message size')
             * _SCALES[unit.removesuffix('bytes').removesuffix('B')],
-            mbps * _SCALES[scale] / 1e6, time_us * _MICROSECONDS[part],
-            _last_digit(time) / time_us + _last_digit(rate) / mbps))
+            rate_mbps, time_us * _MICROSECONDS[part],
+            _last_digit(time) / time_us + _last_digit(rate) / float(rate)))
     if rows and found[0][0] not in '01':
         raise reading.Refused(f'the table begins at row {found[0][0]}: rows '
                               'are missing')
     table.check_columns((row[0].partition(':')[2]
                          for row in _SCREEN.finditer(text)), 'the table')
     return rows
+
+
+def mbps(word: str, scale: str, what: str) -> float:
+    """Read a rate in units of K, M, G or T bits per second.
+
+    :raises Refused: if it is not a rate
+    """
+    return number.figure(word, what) * _SCALES[scale] / 1e6
 
 
 def of_file(text: str) -> list[Row]:

@@ -112,9 +112,9 @@ def _check_ends(sizes: Sequence[int],
 
     A single size is no default of the program, so somebody asked for it.
     """
-    if len(sizes) == 1 and sizes[0] > 1 and 'max_size' not in expect:
+    if len(sizes) == 1 and sizes[0] > 1 and 'min_size' not in expect:
         remark = (f'only {sizes[0]} bytes were measured; the output does not '
-                  'say whether more were asked for (--expect max_size)')
+                  'say whether more were asked for (--expect min_size)')
         return (remark,)
     if 'max_size' not in expect and sizes[-1] < DEFAULT_MAX_BYTES:
         raise reading.Refused(

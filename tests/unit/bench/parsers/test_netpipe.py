@@ -56,6 +56,10 @@ class TestNetpipe(base.ParserTestCase):
 
     def test_version_5_says_whether_it_ended(self):
         self.assert_refused('Completed', TABLE_5.partition('Completed')[0])
+        begin, end = TABLE_5.index('\n', TABLE_5.index(' 35 ')), TABLE_5.index(
+            '\nCompleted')
+        self.assert_refused('max bandwidth',
+                            TABLE_5[:begin] + TABLE_5[end:])
 
     def test_rows_that_are_missing_are_refused(self):
         for raw, expect in ((TABLE, {}), (TABLE_5, {}),
