@@ -42,6 +42,7 @@ from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import sampler
 from hpcvirt.bench.run import schedule
+from hpcvirt.bench.run import stopping
 
 #: Argument lists that build binaries.
 Builds = tuple[tuple[str, ...], ...]
@@ -87,7 +88,7 @@ def execute(plan: plans.Plan, store: stores.Store,
     built = [_build(planned, fresh.id) for planned in plan.runs]
     identities = [identity.of_run(planned, checksums) for planned, (
         _, checksums) in zip(plan.runs, built, strict=True)]
-    entry = _open(fresh, identities, store, software, progress)
+    entry = _open(plan, fresh, identities, store, software, progress)
     with store.measuring(entry.id):
         for number, planned in enumerate(plan.runs):
             run = _run(planned, f'{entry.id}-{number}', identities[number])
@@ -101,9 +102,9 @@ def execute(plan: plans.Plan, store: stores.Store,
     return entry.id
 
 
-def _open(fresh: stores.Entry, identities: Sequence[Mapping[str, str]],
-          store: stores.Store, software: Mapping[str, str],
-          progress: Progress) -> stores.Entry:
+def _open(plan: plans.Plan, fresh: stores.Entry,
+          identities: Sequence[Mapping[str, str]], store: stores.Store,
+          software: Mapping[str, str], progress: Progress) -> stores.Entry:
     """Continue the unfinished result of a plan, or begin one.
 
     A result whose runs depend on something that changed is not continued.
@@ -115,6 +116,11 @@ def _open(fresh: stores.Entry, identities: Sequence[Mapping[str, str]],
             for change in identity.changes(run.identity, now)))
         if changed:
             progress.not_continued(entry, changed)
+            # What still runs there would disturb the new result.
+            for run, planned in zip(begun, plan.runs, strict=False):
+                for job in planned.all_jobs:
+                    for target in job.targets:
+                        stopping.stop(target.place, run.id, target.directory)
         return not changed
     entry = store.open_entry(fresh, software, fits)
     progress.opened(entry, continued=entry.id != fresh.id)

@@ -126,6 +126,19 @@ class StopTest(run_case.RunCase):
         self.assertIn('local: stopped nothing', out)
         self.assertIn('hpcvirt: not stopped: ', err)
 
+    def test_what_cannot_be_continued_does_not_disturb_the_new_result(self):
+        words, process, name = self.started()
+        process.kill()
+        process.wait()
+        self.assertNotEqual([], list(self.left(name)))
+        program = self.source / 'program.sh'
+        program.write_text(program.read_text().replace(
+            'while [', 'while false && ['))
+        status, _, err = self.run_(*words)
+        self.assertEqual(1, status, err)
+        self.assertIn(f'result {name} is not continued', err)
+        self.assertEqual([], list(self.left(name)))
+
     def test_a_result_that_is_not_there_is_named(self):
         status, _, err = self.run_('bench', 'stop', 'x', *self.data)
         self.assertEqual((2, 'hpcvirt: x: the store has no such result\n'),
