@@ -25,6 +25,7 @@ import collections
 import io
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -38,6 +39,9 @@ PASSED = frozenset({'success', 'xfail'})
 
 def main(name: str, test_path: str, *arguments: str) -> int:
     """Run the tests and count the results."""
+    # A shell lets what it starts in the background ignore SIGINT, which tests
+    # send to programs.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     repository = pathlib.Path('.stestr', name)
     repository.mkdir(parents=True, exist_ok=True)
     stestr = (*STESTR, '--repo-url', str(repository),

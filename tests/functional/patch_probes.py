@@ -228,5 +228,5 @@ def _request(of, pci_requests=None):
 if __name__ == '__main__':
     nova.conf.CONF([], project='nova', default_config_files=[])
 
-    print(json.dumps({'nova': nova.__file__,
-                      'seen': globals()[sys.argv[1]]()}))
+    print(json.dumps({'nova': nova.__file__, 'seen': {
+        name: globals()[name]() for name in sys.argv[1:]}}))

@@ -85,7 +85,7 @@ class FlavorPlanTest(unittest.TestCase):
             for host in hosts.shipped():
                 self.assert_claims_agree(planner.plan([host], profile))
 
-    def test_the_shipped_hosts_as_one_fleet_take_what_the_plan_says(self):
+    def test_periodic_the_shipped_hosts_as_one_fleet(self):
         self.assert_claims_agree(
             planner.plan(hosts.shipped(), profiles.Profile()))
 

@@ -199,7 +199,7 @@ class GeneratedFlavorsTest(base.HPCNova):
             fixtures.TempDir()).path)
         (self.topologies / path.name).write_text(json.dumps(host))
 
-    def test_whole_devices_with_sriov(self):
+    def test_periodic_whole_devices_with_sriov(self):
         self.change_gpus(2, total_vfs=16)
         document = self.check(GPU_HOST, devices={**GPU, 'per_instance': 4})
         self.assertIn('type-PF', planned.pci_aliases(document)[0])
@@ -218,7 +218,7 @@ class GeneratedFlavorsTest(base.HPCNova):
             flavor['per_host'], flavor['stranded_pcpus'],
             flavor['stranded_devices']))
 
-    def test_two_cells_with_cores_for_the_host_and_emulator_threads(self):
+    def test_periodic_two_cells_with_cores_for_the_host(self):
         self.check('hs06-2s-16c', base='default', smallest_cores=5)
 
     def test_periodic_four_cells_on_1_gib_pages(self):

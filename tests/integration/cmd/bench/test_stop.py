@@ -109,7 +109,7 @@ class StopTest(run_case.RunCase):
     def test_what_an_interrupted_run_left_is_stopped(self):
         _, process, name = self.started()
         process.send_signal(signal.SIGINT)
-        err = process.communicate()[1].splitlines()
+        err = process.communicate(timeout=60)[1].splitlines()
         self.assertIn(f'"hpcvirt bench stop {name}" ends it', err[-1])
         self.assertIn('left', err[-2])
         self.assertNotEqual([], list(self.left(name)))
