@@ -142,7 +142,7 @@ class PlainGuestsTest(base.HPCNova):
         self.assertEqual((), guest.cells)
         self.assertEqual(frozenset(), guest.pinned)
 
-    def test_vcpus_may_be_overcommitted(self):
+    def test_periodic_vcpus_may_be_overcommitted(self):
         flavor = self.create_flavor(4, 64)
         for _ in range(4):
             self.boot(flavor)

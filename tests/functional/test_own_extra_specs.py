@@ -49,7 +49,7 @@ class NUMAScopeTest(base.HPCNova):
             2, 2, 128, hpcvirt__numa_scope='host'))
         self.assert_sits(server, (1, 2), 2, 128)
 
-    def test_a_guest_of_one_cell_is_in_one_package(self):
+    def test_periodic_a_guest_of_one_cell_is_in_one_package(self):
         server = self.boot(self.create_hpc_flavor(
             1, 2, 128, hpcvirt__numa_scope='package'))
         self.assert_sits(server, (1,), 2, 128)
@@ -84,7 +84,7 @@ class ExclusiveCellsTest(base.HPCNova):
         self.assertIn('float, float refused: Nova would use cell 0',
                       self.log.output)
 
-    def test_a_false_one_asks_nothing(self):
+    def test_periodic_a_false_one_asks_nothing(self):
         flavor = self.create_hpc_flavor(1, 1, 128,
                                         hpcvirt__exclusive_cells='no')
         for _ in range(3):

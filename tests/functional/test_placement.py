@@ -64,13 +64,13 @@ class PlacementTest(base.HPCNova):
     def test_two_cells_with_smt(self):
         self.check(cells=2, packages=1, threads=2)
 
-    def test_four_cells_without_smt(self):
+    def test_periodic_four_cells_without_smt(self):
         self.check(cells=4, packages=4, threads=1)
 
-    def test_four_cells_with_smt(self):
+    def test_periodic_four_cells_with_smt(self):
         self.check(cells=4, packages=2, threads=2)
 
-    def test_eight_cells_without_smt(self):
+    def test_periodic_eight_cells_without_smt(self):
         self.check(cells=8, packages=2, threads=1)
 
     def test_eight_cells_with_smt(self):

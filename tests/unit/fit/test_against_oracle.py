@@ -61,9 +61,6 @@ class OracleTest(unittest.TestCase):
     def test_first_block_of_cases(self):
         self.roll(0)
 
-    def test_second_block_of_cases(self):
-        self.roll(1)
-
-    def test_periodic_two_more_blocks_of_cases(self):
-        for block in (2, 3):
+    def test_periodic_three_more_blocks_of_cases(self):
+        for block in range(1, 4):
             self.roll(block)
