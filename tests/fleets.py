@@ -12,6 +12,8 @@
 
 """Random fleets in use, as the documents that describe them."""
 
+import dataclasses
+
 from hpcvirt import exception
 from hpcvirt.fit import pins
 from hpcvirt.fit import reasons
@@ -69,13 +71,33 @@ def a_fleet(dice, number, load=0.8, movable=1.0):
         if not isinstance(placed, reasons.Misfit):
             instances.append(an_instance(
                 f'i{index}', flavor, host, placed,
-                movable=dice.random() < movable))
+                None if dice.random() < movable else 'stays'))
         elif dice.random() > load and instances:
             instances.remove(dice.choice(instances))
     return assemble.fleet(topologies, settings, instances), flavors
 
 
-def an_instance(name, flavor, host, placed, movable=True):
+def constrained(dice, fleet):
+    """Restrict where instances may move, by hosts and server groups."""
+    names = [host.name for host in fleet.hosts]
+    ids = [item.id for host in fleet.hosts for item in host.instances]
+    dice.shuffle(ids)
+    groups = {}
+    while len(ids) > 1 and dice.random() < 0.8:
+        members = [ids.pop() for _ in range(min(len(ids), dice.choice(
+            (1, 2, 2, 3, 4))))]
+        group = state.ServerGroup(dice.choice(list(state.Policy)),
+                                  frozenset(members), dice.choice((1, 1, 2)))
+        groups.update(dict.fromkeys(members, group))
+    return dataclasses.replace(fleet, hosts=tuple(dataclasses.replace(
+        host, instances=tuple(dataclasses.replace(
+            item, group=groups.get(item.id),
+            hosts=None if dice.random() < 0.6 else frozenset(
+                dice.sample(names, dice.randint(1, len(names)))))
+            for item in host.instances)) for host in fleet.hosts))
+
+
+def an_instance(name, flavor, host, placed, stays=None):
     """Write down an instance where the claim places it."""
     guest = guests.of_flavor(flavor)
     cells = {cell.id: cell for cell in host.state.supply.cells}
@@ -84,7 +106,7 @@ def an_instance(name, flavor, host, placed, movable=True):
         in zip(placed.cells, guest.demand.cells, strict=True)))
     return state.Instance(
         name, name, host.name, flavor, guest, placed.cells, cpus,
-        placed.pages_kib[0] if placed.pages_kib else None, movable=movable)
+        placed.pages_kib[0] if placed.pages_kib else None, stays=stays)
 
 
 def rebuilt(host, instances):

@@ -20,7 +20,6 @@ moves that may be enough; here they are carried out, which is the proof.
 import dataclasses
 
 from hpcvirt.fit import placement as placements
-from hpcvirt.fit import reasons
 from hpcvirt.fleet import admission
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import move_candidates
@@ -61,7 +60,7 @@ def _exactly(guest: guests.Guest, hosts: tuple[state.FleetHost, ...],
                 return plan
         return None
     for host in hosts:
-        for instance in filter(moving.can_move, host.instances):
+        for instance in moving.movable(host):
             for target in hosts:
                 by_name = {host.name: host for host in hosts}
                 move = target is not host and _moved(by_name, instance,
@@ -79,8 +78,8 @@ def _moved(by_name: dict[str, state.FleetHost], instance: state.Instance,
            target: str) -> moving.Move | None:
     """Move an instance between hosts; None if its target refuses it."""
     host = by_name[target]
-    placed = moving.land(instance, host.state, host.packing)
-    if isinstance(placed, reasons.Misfit):
+    placed = moving.land(instance, host)
+    if placed is None:
         return None
     by_name[target] = moving.arrive(instance, host, placed)
     by_name[instance.host] = moving.leave(instance, by_name[instance.host])

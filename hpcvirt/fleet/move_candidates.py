@@ -22,7 +22,6 @@ the target of an instance that lands there just as well.
 import itertools
 from collections.abc import Iterator
 
-from hpcvirt.fit import placement as placements
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import room
@@ -51,22 +50,25 @@ class _Finder:
                  hosts: tuple[state.FleetHost, ...]) -> None:
         self._guest = guest
         self._hosts = hosts
-        self._movable = {host.name: tuple(filter(moving.can_move,
-                                                 host.instances))
-                         for host in hosts}
-        # A kind is what decides where an instance lands.
+        self._movable = {host.name: moving.movable(host) for host in hosts}
+        # A size is what decides where an instance has room; a kind, where it
+        # lands.
         self._kinds: list[list[state.Instance]] = []
         self._kind: dict[str, int] = {}
+        self._size: dict[str, int] = {}
         numbers: dict[object, int] = {}
+        sizes: dict[object, int] = {}
         for instance in itertools.chain(*self._movable.values()):
-            key = (instance.guest.demand, instance.guest.sums,
-                   instance.pages_kib)
+            size = self._size[instance.id] = sizes.setdefault(
+                (instance.guest.demand, instance.guest.sums,
+                 instance.pages_kib), len(sizes))
             number = self._kind[instance.id] = numbers.setdefault(
-                key, len(numbers))
+                (size, instance.hosts, instance.group), len(numbers))
             if number == len(self._kinds):
                 self._kinds.append([])
             self._kinds[number].append(instance)
-        self._landings: dict[int, dict[str, placements.Placement]] = {}
+        self._roomy: dict[int, tuple[state.FleetHost, ...]] = {}
+        self._landings: dict[int, dict[str, None]] = {}
         self._rooms: dict[tuple[int, str], room.Room] = {}
         self._openings: dict[int, list[Steps]] = {}
         self._company: dict[int, bool] = {}
@@ -178,10 +180,12 @@ class _Finder:
             found: list[Steps] = []
             for host in self._hosts:
                 there = self._room(instance, host.name)
+                joins = moving.may_join(instance, host)
                 found += [((other, host.name),)
                           for other in self._movable[host.name]
-                          if there.without(other)]
-                if not there.counts_only and there.may_have():
+                          if (joins or moving.may_join(instance, host, other))
+                          and there.without(other)]
+                if joins and not there.counts_only and there.may_have():
                     found += [((other, host.name),)
                               for other in self._comers(host)]
             self._openings[kind] = found
@@ -200,21 +204,22 @@ class _Finder:
         return (name for name in self._landing(instance)
                 if name != host.name)
 
-    def _landing(self, instance: state.Instance,
-                 ) -> dict[str, placements.Placement]:
+    def _landing(self, instance: state.Instance) -> dict[str, None]:
         """Find the hosts on which an instance lands as they are."""
-        kind = self._kind[instance.id]
+        size, kind = self._size[instance.id], self._kind[instance.id]
+        if size not in self._roomy:
+            self._roomy[size] = tuple(
+                host for host in self._hosts
+                if moving.place(instance, host) is not None)
         if kind not in self._landings:
             self._landings[kind] = {
-                host.name: placed for host in self._hosts
-                if isinstance(placed := moving.land(
-                    instance, host.state, host.packing),
-                    placements.Placement)}
+                host.name: None for host in self._roomy[size]
+                if moving.may_join(instance, host)}
         return self._landings[kind]
 
     def _room(self, instance: state.Instance, name: str) -> room.Room:
         """Return the room of a host for an instance."""
-        key = self._kind[instance.id], name
+        key = self._size[instance.id], name
         if key not in self._rooms:
             host = next(host for host in self._hosts if host.name == name)
             self._rooms[key] = room.Room(instance.guest, host)
@@ -223,8 +228,9 @@ class _Finder:
     def _with(self, host: state.FleetHost,
               other: state.Instance) -> room.Room:
         """Return the room for the guest once another instance has come."""
-        return room.Room(self._guest, moving.arrive(
-            other, host, self._landing(other)[host.name]))
+        placed = moving.place(other, host)
+        return room.Room(self._guest, moving.arrive(other, host, placed)
+                         if placed else host)
 
 
 def _two_of(same: list[state.Instance], others: list[state.Instance],

@@ -12,6 +12,7 @@
 
 """Write the moves that make room, as a document and in words."""
 
+import collections
 from typing import Any
 
 from hpcvirt.fit import reasons
@@ -59,11 +60,14 @@ def _lines(fleet: state.Fleet, name: str, plan: make_room.Plan | None,
     if plan is None:
         instances = [instance for host in fleet.hosts
                      for instance in host.instances]
-        fixed = sum(not moving.can_move(instance) for instance in instances)
+        why = collections.Counter(filter(None, map(moving.stays, instances)))
         number = table.counted(len(instances), 'instance')
         moves = table.counted(most, 'move')
         return [f'{name} does not fit, and would not after {moves} either.',
-                f'{fixed} of {number} cannot move.']
+                f'{why.total()} of {number} cannot move'
+                + (':' if why else '.'),
+                *(f'  {reason}: {count}'
+                  for reason, count in sorted(why.items()))]
     where = _where(plan.host, plan.cells)
     if not plan.moves:
         return [f'{name} fits now, on {where}. Nothing has to move.']

@@ -42,24 +42,59 @@ class Move:
     cells: tuple[int, ...]
 
 
-def can_move(instance: state.Instance) -> bool:
-    """Whether an instance may move; one with VFs cannot do so live."""
-    return (instance.movable and not instance.devices and
-            not instance.guest.demand.requests)
+def stays(instance: state.Instance) -> str | None:
+    """Say why an instance must stay on its host; None if it may move."""
+    if instance.stays is not None:
+        return instance.stays
+    if instance.devices or instance.guest.demand.requests:
+        return 'has PCI devices'
+    if instance.group and instance.group.policy is state.Policy.AFFINITY:
+        # The scheduler passes only hosts that have members of the group.
+        return 'belongs to a server group with affinity'
+    return None
 
 
-def land(instance: state.Instance, host: state.State, packing: bool,
-         ) -> placements.Placement | reasons.Misfit:
-    """Place an instance that moves to a host, or say why it must not."""
+def movable(host: state.FleetHost) -> tuple[state.Instance, ...]:
+    """Return the instances of a host that may move."""
+    return tuple(instance for instance in host.instances
+                 if stays(instance) is None)
+
+
+def may_join(instance: state.Instance, host: state.FleetHost,
+             gone: state.Instance | None = None) -> bool:
+    """Whether aggregates, image and server group let an instance come.
+
+    :param gone: an instance of the host that leaves before
+    """
+    if instance.hosts is not None and host.name not in instance.hosts:
+        return False
+    group = instance.group
+    if group is None or group.policy is not state.Policy.ANTI_AFFINITY:
+        return True
+    return group.most_per_host > sum(
+        other.id in group.members and other is not gone
+        for other in host.instances)
+
+
+def land(instance: state.Instance,
+         host: state.FleetHost) -> placements.Placement | None:
+    """Place an instance that moves to a host; None if it cannot."""
+    return place(instance, host) if may_join(instance, host) else None
+
+
+def place(instance: state.Instance,
+          host: state.FleetHost) -> placements.Placement | None:
+    """Place an instance as if it might join the host."""
     guest = instance.guest
     if claim.depends_on_start(guest.demand):
         misfit = move_check.check(move_check.Move(
             guest.demand, guest.demand, reasons.Defect.LOST_LIMITS,
             page_kib=instance.pages_kib if guest.demand.pages_by_class
-            else None), host.supply, packing)
+            else None), host.state.supply, host.packing)
         if misfit is not None:
-            return misfit
-    return admission.admit(guest, host, packing)
+            return None
+    placed = admission.admit(guest, host.state, host.packing)
+    return None if isinstance(placed, reasons.Misfit) else placed
 
 
 def arrive(instance: state.Instance, host: state.FleetHost,

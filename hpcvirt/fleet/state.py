@@ -13,6 +13,7 @@
 """The hosts of a fleet with the instances on them."""
 
 import dataclasses
+import enum
 from collections.abc import Mapping
 
 from hpcvirt import exception
@@ -20,6 +21,28 @@ from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import catalogue
 from hpcvirt.fleet import guest as guests
 from hpcvirt.model import host as host_model
+
+
+class Policy(enum.StrEnum):
+    """What a server group asks for; the soft ones forbid nothing."""
+
+    AFFINITY = 'affinity'
+    ANTI_AFFINITY = 'anti-affinity'
+    SOFT_AFFINITY = 'soft-affinity'
+    SOFT_ANTI_AFFINITY = 'soft-anti-affinity'
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerGroup:
+    """A server group.
+
+    :ivar members: the ids of its instances
+    :ivar most_per_host: ``max_server_per_host`` of anti-affinity
+    """
+
+    policy: Policy
+    members: frozenset[str]
+    most_per_host: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +54,10 @@ class Instance:
     :ivar cpus: all host CPUs that are its own
     :ivar pages_kib: the size of its pages; None for the smallest of the host
     :ivar devices: PCI addresses of its devices
-    :ivar movable: whether it may move to another host
+    :ivar stays: why it must not move to another host; None if it may
+    :ivar hosts: the hosts to which it may move, as its aggregates, its zone
+        and its image allow; None for all
+    :ivar group: its server group
     """
 
     id: str
@@ -43,7 +69,9 @@ class Instance:
     cpus: frozenset[int] = frozenset()
     pages_kib: int | None = None
     devices: tuple[str, ...] = ()
-    movable: bool = True
+    stays: str | None = None
+    hosts: frozenset[str] | None = None
+    group: ServerGroup | None = None
 
 
 @dataclasses.dataclass(frozen=True)

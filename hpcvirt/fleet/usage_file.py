@@ -21,11 +21,17 @@ An example with one instance of two guest cells::
                   "extra_specs": {"hw:numa_nodes": "2",
                                   "hw:cpu_policy": "dedicated",
                                   "hw:mem_page_size": "2048"}},
-       "devices": ["0000:41:02.1"], "movable": false}]}
+       "devices": ["0000:41:02.1"], "movable": false,
+       "hosts": ["node2", "node3"]}],
+     "server_groups": [
+      {"policy": "anti-affinity", "members": ["web-1"],
+       "max_server_per_host": 1}]}
 
 ``cells`` are host cells, in the order of the guest cells; ``cpus`` are the
-host CPUs that belong to the instance alone. ``cells``, ``cpus``,
-``pages_kib``, ``devices`` and ``movable`` may be left out.
+host CPUs that belong to the instance alone; ``hosts`` are those to which it
+may move. ``cells``, ``cpus``, ``pages_kib``, ``devices``, ``movable``,
+``hosts`` (all hosts then), ``server_groups`` and ``max_server_per_host`` may
+be left out.
 """
 
 import dataclasses
@@ -79,12 +85,22 @@ class _Instance:
     pages_kib: Annotated[int, serialization.whole(1, 2 ** 40)] | None = None
     devices: tuple[str, ...] = ()
     movable: bool = True
+    hosts: frozenset[_Name] | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Group:
+    policy: state.Policy
+    members: frozenset[_Name]
+    max_server_per_host: Annotated[int, serialization.whole(
+        1, 2 ** 31 - 1)] = 1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Document:
     schema_version: int = SCHEMA_VERSION
     instances: tuple[_Instance, ...]
+    server_groups: tuple[_Group, ...] = ()
 
 
 def read(data: bytes, where: str) -> tuple[state.Instance, ...]:
@@ -109,7 +125,28 @@ def read(data: bytes, where: str) -> tuple[state.Instance, ...]:
                 'it, too')
         ids.add(item.id)
         found.append(_instance(item, here, compiled))
-    return tuple(found)
+    groups = _groups(document.server_groups, ids, where)
+    return tuple(dataclasses.replace(item, group=groups[item.id])
+                 if item.id in groups else item for item in found)
+
+
+def _groups(documents: tuple[_Group, ...], ids: set[str],
+            where: str) -> dict[str, state.ServerGroup]:
+    groups: dict[str, state.ServerGroup] = {}
+    for number, document in enumerate(documents):
+        here = f'{where}: server_groups[{number}].members'
+        group = state.ServerGroup(document.policy, document.members,
+                                  document.max_server_per_host)
+        for member in sorted(document.members):
+            if member not in ids:
+                raise exception.InvalidInput(
+                    here, f'{member!r} is not the id of an instance')
+            if member in groups:
+                raise exception.InvalidInput(
+                    here, f'{member!r} belongs to a server group before it, '
+                    'too')
+            groups[member] = group
+    return groups
 
 
 def _instance(item: _Instance, where: str,
@@ -136,4 +173,6 @@ def _instance(item: _Instance, where: str,
             'a host cell of its own')
     return state.Instance(
         item.id, where, item.host, flavor, guest, item.cells, item.cpus,
-        item.pages_kib, item.devices, item.movable)
+        item.pages_kib, item.devices,
+        None if item.movable else 'is not movable by the usage file',
+        item.hosts)

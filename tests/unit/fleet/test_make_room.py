@@ -29,15 +29,31 @@ def fits(guest, hosts):
                           placements.Placement) for host in hosts)
 
 
+def allowed(instance, target):
+    """Whether Nova would let an instance come, whatever room there is."""
+    if instance.stays or target.name == instance.host or (
+            instance.hosts and target.name not in instance.hosts):
+        return False
+    if instance.group is None:
+        return True
+    there = {item.id for item in target.instances} & instance.group.members
+    match instance.group.policy:
+        case 'affinity':
+            return False
+        case 'anti-affinity':
+            return len(there) < instance.group.most_per_host
+    return True
+
+
 def after_any_move(hosts):
     """Make every move that a target accepts."""
     for source in hosts:
         for instance in source.instances:
-            if not instance.movable:
-                continue
             for target in hosts:
-                placed = target is not source and moving.land(
-                    instance, target.state, target.packing)
+                if not allowed(instance, target):
+                    continue
+                placed = admission.admit(instance.guest, target.state,
+                                         target.packing)
                 if isinstance(placed, placements.Placement):
                     by_name = {host.name: host for host in hosts}
                     by_name[target.name] = moving.arrive(instance, target,
@@ -75,11 +91,12 @@ class MakeRoomTest(unittest.TestCase):
             source, target = hosts[move.source], hosts[move.target]
             (instance,) = (item for item in source.instances
                            if item.id == move.id)
-            self.assertTrue(instance.movable)
+            self.assertTrue(allowed(instance, target))
             placed = admission.admit(instance.guest, target.state, False)
             self.assertEqual(move.cells, placed.cells)
-            landed = fleets.an_instance(move.id, instance.flavor, target,
-                                        placed, instance.movable)
+            landed = dataclasses.replace(
+                fleets.an_instance(move.id, instance.flavor, target, placed),
+                hosts=instance.hosts, group=instance.group)
             hosts[move.target] = fleets.rebuilt(
                 target, (*target.instances, landed))
             hosts[move.source] = fleets.rebuilt(source, tuple(
@@ -87,7 +104,7 @@ class MakeRoomTest(unittest.TestCase):
         placed = admission.admit(guest, hosts[plan.host].state, False)
         self.assertEqual(plan.cells, placed.cells)
 
-    def roll(self, seed, rounds, number, most, variants):
+    def roll(self, seed, rounds, number, most, variants, constrained=False):
         dice = random.Random(seed)
         found = []
         for _ in range(rounds):
@@ -95,6 +112,8 @@ class MakeRoomTest(unittest.TestCase):
                                             movable=0.8)
             if sum(len(host.instances) for host in fleet.hosts) > 14:
                 continue
+            if constrained:
+                fleet = fleets.constrained(dice, fleet)
             for flavor in flavors:
                 guest = guests.of_flavor(flavor)
                 found += [self.assert_fewest(guests.of_shape(
@@ -113,13 +132,22 @@ class MakeRoomTest(unittest.TestCase):
         found = self.roll(12, 45, (2, 3), 2, ({}, {'exclusive_cells': True}))
         self.assertGreater(found.count(2), 3)
 
-    def test_instances_with_devices_stay(self):
+    def test_hosts_and_groups_are_kept(self):
+        found = self.roll(13, 60, (2, 3, 4), 2, ({},), constrained=True)
+        self.assertGreater(found.count(1), 8)
+        self.assertGreater(found.count(2), 2)
+
+    def test_instances_with_devices_and_affinity_stay(self):
         fleet, _ = fleets.a_fleet(random.Random(5), 2)
         for host in fleet.hosts:
             for instance in host.instances:
-                self.assertTrue(moving.can_move(instance))
-                self.assertFalse(moving.can_move(dataclasses.replace(
+                group = state.ServerGroup(state.Policy.AFFINITY,
+                                          frozenset({instance.id}))
+                self.assertIsNone(moving.stays(instance))
+                self.assertIn('devices', moving.stays(dataclasses.replace(
                     instance, devices=('0000:41:02.1',))))
+                self.assertIn('affinity', moving.stays(dataclasses.replace(
+                    instance, group=group)))
 
     def test_who_comes_and_leaves_again_leaves_nothing_behind(self):
         fleet, flavors = fleets.a_fleet(random.Random(6), 4)
@@ -129,8 +157,8 @@ class MakeRoomTest(unittest.TestCase):
                 instance = state.Instance('new', '', host.name, flavor,
                                           guests.of_flavor(flavor),
                                           pages_kib=2048)
-                placed = moving.land(instance, host.state, host.packing)
-                if isinstance(placed, placements.Placement):
+                placed = moving.land(instance, host)
+                if placed is not None:
                     there = moving.arrive(instance, host, placed)
                     self.assertNotEqual(host, there)
                     self.assertEqual(host, moving.leave(
@@ -140,6 +168,19 @@ class MakeRoomTest(unittest.TestCase):
 
 
 class ReportTest(unittest.TestCase):
+
+    def test_the_reasons_of_those_that_stay_are_counted(self):
+        fleet, _ = fleets.a_fleet(random.Random(5), 2)
+        first, *others = fleet.hosts[0].instances
+        host = dataclasses.replace(fleet.hosts[0], instances=(
+            dataclasses.replace(first, stays='is locked'),
+            *(dataclasses.replace(item, devices=('0000:41:02.1',))
+              for item in others)))
+        text = move_report.text(state.Fleet((host,), {}), 'x', None, 1)
+        self.assertEqual(
+            f'x does not fit, and would not after 1 move either.\n'
+            f'{len(others) + 1} of {len(others) + 1} instances cannot move:\n'
+            f'  has PCI devices: {len(others)}\n  is locked: 1\n', text)
 
     def test_a_guest_that_fits_needs_no_moves(self):
         fleet, _ = fleets.a_fleet(random.Random(6), 1)

@@ -15,13 +15,14 @@ import unittest
 
 from hpcvirt import exception
 from hpcvirt.fleet import host_settings
+from hpcvirt.fleet import state
 from hpcvirt.fleet import usage_file
 
 FLAVOR = {'name': 'x', 'vcpus': 4, 'ram_mib': 1024,
           'extra_specs': {'hw:numa_nodes': '2'}}
 INSTANCE = {'id': 'a', 'host': 'h', 'flavor': FLAVOR, 'cells': [1, 0],
             'cpus': [3], 'pages_kib': 2048, 'devices': ['0000:41:00.1'],
-            'movable': False}
+            'movable': False, 'hosts': ['h2']}
 
 
 def read(*instances, **others):
@@ -34,17 +35,17 @@ class UsageFileTest(unittest.TestCase):
     def test_an_instance_is_read(self):
         (found,) = read(INSTANCE, schema_version=1)
         self.assertEqual(('a', 'h', (1, 0), {3}, 2048, ('0000:41:00.1',),
-                          False), (
+                          'is not movable by the usage file', {'h2'}), (
             found.id, found.host, found.cells, found.cpus, found.pages_kib,
-            found.devices, found.movable))
+            found.devices, found.stays, found.hosts))
         self.assertEqual((0, 4, 1024), found.guest.sums)
 
     def test_what_is_left_out_is_none_and_instances_are_movable(self):
         (found,) = read({'id': 'a', 'host': 'h', 'flavor': {
             **FLAVOR, 'extra_specs': {}}})
-        self.assertEqual(((), frozenset(), None, (), True), (
+        self.assertEqual(((), frozenset(), None, (), None, None, None), (
             found.cells, found.cpus, found.pages_kib, found.devices,
-            found.movable))
+            found.stays, found.hosts, found.group))
 
     def test_the_example_of_the_module_is_read(self):
         text = usage_file.__doc__.split('::\n')[1].split('\n\n``')[0]
@@ -70,6 +71,31 @@ class UsageFileTest(unittest.TestCase):
                     exception.InvalidInput,
                     rf'^u.json: instances\[0\]\.?{message}'):
                 read({**INSTANCE, **change})
+
+    def test_server_groups_are_read(self):
+        others = [{**INSTANCE, 'id': name} for name in 'bc']
+        found = read(INSTANCE, *others, server_groups=[
+            {'policy': 'anti-affinity', 'members': ['a', 'c'],
+             'max_server_per_host': 2}])
+        group = state.ServerGroup(state.Policy.ANTI_AFFINITY,
+                                  frozenset('ac'), 2)
+        self.assertEqual([group, None, group], [
+            instance.group for instance in found])
+
+    def test_an_error_names_the_server_group(self):
+        group = {'policy': 'affinity', 'members': ['a']}
+        for groups, message in (
+                ([{**group, 'policy': 'x'}],
+                 r'\[0\].policy: must be one of affinity, anti-affinity'),
+                ([{**group, 'members': ['b']}],
+                 r"\[0\].members: 'b' is not the id of an instance"),
+                ([{**group, 'max_server_per_host': 0}],
+                 r'\[0\].max_server_per_host: must be a whole number'),
+                ([group, group],
+                 r"\[1\].members: 'a' belongs to a server group before")):
+            with self.assertRaisesRegex(exception.InvalidInput,
+                                        '^u.json: server_groups' + message):
+                read(INSTANCE, server_groups=groups)
 
     def test_an_id_is_given_once(self):
         with self.assertRaisesRegex(exception.InvalidInput,
