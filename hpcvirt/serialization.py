@@ -25,6 +25,7 @@ dataclasses, cattrs turns ``'3'`` into 3, and pydantic is strict only for JSON
 text, accepts NaN and takes an integer too large for a float as infinity.
 """
 
+import collections
 import collections.abc
 import dataclasses
 import enum
@@ -48,6 +49,9 @@ T = typing.TypeVar('T')
 #: the field holds, or raises the ValueError that :func:`expected` makes.
 Check = Callable[[Any], Any]
 
+#: Turns a plain value into that of a field, or raises a fault.
+Reader = Callable[[object], Any]
+
 _FORMS = {bool: 'true or false', int: 'a whole number',
           float: 'a finite number', str: 'text'}
 
@@ -58,6 +62,10 @@ class _Fault(Exception):
     def __init__(self, path: str, reason: str) -> None:
         self.path = path
         self.reason = reason
+
+    def inside(self, step: str) -> '_Fault':
+        """Return the fault as seen from one step further out."""
+        return _Fault(step + self.path, self.reason)
 
 
 def to_plain(value: Any) -> Any:
@@ -87,7 +95,8 @@ def from_plain(kind: type[T], plain: object, where: str) -> T:
     :raises InvalidInput: naming the path of the value at fault
     """
     try:
-        value: T = _read(kind, plain)
+        # Types are hashable, which the type checker does not see.
+        value: T = _reader(typing.cast(Any, kind))(plain)
     except _Fault as fault:
         path = fault.path.removeprefix('.')
         raise exception.InvalidInput(
@@ -105,12 +114,12 @@ def json_value(data: str | bytes, where: str) -> Any:
         raise exception.InvalidInput(where, f'{constant} is not JSON')
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        mapping: dict[str, Any] = {}
-        for key, item in pairs:
-            if key in mapping:
-                raise exception.InvalidInput(
-                    where, f'the key {key[:40]!r} occurs twice in one object')
-            mapping[key] = item
+        mapping = dict(pairs)
+        if len(mapping) != len(pairs):
+            key, _ = collections.Counter(
+                key for key, _ in pairs).most_common(1)[0]
+            raise exception.InvalidInput(
+                where, f'the key {key[:40]!r} occurs twice in one object')
         return mapping
 
     try:
@@ -178,76 +187,112 @@ def text(pattern: str, example: str) -> Check:
     return check
 
 
-def _read(kind: Any, plain: object) -> Any:
+@functools.cache
+def _reader(kind: Any) -> Reader:
+    """Make the function that reads a kind of value.
+
+    A hundred thousand instances are read with it, so that what a type hint
+    says is looked up once. A path is put together only for an error.
+    """
     origin = typing.get_origin(kind) or kind
     if origin is Annotated:
-        return _checked(kind.__metadata__[0], plain)
+        return _checked(kind.__metadata__[0])
     if origin in (types.UnionType, typing.Union):
-        inner = next(arm for arm in typing.get_args(kind)
-                     if arm is not types.NoneType)
-        return None if plain is None else _read(inner, plain)
+        inner = _reader(next(arm for arm in typing.get_args(kind)
+                             if arm is not types.NoneType))
+        return lambda plain: None if plain is None else inner(plain)
     if origin is tuple:
-        return tuple(_read_items(kind, plain))
+        items = _items(kind)
+        return lambda plain: tuple(items(plain))
     if origin is frozenset:
-        return _read_set(kind, plain)
+        return _set(kind)
     if origin is collections.abc.Mapping:
-        return _read_mapping(typing.get_args(kind)[1], plain)
+        return _mapping(typing.get_args(kind)[1])
     if dataclasses.is_dataclass(kind):
-        return _read_record(kind, plain)
+        return _record(kind)
     if issubclass(kind, enum.Enum):
-        return _read_choice(kind, plain)
-    return _read_scalar(kind, plain)
+        return functools.partial(_read_choice, kind)
+    return functools.partial(_read_scalar, kind)
 
 
-def _inside(step: str, kind: Any, plain: object) -> Any:
-    try:
-        return _read(kind, plain)
-    except _Fault as fault:
-        raise _Fault(step + fault.path, fault.reason) from None
+def _checked(check: Check) -> Reader:
+    def read(plain: object) -> Any:
+        try:
+            return check(plain)
+        except ValueError as exc:
+            raise _Fault('', str(exc)) from None
+    return read
 
 
-def _checked(check: Check, plain: object) -> Any:
-    try:
-        return check(plain)
-    except ValueError as exc:
-        raise _Fault('', str(exc)) from None
+def _items(kind: Any) -> Callable[[object], list[Any]]:
+    inner = _reader(typing.get_args(kind)[0])
+
+    def read(plain: object) -> list[Any]:
+        if not isinstance(plain, list):
+            raise _unexpected('a list', plain)
+        found = []
+        try:
+            for item in plain:
+                found.append(inner(item))  # noqa: PERF401 - counts for errors
+        except _Fault as fault:
+            raise fault.inside(f'[{len(found)}]') from None
+        return found
+    return read
 
 
-def _read_items(kind: Any, plain: object) -> list[Any]:
-    if not isinstance(plain, list):
-        raise _unexpected('a list', plain)
-    inner = typing.get_args(kind)[0]
-    return [_inside(f'[{number}]', inner, item)
-            for number, item in enumerate(plain)]
+def _set(kind: Any) -> Reader:
+    items = _items(kind)
+
+    def read(plain: object) -> frozenset[Any]:
+        found = items(plain)
+        single = frozenset(found)
+        if len(single) != len(found):
+            twice, _ = collections.Counter(found).most_common(1)[0]
+            raise _Fault('', f'has {_shown(twice)} twice')
+        return single
+    return read
 
 
-def _read_set(kind: Any, plain: object) -> frozenset[Any]:
-    items = _read_items(kind, plain)
-    seen: set[Any] = set()
-    for item in items:
-        if item in seen:
-            raise _Fault('', f'has {_shown(item)} twice')
-        seen.add(item)
-    return frozenset(seen)
+def _mapping(kind: Any) -> Reader:
+    inner = _reader(kind)
+
+    def read(plain: object) -> dict[str, Any]:
+        entries = _entries(plain)
+        found = {}
+        try:
+            for key, item in entries.items():
+                found[key] = inner(item)
+        except _Fault as fault:
+            raise fault.inside(f'[{key[:64]!r}]') from None
+        return found
+    return read
 
 
-def _read_mapping(kind: Any, plain: object) -> dict[str, Any]:
-    return {key: _inside(f'[{key[:64]!r}]', kind, item)
-            for key, item in _entries(plain).items()}
+def _record(kind: Any) -> Reader:
+    readers = {key: _reader(inner) for key, inner
+               in typing.get_type_hints(kind, include_extras=True).items()}
+    required = [
+        field.name for field in dataclasses.fields(kind)
+        if field.default is dataclasses.MISSING
+        and field.default_factory is dataclasses.MISSING]
 
-
-def _read_record(kind: Any, plain: object) -> Any:
-    entries = _entries(plain)
-    kinds = _field_types(kind)
-    for key in entries:
-        if key not in kinds:
-            raise _Fault('', f'unknown key {key[:64]!r}; known: '
-                         f'{", ".join(kinds)}')
-    for key in _required(kind):
-        if key not in entries:
-            raise _Fault('', f'the key {key!r} is missing')
-    return kind(**{key: _inside(f'.{key}', kinds[key], item)
-                   for key, item in entries.items()})
+    def read(plain: object) -> Any:
+        entries = _entries(plain)
+        for key in entries:
+            if key not in readers:
+                raise _Fault('', f'unknown key {key[:64]!r}; known: '
+                             f'{", ".join(readers)}')
+        for key in required:
+            if key not in entries:
+                raise _Fault('', f'the key {key!r} is missing')
+        found = {}
+        try:
+            for key, item in entries.items():
+                found[key] = readers[key](item)
+        except _Fault as fault:
+            raise fault.inside(f'.{key}') from None
+        return kind(**found)
+    return read
 
 
 def _entries(plain: object) -> dict[str, Any]:
@@ -290,16 +335,3 @@ def _shown(value: object) -> str:
     if value is None or isinstance(value, bool):
         return {None: 'null', True: 'true', False: 'false'}[value]
     return repr(value[:64]) if isinstance(value, str) else repr(value)[:64]
-
-
-@functools.cache
-def _field_types(kind: Any) -> dict[str, Any]:
-    return typing.get_type_hints(kind, include_extras=True)
-
-
-@functools.cache
-def _required(kind: Any) -> tuple[str, ...]:
-    return tuple(
-        field.name for field in dataclasses.fields(kind)
-        if field.default is dataclasses.MISSING
-        and field.default_factory is dataclasses.MISSING)

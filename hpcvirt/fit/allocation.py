@@ -35,15 +35,16 @@ def allocate(demand: demands.Demand, supply: supplies.Supply,
     guest_cells = dict(zip(placement.cells, demand.cells, strict=True))
     pages_kib = dict(zip(placement.cells, placement.pages_kib, strict=True))
     cells = tuple(
-        _cell(guest_cells[cell.id], cell, pages_kib[cell.id])
+        take(guest_cells[cell.id], cell, pages_kib[cell.id])
         if cell.id in guest_cells else cell for cell in supply.cells)
     return dataclasses.replace(
         supply, cells=cells,
         pools=_pools(demand, supply, placement, providers))
 
 
-def _cell(demand: demands.CellDemand, cell: supplies.CellSupply,
-          page_kib: int | None) -> supplies.CellSupply:
+def take(demand: demands.CellDemand, cell: supplies.CellSupply,
+         page_kib: int | None) -> supplies.CellSupply:
+    """Allocate CPUs, memory and pages of a host cell to a guest cell."""
     sizes = [pool.size_kib for pool in cell.pages]
     size_kib = page_kib or min(sizes, default=None)
     count = demand.memory_mib * 1024 // size_kib if size_kib else 0

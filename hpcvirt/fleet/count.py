@@ -21,8 +21,9 @@ wherever the free CPUs and pages of a host are in the wrong cells.
 import dataclasses
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 
-from hpcvirt.fit import capacity
+from hpcvirt.fit import cell_filling
 from hpcvirt.flavors import catalogue
 from hpcvirt.fleet import alike
 from hpcvirt.fleet import guest as guests
@@ -46,25 +47,34 @@ class Count:
         return sum(self.per_host.values())
 
 
+#: Hosts that are alike, and the kinds of their cells.
+_Group = tuple[Sequence[state.FleetHost], Sequence[cell_filling.CellKind]]
+
+
 def count(fleet: state.Fleet,
           flavors: Iterable[catalogue.Flavor]) -> tuple[Count, ...]:
     """Count the instances of each flavor alone.
 
     :raises InvalidInput: for a flavor that Nova would refuse
     """
-    groups = alike.groups(fleet.hosts)
+    kinds = cell_filling.CellKinds()
+    groups = [(group, kinds.of(group[0].state.supply))
+              for group in alike.groups(fleet.hosts)]
     return tuple(_count(flavor, fleet, groups) for flavor in flavors)
 
 
 def _count(flavor: catalogue.Flavor, fleet: state.Fleet,
-           groups: Iterable[tuple[state.FleetHost, ...]]) -> Count:
+           groups: Iterable[_Group]) -> Count:
     guest = guests.of_flavor(flavor)
     per_host = {host.name: 0 for host in fleet.hosts}
     by_sums = 0
-    for group in groups:
-        promised = group[0].state.free.times(guest.sums)
-        taken = capacity.fill(guest.shape, group[0].state.supply, promised,
-                              group[0].packing).count
+    fillings = cell_filling.CellFillings(guest.shape)
+    for group, kinds in groups:
+        first = group[0]
+        promised = first.state.free.times(guest.sums)
+        taken = fillings.count(first.state.supply, kinds, promised,
+                               first.packing)
         by_sums += promised * len(group)
-        per_host |= dict.fromkeys((host.name for host in group), taken)
+        if taken:
+            per_host |= dict.fromkeys((host.name for host in group), taken)
     return Count(flavor, per_host, by_sums)

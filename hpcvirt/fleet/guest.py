@@ -39,8 +39,8 @@ class Sums(typing.NamedTuple):
 
     def times(self, other: 'Sums') -> int:
         """How often the other amounts are contained in these."""
-        return max(0, min((own // its for own, its
-                           in zip(self, other, strict=True) if its),
+        return max(0, min([own // its for own, its
+                           in zip(self, other, strict=True) if its],
                           default=0))
 
 

@@ -36,7 +36,6 @@ be left out.
 
 import dataclasses
 import functools
-import json
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -62,15 +61,23 @@ class _Flavor:
     extra_specs: Mapping[str, str]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Plain:
+    """A flavor as it is in the document; equal ones have the same text."""
+
+    text: str
+    value: object = dataclasses.field(compare=False)
+
+
 @functools.lru_cache(maxsize=4096)
-def _read_flavor(text: str) -> _Flavor:
-    return serialization.from_plain(_Flavor, json.loads(text), '')
+def _read_flavor(plain: _Plain) -> _Flavor:
+    return serialization.from_plain(_Flavor, plain.value, '')
 
 
 def _known_flavor(plain: object) -> _Flavor:
     """Read a flavor, of which a hundred thousand instances have a few."""
     try:
-        return _read_flavor(json.dumps(plain))
+        return _read_flavor(_Plain(repr(plain), plain))
     except exception.InvalidInput as exc:
         raise ValueError(str(exc).removeprefix(': ')) from exc
 
