@@ -13,9 +13,28 @@
 """Libraries that only some verbs need, and that may be missing."""
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 
 from hpcvirt import exception
+
+
+@contextlib.contextmanager
+def nova() -> Iterator[None]:
+    """Import modules that need Nova.
+
+    :raises NotInstalled: if it is missing, naming where it is
+    """
+    try:
+        # The libraries of Nova warn of what concerns its developers.
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            yield
+    except ImportError as exc:
+        raise exception.NotInstalled(
+            f'{exc.name} is not installed; run the command on a controller, '
+            'with the Python of Nova, or name the hosts with --topology'
+        ) from exc
 
 
 @contextlib.contextmanager

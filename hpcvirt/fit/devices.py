@@ -75,7 +75,7 @@ def request(wanted: shape_model.DeviceRequest) -> Request:
     """Compile a device request of a Shape; :func:`pool` makes its pools."""
     tags: dict[str, typing.Any] = {}
     if wanted.alias is not None:
-        tags['alias'] = wanted.alias.lower()
+        tags[alias_tag(wanted.alias)] = True
     if wanted.physnet is not None:
         tags['physical_network'] = wanted.physnet.lower()
     if wanted.resource_class is not None:
@@ -92,12 +92,22 @@ def pool(cell: int | None, free: int, alias: str | None = None,
     """Make a pool that serves device requests of Shapes."""
     tags: dict[str, typing.Any] = {}
     if alias is not None:
-        tags['alias'] = alias
+        tags[alias_tag(alias)] = True
     if physnet is not None:
         tags['physical_network'] = physnet
     if resource_class is not None:
         tags['resource_class'] = resource_class
     return Pool(cell, free, tags)
+
+
+def alias_tag(alias: str) -> str:
+    """Name the tag of pools that serve an alias; they may serve several."""
+    return f'alias {alias.lower()}'
+
+
+def serves(pool: Pool, request: Request) -> bool:
+    """Whether the devices of a pool are of the kind that is requested."""
+    return _matches(request, pool) and _is_eligible(request, pool)
 
 
 class Allocator:

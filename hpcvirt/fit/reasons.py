@@ -48,6 +48,7 @@ class Code(enum.StrEnum):
     EMULATOR_PCPU = 'emulator-pcpu'
     NO_VCPUS = 'no-vcpus'
     # A whole guest on a whole host.
+    CLOSED = 'closed'
     RESOURCES = 'resources'
     EXTRA_SPEC = 'extra-spec'
     MALFORMED_HOST = 'malformed-host'
@@ -145,6 +146,7 @@ _MESSAGES: Mapping[Code, str] = {
     Code.EMULATOR_PCPU:
         'cell {cell} has no PCPU for isolated emulator threads, because the '
         'guest cell has no dedicated vCPUs',
+    Code.CLOSED: 'the host takes no new instance: {what}',
     Code.RESOURCES: 'the host has {free} {resource} free, {needed} needed',
     Code.EXTRA_SPEC: 'the extra spec {key} is malformed: {what}',
     Code.MALFORMED_HOST: 'the host reports malformed data: {what}',
@@ -243,6 +245,7 @@ _KINDS: Mapping[Code, str] = {
     Code.NOTHING_TO_ISOLATE: 'a guest cell without dedicated vCPUs',
     Code.NO_VCPUS: 'a guest cell without vCPUs',
     Code.EMULATOR_PCPU: 'no PCPU for the emulator threads',
+    Code.CLOSED: 'closed to new instances',
     Code.RESOURCES: 'too little on the whole host',
     Code.EXTRA_SPEC: 'malformed extra spec',
     Code.MALFORMED_HOST: 'malformed data',
@@ -317,11 +320,7 @@ class Misfit:
 
 def too_few_cells(free: int, needed: int,
                   obstacles: Iterable[Misfit]) -> Misfit:
-    """Refuse a host because too few of its cells have room.
-
-    :param free: number of cells with room, of the number needed
-    :param obstacles: what keeps guest cells off the other cells
-    """
+    """Refuse a host because obstacles leave too few of its cells free."""
     return Misfit(Code.TOO_FEW_CELLS if free else Code.NO_CELL,
                   {'free': free, 'needed': needed},
                   by_cell(dict.fromkeys(obstacles)))

@@ -16,6 +16,8 @@ Placement compares sums of the host; then the filter compares cells, as the
 claim on the compute host will.
 """
 
+import dataclasses
+
 from hpcvirt.fit import allocation
 from hpcvirt.fit import claim
 from hpcvirt.fit import placement as placements
@@ -32,6 +34,8 @@ def admit(guest: guests.Guest, host: state.State, packing: bool,
 
     :param packing: ``packing_host_numa_cells_allocation_strategy``
     """
+    if host.closed is not None:
+        return reasons.Misfit(reasons.Code.CLOSED, {'what': host.closed})
     misfit = _placement(guest, host)
     if misfit is not None:
         return misfit
@@ -41,9 +45,10 @@ def admit(guest: guests.Guest, host: state.State, packing: bool,
 def take(guest: guests.Guest, host: state.State,
          placement: placements.Placement) -> state.State:
     """Compute what a host has left once it has taken a guest."""
-    return state.State(
-        allocation.allocate(guest.demand, host.supply, placement),
-        host.free.minus(guest.sums))
+    return dataclasses.replace(
+        host,
+        supply=allocation.allocate(guest.demand, host.supply, placement),
+        free=host.free.minus(guest.sums))
 
 
 def _placement(guest: guests.Guest,

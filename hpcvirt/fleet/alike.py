@@ -25,6 +25,7 @@ def groups(hosts: Iterable[state.FleetHost],
         supply = host.state.supply
         pools = tuple((pool.cell, pool.free, tuple(sorted(pool.tags.items())))
                       for pool in supply.pools or ())
-        found.setdefault((supply.cells, pools, host.state.free, host.packing),
+        found.setdefault((supply.cells, pools, host.state.free,
+                          host.state.closed, host.packing),
                          []).append(host)
     return tuple(map(tuple, found.values()))

@@ -124,9 +124,10 @@ def released(instance: state.Instance, host: state.State) -> state.State:
     own = dict(zip(instance.cells, instance.guest.demand.cells, strict=True))
     cells = tuple(cell_without(instance, cell) if cell.id in own else cell
                   for cell in host.supply.cells)
-    return state.State(dataclasses.replace(host.supply, cells=cells),
-                       guests.Sums(*map(sum, zip(
-                           host.free, instance.guest.sums, strict=True))))
+    return dataclasses.replace(
+        host, supply=dataclasses.replace(host.supply, cells=cells),
+        free=guests.Sums(*map(sum, zip(
+            host.free, instance.guest.sums, strict=True))))
 
 
 def cell_without(instance: state.Instance,

@@ -77,6 +77,8 @@ class Room:
 
         Where they have not, the guest does not fit, whoever comes.
         """
+        if self._host.state.closed is not None:
+            return False
         for free, needed, *back in zip(
                 self._host.state.free, self._guest.sums,
                 *(instance.guest.sums for instance in gone), strict=True):

@@ -79,11 +79,13 @@ class State:
     """What a host has left.
 
     :ivar supply: cell by cell
-    :ivar free: in sum, as Placement counts
+    :ivar free: in sum, as Placement counts; none if the host is closed
+    :ivar closed: why Nova sends no new instance to the host; None if it does
     """
 
     supply: supplies.Supply
     free: guests.Sums
+    closed: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -45,7 +45,7 @@ from hpcvirt.specs import vocabulary
 _Item = typing.TypeVar('_Item')
 
 #: What a broken object of Nova raises when it is read.
-_BROKEN = (AttributeError, LookupError, NotImplementedError, TypeError,
+BROKEN = (AttributeError, LookupError, NotImplementedError, TypeError,
            ValueError, object_exception.VersionedObjectsException)
 
 #: What Nova's claim reads of every cell.
@@ -158,7 +158,7 @@ def supply(host_state: typing.Any) -> supplies.Supply:
             pools=_pools(host_state, 'numa_node'),
             cpu_ratio=float(host_state.cpu_allocation_ratio),
             ram_ratio=float(host_state.ram_allocation_ratio))
-    except _BROKEN as exc:
+    except BROKEN as exc:
         if isinstance(where, int):
             where = f'NUMA cell {where}'
         raise _malformed(where, exc) from exc
@@ -192,7 +192,7 @@ class Lazy(Sequence[_Item]):
         for source in self._source[len(items):]:
             try:
                 item = self._make(source)
-            except _BROKEN as exc:
+            except BROKEN as exc:
                 where = f'{type(source).__name__} {len(items)}'
                 raise _malformed(where, exc) from exc
             items.append(item)
@@ -304,7 +304,7 @@ def _pools(host_state: typing.Any,
             for tag in needed:
                 pool[tag]
         return Lazy(stats.pools, _pool)
-    except _BROKEN as exc:
+    except BROKEN as exc:
         raise _malformed('the PCI devices', exc) from exc
 
 

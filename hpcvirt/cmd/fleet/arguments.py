@@ -10,7 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The arguments that describe a fleet: its hosts, instances and flavors."""
+"""The arguments that describe a fleet: its hosts, instances and flavors.
+
+Without ``--topology`` the fleet is read from the cloud, which works on a
+controller.
+"""
 
 import argparse
 import dataclasses
@@ -21,6 +25,7 @@ from hpcvirt import exception
 from hpcvirt import input_file
 from hpcvirt import serialization
 from hpcvirt import topology
+from hpcvirt.cmd import extras
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import flavor_files
 from hpcvirt.fleet import assemble
@@ -40,16 +45,28 @@ _MAX_BYTES = 256 * 1024 * 1024
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add --topology, --usage, --flavors and --format."""
-    parser.add_argument(
-        '--topology', metavar='NAME=PATH', action='append', required=True,
+    """Add the options that describe the fleet, and --format."""
+    live = parser.add_argument_group(
+        'on a controller', 'without --topology, the hosts, instances and '
+        'flavors are those of the cloud; nothing is changed')
+    live.add_argument(
+        '--config-file', metavar='FILE', action='append', default=[],
+        help='a configuration file of Nova; may be given several times '
+        '(without it, /etc/nova/nova.conf)')
+    live.add_argument(
+        '--config-dir', metavar='FOLDER', action='append', default=[],
+        help='a folder with configuration files of Nova; may be given '
+        'several times')
+    files = parser.add_argument_group('from files')
+    files.add_argument(
+        '--topology', metavar='NAME=PATH', action='append', default=[],
         help='a host and its topology, which is anything that "hpcvirt '
         'topology show" reads; may be given once for each host')
-    parser.add_argument(
-        '--usage', metavar='FILE', required=True,
+    files.add_argument(
+        '--usage', metavar='FILE',
         help='the instances with their hosts, cells, CPUs and pages, as JSON')
-    parser.add_argument(
-        '--flavors', metavar='FILE', required=True,
+    files.add_argument(
+        '--flavors', metavar='FILE',
         help='the flavors, and what the hosts give to guests: the output of '
         '"hpcvirt flavor plan --format json"')
     parser.add_argument('--format', choices=('table', 'json'),
@@ -59,23 +76,39 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def add_flavor(parser: argparse.ArgumentParser) -> None:
     """Add --flavor."""
-    parser.add_argument('--flavor', metavar='NAME', required=True,
-                        help='the flavor, one of --flavors')
+    parser.add_argument('--flavor', metavar='NAME|FILE', required=True,
+                        help='the flavor: one of the cloud or of --flavors, '
+                        'or a file with one, such as the output of '
+                        '"openstack flavor show -f json"')
 
 
 def chosen(args: argparse.Namespace,
            flavors: Sequence[catalogue.Flavor]) -> catalogue.Flavor:
     """Find the flavor that --flavor names.
 
-    :raises InvalidInput: if it is not among the flavors
+    :raises InvalidInput: if it is neither a flavor nor a file with one
     """
     for flavor in flavors:
         if flavor.name == args.flavor:
             return flavor
+    if os.path.exists(args.flavor):
+        return _of_file(args.flavor)
+    where = (input_file.name(args.flavors) if args.flavors else 'the cloud')
     raise exception.InvalidInput(
-        '--flavor', f'{args.flavor[:64]!r} is not a flavor of '
-        f'{input_file.name(args.flavors)}; it has '
-        + ', '.join(flavor.name for flavor in flavors[:20]))
+        '--flavor', f'{args.flavor[:64]!r} is not a flavor of {where}, nor a '
+        'file; there are ' + (', '.join(
+            flavor.name for flavor in flavors[:20]) or 'no flavors'))
+
+
+def _of_file(path: str) -> catalogue.Flavor:
+    where = input_file.name(path)
+    found = flavor_files.flavors(serialization.json_value(
+        input_file.content(path, _MAX_BYTES), where), where)
+    if len(found) != 1:
+        raise exception.InvalidInput(
+            where, f'has {len(found)} flavors; --flavor needs a file with '
+            'one, or a name')
+    return found[0]
 
 
 def read(args: argparse.Namespace,
@@ -83,7 +116,20 @@ def read(args: argparse.Namespace,
     """Read the fleet and the flavors.
 
     :raises InvalidInput: for a file or an argument that cannot be used
+    :raises Unreachable: if the cloud cannot be read
     """
+    if not args.topology:
+        for option in ('usage', 'flavors'):
+            if getattr(args, option) is not None:
+                raise exception.InvalidInput(
+                    f'--{option}', 'needs --topology; without both, the '
+                    'cloud is read')
+        return _read_cloud(args)
+    for option in ('usage', 'flavors'):
+        if getattr(args, option) is None:
+            raise exception.InvalidInput(
+                '--topology', f'needs --{option}; without both, the cloud is '
+                'read')
     where = input_file.name(args.flavors)
     plan = serialization.json_value(
         input_file.content(args.flavors, _MAX_BYTES), where)
@@ -93,6 +139,15 @@ def read(args: argparse.Namespace,
                                 input_file.name(args.usage))
     return assemble.fleet(_topologies(args.topology), settings,
                           instances), flavors
+
+
+def _read_cloud(args: argparse.Namespace,
+                ) -> tuple[state.Fleet, Sequence[catalogue.Flavor]]:
+    with extras.nova():
+        from hpcvirt.nova.controller import settings
+        from hpcvirt.nova.controller import view
+    settings.load(args.config_file, args.config_dir)
+    return view.read()
 
 
 def _topologies(words: Sequence[str]) -> state.Topologies:

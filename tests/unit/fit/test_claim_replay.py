@@ -108,8 +108,8 @@ class ReplayTest(unittest.TestCase):
         self.assertEqual((1, 2), predicted.cells)
 
     def test_the_providers_of_an_allocation_candidate_decide(self):
-        pools = (devices.Pool(0, 1, {'alias': 'gpu'}, 'x'),
-                 devices.Pool(1, 1, {'alias': 'gpu'}, 'y'))
+        pools = (devices.pool(0, 1, 'gpu')._replace(provider='x'),
+                 devices.pool(1, 1, 'gpu')._replace(provider='y'))
         guest = builders.guest(4, requests=(builders.request(),))
         supply = builders.host(0, 0, pools=pools)
         for provider, cell in (('x', 0), ('y', 1)):

@@ -121,7 +121,7 @@ class DocumentationTest(unittest.TestCase):
         status, text, error = self.ask('make-room', '--flavor', 'x')
         self.assertEqual((2, ''), (status, text))
         self.assertRegex(error, r"^hpcvirt: --flavor: 'x' is not a flavor of "
-                         r'.*; it has hpc.8c1n.2m, .*\n$')
+                         r'.*, nor a file; there are hpc.8c1n.2m, .*\n$')
 
     def test_a_flavor_that_nova_refuses_is_named(self):
         document = json.loads(self.plan.read_text())

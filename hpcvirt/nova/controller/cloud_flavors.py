@@ -1,0 +1,69 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read flavors from Nova's API database."""
+
+import typing
+from collections.abc import Mapping
+
+from nova import objects
+from nova.pci import request as pci_request
+
+from hpcvirt.flavors import catalogue
+from hpcvirt.model import shape as shape_model
+from hpcvirt.specs import vocabulary
+
+
+def read(context: typing.Any) -> list[catalogue.Flavor]:
+    """Read all flavors of the cloud."""
+    found = []
+    for flavor in objects.FlavorList.get_all(context):
+        projects = None if flavor.is_public else tuple(flavor.projects)
+        found.append(of_nova(flavor, projects=projects))
+    return sorted(found, key=lambda flavor: (
+        flavor.vcpus, flavor.ram_mib, flavor.name))
+
+
+def of_nova(flavor: typing.Any, image: Mapping[str, typing.Any] | None = None,
+            projects: tuple[str, ...] | None = None) -> catalogue.Flavor:
+    """Translate a flavor.
+
+    :param image: properties of the image, which count as extra specs of the
+        flavor where Nova lets them
+    """
+    specs = {f'hw:{key.removeprefix("hw_")}': str(value)
+             for key, value in (image or {}).items()
+             if key.startswith('hw_')}
+    page = vocabulary.MEM_PAGE_SIZE.name
+    own = dict(flavor.extra_specs)
+    # Only these let the image choose a size.
+    if own.get(page, '').upper() in ('ANY', 'LARGE') and page in specs:
+        del own[page]
+    specs |= own
+    _add_affinity(specs)
+    return catalogue.Flavor(
+        flavor.name, flavor.vcpus, flavor.memory_mb, flavor.root_gb, specs,
+        projects)
+
+
+def _add_affinity(specs: dict[str, str]) -> None:
+    """Add the affinity policy of ``[pci]alias`` where the flavor has none."""
+    policy = vocabulary.PCI_NUMA_AFFINITY_POLICY.name
+    wanted = specs.get(vocabulary.PCI_ALIAS.name, '')
+    if not wanted or policy in specs:
+        return
+    aliases = pci_request.get_alias_from_config()
+    policies = {aliases[name][0] for name in (
+        term.split(':')[0].strip() for term in wanted.split(','))
+        if name in aliases}
+    if len(policies) == 1 and policies != {shape_model.PCIAffinity.LEGACY}:
+        specs[policy] = policies.pop()

@@ -1,0 +1,115 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Ask Placement what the resource providers of the hosts have left.
+
+Only GET requests are sent, with Nova's own client and the section
+``[placement]`` of nova.conf.
+"""
+
+import dataclasses
+import typing
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+from nova.scheduler.client import report
+
+from hpcvirt import exception
+from hpcvirt.nova.controller import masking
+
+#: The microversion with which nova-scheduler asks for candidates.
+MICROVERSION = '1.36'
+
+
+@dataclasses.dataclass(frozen=True)
+class Provider:
+    """A resource provider of a host, the root of its tree.
+
+    :ivar free: resource class -> the amount that is not used
+    """
+
+    free: Mapping[str, int]
+    traits: frozenset[str]
+
+
+def client() -> typing.Any:
+    """Return Nova's client of Placement.
+
+    :raises Unreachable: if it is not configured
+    """
+    try:
+        return report.report_client_singleton()
+    except report.ks_exc.ClientException as exc:
+        raise _unreachable(exc) from None
+
+
+def get(placement: typing.Any, url: str,
+        missing: typing.Any = None) -> typing.Any:
+    """Read a resource of Placement.
+
+    :param missing: what to return if it does not exist
+    :raises Unreachable: if Placement does not answer
+    """
+    try:
+        response = placement.get(url, version=MICROVERSION)
+    except report.ks_exc.ClientException as exc:
+        raise _unreachable(exc) from None
+    if response.status_code == 404:
+        return missing
+    if response.status_code != 200:
+        raise _unreachable(f'{response.status_code}: {response.text}')
+    return response.json()
+
+
+def read(placement: typing.Any,
+         uuids: Iterable[str]) -> Mapping[str, Provider]:
+    """Read the providers of compute nodes; one that is missing is left out.
+
+    One request returns all hosts that have any memory left.
+    """
+    found = get(placement, '/allocation_candidates?resources=MEMORY_MB:1')
+    summaries = found['provider_summaries']
+    providers = {}
+    for uuid in uuids:
+        summary = summaries.get(uuid)
+        provider = (_of_summary(summary) if summary
+                    else _ask(placement, uuid))
+        if provider is not None:
+            providers[uuid] = provider
+    return providers
+
+
+def _of_summary(summary: Mapping[str, typing.Any]) -> Provider:
+    return Provider(
+        {name: amount['capacity'] - amount['used']
+         for name, amount in summary['resources'].items()},
+        frozenset(summary['traits']))
+
+
+def _ask(placement: typing.Any, uuid: str) -> Provider | None:
+    here = f'/resource_providers/{uuid}'
+    inventories = get(placement, f'{here}/inventories')
+    usages = get(placement, f'{here}/usages')
+    traits = get(placement, f'{here}/traits')
+    if inventories is None or usages is None or traits is None:
+        return None
+    return Provider(
+        {name: int((item['total'] - item['reserved'])
+                   * item['allocation_ratio'])
+         - usages['usages'].get(name, 0)
+         for name, item in inventories['inventories'].items()},
+        frozenset(traits['traits']))
+
+
+def _unreachable(why: object) -> exception.Unreachable:
+    return exception.Unreachable(
+        f'Placement cannot be used: {masking.masked(why)}')

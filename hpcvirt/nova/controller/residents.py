@@ -1,0 +1,109 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Turn the instances of Nova into instances of a fleet."""
+
+import typing
+from collections.abc import Mapping
+
+import nova.conf
+from nova import objects
+from nova import utils
+from nova.compute import vm_states
+
+from hpcvirt import exception
+from hpcvirt.flavors import catalogue
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import state
+from hpcvirt.nova.controller import cloud_flavors
+
+_IMAGE_PREFIX = utils.SM_IMAGE_PROP_PREFIX
+
+
+class Residents:
+    """Translates instances, of which many have the same flavor and image.
+
+    :param groups: instance -> its server group
+    """
+
+    def __init__(self, groups: Mapping[str, state.ServerGroup]) -> None:
+        self._groups = groups
+        self._known: dict[object, tuple[catalogue.Flavor, guests.Guest]] = {}
+
+    def translate(self, instance: typing.Any, host: str,
+                  hosts: frozenset[str]) -> state.Instance:
+        """Translate an instance.
+
+        :param host: the name of its host
+        :param hosts: the hosts to which it may move
+        :raises InvalidInput: if its record contradicts itself
+        """
+        where = f'instance {instance.uuid}'
+        flavor, guest = self._guest(instance)
+        topology = instance.numa_topology
+        cells = topology.cells if topology else ()
+        if len(cells) != len(guest.demand.cells):
+            raise exception.InvalidInput(
+                where, f'has {len(cells)} guest cells, its flavor '
+                f'{flavor.name} {len(guest.demand.cells)}')
+        cpus: set[int] = set()
+        for cell in cells:
+            cpus.update((cell.cpu_pinning or {}).values(),
+                        cell.cpuset_reserved or ())
+        return state.Instance(
+            instance.uuid, where, host, flavor, guest,
+            tuple(cell.id for cell in cells), frozenset(cpus),
+            (cells[0].pagesize or None) if cells else None,
+            tuple(device.address for device in instance.pci_devices or ()),
+            _stays(instance), hosts, self._groups.get(instance.uuid))
+
+    def _guest(self, instance: typing.Any,
+               ) -> tuple[catalogue.Flavor, guests.Guest]:
+        image = {key.removeprefix(_IMAGE_PREFIX): value for key, value
+                 in instance.system_metadata.items()
+                 if key.startswith(f'{_IMAGE_PREFIX}hw_')}
+        flavor = instance.flavor
+        key = (flavor.name, flavor.vcpus, flavor.memory_mb, flavor.root_gb,
+               tuple(sorted(flavor.extra_specs.items())),
+               tuple(sorted(image.items())))
+        if key not in self._known:
+            own = cloud_flavors.of_nova(flavor, image)
+            self._known[key] = own, guests.of_flavor(own)
+        return self._known[key]
+
+
+def groups(context: typing.Any) -> dict[str, state.ServerGroup]:
+    """Read the server groups: instance -> its group."""
+    found: dict[str, state.ServerGroup] = {}
+    for group in objects.InstanceGroupList.get_all(context):
+        rules = group.rules or {}
+        own = state.ServerGroup(
+            state.Policy(group.policy), frozenset(group.members),
+            int(rules.get('max_server_per_host', 1)))
+        found |= dict.fromkeys(group.members, own)
+    return found
+
+
+def _stays(instance: typing.Any) -> str | None:
+    """Say why an instance must not be migrated live."""
+    if instance.locked:
+        return 'is locked'
+    if instance.task_state is not None:
+        return f'has the task {instance.task_state}'
+    if instance.vm_state not in (vm_states.ACTIVE, vm_states.PAUSED):
+        return f'is {instance.vm_state}'
+    flavor = instance.flavor
+    local = flavor.ephemeral_gb or flavor.swap or (
+        flavor.root_gb and instance.image_ref)
+    if local and nova.conf.CONF.libvirt.images_type != 'rbd':
+        return 'has a local disk'
+    return None

@@ -1,0 +1,81 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read nova.conf as the services of Nova on the controller do."""
+
+import logging
+import re
+from collections.abc import Sequence
+
+import nova.conf
+import sqlalchemy
+from nova import config
+from nova import objects
+from nova.db.api import api as api_database
+from nova.db.main import api as main_database
+from oslo_config import cfg
+
+from hpcvirt import exception
+from hpcvirt.conf import weights
+from hpcvirt.nova.controller import masking
+from hpcvirt.nova.controller import read_only
+
+_LINE = re.compile(r':(\d+)\b')
+
+
+def load(files: Sequence[str] = (), folders: Sequence[str] = ()) -> None:
+    """Read nova.conf.
+
+    :param files: ``--config-file``; where there is none, oslo.config looks
+        for nova.conf in its usual places, such as /etc/nova
+    :param folders: ``--config-dir``
+    :raises InvalidInput: if it cannot be used
+    """
+    # Nova's warnings are not for the operator of this command, and a library
+    # must not write secrets to the terminal.
+    logging.getLogger().addHandler(logging.NullHandler())
+    words = [f'--config-file={path}' for path in files]
+    words += [f'--config-dir={path}' for path in folders]
+    conf = nova.conf.CONF
+    try:
+        config.parse_args(['hpcvirt', *words], configure_db=False,
+                          init_rpc=False)
+    except cfg.ConfigFileParseError as exc:
+        # The message has the line, which may be one with a password.
+        line = _LINE.search(str(exc))
+        raise exception.InvalidInput(
+            exc.config_file, 'cannot be understood'
+            + (f' at line {line[1]}' if line else '')) from None
+    except cfg.Error as exc:
+        raise exception.InvalidInput(
+            'nova.conf', masking.masked(exc)) from None
+    if not conf.config_file and not files:
+        raise exception.InvalidInput(
+            'nova.conf', 'is not found in /etc/nova; name it with '
+            '--config-file, or the hosts with --topology')
+    weights.register_opts(conf)
+    if not conf.api_database.connection:
+        raise exception.InvalidInput(
+            'nova.conf', 'has no [api_database]connection, or it is not '
+            'readable; run the command on a controller')
+    for group in ('api_database', 'database'):
+        # An operator waits for the answer, and can repeat the command.
+        conf.set_override('max_retries', 1, group)
+        conf.set_override('retry_interval', 0, group)
+    read_only.guard(sqlalchemy.engine.Engine)
+    try:
+        main_database.configure(conf)
+        api_database.configure(conf)
+    except (cfg.Error, sqlalchemy.exc.SQLAlchemyError) as exc:
+        raise exception.InvalidInput(
+            'nova.conf', masking.masked(exc)) from None
+    objects.register_all()

@@ -1,0 +1,227 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read the fleet of a cloud as a controller does."""
+
+import contextlib
+import io
+import json
+import pathlib
+import tempfile
+import unittest
+
+import fixtures
+import sqlalchemy
+from nova import context as nova_context
+from nova import objects
+
+from hpcvirt import exception
+from hpcvirt.cmd import main
+from hpcvirt.cmd.fleet import arguments
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import make_room
+from hpcvirt.fleet import moving
+from hpcvirt.fleet import verdict
+from hpcvirt.nova.controller import masking
+from hpcvirt.nova.controller import read_only
+from hpcvirt.nova.controller import view
+from testing import machines
+from tests.functional import base
+
+
+class FleetOfACloudTest(base.HPCNova):
+
+    OPTIONS = (
+        ('pci', 'alias', [json.dumps({
+            'name': name, 'vendor_id': machines.VENDOR_ID,
+            'product_id': machines.VF_PRODUCT_ID, 'device_type': 'type-VF'})
+            for name in ('fast', 'Quick')]),)
+
+    def setUp(self):
+        super().setUp()
+        # The embedded Nova has its settings already.
+        self.useFixture(fixtures.MonkeyPatch(
+            'hpcvirt.nova.controller.settings.load', lambda *_: None))
+        self.add_machines(*(machines.build(
+            name, pages={2048: 1024}, vfs={1: 2})
+            for name in ('node1', 'node2')))
+
+    def hpcvirt(self, *words):
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = main.main([*words, '--format', 'json'])
+        self.assertEqual('', err.getvalue())
+        return status, json.loads(out.getvalue())
+
+    def flavor(self, flavors, flavor_id):
+        name = self.api.get_flavor(flavor_id)['name']
+        return next(item for item in flavors if item.name == name)
+
+    def test_instances_are_where_they_are_and_counts_are_what_nova_takes(
+            self):
+        small = self.create_hpc_flavor(pcpus=1)
+        device = self.create_hpc_flavor(
+            pcpus=1, pci_passthrough__alias='Quick:1')
+        whole = self.create_hpc_flavor(pcpus=4)
+        servers = [self.boot(small, host='node1') for _ in range(2)]
+        servers.append(self.boot(device, host='node2'))
+        fleet, flavors = view.read()
+        self.assertEqual({}, fleet.broken)
+        hosts = {host.name: host for host in fleet.hosts}
+        found = {instance.id: instance for host in fleet.hosts
+                 for instance in host.instances}
+        self.assertEqual({server['id'] for server in servers}, set(found))
+        for server in servers:
+            guest, instance = self.guest(server), found[server['id']]
+            self.assertEqual(self.host_of(server), instance.host)
+            self.assertEqual(guest.host_cells, instance.cells)
+            self.assertEqual(
+                guest.pinned_of(guest.cells[0]), instance.cpus)
+            self.assertEqual(2048, instance.pages_kib)
+            self.assertIsNone(instance.stays)
+            self.assertEqual({'node1', 'node2'}, instance.hosts)
+        self.assertEqual(1, len(found[servers[2]['id']].devices))
+        self.assertEqual('has PCI devices',
+                         moving.stays(found[servers[2]['id']]))
+        # What an instance has is what its host has less of.
+        self.assertEqual(6, hosts['node1'].state.free.pcpus)
+        before = view.read()[0]
+        self.delete(servers.pop(1))
+        after = view.read()[0]
+        gone = next(instance for instance in before.hosts[0].instances
+                    if instance.id not in {
+                        server['id'] for server in servers})
+        self.assertEqual(after.hosts[0].state,
+                         moving.leave(gone, before.hosts[0]).state)
+        # Each count is what Nova takes until it refuses.
+        status, document = self.hpcvirt('capacity')
+        self.assertEqual(0, status)
+        totals = {item['name']: item['total']
+                  for item in document['flavors']}
+        self.assertIn(self.flavor(flavors, small).name, totals)
+        for each in (whole, device):
+            taken = []
+            while True:
+                server = self.wait_for(self.request(each),
+                                       ('ACTIVE', 'ERROR'))
+                if server['status'] == 'ERROR':
+                    self.api.delete_server(server['id'])
+                    break
+                taken.append(server)
+            self.assertEqual(
+                totals[self.flavor(flavors, each).name], len(taken))
+            for server in taken:
+                self.delete(server)
+
+    def test_a_host_that_is_closed_or_broken_is_shown_as_such(self):
+        flavor = self.create_hpc_flavor()
+        other = self.boot(flavor, host='node2')
+        service = self.api.get_services(host='node1')[0]
+        self.api.put_service(service['id'], {
+            'status': 'disabled', 'disabled_reason': 'new memory'})
+        name = self.api.get_flavor(flavor)['name']
+        _, document = self.hpcvirt('explain', '--flavor', name)
+        self.assertEqual(
+            {'node1': False, 'node2': True},
+            {host['name']: host['fits'] for host in document['hosts']})
+        (closed,) = (host for host in document['hosts']
+                     if not host['fits'])
+        self.assertIn('is disabled (new memory)', closed['reason'])
+        fleet, _ = view.read()
+        guest = guests.of_flavor(next(
+            instance.flavor for host in fleet.hosts
+            for instance in host.instances))
+        self.assertEqual([False, True], [
+            item.fits for item in verdict.judge(guest, fleet)])
+        self.assertIsNone(make_room.search(guest, fleet.hosts[:1], 2))
+        # Nova's scheduler stops at a record like this one.
+        self.break_topology('node2')
+        status, document = self.hpcvirt('capacity')
+        self.assertEqual(0, status)
+        (broken,) = document['broken']
+        self.assertEqual('node2', broken['name'])
+        self.assertEqual(other['id'], self.api.get_server(
+            other['id'])['id'])
+        self.assertEqual([{'node1': 0}], [
+            item['per_host'] for item in document['flavors']
+            if item['name'] == name])
+
+    def break_topology(self, host):
+        for cell in self.cell_mappings.values():
+            with nova_context.target_cell(
+                    nova_context.get_admin_context(), cell) as targeted:
+                for node in objects.ComputeNodeList.get_all_by_host(
+                        targeted, host) if cell.name == 'cell1' else ():
+                    node.numa_topology = '{"nova_object.name": "NUMA'
+                    node.save()
+
+
+class SecretsTest(unittest.TestCase):
+
+    def test_nothing_is_written(self):
+        engine = sqlalchemy.create_engine('sqlite://')
+        with engine.begin() as connection:
+            connection.execute(sqlalchemy.text('CREATE TABLE t (x INT)'))
+            connection.execute(sqlalchemy.text('INSERT INTO t VALUES (1)'))
+        read_only.guard(engine)
+        with engine.connect() as connection:
+            self.assertEqual(1, connection.execute(
+                sqlalchemy.text('SELECT x FROM t')).scalar())
+            for statement in ('INSERT INTO t VALUES (2)', 'DELETE FROM t',
+                              'UPDATE t SET x = 2', 'DROP TABLE t'):
+                self.assertRaises(read_only.WouldWrite, connection.execute,
+                                  sqlalchemy.text(statement))
+
+    def test_no_message_has_a_secret(self):
+        secret = 'mysql+pymysql://nova:pa@ss/w0rd@db/nova?charset=utf8'
+        for name, group, value in (
+                ('connection', 'api_database', secret),
+                ('metadata_proxy_shared_secret', 'neutron', 'hunter22')):
+            base.nova.CONF.set_override(name, value, group)
+            self.addCleanup(base.nova.CONF.clear_override, name, group)
+        for message in (
+                f'Could not parse URL from {secret!r}',
+                'cannot open mysql+pymysql://nova:pa@ss/w0rd@other/nova_api',
+                'rabbit://u:pa@ss/w0rd@mq:5672// is refused',
+                'the token of hunter22 is wrong'):
+            said = masking.masked(message)
+            self.assertNotIn('w0rd', said)
+            self.assertNotIn('hunter22', said)
+            self.assertIn('***', said)
+        self.assertEqual("Can't connect to db (111)",
+                         masking.masked("Can't connect to db (111)"))
+
+
+class ArgumentsTest(unittest.TestCase):
+
+    def test_a_flavor_may_be_in_a_file(self):
+        path = pathlib.Path(
+            self.enterContext(tempfile.TemporaryDirectory()), 'flavor.json')
+        path.write_text(json.dumps({
+            'name': 'mine', 'vcpus': 4, 'ram': 1024, 'disk': 0,
+            'properties': {'hw:cpu_policy': 'dedicated'}}))
+        args = main.build_parser('explain').parse_args(
+            ['explain', '--flavor', str(path)])
+        self.assertEqual('mine', arguments.chosen(args, []).name)
+        args.flavor = 'unknown'
+        self.assertRaisesRegex(
+            exception.InvalidInput, 'not a flavor of the cloud',
+            arguments.chosen, args, [])
+
+    def test_an_argument_that_lacks_another_is_refused(self):
+        for words, said in (
+                (['--usage', 'x'], '--usage: needs --topology'),
+                (['--topology', 'a=b'], '--topology: needs --usage')):
+            err = io.StringIO()
+            with contextlib.redirect_stderr(err):
+                self.assertEqual(2, main.main(['capacity', *words]))
+            self.assertIn(said, err.getvalue())
