@@ -57,13 +57,17 @@ class Request:
     :ivar specs: alternatives; a pool matches one if it has all of its tags
     :ivar count: number of devices
     :ivar affinity: how near to the guest's cells they must be
-    :ivar name: its name in messages: the alias or the physical network
+    :ivar name: its name in messages: the alias, the physical network or the
+        resource class
+    :ivar one_pool: all of them come from one pool, as Placement allocates
+        resources of a class
     """
 
     specs: tuple[Mapping[str, typing.Any], ...]
     count: int = 1
     affinity: shape_model.PCIAffinity = shape_model.PCIAffinity.LEGACY
     name: str = ''
+    one_pool: bool = False
 
 
 #: For each request the provider UUIDs of the devices that Placement has
@@ -83,7 +87,7 @@ def request(wanted: shape_model.DeviceRequest) -> Request:
     return Request((tags,), wanted.count,
                    wanted.affinity or shape_model.PCIAffinity.LEGACY,
                    wanted.alias or wanted.physnet or wanted.resource_class
-                   or '')
+                   or '', one_pool=wanted.resource_class is not None)
 
 
 def pool(cell: int | None, free: int, alias: str | None = None,
@@ -108,6 +112,11 @@ def alias_tag(alias: str) -> str:
 def serves(pool: Pool, request: Request) -> bool:
     """Whether the devices of a pool are of the kind that is requested."""
     return _matches(request, pool) and _is_eligible(request, pool)
+
+
+def free_devices(request: Request, pools: Iterable[Pool]) -> list[int]:
+    """List the free devices of the pools that match a request."""
+    return [pool.free for pool in pools if _matches(request, pool)]
 
 
 class Allocator:
@@ -158,7 +167,9 @@ class Allocator:
         """
         for request, usable in zip(self._requests, self._usable,
                                    strict=True):
-            free = sum(self._pools[index].free for index in usable)
+            counts = [self._pools[index].free for index in usable]
+            free = (max(counts, default=0) if request.one_pool
+                    else sum(counts))
             if free < request.count:
                 return request, free
         return None
@@ -225,6 +236,9 @@ class Allocator:
         usable = [index for index in matching
                   if index in self._usable[number] and
                   (not allocated or self._allocated(index, allocated, left))]
+        if request.one_pool:
+            usable = [index for index in usable
+                      if left[index] >= request.count][:1]
         if not usable or sum(left[i] for i in usable) < request.count:
             return False
         if allocated:

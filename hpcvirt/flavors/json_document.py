@@ -92,8 +92,9 @@ def host_config(host_settings: settings.Settings,
                 profile: profiles.Profile) -> dict[str, Any]:
     """Write the settings of a host.
 
-    ``pci_alias`` is there only if the flavors name one, and ``mdev_types``
-    only if they have vGPUs.
+    ``device_counts`` says how many virtual functions or vGPUs each device
+    gives. ``pci_alias`` is there only if the flavors name one, and
+    ``mdev_types`` only if they have vGPUs.
     """
     wanted = profile.devices
     config: dict[str, Any] = {
@@ -119,6 +120,9 @@ def host_config(host_settings: settings.Settings,
     else:
         config['pci_device_spec'] = [device_spec(item, wanted)
                                      for item in host_settings.devices]
+    if host_settings.devices:
+        config['device_counts'] = {item.device.address: item.count
+                                   for item in host_settings.devices}
     if wanted and wanted.has_alias:
         config['pci_alias'] = [alias(wanted, host_settings.device_type)]
     return config

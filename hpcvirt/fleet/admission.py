@@ -20,6 +20,7 @@ import dataclasses
 
 from hpcvirt.fit import allocation
 from hpcvirt.fit import claim
+from hpcvirt.fit import devices
 from hpcvirt.fit import placement as placements
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import guest as guests
@@ -58,4 +59,12 @@ def _placement(guest: guests.Guest,
         if needed > free:
             return reasons.Misfit(reasons.Code.RESOURCES, {
                 'resource': name, 'free': max(free, 0), 'needed': needed})
+    for request in guest.demand.requests:
+        if request.one_pool:
+            free = max(devices.free_devices(
+                request, host.supply.pools or ()), default=0)
+            if request.count > free:
+                return reasons.Misfit(reasons.Code.RESOURCES, {
+                    'resource': request.name, 'free': free,
+                    'needed': request.count})
     return None

@@ -12,14 +12,18 @@
 
 """Write what a fleet still takes, as a document and as a table."""
 
+import dataclasses
 import textwrap
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
 from hpcvirt import text_table
+from hpcvirt.flavors import memory
 from hpcvirt.flavors import table
 from hpcvirt.fleet import count as counts
+from hpcvirt.fleet import free_room
 from hpcvirt.fleet import state
 
 SCHEMA_VERSION = 1
@@ -32,18 +36,44 @@ _LEGEND = ('Fit: how many more instances of this flavor alone the fleet takes '
            'compares. Lost: the share of these that cannot start, because '
            'what is free is in the wrong cells. Where: the hosts with the '
            'most room.')
+_ROOM_HEADINGS = ('For guests', 'Total', 'Free', 'Stranded',
+                  'Used # free - stranded !')
+_ROOM_NUMBERS = {'Total', 'Free', 'Stranded'}
+_ROOM_LEGEND = ('Stranded: free, but left over whichever one of these '
+                'flavors the hosts are filled with. A cell, package or host '
+                'is free if no instance has a part of it.')
 _MOST_HOSTS = 3
+_BAR = 24
 
 
 def document(fleet: state.Fleet,
              found: Sequence[counts.Count]) -> dict[str, Any]:
     """Turn the counts into dicts, lists, numbers and strings."""
+    rooms = free_room.of_hosts(fleet, found)
+    free_pcpus = sum(room.pcpus.free for room in rooms.values())
     return {
         'schema_version': SCHEMA_VERSION,
         'flavors': [{'name': item.flavor.name, 'total': item.total,
                      'per_host': dict(item.per_host),
-                     'by_sums': item.by_sums} for item in found],
+                     'by_sums': item.by_sums,
+                     'lost': item.by_sums - item.total,
+                     'pcpus_left': free_pcpus - item.pcpus}
+                    for item in found],
+        'free': _room(free_room.total(rooms.values())),
+        'hosts': [{'name': name, **_room(room)}
+                  for name, room in rooms.items()],
         'broken': broken(fleet),
+    }
+
+
+def _room(room: free_room.Room) -> dict[str, Any]:
+    return {
+        'pcpus': dataclasses.asdict(room.pcpus),
+        'pages': [{'size_kib': size, **dataclasses.asdict(amount)}
+                  for size, amount in room.pages.items()],
+        'cells': dataclasses.asdict(room.cells),
+        'packages': dataclasses.asdict(room.packages),
+        'hosts': dataclasses.asdict(room.hosts),
     }
 
 
@@ -66,12 +96,48 @@ def text(fleet: state.Fleet, found: Sequence[counts.Count],
          f'{table.counted(instances, "instance")}\n'),
         text_table.draw(_HEADINGS, [_row(item) for item in found], _NUMBERS,
                         room),
-        textwrap.fill(_LEGEND, room, subsequent_indent='  ',
-                      break_on_hyphens=False) + '\n',
+        _filled(_LEGEND, room),
+        text_table.draw(_ROOM_HEADINGS, _room_rows(free_room.total(
+            free_room.of_hosts(fleet, found).values())), _ROOM_NUMBERS, room),
+        _filled(_ROOM_LEGEND, room),
     ]
     if fleet.broken:
         blocks.append(broken_in_words(fleet, room))
     return '\n'.join(blocks)
+
+
+def _filled(words: str, width: int) -> str:
+    return textwrap.fill(words, width, subsequent_indent='  ',
+                         break_on_hyphens=False) + '\n'
+
+
+def _room_rows(room: free_room.Room) -> Iterator[tuple[str, ...]]:
+    yield _amount_row('PCPUs', room.pcpus)
+    for size, amount in room.pages.items():
+        yield _amount_row(f'pages of {memory.page_name(size)}', amount)
+    for name, whole in (('whole cells', room.cells),
+                        ('whole packages', room.packages),
+                        ('whole hosts', room.hosts)):
+        yield (name, str(whole.total), str(whole.free), '',
+               _bar(whole.total, whole.free, 0))
+
+
+def _amount_row(name: str, amount: free_room.Amount) -> tuple[str, ...]:
+    return (name, str(amount.total), str(amount.free), str(amount.stranded),
+            _bar(amount.total, amount.free, amount.stranded))
+
+
+def _bar(total: int, free: int, stranded: int) -> str:
+    """Draw shares; one that is not nothing is not drawn as nothing."""
+    if not total:
+        return ''
+    lost = _length(stranded, total)
+    rest = min(_BAR - lost, _length(free - stranded, total))
+    return '#' * (_BAR - rest - lost) + '-' * rest + '!' * lost
+
+
+def _length(part: int, total: int) -> int:
+    return 0 if part <= 0 else max(1, round(_BAR * part / total))
 
 
 def broken_in_words(fleet: state.Fleet, width: int) -> str:

@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.fit import cell_filling
+from hpcvirt.fit import devices
 from hpcvirt.flavors import catalogue
 from hpcvirt.fleet import alike
 from hpcvirt.fleet import guest as guests
@@ -45,6 +46,11 @@ class Count:
     @property
     def total(self) -> int:
         return sum(self.per_host.values())
+
+    @property
+    def pcpus(self) -> int:
+        """The PCPUs that all of them would have."""
+        return self.total * guests.of_flavor(self.flavor).sums.pcpus
 
 
 #: Hosts that are alike, and the kinds of their cells.
@@ -71,10 +77,21 @@ def _count(flavor: catalogue.Flavor, fleet: state.Fleet,
     fillings = cell_filling.CellFillings(guest.shape)
     for group, kinds in groups:
         first = group[0]
-        promised = first.state.free.times(guest.sums)
+        promised = _promised(guest, first.state)
         taken = fillings.count(first.state.supply, kinds, promised,
                                first.packing)
         by_sums += promised * len(group)
         if taken:
             per_host |= dict.fromkeys((host.name for host in group), taken)
     return Count(flavor, per_host, by_sums)
+
+
+def _promised(guest: guests.Guest, host: state.State) -> int:
+    """Count the instances for which the sums of a host are enough."""
+    promised = host.free.times(guest.sums)
+    for request in guest.demand.requests:
+        if request.one_pool:
+            promised = min(promised, sum(
+                free // request.count for free in devices.free_devices(
+                    request, host.supply.pools or ())))
+    return promised

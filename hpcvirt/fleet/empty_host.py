@@ -60,22 +60,40 @@ def pools(host: host_model.Host, settings: host_settings.HostSettings,
           ) -> Iterator[tuple[str, devices.Pool]]:
     """Yield the devices for guests, each with its address on the host.
 
-    A device that can have virtual functions gives all of these, unless the
-    alias asks for physical ones; any other device gives itself.
+    Where the plan does not say how many virtual functions a device gives,
+    it gives all, unless the alias asks for physical ones.
+
+    :raises InvalidInput: for a device that the host does not have
     """
     alias: Mapping[str, str] = next(iter(settings.pci_alias), {})
     virtual = alias.get('device_type') != 'type-PF'
-    by_address = {device.address: device for device in host.devices}
     for spec in settings.pci_device_spec:
-        device = by_address.get(spec.get('address', '').lower())
-        if device is None:
-            raise exception.InvalidInput(
-                host.name, f'has no device {spec.get("address", "")[:40]}, '
-                'which the plan gives to guests')
-        count = device.total_vfs if virtual else 1
+        device = _device(host, spec.get('address', ''))
+        count = settings.device_counts.get(
+            device.address, device.total_vfs if virtual else 1)
         yield device.address, devices.pool(
             device.cell, count or 1, alias=alias.get('name'),
             physnet=spec.get('physical_network'))
+    for mdev in settings.mdev_types:
+        for address in mdev.device_addresses:
+            device = _device(host, address)
+            if device.address not in settings.device_counts:
+                raise exception.InvalidInput(
+                    host.name, f'the plan does not say how many vGPUs '
+                    f'{device.address} gives; plan it again')
+            # Placement knows no cells.
+            yield device.address, devices.pool(
+                None, settings.device_counts[device.address],
+                resource_class=mdev.mdev_class)
+
+
+def _device(host: host_model.Host, address: str) -> host_model.Device:
+    for device in host.devices:
+        if device.address == address.lower():
+            return device
+    raise exception.InvalidInput(
+        host.name, f'has no device {address[:40]}, which the plan gives to '
+        'guests')
 
 
 def _check(host: host_model.Host,

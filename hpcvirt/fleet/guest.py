@@ -24,6 +24,7 @@ from hpcvirt.fit import demand as demands
 from hpcvirt.flavors import catalogue
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
+from hpcvirt.specs import resources
 
 
 class Sums(typing.NamedTuple):
@@ -70,6 +71,9 @@ def of_flavor(flavor: catalogue.Flavor) -> Guest:
     except exception.InvalidInput as exc:
         raise exception.InvalidInput(f'flavor {flavor.name[:64]}',
                                      str(exc)) from exc
+    shape = dataclasses.replace(shape, devices=(*shape.devices, *(
+        shape_model.DeviceRequest(None, number, resource_class=name)
+        for name, number in resources.devices(flavor.extra_specs).items())))
     return of_shape(shape, flavor.vcpus, flavor.ram_mib)
 
 

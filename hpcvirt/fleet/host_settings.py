@@ -39,10 +39,21 @@ class ReservedPages:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class MdevType:
+    """An item of Nova's ``enabled_mdev_types``, with its ``mdev_class``."""
+
+    name: str
+    device_addresses: tuple[str, ...]
+    mdev_class: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class HostSettings:
     """The settings of a host; the fields have the names of the document.
 
     :ivar pages: cell -> page size in KiB -> the total
+    :ivar device_counts: address of a device -> the virtual functions or
+        vGPUs that it gives, 1 for itself
     """
 
     cpu_dedicated_set: str
@@ -52,6 +63,9 @@ class HostSettings:
     pages: Mapping[str, Mapping[str, _Number]]
     pci_device_spec: tuple[Mapping[str, str], ...] = ()
     pci_alias: tuple[Mapping[str, str], ...] = ()
+    mdev_types: tuple[MdevType, ...] = ()
+    device_counts: Mapping[str, _Number] = dataclasses.field(
+        default_factory=dict)
     packing_host_numa_cells_allocation_strategy: bool = False
 
     @functools.cached_property

@@ -41,11 +41,15 @@ def occupy(empty: state.State, instances: Iterable[state.Instance],
         for number, demand in zip(instance.cells, instance.guest.demand.cells,
                                   strict=True):
             cells[number] = _taken(instance, demand, cells[number])
+        known = False
         for device in instance.devices:
             place = _pool(instance, device, addresses, pools)
             if place is not None:
+                known = True
                 pools[place] = pools[place]._replace(
                     free=pools[place].free - 1)
+        if instance.guest.demand.requests and not known:
+            pools = _as_claimed(instance, empty.supply, pools)
         free = free.minus(instance.guest.sums)
     supply = dataclasses.replace(
         empty.supply,
@@ -110,6 +114,25 @@ def _taken(instance: state.Instance, demand: demands.CellDemand,
         pages=tuple(
             pool._replace(used=pool.used + count, free=pool.free - count)
             if pool.size_kib == size_kib else pool for pool in cell.pages))
+
+
+def _as_claimed(instance: state.Instance, supply: supplies.Supply,
+                pools: Sequence[devices.Pool]) -> list[devices.Pool]:
+    """Allocate the devices of an instance of which no address is known."""
+    demand = instance.guest.demand
+    allocator = devices.Allocator(
+        demand.requests, pools,
+        {cell.id: cell.package for cell in supply.cells})
+    left = (allocator.allocate(instance.cells or None)
+            or allocator.allocate(None))
+    if left is None:
+        raise exception.InvalidInput(
+            instance.where, f'{instance.id} has a flavor with '
+            + ' and '.join(f'{request.count} {request.name}'
+                           for request in demand.requests)
+            + ', of which the host has too few left')
+    return [pool._replace(free=free)
+            for pool, free in zip(pools, left, strict=True)]
 
 
 def _pool(instance: state.Instance, device: str, addresses: Sequence[str],

@@ -29,6 +29,22 @@ def write(resource_class: str, count: int,
     return specs
 
 
+def devices(specs: Mapping[str, str]) -> Mapping[str, int]:
+    """Count the devices in Placement that a flavor requests, by class.
+
+    These are vGPUs, and what has a class of its own.
+    """
+    counts = {}
+    prefix = vocabulary.RESOURCES.at(group='', resource='')
+    for name in specs:
+        resource = name.removeprefix(prefix)
+        if resource == name:
+            continue
+        if resource == 'VGPU' or resource.startswith('CUSTOM_'):
+            counts[resource] = read(resource, specs)
+    return {name: count for name, count in counts.items() if count}
+
+
 def read(resource_class: str, specs: Mapping[str, str]) -> int:
     """Count the resources of a class that one provider must give.
 

@@ -15,9 +15,11 @@
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.fleet import arguments
+from hpcvirt.flavors import catalogue
 from hpcvirt.fleet import capacity_report
 from hpcvirt.fleet import count
 
@@ -25,6 +27,9 @@ from hpcvirt.fleet import count
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.epilog = arguments.EPILOG
+    parser.add_argument(
+        '--flavor', metavar='NAME', action='append', default=[],
+        help='count only this flavor; may be given several times')
     arguments.add(parser)
     parser.set_defaults(run=run)
 
@@ -32,7 +37,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the counts."""
     fleet, flavors = arguments.read(args)
-    found = count.count(fleet, flavors)
+    found = count.count(fleet, chosen(args, flavors))
     if args.format == 'json':
         document = capacity_report.document(fleet, found)
         sys.stdout.write(json.dumps(document, indent=1) + '\n')
@@ -40,3 +45,16 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(capacity_report.text(fleet, found,
                                               terminal.width()))
     return 0
+
+
+def chosen(args: argparse.Namespace,
+           flavors: Sequence[catalogue.Flavor]) -> list[catalogue.Flavor]:
+    """Find the flavors that are counted.
+
+    :raises InvalidInput: if one that is named does not exist
+    """
+    if not args.flavor:
+        return list(flavors)
+    return [arguments.chosen(argparse.Namespace(
+        **{**vars(args), 'flavor': name}), flavors)
+        for name in dict.fromkeys(args.flavor)]

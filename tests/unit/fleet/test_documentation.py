@@ -77,6 +77,8 @@ class DocumentationTest(unittest.TestCase):
                                      PAGE + '\n', re.DOTALL)[1])
         self.assertEqual(shown.keys(), document.keys())
         self.assertIn(*shown['flavors'], document['flavors'])
+        self.assertIn(*shown['hosts'], document['hosts'])
+        self.assertEqual(shown['free'], document['free'])
 
     def test_the_moves_of_the_example_are_shown(self):
         status, text, _ = self.ask('make-room', '--flavor', 'hpc.16c1n.2m')

@@ -112,7 +112,7 @@ class HostSettingsTest(unittest.TestCase):
     def test_an_error_names_the_place(self):
         whole = {'cpu_dedicated_set': '0-3', 'cpu_shared_set': '',
                  'reserved_host_memory_mb': 0, 'reserved_huge_pages': [],
-                 'pages': {'0': {'4': 9}}, 'mdev_types': ['unknown here']}
+                 'pages': {'0': {'4': 9}}, 'arrived_with': ['unknown here']}
         host_settings.read({'host_config': {'h': whole}}, 'p.json')
         for plain, message in (
                 ([], "p.json: has no 'host_config'"),
