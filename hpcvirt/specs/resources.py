@@ -29,18 +29,20 @@ def write(resource_class: str, count: int,
     return specs
 
 
-def devices(specs: Mapping[str, str]) -> Mapping[str, int]:
-    """Count the devices in Placement that a flavor requests, by class.
+def is_device(resource_class: str) -> bool:
+    """Whether a class is that of vGPUs, or not one of OpenStack's own."""
+    return resource_class == 'VGPU' or resource_class.startswith('CUSTOM_')
 
-    These are vGPUs, and what has a class of its own.
-    """
+
+def devices(specs: Mapping[str, str]) -> Mapping[str, int]:
+    """Count the devices in Placement that a flavor requests, by class."""
     counts = {}
     prefix = vocabulary.RESOURCES.at(group='', resource='')
     for name in specs:
         resource = name.removeprefix(prefix)
         if resource == name:
             continue
-        if resource == 'VGPU' or resource.startswith('CUSTOM_'):
+        if is_device(resource):
             counts[resource] = read(resource, specs)
     return {name: count for name, count in counts.items() if count}
 

@@ -23,10 +23,12 @@ import fixtures
 import sqlalchemy
 from nova import context as nova_context
 from nova import objects
+from oslo_utils import uuidutils
 
 from hpcvirt import exception
 from hpcvirt.cmd import main
 from hpcvirt.cmd.fleet import arguments
+from hpcvirt.fleet import count
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
@@ -65,6 +67,33 @@ class FleetOfACloudTest(base.HPCNova):
     def flavor(self, flavors, flavor_id):
         name = self.api.get_flavor(flavor_id)['name']
         return next(item for item in flavors if item.name == name)
+
+    def add_cards(self, host, *counts):
+        """Give a host cards with vGPUs, as nova-compute reports them."""
+        found = self.placement.get(f'/resource_providers?name={host}').body
+        (root,) = found['resource_providers']
+        for number, total in enumerate(counts):
+            card = uuidutils.generate_uuid()
+            self.placement.post('/resource_providers', {
+                'name': f'{host}_pci_0000_0{number}_00_0', 'uuid': card,
+                'parent_provider_uuid': root['uuid']}, version='1.20')
+            self.placement.put(f'/resource_providers/{card}/inventories', {
+                'resource_provider_generation': 0,
+                'inventories': {'VGPU': {'total': total}}}, version='1.20')
+
+    def test_vgpus_are_those_that_placement_has_on_one_card(self):
+        self.add_cards('node1', 1, 3)
+        pair = self.create_hpc_flavor(pcpus=1, resources__VGPU='2')
+        one = self.create_hpc_flavor(pcpus=1, resources__VGPU='1')
+        for expected, status in (((1, 4), 'ACTIVE'), ((0, 2), 'ERROR')):
+            fleet, flavors = view.read()
+            found = count.count(fleet, [
+                self.flavor(flavors, each) for each in (pair, one)])
+            self.assertEqual(expected,
+                             tuple(item.total for item in found))
+            self.assertEqual(expected,
+                             tuple(item.by_sums for item in found))
+            self.boot(pair, status=status, host='node1')
 
     def test_instances_are_where_they_are_and_counts_are_what_nova_takes(
             self):

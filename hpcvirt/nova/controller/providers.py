@@ -25,6 +25,7 @@ from nova.scheduler.client import report
 
 from hpcvirt import exception
 from hpcvirt.nova.controller import masking
+from hpcvirt.specs import resources
 
 #: The microversion with which nova-scheduler asks for candidates.
 MICROVERSION = '1.36'
@@ -35,10 +36,13 @@ class Provider:
     """A resource provider of a host, the root of its tree.
 
     :ivar free: resource class -> the amount that is not used
+    :ivar devices: (resource class, the amount that is not used) of each
+        provider of the tree that has vGPUs or resources of a class of its own
     """
 
     free: Mapping[str, int]
     traits: frozenset[str]
+    devices: tuple[tuple[str, int], ...] = ()
 
 
 def client() -> typing.Any:
@@ -78,13 +82,20 @@ def read(placement: typing.Any,
     """
     found = get(placement, '/allocation_candidates?resources=MEMORY_MB:1')
     summaries = found['provider_summaries']
+    devices: dict[str, list[tuple[str, int]]] = {}
+    for summary in summaries.values():
+        devices.setdefault(summary['root_provider_uuid'], []).extend(
+            (name, amount['capacity'] - amount['used'])
+            for name, amount in summary['resources'].items()
+            if resources.is_device(name))
     providers = {}
     for uuid in uuids:
         summary = summaries.get(uuid)
         provider = (_of_summary(summary) if summary
                     else _ask(placement, uuid))
         if provider is not None:
-            providers[uuid] = provider
+            providers[uuid] = dataclasses.replace(
+                provider, devices=tuple(devices.get(uuid, ())))
     return providers
 
 

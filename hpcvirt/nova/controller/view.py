@@ -12,6 +12,7 @@
 
 """The fleet as a controller sees it."""
 
+import dataclasses
 import typing
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from nova import context as nova_context
 from oslo_config import cfg
 
 from hpcvirt import exception
+from hpcvirt.fit import devices
 from hpcvirt.flavors import catalogue
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
@@ -92,7 +94,13 @@ def _state(host_state: typing.Any, provider: providers.Provider,
                          for name in ('PCPU', 'VCPU', 'MEMORY_MB')))
     if closed is None and _DISABLED in provider.traits:
         closed = 'its nova-compute is disabled'
-    return state.State(supplies.of_state(host_state, aliases),
+    supply = supplies.of_state(host_state, aliases)
+    if provider.devices:
+        supply = dataclasses.replace(supply, pools=(
+            *(supply.pools or ()), *(
+                devices.pool(None, free, resource_class=name)
+                for name, free in provider.devices)))
+    return state.State(supply,
                        guests.Sums(0, 0, 0) if closed else free, closed)
 
 
