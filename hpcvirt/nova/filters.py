@@ -32,10 +32,9 @@ value on the scheduler and on the compute hosts, because it determines the
 cells on which a guest starts.
 
 Each refused host is logged at DEBUG level with the reason. If no host is left,
-one line at INFO level counts the reasons.
+one line at INFO level counts the reasons; ``hpcvirt explain --log`` reads it.
 """
 
-import collections
 import typing
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -47,6 +46,7 @@ from nova.scheduler import utils
 from oslo_log import log as logging
 
 from hpcvirt import exception
+from hpcvirt.fit import demand as demands
 from hpcvirt.fit import reasons
 from hpcvirt.fit import retry_check
 from hpcvirt.fit import supply as supplies
@@ -55,6 +55,7 @@ from hpcvirt.nova import alternates
 from hpcvirt.nova import claim_start
 from hpcvirt.nova import malformed_host
 from hpcvirt.nova import picks
+from hpcvirt.nova import refused as refusals
 
 LOG = logging.getLogger(__name__)
 
@@ -77,23 +78,22 @@ class HPCTopologyFilter(filters.BaseHostFilter):
             yield from filter_obj_list
             return
         request = _Request(spec_obj)
-        refused: collections.Counter[reasons.Code] = collections.Counter()
-        passed = False
+        refused: refusals.Refused | None = refusals.Refused(spec_obj)
+        several = refusals.instances(spec_obj) > 1
         for host_state, misfit in request.judge(filter_obj_list):
             if misfit is None:
-                passed = True
+                refused = None
+                if several:
+                    setattr(host_state, refusals.PASSED, request.uuid)
                 yield host_state
                 continue
-            refused[misfit.root] += 1
+            if refused is not None:
+                refused.add(host_state, misfit)
             LOG.debug('%(host)s, %(node)s refused: %(misfit)s',
                       {'host': host_state.host, 'node': host_state.nodename,
                        'misfit': misfit}, instance_uuid=request.uuid)
-        if refused and not passed:
-            LOG.info('No host of %(hosts)d can take the guest: '
-                     '%(reasons)s; instance %(instance)s',
-                     {'hosts': sum(refused.values()),
-                      'reasons': reasons.tally(refused),
-                      'instance': request.uuid})
+        if refused is not None:
+            refused.log(request.demand)
 
     def host_passes(self, host_state: typing.Any,
                     filter_properties: typing.Any) -> bool:
@@ -106,7 +106,7 @@ class _Request:
 
     def __init__(self, spec: typing.Any) -> None:
         self._spec = spec
-        self.uuid = spec.instance_uuid if 'instance_uuid' in spec else None
+        self.uuid = refusals.instance_of(spec)
         self._start: claim_start.ClaimStart | None = None
         self._malformed: reasons.Misfit | None = None
         try:
@@ -122,6 +122,11 @@ class _Request:
             .packing_host_numa_cells_allocation_strategy)
         self._limits: dict[tuple[float, float],
                            objects.NUMATopologyLimits] = {}
+
+    @property
+    def demand(self) -> demands.Demand | None:
+        """What the guest needs, None if that cannot be understood."""
+        return self._start.demand if self._start is not None else None
 
     def judge(self, host_states: Sequence[typing.Any],
               ) -> Iterator[alternates.Verdict]:
