@@ -17,14 +17,23 @@ pipe that the process has open already, and are read too. Other FIFOs,
 devices and sockets are refused.
 """
 
+import contextlib
+import gzip
+import io
 import os
 import stat
 import sys
+import typing
+import zlib
+from collections.abc import Iterator
 
 from hpcvirt import exception
 
 #: The path of standard input.
 STDIN = '-'
+
+#: The first bytes of a file that gzip has compressed.
+_GZIP = b'\x1f\x8b'
 
 _KINDS = (
     (stat.S_ISDIR, 'a directory'),
@@ -66,9 +75,39 @@ def beginning(path: str | os.PathLike[str], most: int,
     :raises InvalidInput: if it is not a file or cannot be read
     """
     where = where or name(path)
+    with _opened(path, where) as stream:
+        data: bytes | None = stream.read(most)
+        if data is None:
+            raise exception.InvalidInput(
+                where, 'is a file of the kernel that has no end')
+        return data
+
+
+def lines(path: str | os.PathLike[str], longest: int) -> Iterator[bytes]:
+    """Read a file of any size, or standard input, line by line.
+
+    A file that gzip has compressed is expanded; where its data end too early
+    or are damaged, reading ends.
+
+    :param longest: the most bytes of a line; longer ones come in pieces
+    :raises InvalidInput: if it is not a file or cannot be read
+    """
+    with _opened(path, name(path)) as stream:
+        source = (gzip.GzipFile(fileobj=stream)
+                  if stream.peek(2)[:2] == _GZIP else stream)
+        with contextlib.suppress(EOFError, gzip.BadGzipFile, zlib.error):
+            while line := source.readline(longest):
+                yield line
+
+
+@contextlib.contextmanager
+def _opened(path: str | os.PathLike[str],
+            where: str) -> Iterator[io.BufferedReader]:
     try:
         if path == STDIN:
-            return _from_stdin(most, where)
+            with _stdin(where) as stream:
+                yield stream
+            return
         # Check before opening: opening a FIFO can block, and opening a
         # device (a watchdog, a tape) has effects.
         status = os.stat(path)
@@ -81,24 +120,19 @@ def beginning(path: str | os.PathLike[str], most: int,
         with os.fdopen(descriptor, 'rb') as stream:
             if not is_pipe:
                 _require_file(os.fstat(descriptor), where)
-            data: bytes | None = stream.read(most)
-        if data is None:
-            raise exception.InvalidInput(
-                where, 'is a file of the kernel that has no end')
-        return data
+            yield stream
     except (OSError, ValueError) as exc:  # ValueError: a NUL in the path
         reason = getattr(exc, 'strerror', None) or exc
         raise exception.InvalidInput(
             where, f'cannot be read ({reason})') from exc
 
 
-def _from_stdin(most: int, where: str) -> bytes:
+def _stdin(where: str) -> io.BufferedReader:
     if sys.stdin is None:
         raise exception.InvalidInput(where, 'is closed')
     if sys.stdin.closed:
         raise exception.InvalidInput(where, 'can be read only once')
-    with sys.stdin.buffer as stream:
-        return stream.read(most)
+    return typing.cast(io.BufferedReader, sys.stdin.buffer)
 
 
 def _require_file(status: os.stat_result, where: str) -> None:

@@ -14,6 +14,8 @@
 
 from oslo_config import cfg
 
+from hpcvirt.conf import filters
+from hpcvirt.conf import group
 from hpcvirt.conf import weights
 
 
@@ -22,4 +24,4 @@ def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
 
     The entry point group ``oslo.config.opts`` names this function.
     """
-    return weights.list_opts()
+    return [(group.GROUP, [*filters.list_opts(), *weights.list_opts()])]

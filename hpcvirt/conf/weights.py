@@ -12,16 +12,12 @@
 
 """Options of the weighers, in the group ``[hpcvirt]`` of nova.conf.
 
-nova-scheduler reads them. They have a group of their own, because Nova owns
-``[filter_scheduler]``.
+nova-scheduler reads them.
 """
 
 from oslo_config import cfg
 
-GROUP = cfg.OptGroup(
-    'hpcvirt', title='hpcvirt in the scheduler',
-    help="Options of hpcvirt's weighers, which nova-scheduler reads from "
-         'nova.conf.')
+from hpcvirt.conf import group
 
 _OPTS = [
     cfg.FloatOpt(
@@ -93,10 +89,10 @@ Related options:
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options; registering them again changes nothing."""
-    conf.register_group(GROUP)
-    conf.register_opts(_OPTS, group=GROUP)
+    conf.register_group(group.GROUP)
+    conf.register_opts(_OPTS, group=group.GROUP)
 
 
-def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
+def list_opts() -> list[cfg.Opt]:
     """List the options for sample files and documentation."""
-    return [(GROUP, list(_OPTS))]
+    return list(_OPTS)

@@ -225,7 +225,7 @@ _MESSAGES_FOR_ONE: Mapping[Code, str] = {
 }
 
 #: The name of each kind where refusals are counted.
-_KINDS: Mapping[Code, str] = {
+KINDS: Mapping[Code, str] = {
     Code.CELL_PCPUS: 'too few PCPUs in a cell',
     Code.FREE_PCPUS: 'too few free PCPUs in a cell',
     Code.SHARED_CPUS: 'too few shared CPUs in a cell',
@@ -344,6 +344,6 @@ def tally(refused: Mapping[Code, int]) -> str:
     """Summarize refusals by kind, the most frequent first."""
     kinds: collections.Counter[str] = collections.Counter()
     for code, count in refused.items():
-        kinds[_KINDS[code]] += count
+        kinds[KINDS[code]] += count
     return ', '.join(f'{kind} ({count})'
                      for kind, count in kinds.most_common())

@@ -139,18 +139,19 @@ def asked(vcpus: int, ram_mib: int, demand: demands.Demand | None,
         for cell in demand.cells)
     return Asked(
         vcpus=vcpus, ram_mib=ram_mib,
-        cpu_policy=first and first.policy.value,
-        thread_policy=first and first.threads and first.threads.value,
+        cpu_policy=first.policy.value if first else None,
+        thread_policy=first.threads.value
+        if first and first.threads else None,
         cells=tuple(
             Cells(count=count, pcpus=pcpus, vcpus=own, memory_mib=memory_mib,
                   pages_kib=None if page_kib is None else _pages(page_kib))
             for (pcpus, own, memory_mib, page_kib), count
             in list(kinds.items())[:_MOST_KINDS]),
         devices=tuple(
-            Devices(name=_clipped(request.name), count=request.count,
+            Devices(name=clipped(request.name), count=request.count,
                     affinity=request.affinity.value)
             for request in demand.requests[:_MOST_KINDS]),
-        networks=tuple(map(_clipped, [
+        networks=tuple(map(clipped, [
             *sorted(demand.physnets)[:_MOST_KINDS],
             *['tunnelled networks'] * demand.tunneled])),
         numa_scope=None if demand.numa_scope is shape_model.NUMAScope.HOST
@@ -169,6 +170,11 @@ def text(refusal: Refusal) -> str:
         if len(line) <= MOST_CHARACTERS:
             break
     return line
+
+
+def clipped(words: str, most: int = _MOST_LETTERS_OF_A_NAME) -> str:
+    """Cut words that are too long."""
+    return words if len(words) <= most else words[:most - 3] + '...'
 
 
 def read(plain: Any, where: str) -> Refusal:
@@ -197,17 +203,13 @@ def _shortened(refusal: Refusal, names: int, groups: int,
                letters: int) -> Refusal:
     kept = sorted(refusal.groups, key=lambda group: -group.hosts)[:groups]
     return dataclasses.replace(
-        refusal, flavor=_clipped(refusal.flavor, 255 if letters > 80 else 80),
+        refusal, flavor=clipped(refusal.flavor, 255 if letters > 80 else 80),
         groups=tuple(
             dataclasses.replace(
-                group, reason=_clipped(group.reason, letters),
-                names=tuple(map(_clipped, group.names[:names])))
+                group, reason=clipped(group.reason, letters),
+                names=tuple(map(clipped, group.names[:names])))
             for group in kept),
         other_hosts=refusal.hosts - sum(group.hosts for group in kept))
-
-
-def _clipped(words: str, most: int = _MOST_LETTERS_OF_A_NAME) -> str:
-    return words if len(words) <= most else words[:most - 3] + '...'
 
 
 def _pages(page_kib: int) -> str:

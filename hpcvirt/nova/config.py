@@ -19,11 +19,13 @@ nova-scheduler creates it, and reads the options afterwards.
 import nova.conf
 from oslo_config import cfg
 
+from hpcvirt.conf import filters
 from hpcvirt.conf import weights
 
 
 def ready() -> cfg.ConfigOpts:
     """Register the options and return Nova's configuration."""
     conf: cfg.ConfigOpts = nova.conf.CONF
+    filters.register_opts(conf)
     weights.register_opts(conf)
     return conf

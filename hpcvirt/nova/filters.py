@@ -31,6 +31,10 @@ at fewer hosts, but take as long as before for each of them. The option
 value on the scheduler and on the compute hosts, because it determines the
 cells on which a guest starts.
 
+With ``[hpcvirt]filter_mode = shadow`` the filter passes every host, and only
+logs where it would have decided otherwise than Nova's filters, which stay
+enabled behind it.
+
 Each refused host is logged at DEBUG level with the reason. If no host is left,
 one line at INFO level counts the reasons; ``hpcvirt explain --log`` reads it.
 """
@@ -46,6 +50,7 @@ from nova.scheduler import utils
 from oslo_log import log as logging
 
 from hpcvirt import exception
+from hpcvirt.conf import filters as filter_options
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import reasons
 from hpcvirt.fit import retry_check
@@ -53,9 +58,11 @@ from hpcvirt.fit import supply as supplies
 from hpcvirt.nova import adapter
 from hpcvirt.nova import alternates
 from hpcvirt.nova import claim_start
+from hpcvirt.nova import config
 from hpcvirt.nova import malformed_host
 from hpcvirt.nova import picks
 from hpcvirt.nova import refused as refusals
+from hpcvirt.nova import shadow
 
 LOG = logging.getLogger(__name__)
 
@@ -67,6 +74,10 @@ class HPCTopologyFilter(filters.BaseHostFilter):
     # change the NUMA topology.
     RUN_ON_REBUILD = False
 
+    def __init__(self) -> None:
+        super().__init__()
+        config.ready()
+
     def filter_all(self, filter_obj_list: Sequence[typing.Any],
                    spec_obj: typing.Any) -> Iterator[typing.Any]:
         """Yield the hosts that pass.
@@ -77,14 +88,22 @@ class HPCTopologyFilter(filters.BaseHostFilter):
         if utils.request_is_rebuild(spec_obj):
             yield from filter_obj_list
             return
+        several = refusals.instances(spec_obj) > 1
+        if nova.conf.CONF.hpcvirt.filter_mode == filter_options.SHADOW:
+            hosts = list(filter_obj_list)
+            shadow.watch(spec_obj, hosts, _Request)
+            for host_state in hosts:
+                if several:
+                    refusals.note_passed(spec_obj, host_state)
+                yield host_state
+            return
         request = _Request(spec_obj)
         refused: refusals.Refused | None = refusals.Refused(spec_obj)
-        several = refusals.instances(spec_obj) > 1
         for host_state, misfit in request.judge(filter_obj_list):
             if misfit is None:
                 refused = None
                 if several:
-                    setattr(host_state, refusals.PASSED, request.uuid)
+                    refusals.note_passed(spec_obj, host_state)
                 yield host_state
                 continue
             if refused is not None:
@@ -127,6 +146,11 @@ class _Request:
     def demand(self) -> demands.Demand | None:
         """What the guest needs, None if that cannot be understood."""
         return self._start.demand if self._start is not None else None
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether any host can be refused."""
+        return self._start is not None or self._malformed is not None
 
     def judge(self, host_states: Sequence[typing.Any],
               ) -> Iterator[alternates.Verdict]:

@@ -35,7 +35,7 @@ LOG = logging.getLogger(__name__)
 
 #: The attribute of a HostState that names the instance for which it has
 #: passed last, if the request is for several.
-PASSED = 'hpcvirt_passed'
+_PASSED = 'hpcvirt_passed'
 
 #: What is no instance.
 _NEVER = object()
@@ -76,7 +76,7 @@ class Refused:
         group.hosts += 1
         if len(group.names) < refusal.MOST_NAMES:
             group.names.append(host_state.host)
-        if getattr(host_state, PASSED, _NEVER) == self._uuid:
+        if is_for_alternates(self._spec, host_state):
             self._for_alternates = True
 
     def log(self, demand: demands.Demand | None) -> None:
@@ -90,17 +90,14 @@ class Refused:
         groups = tuple(self._read_groups())
         counts = refusal.total(groups)
         hosts = sum(counts.values())
-        now = datetime.datetime.now(datetime.UTC)
         flavor = self._spec.flavor
         LOG.info('No host of %(hosts)d can take the guest: %(reasons)s; '
                  'instance %(instance)s; %(document)s', {
                      'hosts': hosts, 'reasons': reasons.tally(counts),
                      'instance': self._uuid, 'document': refusal.text(
                          refusal.Refusal(
-                             time=now.isoformat(timespec='seconds'),
-                             **request_ids(), instance=self._uuid,
-                             flavor=flavor.name, hosts=hosts, groups=groups,
-                             asked=refusal.asked(
+                             **identity(self._spec), hosts=hosts,
+                             groups=groups, asked=refusal.asked(
                                  flavor.vcpus, flavor.memory_mb, demand,
                                  instances(self._spec))))})
 
@@ -131,8 +128,22 @@ def instances(spec: typing.Any) -> int:
     return int(spec.num_instances)
 
 
-def request_ids() -> dict[str, str | None]:
-    """Return the ids of the request that this thread serves."""
+def note_passed(spec: typing.Any, host_state: typing.Any) -> None:
+    """Note that a host has passed for an instance."""
+    setattr(host_state, _PASSED, instance_of(spec))
+
+
+def is_for_alternates(spec: typing.Any, host_state: typing.Any) -> bool:
+    """Whether the instance of a request has a host already."""
+    return bool(getattr(host_state, _PASSED, _NEVER) == instance_of(spec))
+
+
+def identity(spec: typing.Any) -> dict[str, typing.Any]:
+    """Return what identifies a request in the log."""
     context = oslo_context.get_current()
-    return {name: getattr(context, name, None)
-            for name in ('request_id', 'global_request_id')}
+    return {
+        'time': datetime.datetime.now(datetime.UTC).isoformat(
+            timespec='seconds'),
+        **{name: getattr(context, name, None)
+           for name in ('request_id', 'global_request_id')},
+        'instance': instance_of(spec), 'flavor': spec.flavor.name}

@@ -23,7 +23,7 @@ class MessagesTest(unittest.TestCase):
     def test_every_code_has_a_message_and_a_name_for_counting(self):
         for code in reasons.Code:
             self.assertIn(code, reasons._MESSAGES)
-            self.assertIn(code, reasons._KINDS)
+            self.assertIn(code, reasons.KINDS)
 
     def test_messages_are_one_line_without_a_full_stop(self):
         for message in (*reasons._MESSAGES.values(),
