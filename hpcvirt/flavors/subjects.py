@@ -17,8 +17,13 @@ _SPELT_OUT = 6
 _EXAMPLES = 2
 
 
-def in_words(names: Sequence[str], noun: str) -> str:
-    """Write ``a, b, c``, or ``300 hosts (a, b, ...)`` if there are many."""
-    if len(names) <= _SPELT_OUT:
+def in_words(names: Sequence[str], noun: str,
+             number: int | None = None) -> str:
+    """Write ``a, b, c``, or ``300 hosts (a, b, ...)`` if there are many.
+
+    :param number: how many there are, if not all have names here
+    """
+    count = len(names) if number is None else number
+    if count <= min(_SPELT_OUT, len(names)):
         return ', '.join(names)
-    return f'{len(names)} {noun} ({", ".join(names[:_EXAMPLES])}, ...)'
+    return f'{count} {noun} ({", ".join(names[:_EXAMPLES])}, ...)'

@@ -25,7 +25,7 @@ from hpcvirt.fleet import verdict
 
 SCHEMA_VERSION = 1
 
-_HEADINGS = ('Hosts', 'Names', 'Step', 'Why')
+HEADINGS = ('Hosts', 'Names', 'Step', 'Why')
 
 
 def document(verdicts: Sequence[verdict.Verdict],
@@ -56,7 +56,7 @@ def text(name: str, verdicts: Sequence[verdict.Verdict],
     hosts = table.counted(len(verdicts), 'host')
     blocks = [
         f'{name} fits on {fitting} of {hosts}.\n',
-        text_table.draw(_HEADINGS, [_row(group) for group
+        text_table.draw(HEADINGS, [_row(group) for group
                                     in _alike(verdicts)], {'Hosts'}, room)]
     if nearest:
         lines = ['It fits with any of these changes, each of which was tried:']

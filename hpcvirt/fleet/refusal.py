@@ -23,6 +23,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Annotated
 from typing import Any
 
 from hpcvirt import serialization
@@ -101,7 +102,7 @@ class Group:
 
     code: reasons.Code
     root: reasons.Code
-    hosts: int
+    hosts: Annotated[int, serialization.whole(1, 10 ** 6)]
     names: tuple[str, ...]
     reason: str
 

@@ -75,7 +75,12 @@ def _verdict(guest: guests.Guest, host: state.FleetHost) -> Verdict:
     placed = admission.admit(guest, host.state, host.packing)
     if not isinstance(placed, reasons.Misfit):
         return Verdict(host.name, None, cells=placed.cells)
-    step = (Step.PLACEMENT if placed.code is reasons.Code.RESOURCES
-            else Step.CLAIM if placed.code.startswith('claim-')
-            else Step.FILTER)
-    return Verdict(host.name, step, placed.code, placed.root, placed.message)
+    return Verdict(host.name, step_of(placed.code), placed.code, placed.root,
+                   placed.message)
+
+
+def step_of(code: reasons.Code) -> Step:
+    """Return the step that refuses a guest for this reason."""
+    if code is reasons.Code.RESOURCES:
+        return Step.PLACEMENT
+    return Step.CLAIM if code.startswith('claim-') else Step.FILTER

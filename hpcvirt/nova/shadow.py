@@ -77,7 +77,7 @@ def watch(spec: typing.Any, hosts: Sequence[typing.Any],
     try:
         if hosts and not refused.is_for_alternates(spec, hosts[0]):
             _watch(spec, hosts, read)
-    except Exception:  # noqa: BLE001
+    except Exception:
         LOG.warning('The comparison with the filters of Nova has failed',
                     exc_info=True)
 

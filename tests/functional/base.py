@@ -12,7 +12,7 @@
 
 """A Nova with hpcvirt, configured as described for operators."""
 
-from hpcvirt.conf import weights
+from hpcvirt.nova import config
 from testing import nova
 
 
@@ -26,7 +26,7 @@ class HPCNova(nova.EmbeddedNova):
                       'hpcvirt.nova.weights.all_weighers')
 
     def setUp(self):
-        weights.register_opts(nova.CONF)
+        config.ready()
         super().setUp()
 
     def create_hpc_flavor(self, cells=1, pcpus=4, mib=512, page='2048',

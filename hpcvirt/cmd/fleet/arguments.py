@@ -74,9 +74,10 @@ def add(parser: argparse.ArgumentParser) -> None:
                         'default) or a document for programs')
 
 
-def add_flavor(parser: argparse.ArgumentParser) -> None:
+def add_flavor(parser: argparse.ArgumentParser,
+               required: bool = True) -> None:
     """Add --flavor."""
-    parser.add_argument('--flavor', metavar='NAME|FILE', required=True,
+    parser.add_argument('--flavor', metavar='NAME|FILE', required=required,
                         help='the flavor: one of the cloud or of --flavors, '
                         'or a file with one, such as the output of '
                         '"openstack flavor show -f json"')

@@ -16,8 +16,10 @@ import argparse
 import json
 import sys
 
+from hpcvirt import exception
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.fleet import arguments
+from hpcvirt.cmd.fleet import explain_log
 from hpcvirt.fleet import changes
 from hpcvirt.fleet import explain_report
 from hpcvirt.fleet import guest as guests
@@ -25,7 +27,8 @@ from hpcvirt.fleet import verdict
 
 _ABOUT = """\
 Say of each host whether it takes one more instance of a flavor, which step of
-Nova refuses it and why, and with which small change it would fit.
+Nova refuses it and why, and with which small change it would fit. With --log,
+explain a request that nova-scheduler has refused.
 """
 
 
@@ -33,13 +36,20 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = _ABOUT
     parser.epilog = arguments.EPILOG
-    arguments.add_flavor(parser)
+    arguments.add_flavor(parser, required=False)
     arguments.add(parser)
+    explain_log.add(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the verdicts."""
+    """Print the verdicts, or what a log has of them."""
+    if args.log is not None:
+        return explain_log.run(args)
+    if args.request_id is not None:
+        raise exception.InvalidInput('--request-id', 'needs --log')
+    if args.flavor is None:
+        raise exception.InvalidInput('--flavor', 'is missing')
     fleet, flavors = arguments.read(args)
     flavor = arguments.chosen(args, flavors)
     guest = guests.of_flavor(flavor)

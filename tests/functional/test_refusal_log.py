@@ -1,0 +1,194 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The line about a refused request, and what is read back from it."""
+
+import json
+import logging
+
+from nova import objects
+from oslo_context import context
+from oslo_log import formatters
+
+from hpcvirt.fit import reasons
+from hpcvirt.fleet import log_reading
+from hpcvirt.fleet import refusal
+from tests import cases
+from tests.functional import nova_objects
+from tests.functional import test_filter
+from tests.functional.test_filter import case
+from tests.functional.test_filter import gpu
+from tests.functional.test_filter import gpu_request
+from tests.functional.test_filter import host
+from tests.functional.test_filter import host_cell
+
+
+class LogTestCase(test_filter.FilterTestCase):
+
+    def refusals(self):
+        found = log_reading.read(
+            (line.encode() for line in self.lines('INFO')), None)
+        self.assertEqual(0, found.unreadable)
+        return list(found.refusals)
+
+    def refuse(self, *questions, **specs):
+        spec = nova_objects.request_spec(questions[0], specs)
+        self.assertEqual([], self.run_filter(spec, *self.states(*questions)))
+        read, = self.refusals()
+        return spec, read
+
+
+class RefusalLogTest(LogTestCase):
+
+    def test_hosts_that_fail_alike_are_one_group(self):
+        few_pages = case((host_cell(pages=(cases.Pages(2048, 10),)),))
+        spec, read = self.refuse(*[case(host(8, 5))] * 300,
+                                 *[few_pages] * 3)
+        self.assertEqual(303, read.hosts)
+        self.assertEqual(0, read.other_hosts)
+        self.assertEqual(
+            [(reasons.Code.NO_CELL, reasons.Code.FREE_PCPUS, 300,
+              tuple(f'host{number}' for number in range(8))),
+             (reasons.Code.NO_CELL, reasons.Code.FREE_PAGES, 3,
+              ('host300', 'host301', 'host302'))],
+            [(group.code, group.root, group.hosts, group.names)
+             for group in read.groups])
+        self.assertEqual(
+            'no cell has room: cell 0 has 0 of the 4 free PCPUs needed; '
+            'cell 1 has 3 of the 4 free PCPUs needed', read.groups[0].reason)
+        self.assertEqual((spec.instance_uuid, 'hpc'),
+                         (read.instance, read.flavor))
+
+    def test_the_request_is_that_of_the_context(self):
+        self.addCleanup(setattr, context._request_store, 'context',
+                        context.get_current())
+        context.RequestContext(request_id='req-1', global_request_id='req-2')
+        _, read = self.refuse(case(host(8)))
+        self.assertEqual(('req-1', 'req-2'),
+                         (read.request_id, read.global_request_id))
+
+    def test_what_was_asked_is_in_it(self):
+        question = case(host(8, 8), (4, 4, 2), pools=(gpu(0),),
+                        threads='require', physnets=frozenset({'a'}),
+                        requests=(gpu_request(2),))
+        _, read = self.refuse(question, **{
+            'hpcvirt:numa_scope': 'package'})
+        self.assertEqual(refusal.Asked(
+            vcpus=10, ram_mib=3072, cpu_policy='dedicated',
+            thread_policy='require', numa_scope='package', networks=('a',),
+            cells=(refusal.Cells(count=2, pcpus=4, vcpus=0, memory_mib=1024,
+                                 pages_kib='2048'),
+                   refusal.Cells(count=1, pcpus=2, vcpus=0, memory_mib=1024,
+                                 pages_kib='2048')),
+            devices=(refusal.Devices(name='gpu', count=2,
+                                     affinity='required'),)), read.asked)
+
+    def test_a_malformed_extra_spec_is_a_refusal_by_every_host(self):
+        _, read = self.refuse(case(host(0)), case(host(0)),
+                              **{'hpcvirt:numa_scope': 'planet'})
+        group, = read.groups
+        self.assertEqual((reasons.Code.EXTRA_SPEC, 2),
+                         (group.code, group.hosts))
+
+    def test_it_is_of_bounded_length(self):
+        question = case(host(8))
+        spec = nova_objects.request_spec(question)
+        spec.flavor.name = '\N{PILE OF POO}' * 255
+        hosts = self.states(*[question] * 9)
+        for number, state in enumerate(hosts):
+            state.host = '\N{SNOWMAN}' * 200
+            if number % 2:
+                state.numa_topology = None
+        self.run_filter(spec, *hosts)
+        line, = self.lines('INFO')
+        self.assertTrue(line.isascii())
+        self.assertLess(len(line), refusal.MOST_CHARACTERS + 400)
+        self.assertEqual([5, 4], [group.hosts for group
+                                  in self.refusals()[0].groups])
+
+    def test_nothing_is_written_if_a_host_passes(self):
+        for taken in ((8, 0), (0, 8), (8, 0, 8)):
+            questions = [case(host(each)) for each in taken]
+            self.run_filter(nova_objects.request_spec(questions[0]),
+                            *self.states(*questions))
+        self.assertEqual([], self.lines('INFO'))
+
+    def test_nothing_is_written_if_nobody_asks_for_the_rest(self):
+        questions = [case(host(0)), case(host(8))]
+        found = self.filter.filter_all(
+            self.states(*questions), nova_objects.request_spec(questions[0]))
+        next(found)
+        found.close()
+        self.assertEqual([], self.lines('INFO'))
+
+    def test_the_hosts_may_come_from_a_generator(self):
+        question = case(host(8))
+        list(self.filter.filter_all(iter(self.states(question, question)),
+                                    nova_objects.request_spec(question)))
+        self.assertEqual(2, self.refusals()[0].hosts)
+
+    def test_nothing_is_formatted_if_info_is_off(self):
+        logging.getLogger('hpcvirt').setLevel(logging.WARNING)
+        self.run_filter(nova_objects.request_spec(case(host(8))),
+                        *self.states(case(host(8))))
+        self.assertEqual('', self.log.output)
+
+
+class SeveralInstancesTest(LogTestCase):
+    """Several instances of one request, as nova-scheduler places them."""
+
+    def schedule(self, question, count):
+        """Schedule as FilterScheduler does, alternates included."""
+        spec = nova_objects.request_spec(question, {
+            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'})
+        spec.num_instances = count
+        hosts = self.states(question)
+        for number in range(count):
+            spec.instance_uuid = f'00000000-0000-0000-0000-{number:012}'
+            hosts = list(self.filter.filter_all(hosts, spec))
+            if not hosts:
+                return
+            hosts[0].consume_from_request(spec)
+        list(self.filter.filter_all(hosts, spec))
+
+    def test_a_host_that_is_full_in_the_end_is_no_refusal(self):
+        self.schedule(case(host(0), (4,)), 2)
+        self.assertEqual([], self.lines('INFO'))
+
+    def test_the_instance_that_finds_no_host_is_named(self):
+        self.schedule(case(host(0), (4,)), 3)
+        read, = self.refusals()
+        self.assertEqual(('00000000-0000-0000-0000-000000000002', 3),
+                         (read.instance, read.asked.instances))
+
+    def test_a_later_move_of_one_of_them_is_one_instance(self):
+        question = case(host(8))
+        spec = nova_objects.request_spec(question)
+        spec.num_instances = 3
+        spec.requested_destination = objects.Destination(
+            cell=objects.CellMapping())
+        self.run_filter(spec, *self.states(question))
+        self.assertEqual(1, self.refusals()[0].asked.instances)
+
+
+class FormatTest(LogTestCase):
+
+    def test_the_json_formatter_of_oslo_log_is_read(self):
+        self.refuse(case(host(8)))
+        record = logging.LogRecord('hpcvirt.nova.refused', logging.INFO, 'f',
+                                   1, self.lines('INFO')[0], (), None)
+        line = formatters.JSONFormatter().format(record)
+        self.assertIn('\\"', line)
+        found = log_reading.read([line.encode()], None)
+        self.assertEqual(1, found.refused)
+        again = json.dumps({'log': line, 'stream': 'stderr'})
+        self.assertEqual(1, log_reading.read([again.encode()], None).refused)

@@ -1,0 +1,290 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Shadow mode: every host passes, and the log has what would differ."""
+
+import copy
+import dataclasses
+
+import fixtures
+from nova import objects
+from nova.scheduler.filters import numa_topology_filter
+
+from hpcvirt.fit import reasons
+from hpcvirt.fleet import log_reading
+from hpcvirt.fleet import shadow as records
+from hpcvirt.nova import shadow
+from testing import machines
+from testing import nova as testing_nova
+from tests import cases
+from tests.functional import base
+from tests.functional import nova_objects
+from tests.functional import soundness
+from tests.functional import test_filter
+from tests.functional.test_filter import PINNED
+from tests.functional.test_filter import case
+from tests.functional.test_filter import gpu
+from tests.functional.test_filter import gpu_request
+from tests.functional.test_filter import host
+
+REFUSES = records.Direction.HPCVIRT_REFUSES
+NOVA_REFUSES = records.Direction.NOVA_REFUSES
+NOVA_FAILS = records.Direction.NOVA_FAILS
+
+
+class ShadowTestCase(test_filter.FilterTestCase):
+
+    def setUp(self):
+        super().setUp()
+        soundness.CONF.set_override('filter_mode', 'shadow', 'hpcvirt')
+        self.addCleanup(soundness.CONF.clear_override, 'filter_mode',
+                        'hpcvirt')
+
+    def comparisons(self):
+        found = []
+        for line in self.log.output.splitlines():
+            _, mark, text = line.partition(records.MARK)
+            if mark:
+                found.append(records.read(log_reading.log_text.json.loads(
+                    text), 'log'))
+        return found
+
+    def compare(self, spec, *hosts):
+        """Filter hosts, all of which must pass, as they were."""
+        before = [(dict(state.limits), state.allocation_candidates,
+                   copy.deepcopy(state.allocation_candidates))
+                  for state in hosts]
+        request = spec.obj_to_primitive()
+        self.assertEqual([state.host for state in hosts],
+                         self.run_filter(spec, *hosts))
+        for state, (limits, candidates, content) in zip(hosts, before,
+                                                        strict=True):
+            self.assertEqual(limits, state.limits)
+            self.assertIs(candidates, state.allocation_candidates)
+            self.assertEqual(content, candidates)
+        self.assertEqual(request, spec.obj_to_primitive())
+        comparison, = self.comparisons()
+        return comparison
+
+    def assert_differs(self, comparison, *expected):
+        self.assertEqual(list(expected), [
+            (item.direction, item.code, item.names)
+            for item in comparison.differences])
+
+
+class DecisionsTest(ShadowTestCase):
+
+    def test_equal_decisions_are_a_line_too(self):
+        questions = [case(host(0)), case(host(8))]
+        found = self.compare(nova_objects.request_spec(questions[0]),
+                             *self.states(*questions))
+        self.assertEqual((2, 2, 1, 1, ()), (
+            found.hosts, found.compared, found.passed, found.passed_by_nova,
+            found.differences))
+        self.assertNotIn('No host of', self.log.output)
+
+    def test_what_only_hpcvirt_refuses(self):
+        apart, together = (case(host(*taken), (4, 4)) for taken in (
+            (1, 0, 0, 1), (1, 1, 0, 0)))
+        spec = nova_objects.request_spec(
+            apart, {**PINNED, 'hpcvirt:numa_scope': 'package'})
+        found = self.compare(spec, *self.states(together, apart, apart))
+        self.assert_differs(found, (
+            REFUSES, reasons.Code.SCOPE_PACKAGE, ('host1', 'host2')))
+        self.assertEqual((1, 3), (found.passed, found.passed_by_nova))
+        self.assertIn('Nova would use cells 1, 2', found.differences[0].reason)
+
+    def test_what_only_hpcvirt_refuses_because_of_a_defect_of_nova(self):
+        cells = tuple(
+            dataclasses.replace(
+                test_filter.host_cell(number, 8 - free),
+                pages=(cases.Pages(2048, pages),))
+            for number, (free, pages) in enumerate(
+                ((2, 256), (2, 1024), (6, 256))))
+        question = dataclasses.replace(case(cells), guest=(
+            cases.GuestCell(2, 0, 512), cases.GuestCell(2, 0, 512),
+            cases.GuestCell(4, 0, 4096)))
+        found = self.compare(nova_objects.request_spec(question),
+                             *self.states(question))
+        self.assert_differs(found, (REFUSES, reasons.Code.FREE_PCPUS,
+                                    ('host0',)))
+
+    def test_a_malformed_extra_spec_is_refused_only_by_hpcvirt(self):
+        question = case(host(0))
+        found = self.compare(
+            nova_objects.request_spec(question, {
+                **PINNED, 'hpcvirt:numa_scope': 'planet'}),
+            *self.states(question))
+        self.assert_differs(found, (REFUSES, reasons.Code.EXTRA_SPEC,
+                                    ('host0',)))
+
+    def test_what_only_nova_refuses(self):
+        # The first guest leaves the size of its giant pages in the request.
+        cell = dataclasses.replace(test_filter.host_cell(), pages=(
+            cases.Pages(4, 1 << 18), cases.Pages(2048, 1024),
+            cases.Pages(1 << 20, 1)))
+        question = case((cell,), (2,), page_kib=-2)
+        spec = nova_objects.request_spec(question, {
+            **PINNED, 'hw:mem_page_size': 'large', 'hw:numa_nodes': '1'})
+        state, = self.states(question)
+        self.run_filter(spec, state)
+        state.consume_from_request(spec)
+
+        self.run_filter(spec, state)
+        found = self.comparisons()[-1]
+        self.assert_differs(found, (NOVA_REFUSES, None, ('host0',)))
+        self.assertEqual((1, 0), (found.passed, found.passed_by_nova))
+        self.assertIn('NUMATopologyFilter refuses',
+                      found.differences[0].reason)
+
+    def test_a_filter_of_nova_that_fails(self):
+        question = case(host(0))
+        broken, whole = self.states(question, question)
+        broken.numa_topology = objects.NUMATopology(cells=[objects.NUMACell(
+            id=0, cpuset={0})])
+        found = self.compare(nova_objects.request_spec(question),
+                             broken, whole)
+        self.assert_differs(found, (
+            NOVA_FAILS, reasons.Code.MALFORMED_HOST, ('host0',)))
+        self.assertEqual((2, 1, 1), (found.compared, found.passed,
+                                     found.passed_by_nova))
+
+    def test_devices_are_compared_with_the_filter_that_is_enabled(self):
+        question = case(host(0), pools=(), requests=(gpu_request(),))
+        spec = nova_objects.request_spec(question)
+        spec.numa_topology = None
+        found = self.compare(spec, *self.states(question))
+        self.assert_differs(found, (REFUSES, reasons.Code.DEVICES,
+                                    ('host0',)))
+        soundness.CONF.set_override('enabled_filters', [
+            'HPCTopologyFilter', 'NUMATopologyFilter',
+            'PciPassthroughFilter'], 'filter_scheduler')
+        self.addCleanup(soundness.CONF.clear_override, 'enabled_filters',
+                        'filter_scheduler')
+        self.run_filter(spec, *self.states(question))
+        self.assertEqual((), self.comparisons()[-1].differences)
+
+    def test_candidates_are_left_to_novas_filter(self):
+        request = gpu_request()
+        mappings = tuple({'': ['root'], f'{request.id}-0': [provider]}
+                         for provider in ('far', 'near'))
+        question = case(host(0, 8), requests=(request,), mappings=mappings,
+                        pools=(gpu(0, 'near'), gpu(1, 'far')))
+        found = self.compare(nova_objects.request_spec(question),
+                             *self.states(question))
+        self.assertEqual((1, 1), (found.passed, found.passed_by_nova))
+
+    def test_nothing_is_compared_for_guests_that_no_filter_looks_at(self):
+        question = case(host(8))
+        spec = nova_objects.request_spec(question)
+        spec.numa_topology = None
+        self.run_filter(spec, *self.states(question))
+        self.run_filter(nova_objects.request_spec(question))
+        rebuild = nova_objects.request_spec(question)
+        rebuild.scheduler_hints = {'_nova_check_type': ['rebuild']}
+        self.run_filter(rebuild, *self.states(question))
+        self.assertEqual('', self.log.output)
+
+
+class SeveralInstancesTest(ShadowTestCase):
+
+    def test_picks_are_charged_and_alternates_are_not_compared(self):
+        question = case(host(0), (4,))
+        spec = nova_objects.request_spec(question, PINNED)
+        spec.num_instances = 2
+        state, = self.states(question)
+        for number in range(2):
+            spec.instance_uuid = f'00000000-0000-0000-0000-{number:012}'
+            self.assertEqual(['host0'], self.run_filter(spec, state))
+            numa_topology_filter.NUMATopologyFilter().host_passes(state, spec)
+            state.consume_from_request(spec)
+        self.run_filter(spec, state)
+        self.assertEqual([(1, ())] * 2, [
+            (found.passed, found.differences)
+            for found in self.comparisons()])
+
+
+class SafetyTest(ShadowTestCase):
+    """Whatever happens in the comparison, all hosts pass."""
+
+    def passed_with(self, name, value):
+        question = case(host(0))
+        spec = nova_objects.request_spec(question)
+        with fixtures.MonkeyPatch(name, value):
+            return self.run_filter(spec, *self.states(question, question))
+
+    def fail_on_purpose(self, *_, **__):
+        raise KeyError('on purpose')
+
+    def test_errors_of_hpcvirt(self):
+        for name in ('hpcvirt.nova.adapter.demand',
+                     'hpcvirt.nova.picks.what_is_left',
+                     'hpcvirt.nova.shadow._twin',
+                     'hpcvirt.nova.shadow._novas_filters'):
+            with self.subTest(name=name):
+                self.assertEqual(
+                    ['host0', 'host1'],
+                    self.passed_with(name, self.fail_on_purpose))
+                self.assertEqual("KeyError: 'on purpose'",
+                                 self.comparisons()[-1].error)
+
+    def test_errors_of_the_log(self):
+        self.assertEqual(['host0', 'host1'], self.passed_with(
+            'hpcvirt.fleet.shadow.text', self.fail_on_purpose))
+        self.assertIn('The comparison with the filters of Nova has failed',
+                      self.log.output)
+
+    def test_errors_of_nova(self):
+        self.passed_with('nova.virt.hardware.numa_fit_instance_to_host',
+                         self.fail_on_purpose)
+        found = self.comparisons()[-1]
+        self.assert_differs(found, (NOVA_FAILS, None, ('host0', 'host1')))
+        self.assertIsNone(found.error)
+
+    def test_novas_search_is_not_begun_where_it_would_take_minutes(self):
+        question = case(host(*[0] * 7, *[8] * 9), (4,) * 8)
+        roomy = case(host(*[0] * 16), (4,) * 8)
+        found = self.compare(nova_objects.request_spec(question),
+                             *self.states(question, roomy))
+        self.assertEqual((2, 1, 1), (found.hosts, found.compared,
+                                     found.passed_by_nova))
+
+    def test_novas_filters_get_a_limited_time(self):
+        with fixtures.MonkeyPatch('hpcvirt.nova.shadow.MOST_SECONDS', -1):
+            question = case(host(0))
+            found = self.compare(nova_objects.request_spec(question),
+                                 *self.states(question, question))
+        self.assertEqual((2, 0), (found.hosts, found.compared))
+        self.assertGreater(shadow.MOST_SECONDS, 0)
+
+
+class EmbeddedTest(base.HPCNova):
+    """Nova's filter decides; the other one only writes."""
+
+    ENABLED_FILTERS = (*testing_nova.USUAL_FILTERS, 'HPCTopologyFilter',
+                       'NUMATopologyFilter')
+    OPTIONS = (('hpcvirt', 'filter_mode', 'shadow'),)
+
+    def test_an_instance_starts_where_nova_wants_it(self):
+        self.add_machines(machines.build('host', 4, 4, packages=2,
+                                         pages={2048: 1024}))
+        self.boot(self.create_hpc_flavor(1, 2, 256))
+        self.boot(self.create_hpc_flavor(2, 3, 256,
+                                         hpcvirt__numa_scope='package'))
+        self.boot(self.create_hpc_flavor(2, 4, 256), status='ERROR')
+        found = log_reading.read(
+            (line.encode() for line in self.log.output.splitlines()), None)
+        self.assertEqual((0, 3, 0), (found.refused, found.shadow.requests,
+                                     found.unreadable))
+        self.assertEqual((1, 1, 0), (
+            found.shadow.differing, found.shadow.only_nova,
+            found.shadow.errors))
