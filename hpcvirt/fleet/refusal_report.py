@@ -72,8 +72,8 @@ def text(item: refusal.Refusal, width: int | None = None) -> str:
             f'{_in_words(item.asked)}.')
     blocks = [
         textwrap.fill(what, room, break_on_hyphens=False) + '\n',
-        f'{item.flavor} fits on 0 of {table.counted(item.hosts, "host")} '
-        'that reached the filter.\n',
+        (f'{item.flavor} fits on 0 of {table.counted(item.hosts, "host")} '
+         'that reached the filter.\n'),
         text_table.draw(explain_report.HEADINGS, [
             _row(group) for group in item.groups], {'Hosts'}, room)]
     if item.other_hosts:

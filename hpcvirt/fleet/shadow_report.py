@@ -15,13 +15,14 @@
 import textwrap
 from typing import Any
 
+from hpcvirt import printable
 from hpcvirt import text_table
 from hpcvirt.fit import reasons
 from hpcvirt.flavors import table
 from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import shadow
 
-_REASONS = ('Requests', 'Hosts', 'hpcvirt', 'Nova', 'Why', 'For example')
+_REASONS = ('Requests', 'Hosts', 'hpcvirt', 'Nova', 'Why')
 _FLAVORS = ('Flavor', 'Requests', 'Otherwise', 'Hosts')
 _NUMBERS = {'Requests', 'Hosts', 'Otherwise'}
 
@@ -60,18 +61,23 @@ def text(found: log_reading.Shadow, width: int | None = None) -> str:
     """
     room = width or table.WIDTH
     blocks = [_filled(
-        f'Shadow mode: the decisions about '
+        f'In shadow mode, hpcvirt and Nova decided about '
         f'{table.counted(found.requests, "request")} and '
-        f'{table.counted(found.compared, "host")} were compared with those of '
-        f'Nova. {_counted(found.differing)} decided otherwise on some host. '
-        f'{_counted(found.only_nova)} would have found no host with '
-        'filter_mode = enforce, although Nova leaves one; '
-        f'{found.only_hpcvirt} only then.', room)]
+        f'{table.counted(found.compared, "host")}. They differ about some '
+        f'host of {table.counted(found.differing, "request")}. With '
+        'filter_mode = enforce, '
+        f'{table.counted(found.only_nova, "request")} would have found no '
+        'host although Nova leaves one, and '
+        f'{table.counted(found.only_hpcvirt, "request")} one although Nova '
+        'leaves none.', room)]
     if found.by_reason:
         blocks.append(text_table.draw(_REASONS, [
             (str(kind.requests), str(kind.hosts), *_decisions(direction, code),
-             reasons.KINDS[code] if code else '-', kind.examples[0])
-            for (direction, code), kind in _sorted(found)], _NUMBERS, room))
+             _why(code)) for (direction, code), kind in _sorted(found)],
+            _NUMBERS, room))
+        blocks.append(''.join(
+            _filled(f'{_why(code)}, for example: {", ".join(kind.examples)}',
+                    room) for (_, code), kind in _sorted(found)))
         blocks.append(text_table.draw(_FLAVORS, [
             (name, str(flavor.requests), str(flavor.differing),
              str(flavor.hosts))
@@ -91,8 +97,8 @@ def text(found: log_reading.Shadow, width: int | None = None) -> str:
     return '\n'.join(blocks)
 
 
-def _counted(number: int) -> str:
-    return f'{number} of them' if number else 'None'
+def _why(code: reasons.Code | None) -> str:
+    return reasons.KINDS[code] if code else 'fits for hpcvirt'
 
 
 def _decisions(direction: shadow.Direction,
@@ -109,4 +115,5 @@ def _sorted(found: log_reading.Shadow) -> list[
 
 
 def _filled(words: str, room: int) -> str:
-    return textwrap.fill(words, room, break_on_hyphens=False) + '\n'
+    return textwrap.fill(printable.escaped(words), room,
+                         break_on_hyphens=False) + '\n'

@@ -30,11 +30,11 @@ from tests.functional import base
 from tests.functional import nova_objects
 from tests.functional import soundness
 from tests.functional import test_filter
-from tests.functional.test_filter import PINNED
 from tests.functional.test_filter import case
 from tests.functional.test_filter import gpu
 from tests.functional.test_filter import gpu_request
 from tests.functional.test_filter import host
+from tests.functional.test_filter import PINNED
 
 REFUSES = records.Direction.HPCVIRT_REFUSES
 NOVA_REFUSES = records.Direction.NOVA_REFUSES

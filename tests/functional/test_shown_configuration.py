@@ -30,8 +30,9 @@ from nova.scheduler import filters
 from nova.scheduler import weights
 from oslo_config import cfg
 
-from hpcvirt.conf import weights as weights_config
+from hpcvirt.conf import filters as filter_options
 from hpcvirt.flavors import profile
+from hpcvirt.nova import config
 from hpcvirt.nova import weights as own_weights
 from hpcvirt.tempest_plugin import config as tempest_config
 from tests import shown
@@ -65,7 +66,7 @@ class ShownConfigurationTest(unittest.TestCase):
             conf = cfg.ConfigOpts()
             tempest_config.register_opts(conf)
         else:
-            weights_config.register_opts(conf)
+            config.ready()
         with tempfile.NamedTemporaryFile('w', suffix='.conf') as written:
             written.write(text)
             written.flush()
@@ -102,14 +103,21 @@ class ShownConfigurationTest(unittest.TestCase):
         self.assertGreater(len(usual), 4)
         for block in blocks(NOVA, 'enabled_filters'):
             with self.subTest(where=str(block)):
-                chosen = self.load(NOVA, block.text)[0].filter_scheduler
+                conf = self.load(NOVA, block.text)[0]
+                chosen = conf.filter_scheduler
                 available = {one.__name__ for one in
                              filters.HostFilterHandler().get_matching_classes(
                                  chosen.available_filters)}
                 enabled = set(chosen.enabled_filters)
                 self.assertLessEqual(usual | {'HPCTopologyFilter'}, enabled)
                 self.assertLessEqual(enabled, available)
-                self.assertNotIn('NUMATopologyFilter', enabled)
+                if conf.hpcvirt.filter_mode == filter_options.ENFORCE:
+                    self.assertNotIn('NUMATopologyFilter', enabled)
+                    continue
+                order = list(map(chosen.enabled_filters.index, (
+                    'HPCTopologyFilter', 'NUMATopologyFilter',
+                    'PciPassthroughFilter')))
+                self.assertEqual(sorted(order), order)
 
     def test_weighers_are_all_of_novas_and_of_ours(self):
         classes = weights.HostWeightHandler().get_matching_classes
@@ -123,7 +131,7 @@ class ShownConfigurationTest(unittest.TestCase):
 
     def test_multipliers_are_shown_with_their_defaults(self):
         default = dict(self.load(NOVA)[0].hpcvirt)
-        for block in blocks(NOVA, '[hpcvirt]'):
+        for block in blocks(NOVA, '_multiplier'):
             with self.subTest(where=str(block)):
                 self.assertEqual(default,
                                  dict(self.load(NOVA, block.text)[0].hpcvirt))

@@ -17,6 +17,7 @@ import unittest
 
 from oslo_config import cfg
 
+from hpcvirt.conf import filters
 from hpcvirt.conf import opts
 from hpcvirt.conf import weights
 
@@ -32,13 +33,15 @@ class ListTest(unittest.TestCase):
         (group, listed), = opts.list_opts()
         self.assertEqual('hpcvirt', group.name)
         self.assertEqual(
-            ['device_locality_weight_multiplier',
+            ['device_locality_weight_multiplier', 'filter_mode',
              'numa_fragmentation_weight_multiplier'],
             sorted(opt.name for opt in listed))
 
     def test_help_says_what_happens_at_zero(self):
         for _, listed in opts.list_opts():
             for opt in listed:
+                if opt.name == 'filter_mode':
+                    continue
                 with self.subTest(name=opt.name):
                     self.assertIn('* 0: the weigher is off.', opt.help)
 
@@ -52,6 +55,15 @@ class RegisterTest(unittest.TestCase):
         self.assertGreater(
             conf.hpcvirt.numa_fragmentation_weight_multiplier, 3)
         self.assertGreater(conf.hpcvirt.device_locality_weight_multiplier, 3)
+
+    def test_the_filter_decides_unless_it_is_told_not_to(self):
+        conf = cfg.ConfigOpts()
+        filters.register_opts(conf)
+        weights.register_opts(conf)
+        conf([])
+        self.assertEqual(filters.ENFORCE, conf.hpcvirt.filter_mode)
+        self.assertRaises(ValueError, conf.set_override, 'filter_mode',
+                          'off', 'hpcvirt')
 
     def test_registering_twice_changes_nothing(self):
         conf = cfg.ConfigOpts()

@@ -27,6 +27,9 @@ from hpcvirt.cmd import main
 
 ROOT = pathlib.Path(__file__).parents[3]
 ETC = ROOT / 'etc' / 'hpcvirt'
+#: Written by an embedded Nova.
+LOG = ROOT / 'tests' / 'data' / 'logs' / 'nova-scheduler.log'
+FILTER_PAGE = (ROOT / 'docs' / 'source' / 'filter.rst').read_text()
 PAGE = (ROOT / 'docs' / 'source' / 'fleet.rst').read_text()
 
 
@@ -67,6 +70,14 @@ class DocumentationTest(unittest.TestCase):
         status, text, _ = self.ask('capacity')
         self.assertEqual(0, status)
         self.assert_shown(text)
+
+    def test_what_the_log_of_the_scheduler_says_is_shown(self):
+        status, text, _ = run('explain', '--log', LOG)
+        self.assertEqual(1, status)
+        refused, mark, compared = text.partition('In shadow mode')
+        self.assert_shown(refused.rstrip() + '\n')
+        self.assertIn(textwrap.indent(mark + compared, ' ' * 6).rstrip(),
+                      FILTER_PAGE)
 
     def test_the_document_has_what_is_shown(self):
         status, text, _ = self.ask('capacity', '--format', 'json')

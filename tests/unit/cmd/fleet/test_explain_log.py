@@ -130,7 +130,7 @@ class ExplainLogTest(unittest.TestCase):
                          a_difference(3),)))]
         status, text, _ = self.explain(*documents)
         self.assertEqual(0, status)
-        self.assertIn('2 requests and 6 hosts were compared', text)
+        self.assertIn('about 2 requests and 6 hosts. They differ about', text)
         self.assertIn("       1      3  refuses  passes  fits, but Nova's "
                       'claim would refuse it', text)
         self.assertRegex(text, r'(?m)^hpc +2 +1 +3$')
