@@ -19,6 +19,7 @@ is left of the host. The rules are those of
 
 import dataclasses
 import itertools
+from collections.abc import Sequence
 
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import supply as supplies
@@ -42,6 +43,18 @@ class Pins:
     def taken(self) -> frozenset[int]:
         """All CPUs that other instances cannot use."""
         return self.emulator | self.idle | frozenset(self.cpus)
+
+
+def of_cells(demand: demands.Demand, supply: supplies.Supply,
+             numbers: Sequence[int]) -> frozenset[int]:
+    """Return the CPUs that a whole guest gets on host cells.
+
+    :param numbers: for each guest cell the id of its host cell
+    """
+    cells = {cell.id: cell for cell in supply.cells}
+    return frozenset[int]().union(*(
+        choose(own, cells[number]).taken
+        for number, own in zip(numbers, demand.cells, strict=True)))
 
 
 def choose(demand: demands.CellDemand, cell: supplies.CellSupply) -> Pins:

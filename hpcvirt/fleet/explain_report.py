@@ -22,8 +22,14 @@ from hpcvirt.flavors import subjects
 from hpcvirt.flavors import table
 from hpcvirt.fleet import changes
 from hpcvirt.fleet import verdict
+from hpcvirt.model import cpuset
 
 SCHEMA_VERSION = 1
+
+#: The best hosts are listed with their weights.
+_MOST_WEIGHED = 5
+
+_WEIGHTS = ('Host', 'Weight', 'Of which')
 
 HEADINGS = ('Hosts', 'Names', 'Step', 'Why')
 
@@ -37,7 +43,9 @@ def document(verdicts: Sequence[verdict.Verdict],
         'hosts': [{'name': item.name, 'fits': item.fits,
                    'step': item.step and item.step.value,
                    'code': item.code and item.code.value,
-                   'reason': item.reason, 'cells': list(item.cells)}
+                   'reason': item.reason, 'cells': list(item.cells),
+                   'cpus': sorted(item.cpus), 'weight': item.weight,
+                   'scores': dict(item.scores)}
                   for item in verdicts],
         'nearest': [{'change': str(change), 'proven': True}
                     for change in nearest],
@@ -58,6 +66,12 @@ def text(name: str, verdicts: Sequence[verdict.Verdict],
         f'{name} fits on {fitting} of {hosts}.\n',
         text_table.draw(HEADINGS, [_row(group) for group
                                     in _alike(verdicts)], {'Hosts'}, room)]
+    ranked = sorted((item for item in verdicts if item.scores),
+                    key=lambda item: (-item.weight, item.name))
+    if ranked:
+        blocks.append('nova-scheduler prefers:\n' + text_table.draw(
+            _WEIGHTS, [_weight(item) for item in ranked[:_MOST_WEIGHED]],
+            {'Weight'}, room))
     if nearest:
         lines = ['It fits with any of these changes, each of which was tried:']
         for change in nearest:
@@ -79,13 +93,21 @@ def _alike(verdicts: Sequence[verdict.Verdict],
     return list(groups.values())
 
 
+def _weight(item: verdict.Verdict) -> tuple[str, ...]:
+    parts = sorted(item.scores.items(), key=lambda part: -abs(part[1]))
+    return (item.name, f'{item.weight:.3f}',
+            ', '.join(f'{name} {score:.3f}' for name, score in parts))
+
+
 def _row(group: Sequence[verdict.Verdict]) -> tuple[str, ...]:
     first = group[0]
     names = [item.name for item in group]
-    reasons = {(item.reason, item.cells) for item in group}
+    reasons = {(item.reason, item.cells, item.cpus) for item in group}
     why = first.reason or 'it fits'
     if first.cells:
         why += f' on {misfits.cells(first.cells)}'
+    if first.cpus:
+        why += f', CPUs {cpuset.render(first.cpus)}'
     if len(reasons) > 1:
         why = f'for example {first.name}: {why}'
     return (str(len(group)), subjects.in_words(names, 'hosts'),

@@ -100,10 +100,8 @@ def place(instance: state.Instance,
 def arrive(instance: state.Instance, host: state.FleetHost,
            placement: placements.Placement) -> state.FleetHost:
     """Add an instance to a host, where it has landed."""
-    cells = {cell.id: cell for cell in host.state.supply.cells}
-    cpus = frozenset[int]().union(*(
-        pins.choose(demand, cells[number]).taken for number, demand
-        in zip(placement.cells, instance.guest.demand.cells, strict=True)))
+    cpus = pins.of_cells(instance.guest.demand, host.state.supply,
+                         placement.cells)
     landed = dataclasses.replace(instance, host=host.name, cpus=cpus,
                                  cells=placement.cells)
     return dataclasses.replace(

@@ -19,12 +19,32 @@ host, for one of its defects. A host whose record is broken has no verdict.
 
 import dataclasses
 import enum
+from collections.abc import Mapping
 
+from hpcvirt.fit import pins
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import admission
 from hpcvirt.fleet import alike
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
+
+
+class Barrier(enum.StrEnum):
+    """The kinds of refusal beyond those of the fit engine, in a cloud."""
+
+    TRAIT = 'trait'
+    FORBIDDEN_TRAIT = 'forbidden-trait'
+    AGGREGATE = 'aggregate'
+    OTHER_RESOURCE = 'other-resource'
+    GROUP = 'request-group'
+    COMBINATION = 'combination'
+    REQUEST = 'request'
+    NOT_WANTED = 'not-wanted'
+    OTHER_FILTER = 'other-filter'
+
+
+#: The kind of a refusal.
+AnyCode = reasons.Code | Barrier
 
 
 class Step(enum.StrEnum):
@@ -44,14 +64,23 @@ class Verdict:
     :ivar code: the kind of refusal
     :ivar root: the kind of most causes, to group what is alike
     :ivar cells: where the claim will place the guest
+    :ivar cpus: the CPUs that will be the guest's own, where they are known
+    :ivar scores: weigher -> its part of the weight of the host; empty if it
+        is not known, or if no other host takes the guest
     """
 
     name: str
     step: Step | None
-    code: reasons.Code | None = None
-    root: reasons.Code | None = None
+    code: AnyCode | None = None
+    root: AnyCode | None = None
     reason: str | None = None
     cells: tuple[int, ...] = ()
+    cpus: frozenset[int] = frozenset()
+    scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    @property
+    def weight(self) -> float:
+        return sum(self.scores.values())
 
     @property
     def fits(self) -> bool:
@@ -65,16 +94,23 @@ def judge(guest: guests.Guest, fleet: state.Fleet) -> tuple[Verdict, ...]:
         verdict = _verdict(guest, group[0])
         for host in group:
             found[host.name] = dataclasses.replace(verdict, name=host.name)
-    broken = (Verdict(name, Step.RECORD, reasons.Code.MALFORMED_HOST,
-                      reasons.Code.MALFORMED_HOST, reason)
-              for name, reason in fleet.broken.items())
-    return (*(found[host.name] for host in fleet.hosts), *broken)
+    return (*(found[host.name] for host in fleet.hosts),
+            *(broken(name, reason)
+              for name, reason in fleet.broken.items()))
+
+
+def broken(name: str, reason: str) -> Verdict:
+    """Say of a host that its record is broken."""
+    return Verdict(name, Step.RECORD, reasons.Code.MALFORMED_HOST,
+                   reasons.Code.MALFORMED_HOST, reason)
 
 
 def _verdict(guest: guests.Guest, host: state.FleetHost) -> Verdict:
     placed = admission.admit(guest, host.state, host.packing)
     if not isinstance(placed, reasons.Misfit):
-        return Verdict(host.name, None, cells=placed.cells)
+        return Verdict(host.name, None, cells=placed.cells,
+                       cpus=pins.of_cells(guest.demand, host.state.supply,
+                                          placed.cells))
     return Verdict(host.name, step_of(placed.code), placed.code, placed.root,
                    placed.message)
 

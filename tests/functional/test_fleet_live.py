@@ -86,7 +86,8 @@ class FleetOfACloudTest(base.HPCNova):
         pair = self.create_hpc_flavor(pcpus=1, resources__VGPU='2')
         one = self.create_hpc_flavor(pcpus=1, resources__VGPU='1')
         for expected, status in (((1, 4), 'ACTIVE'), ((0, 2), 'ERROR')):
-            fleet, flavors = view.read()
+            seen = view.read()
+            fleet, flavors = seen.fleet, seen.flavors
             found = count.count(fleet, [
                 self.flavor(flavors, each) for each in (pair, one)])
             self.assertEqual(expected,
@@ -103,7 +104,8 @@ class FleetOfACloudTest(base.HPCNova):
         whole = self.create_hpc_flavor(pcpus=4)
         servers = [self.boot(small, host='node1') for _ in range(2)]
         servers.append(self.boot(device, host='node2'))
-        fleet, flavors = view.read()
+        seen = view.read()
+        fleet, flavors = seen.fleet, seen.flavors
         self.assertEqual({}, fleet.broken)
         hosts = {host.name: host for host in fleet.hosts}
         found = {instance.id: instance for host in fleet.hosts
@@ -123,9 +125,9 @@ class FleetOfACloudTest(base.HPCNova):
                          moving.stays(found[servers[2]['id']]))
         # What an instance has is what its host has less of.
         self.assertEqual(6, hosts['node1'].state.free.pcpus)
-        before = view.read()[0]
+        before = view.read().fleet
         self.delete(servers.pop(1))
-        after = view.read()[0]
+        after = view.read().fleet
         gone = next(instance for instance in before.hosts[0].instances
                     if instance.id not in {
                         server['id'] for server in servers})
@@ -165,7 +167,7 @@ class FleetOfACloudTest(base.HPCNova):
         (closed,) = (host for host in document['hosts']
                      if not host['fits'])
         self.assertIn('is disabled (new memory)', closed['reason'])
-        fleet, _ = view.read()
+        fleet = view.read().fleet
         guest = guests.of_flavor(next(
             instance.flavor for host in fleet.hosts
             for instance in host.instances))

@@ -20,6 +20,7 @@ import argparse
 import dataclasses
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import input_file
@@ -119,13 +120,14 @@ def read(args: argparse.Namespace,
     :raises InvalidInput: for a file or an argument that cannot be used
     :raises Unreachable: if the cloud cannot be read
     """
-    if not args.topology:
+    if is_live(args):
         for option in ('usage', 'flavors'):
             if getattr(args, option) is not None:
                 raise exception.InvalidInput(
                     f'--{option}', 'needs --topology; without both, the '
                     'cloud is read')
-        return _read_cloud(args)
+        view = look(args)
+        return view.fleet, view.flavors
     for option in ('usage', 'flavors'):
         if getattr(args, option) is None:
             raise exception.InvalidInput(
@@ -142,13 +144,24 @@ def read(args: argparse.Namespace,
                           instances), flavors
 
 
-def _read_cloud(args: argparse.Namespace,
-                ) -> tuple[state.Fleet, Sequence[catalogue.Flavor]]:
+def is_live(args: argparse.Namespace) -> bool:
+    """Whether the fleet is that of the cloud."""
+    return not args.topology
+
+
+def look(args: argparse.Namespace) -> Any:
+    """Look at the cloud.
+
+    :returns: a :class:`hpcvirt.nova.controller.view.View`
+    :raises InvalidInput: if nova.conf is wrong
+    :raises Unreachable: if the cloud cannot be read
+    """
     with extras.nova():
         from hpcvirt.nova.controller import settings
         from hpcvirt.nova.controller import view
     settings.load(args.config_file, args.config_dir)
-    return view.read()
+    with settings.usable():
+        return view.read()
 
 
 def _topologies(words: Sequence[str]) -> state.Topologies:

@@ -19,11 +19,10 @@ import sys
 from hpcvirt import exception
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.fleet import arguments
+from hpcvirt.cmd.fleet import explain_cloud
 from hpcvirt.cmd.fleet import explain_log
 from hpcvirt.fleet import changes
 from hpcvirt.fleet import explain_report
-from hpcvirt.fleet import guest as guests
-from hpcvirt.fleet import verdict
 
 _ABOUT = """\
 Say of each host whether it takes one more instance of a flavor, which step of
@@ -37,6 +36,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.description = _ABOUT
     parser.epilog = arguments.EPILOG
     arguments.add_flavor(parser, required=False)
+    explain_cloud.add(parser)
     arguments.add(parser)
     explain_log.add(parser)
     parser.set_defaults(run=run)
@@ -48,18 +48,13 @@ def run(args: argparse.Namespace) -> int:
         return explain_log.run(args)
     if args.request_id is not None:
         raise exception.InvalidInput('--request-id', 'needs --log')
-    if args.flavor is None:
-        raise exception.InvalidInput('--flavor', 'is missing')
-    fleet, flavors = arguments.read(args)
-    flavor = arguments.chosen(args, flavors)
-    guest = guests.of_flavor(flavor)
-    verdicts = verdict.judge(guest, fleet)
-    fits = any(item.fits for item in verdicts)
-    nearest = () if fits else changes.nearest(guest, fleet.hosts)
+    found = explain_cloud.explain(args)
+    fits = any(item.fits for item in found.verdicts)
+    nearest = () if fits else changes.nearest(found.guest, found.hosts)
     if args.format == 'json':
-        document = explain_report.document(verdicts, nearest)
+        document = explain_report.document(found.verdicts, nearest)
         sys.stdout.write(json.dumps(document, indent=1) + '\n')
     else:
-        sys.stdout.write(explain_report.text(flavor.name, verdicts, nearest,
-                                             terminal.width()))
+        sys.stdout.write(explain_report.text(found.name, found.verdicts,
+                                             nearest, terminal.width()))
     return 0 if fits else 1

@@ -16,6 +16,7 @@ import typing
 from collections.abc import Mapping
 
 from nova import objects
+from nova import utils
 from nova.pci import request as pci_request
 
 from hpcvirt.flavors import catalogue
@@ -53,6 +54,14 @@ def of_nova(flavor: typing.Any, image: Mapping[str, typing.Any] | None = None,
     return catalogue.Flavor(
         flavor.name, flavor.vcpus, flavor.memory_mb, flavor.root_gb, specs,
         projects)
+
+
+def image_properties(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of an image from the metadata of an instance."""
+    prefix = utils.SM_IMAGE_PROP_PREFIX
+    return {key.removeprefix(prefix): value
+            for key, value in metadata.items()
+            if key.startswith(f'{prefix}hw_')}
 
 
 def _add_affinity(specs: dict[str, str]) -> None:

@@ -21,6 +21,7 @@ import typing
 from collections.abc import Iterable
 from collections.abc import Mapping
 
+import nova.conf
 from nova.scheduler.client import report
 
 from hpcvirt import exception
@@ -71,6 +72,53 @@ def get(placement: typing.Any, url: str,
         return missing
     if response.status_code != 200:
         raise _unreachable(f'{response.status_code}: {response.text}')
+    return response.json()
+
+
+def refusal(placement: typing.Any, url: str) -> str:
+    """Say why Placement refuses a request as a whole.
+
+    :raises Unreachable: if that is not its answer
+    """
+    try:
+        response = placement.get(url, version=MICROVERSION)
+        detail = response.json()['errors'][0]['detail']
+    except report.ks_exc.ClientException as exc:
+        raise _unreachable(exc) from None
+    except (LookupError, TypeError, ValueError):
+        raise _unreachable(response.status_code) from None
+    if response.status_code != 400:
+        raise _unreachable(f'{response.status_code}: {detail}')
+    # The first paragraph says that the request is bad.
+    said = masking.masked(detail.strip().split('\n')[-1].strip())
+    return f'Placement refuses the request: {said.rstrip(". ")}'
+
+
+def get_of(service: str, url: str) -> typing.Any:
+    """Read a resource of another service, as the user of Placement.
+
+    :param service: its type in the catalogue of Keystone
+    :returns: None if it does not exist
+    :raises Unreachable: if the service does not answer
+    """
+    session = client()._client.session
+    try:
+        response = session.get(
+            url, endpoint_filter={
+                'service_type': service,
+                'interface': nova.conf.CONF.placement.valid_interfaces,
+                'region_name': nova.conf.CONF.placement.region_name},
+            raise_exc=False, headers={'Accept': 'application/json'})
+    except report.ks_exc.ClientException as exc:
+        raise exception.Unreachable(
+            f'the service {service} cannot be used: '
+            f'{masking.masked(exc)}') from None
+    if response.status_code == 404:
+        return None
+    if response.status_code != 200:
+        raise exception.Unreachable(
+            f'the service {service} cannot be used: '
+            f'{response.status_code}')
     return response.json()
 
 

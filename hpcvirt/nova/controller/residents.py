@@ -17,7 +17,6 @@ from collections.abc import Mapping
 
 import nova.conf
 from nova import objects
-from nova import utils
 from nova.compute import vm_states
 
 from hpcvirt import exception
@@ -25,8 +24,6 @@ from hpcvirt.flavors import catalogue
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
 from hpcvirt.nova.controller import cloud_flavors
-
-_IMAGE_PREFIX = utils.SM_IMAGE_PROP_PREFIX
 
 
 class Residents:
@@ -68,9 +65,7 @@ class Residents:
 
     def _guest(self, instance: typing.Any,
                ) -> tuple[catalogue.Flavor, guests.Guest]:
-        image = {key.removeprefix(_IMAGE_PREFIX): value for key, value
-                 in instance.system_metadata.items()
-                 if key.startswith(f'{_IMAGE_PREFIX}hw_')}
+        image = cloud_flavors.image_properties(instance.system_metadata)
         flavor = instance.flavor
         key = (flavor.name, flavor.vcpus, flavor.memory_mb, flavor.root_gb,
                tuple(sorted(flavor.extra_specs.items())),

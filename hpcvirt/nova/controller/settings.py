@@ -12,8 +12,10 @@
 
 """Read nova.conf as the services of Nova on the controller do."""
 
+import contextlib
 import logging
 import re
+from collections.abc import Iterator
 from collections.abc import Sequence
 
 import nova.conf
@@ -30,6 +32,19 @@ from hpcvirt.nova.controller import masking
 from hpcvirt.nova.controller import read_only
 
 _LINE = re.compile(r':(\d+)\b')
+
+
+@contextlib.contextmanager
+def usable() -> Iterator[None]:
+    """Name a wrong option, which Nova reads when it needs it.
+
+    :raises InvalidInput: instead of the error of oslo.config
+    """
+    try:
+        yield
+    except cfg.Error as exc:
+        raise exception.InvalidInput(
+            'nova.conf', masking.masked(exc)) from None
 
 
 def load(files: Sequence[str] = (), folders: Sequence[str] = ()) -> None:

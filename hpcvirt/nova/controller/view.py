@@ -19,7 +19,6 @@ from collections.abc import Sequence
 
 import nova.conf
 from nova import context as nova_context
-from oslo_config import cfg
 
 from hpcvirt import exception
 from hpcvirt.fit import devices
@@ -37,22 +36,35 @@ from hpcvirt.nova.controller import supplies
 _DISABLED = 'COMPUTE_STATUS_DISABLED'
 
 
-def read() -> tuple[state.Fleet, Sequence[catalogue.Flavor]]:
+@dataclasses.dataclass(frozen=True)
+class View:
+    """What a controller sees.
+
+    :ivar placement: Nova's client of Placement
+    :ivar providers: UUID of a host -> what Placement has of it
+    """
+
+    context: typing.Any
+    placement: typing.Any
+    found: cell_hosts.CellHosts
+    providers: Mapping[str, providers.Provider]
+    fleet: state.Fleet
+    flavors: Sequence[catalogue.Flavor]
+
+    @property
+    def disabled_cells(self) -> frozenset[str]:
+        cells = self.found.manager.cells
+        return frozenset(uuid for uuid, cell in cells.items()
+                         if cell.disabled)
+
+
+def read() -> View:
     """Read the hosts, their instances, and the flavors of the cloud.
 
     :raises InvalidInput: if an option of nova.conf is wrong
     :raises Unreachable: if a database or Placement cannot be used
     """
-    try:
-        return _read(nova_context.get_admin_context())
-    except cfg.Error as exc:
-        # An option is read when it is needed.
-        raise exception.InvalidInput(
-            'nova.conf', masking.masked(exc)) from None
-
-
-def _read(context: typing.Any,
-          ) -> tuple[state.Fleet, Sequence[catalogue.Flavor]]:
+    context = nova_context.get_admin_context()
     found = cell_hosts.read(context)
     placement = providers.client()
     own = providers.read(placement, [
@@ -64,6 +76,14 @@ def _read(context: typing.Any,
     except cell_hosts.UNREADABLE as exc:
         raise exception.Unreachable(
             f'Nova cannot be read: {masking.masked(exc)}') from None
+    return View(context, placement, found, own,
+                _fleet(found, own, groups, aliases), flavors)
+
+
+def _fleet(found: cell_hosts.CellHosts,
+           own: Mapping[str, providers.Provider],
+           groups: Mapping[str, state.ServerGroup],
+           aliases: Mapping[str, devices.Request]) -> state.Fleet:
     broken = dict(found.broken)
     translate = residents.Residents(groups)
     peers = _peers(found, own)
@@ -85,11 +105,12 @@ def _read(context: typing.Any,
             broken[name] = str(exc)
         except cell_hosts.BROKEN as exc:
             broken[name] = f'{type(exc).__name__}: {masking.masked(exc)}'
-    return state.Fleet(tuple(hosts), broken), flavors
+    return state.Fleet(tuple(hosts), broken)
 
 
 def _state(host_state: typing.Any, provider: providers.Provider,
-           aliases: typing.Any, closed: str | None) -> state.State:
+           aliases: Mapping[str, devices.Request],
+           closed: str | None) -> state.State:
     free = guests.Sums(*(provider.free.get(name, 0)
                          for name in ('PCPU', 'VCPU', 'MEMORY_MB')))
     if closed is None and _DISABLED in provider.traits:

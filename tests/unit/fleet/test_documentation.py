@@ -136,6 +136,28 @@ class DocumentationTest(unittest.TestCase):
         self.assertRegex(error, r"^hpcvirt: --flavor: 'x' is not a flavor of "
                          r'.*, nor a file; there are hpc.8c1n.2m, .*\n$')
 
+    def test_only_the_hosts_that_are_asked_for_are_explained(self):
+        status, text, _ = self.ask('explain', '--flavor', 'hpc.8c1n.2m',
+                                   '--hosts', 'n1, n2', '--format', 'json')
+        self.assertEqual(0, status)
+        found = {host['name']: host for host in json.loads(text)['hosts']}
+        self.assertEqual(['n1', 'n2'], list(found))
+        self.assertEqual(8, len(found['n1']['cpus']))
+        self.assertEqual([], found['n2']['cpus'])
+
+    def test_what_needs_a_cloud_is_refused_for_files(self):
+        for words, said in (
+                (['--server', 'x'], '--server: needs a cloud'),
+                (['--flavor', 'x', '--image', 'i'], '--image: needs a cloud'),
+                (['--flavor', 'x', '--port', 'p'], '--port: needs a cloud'),
+                (['--flavor', 'x', '--server', 's'], '--server: has its own'),
+                (['--flavor', 'hpc.8c1n.2m', '--hosts', 'n9'],
+                 "--hosts: 'n9' is not a host"),
+                ([], '--flavor: is missing')):
+            status, _, error = self.ask('explain', *words)
+            self.assertEqual(2, status)
+            self.assertIn(said, error)
+
     def test_a_flavor_that_nova_refuses_is_named(self):
         document = json.loads(self.plan.read_text())
         document['flavors'][1]['extra_specs']['hw:numa_nodes'] = '3'
