@@ -17,6 +17,7 @@ import dataclasses
 from hpcvirt import exception
 from hpcvirt.fit import pins
 from hpcvirt.fit import reasons
+from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import json_document
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
@@ -77,8 +78,11 @@ def a_fleet(dice, number, load=0.8, movable=1.0):
     return assemble.fleet(topologies, settings, instances), flavors
 
 
-def constrained(dice, fleet):
-    """Restrict where instances may move, by hosts and server groups."""
+def constrained(dice, fleet, cold=False):
+    """Restrict where instances may move, by hosts and server groups.
+
+    :param cold: let some instances be migrated only cold
+    """
     names = [host.name for host in fleet.hosts]
     ids = [item.id for host in fleet.hosts for item in host.instances]
     dice.shuffle(ids)
@@ -92,6 +96,7 @@ def constrained(dice, fleet):
     return dataclasses.replace(fleet, hosts=tuple(dataclasses.replace(
         host, instances=tuple(dataclasses.replace(
             item, group=groups.get(item.id),
+            only_cold='cold' if cold and dice.random() < 0.5 else None,
             hosts=None if dice.random() < 0.6 else frozenset(
                 dice.sample(names, dice.randint(1, len(names)))))
             for item in host.instances)) for host in fleet.hosts))
@@ -109,11 +114,35 @@ def an_instance(name, flavor, host, placed, stays=None):
         placed.pages_kib[0] if placed.pages_kib else None, stays=stays)
 
 
+def with_devices():
+    """Create hosts of one cell with one VF each; the first has an instance.
+
+    :returns: the fleet, and a guest that needs the CPUs of the instance
+    """
+    found = [hosts.build(cells=1, cores=cores, mib=8192, vfs={0: 1},
+                         name=f'h{index}')
+             for index, cores in enumerate((4, 2))]
+    document, _ = plan_of(found, dataclasses.replace(
+        SMALL, devices=profiles.Devices(vendor_id='15b3',
+                                        product_id='101e')))
+    alias = document['host_config']['h0']['pci_alias'][0]['name']
+    flavor = catalogue.Flavor('vf', 2, 256, 0, {
+        'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048',
+        'pci_passthrough:alias': f'{alias}:1'})
+    resident = state.Instance(
+        'a', 'a', 'h0', flavor, guests.of_flavor(flavor), (0,),
+        frozenset((0, 1)), 2048, ('0000:41:00.1',))
+    fleet = assemble.fleet(
+        {host.name: host for host in found},
+        host_settings.read(document, 'plan'), [resident])
+    return fleet, guests.of_flavor(dataclasses.replace(flavor, vcpus=4))
+
+
 def rebuilt(host, instances):
     """Build a host anew, with other instances."""
     empty = host
     for instance in host.instances:
         empty = moving.leave(instance, empty)
     return state.FleetHost(
-        host.name, occupancy.occupy(empty.state, instances, ()),
-        tuple(instances), host.packing)
+        host.name, *occupancy.occupy(empty.state, instances, ()),
+        host.packing)

@@ -38,8 +38,8 @@ def nova() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def named(extra: str) -> Iterator[None]:
-    """Import modules that need a library of an extra, such as ``bench``.
+def bench() -> Iterator[None]:
+    """Import modules that need a library of ``hpcvirt[bench]``.
 
     :raises NotInstalled: if it is missing, naming what to install
     """
@@ -47,10 +47,5 @@ def named(extra: str) -> Iterator[None]:
         yield
     except ImportError as exc:
         raise exception.NotInstalled(
-            f'{exc.name} is not installed; pip install hpcvirt[{extra}]'
+            f'{exc.name} is not installed; pip install hpcvirt[bench]'
         ) from exc
-
-
-def bench() -> contextlib.AbstractContextManager[None]:
-    """Import modules that need a library of ``hpcvirt[bench]``."""
-    return named('bench')

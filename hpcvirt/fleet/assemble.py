@@ -65,8 +65,8 @@ def _host(name: str, topologies: state.Topologies,
     own = settings[name]
     bare, addresses = empty.of(topology, own)
     return state.FleetHost(
-        name, occupancy.occupy(bare, instances, addresses),
-        tuple(instances), own.packing_host_numa_cells_allocation_strategy)
+        name, *occupancy.occupy(bare, instances, addresses),
+        own.packing_host_numa_cells_allocation_strategy)
 
 
 class _EmptyHosts:

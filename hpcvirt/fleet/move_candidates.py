@@ -23,6 +23,7 @@ import itertools
 from collections.abc import Iterator
 
 from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import landings
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import room
 from hpcvirt.fleet import state
@@ -32,43 +33,28 @@ Steps = tuple[tuple[state.Instance, str], ...]
 
 
 def steps(guest: guests.Guest, hosts: tuple[state.FleetHost, ...],
-          number: int) -> Iterator[Steps]:
+          number: int, cold: bool) -> Iterator[Steps]:
     """Yield candidates.
 
     :param number: of moves, 0 to 2; no smaller number must be enough
+    :param cold: whether instances may be migrated cold
     """
     if not number:
         yield ()
         return
-    finder = _Finder(guest, hosts)
+    finder = _Finder(guest, hosts, cold)
     yield from finder.one() if number == 1 else finder.two()
 
 
 class _Finder:
 
     def __init__(self, guest: guests.Guest,
-                 hosts: tuple[state.FleetHost, ...]) -> None:
+                 hosts: tuple[state.FleetHost, ...], cold: bool) -> None:
         self._guest = guest
         self._hosts = hosts
-        self._movable = {host.name: moving.movable(host) for host in hosts}
-        # A size is what decides where an instance has room; a kind, where it
-        # lands.
-        self._kinds: list[list[state.Instance]] = []
-        self._kind: dict[str, int] = {}
-        self._size: dict[str, int] = {}
-        numbers: dict[object, int] = {}
-        sizes: dict[object, int] = {}
-        for instance in itertools.chain(*self._movable.values()):
-            size = self._size[instance.id] = sizes.setdefault(
-                (instance.guest.demand, instance.guest.sums,
-                 instance.pages_kib), len(sizes))
-            number = self._kind[instance.id] = numbers.setdefault(
-                (size, instance.hosts, instance.group), len(numbers))
-            if number == len(self._kinds):
-                self._kinds.append([])
-            self._kinds[number].append(instance)
-        self._roomy: dict[int, tuple[state.FleetHost, ...]] = {}
-        self._landings: dict[int, dict[str, None]] = {}
+        self._landings = landings.Landings(hosts, cold)
+        self._movable = self._landings.movable
+        self._kinds = self._landings.kinds
         self._rooms: dict[tuple[int, str], room.Room] = {}
         self._openings: dict[int, list[Steps]] = {}
         self._company: dict[int, bool] = {}
@@ -114,7 +100,7 @@ class _Finder:
 
     def _needs_company(self, instance: state.Instance) -> bool:
         """Whether it may land only where another one has come before."""
-        kind = self._kind[instance.id]
+        kind = self._landings.kind(instance)
         if kind not in self._company:
             self._company[kind] = not all(
                 room.counts_only(instance.guest.demand, host.state)
@@ -134,11 +120,11 @@ class _Finder:
                     # It comes, and lets the instance land next to it.
                     yield (other, where), (instance, where)
                     continue
-                further = next((name for name in self._landing(other)
+                further = next((name for name in self._landings.of(other)
                                 if name not in (where, host.name)), None)
                 if further is not None:
                     yield (other, further), (instance, where)
-                elif host.name in self._landing(other) and self._with(
+                elif host.name in self._landings.of(other) and self._with(
                         host, other).without(instance):
                     yield (other, host.name), (instance, where)
 
@@ -161,7 +147,7 @@ class _Finder:
                 yield (other, host.name), (instance, targets[0])
             for ((other, where),) in self._openings_for(instance):
                 if (other.host == where != host.name
-                        and host.name in self._landing(other)):
+                        and host.name in self._landings.of(other)):
                     yield (other, host.name), (instance, where)
         if own.may_have():
             for same, others in itertools.product(self._kinds, repeat=2):
@@ -175,7 +161,7 @@ class _Finder:
         :returns: who moves, and the host on which the instance lands then,
             which is the one that it leaves or the one to which it comes
         """
-        kind = self._kind[instance.id]
+        kind = self._landings.kind(instance)
         if kind not in self._openings:
             found: list[Steps] = []
             for host in self._hosts:
@@ -183,7 +169,7 @@ class _Finder:
                 joins = moving.may_join(instance, host)
                 found += [((other, host.name),)
                           for other in self._movable[host.name]
-                          if (joins or moving.may_join(instance, host, other))
+                          if moving.may_join(instance, host, (other,))
                           and there.without(other)]
                 if joins and not there.counts_only and there.may_have():
                     found += [((other, host.name),)
@@ -194,32 +180,19 @@ class _Finder:
     def _comers(self, host: state.FleetHost) -> Iterator[state.Instance]:
         """Yield one instance of each kind that another host can send."""
         for same in self._kinds:
-            if host.name in self._landing(same[0]):
+            if host.name in self._landings.of(same[0]):
                 yield from itertools.islice(
                     (one for one in same if one.host != host.name), 2)
 
     def _targets(self, instance: state.Instance,
                  host: state.FleetHost) -> Iterator[str]:
         """Yield the hosts to which an instance can move from its host."""
-        return (name for name in self._landing(instance)
+        return (name for name in self._landings.of(instance)
                 if name != host.name)
-
-    def _landing(self, instance: state.Instance) -> dict[str, None]:
-        """Find the hosts on which an instance lands as they are."""
-        size, kind = self._size[instance.id], self._kind[instance.id]
-        if size not in self._roomy:
-            self._roomy[size] = tuple(
-                host for host in self._hosts
-                if moving.place(instance, host) is not None)
-        if kind not in self._landings:
-            self._landings[kind] = {
-                host.name: None for host in self._roomy[size]
-                if moving.may_join(instance, host)}
-        return self._landings[kind]
 
     def _room(self, instance: state.Instance, name: str) -> room.Room:
         """Return the room of a host for an instance."""
-        key = self._size[instance.id], name
+        key = self._landings.size(instance), name
         if key not in self._rooms:
             host = next(host for host in self._hosts if host.name == name)
             self._rooms[key] = room.Room(instance.guest, host)

@@ -13,70 +13,97 @@
 """Write the moves that make room, as a document and in words."""
 
 import collections
+import dataclasses
 from typing import Any
 
 from hpcvirt.fit import reasons
 from hpcvirt.flavors import table
 from hpcvirt.fleet import capacity_report
-from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
 
 SCHEMA_VERSION = 1
 
 
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What was asked for; see :func:`hpcvirt.fleet.make_room.search`."""
+
+    most: int
+    count: int = 1
+    cold: bool = False
+
+
 def document(fleet: state.Fleet,
-             plan: make_room.Plan | None) -> dict[str, Any]:
+             plan: moving.Plan | None) -> dict[str, Any]:
     """Turn a plan into dicts, lists, numbers and strings."""
+    places = [{'host': host, 'cells': list(cells)}
+              for host, cells in (plan.places if plan else ())]
     return {
         'schema_version': SCHEMA_VERSION,
         'fits': plan is not None,
         'moves': [{'id': move.id, 'from': move.source, 'to': move.target,
-                   'cells': list(move.cells)}
+                   'cells': list(move.cells),
+                   'kind': 'cold' if move.cold else 'live'}
                   for move in (plan.moves if plan else ())],
-        'then': {'host': plan.host, 'cells': list(plan.cells)}
-        if plan else None,
+        'then': places[0] if places else None,
+        'places': places,
         'broken': capacity_report.broken(fleet),
     }
 
 
-def text(fleet: state.Fleet, name: str, plan: make_room.Plan | None,
-         most: int, width: int | None = None) -> str:
+def text(fleet: state.Fleet, name: str, plan: moving.Plan | None,
+         asked: Asked, width: int | None = None) -> str:
     """Describe a plan.
 
     :param name: the flavor
-    :param most: the most moves that were allowed
+    :param asked: what was asked for
     :param width: columns of the terminal, None if there is none
     """
-    lines = _lines(fleet, name, plan, most)
+    lines = _lines(fleet, name, plan, asked)
     if fleet.broken:
         lines += ['', capacity_report.broken_in_words(
             fleet, width or table.WIDTH).rstrip('\n')]
     return '\n'.join(lines) + '\n'
 
 
-def _lines(fleet: state.Fleet, name: str, plan: make_room.Plan | None,
-           most: int) -> list[str]:
+def _lines(fleet: state.Fleet, name: str, plan: moving.Plan | None,
+           asked: Asked) -> list[str]:
+    subject, fits, does = ((name, 'fits', 'does') if asked.count == 1 else
+                           (f'{asked.count} instances of {name}', 'fit', 'do'))
     if plan is None:
         instances = [instance for host in fleet.hosts
                      for instance in host.instances]
-        why = collections.Counter(filter(None, map(moving.stays, instances)))
+        why = collections.Counter(filter(None, (
+            moving.stays(instance, asked.cold) for instance in instances)))
         number = table.counted(len(instances), 'instance')
-        moves = table.counted(most, 'move')
-        return [f'{name} does not fit, and would not after {moves} either.',
+        moves = table.counted(asked.most, 'move')
+        return [(f'{subject} {does} not fit, and would not after {moves} '
+                'either.'),
                 f'{why.total()} of {number} cannot move'
                 + (':' if why else '.'),
                 *(f'  {reason}: {count}'
                   for reason, count in sorted(why.items()))]
-    where = _where(plan.host, plan.cells)
     if not plan.moves:
-        return [f'{name} fits now, on {where}. Nothing has to move.']
+        return [(f'{subject} {fits} now, on {_places(plan)}. '
+                'Nothing has to move.')]
     return [
-        f'{name} fits after {table.counted(len(plan.moves), "move")}:',
-        *(f'{number:3}. {move.id} from {move.source} to '
-          f'{_where(move.target, move.cells)}'
+        f'{subject} {fits} after {table.counted(len(plan.moves), "move")}:',
+        *(f'{number:3}. {in_words(move)}'
           for number, move in enumerate(plan.moves, 1)),
-        f'Then it fits on {where}.']
+        (f'Then {"it fits" if asked.count == 1 else "they fit"} on '
+        f'{_places(plan)}.')]
+
+
+def in_words(move: moving.Move) -> str:
+    """Say who moves where."""
+    return (f'{move.id} from {move.source} to '
+            f'{_where(move.target, move.cells)}'
+            + (' (cold)' if move.cold else ''))
+
+
+def _places(plan: moving.Plan) -> str:
+    return '; '.join(_where(host, cells) for host, cells in plan.places)
 
 
 def _where(host: str, cells: tuple[int, ...]) -> str:

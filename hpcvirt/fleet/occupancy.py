@@ -20,18 +20,22 @@ from hpcvirt import exception
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
+from hpcvirt.fleet import pci_pools
 from hpcvirt.fleet import state
 from hpcvirt.model import cpuset
 from hpcvirt.model import shape as shape_model
 
 
 def occupy(empty: state.State, instances: Iterable[state.Instance],
-           addresses: Sequence[str]) -> state.State:
+           addresses: Sequence[str],
+           ) -> tuple[state.State, tuple[state.Instance, ...]]:
     """Subtract instances from what a host has.
 
     :param addresses: the address of the device behind each PCI pool
+    :returns: what is left, and the instances with what they have of the pools
     :raises InvalidInput: naming the instance that cannot be there
     """
+    residents = []
     cells = {cell.id: cell for cell in empty.supply.cells}
     pools = list(empty.supply.pools or ())
     free = empty.free
@@ -41,7 +45,7 @@ def occupy(empty: state.State, instances: Iterable[state.Instance],
         for number, demand in zip(instance.cells, instance.guest.demand.cells,
                                   strict=True):
             cells[number] = _taken(instance, demand, cells[number])
-        known = False
+        known, before = False, tuple(pools)
         for device in instance.devices:
             place = _pool(instance, device, addresses, pools)
             if place is not None:
@@ -51,12 +55,15 @@ def occupy(empty: state.State, instances: Iterable[state.Instance],
         if instance.guest.demand.requests and not known:
             pools = _as_claimed(instance, empty.supply, pools)
         free = free.minus(instance.guest.sums)
+        residents.append(dataclasses.replace(
+            instance, pools=pci_pools.taken(before, pools))
+            if tuple(pools) != before else instance)
     supply = dataclasses.replace(
         empty.supply,
         cells=tuple(cells[cell.id] for cell in empty.supply.cells),
         # Nova drops a pool when it becomes empty.
         pools=tuple(pool for pool in pools if pool.free))
-    return state.State(supply, free)
+    return state.State(supply, free), tuple(residents)
 
 
 def _check_cpus(instance: state.Instance,

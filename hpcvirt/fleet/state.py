@@ -17,6 +17,7 @@ import enum
 from collections.abc import Mapping
 
 from hpcvirt import exception
+from hpcvirt.fit import devices as pci
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import catalogue
 from hpcvirt.fleet import guest as guests
@@ -58,6 +59,8 @@ class Instance:
     :ivar hosts: the hosts to which it may move, as its aggregates, its zone
         and its image allow; None for all
     :ivar group: its server group
+    :ivar only_cold: why it cannot be live-migrated; None if it can
+    :ivar pools: what it has of the PCI pools of its host
     """
 
     id: str
@@ -72,6 +75,8 @@ class Instance:
     stays: str | None = None
     hosts: frozenset[str] | None = None
     group: ServerGroup | None = None
+    only_cold: str | None = None
+    pools: tuple[pci.Pool, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,16 +22,16 @@ An example with one instance of two guest cells::
                                   "hw:cpu_policy": "dedicated",
                                   "hw:mem_page_size": "2048"}},
        "devices": ["0000:41:02.1"], "movable": false,
-       "hosts": ["node2", "node3"]}],
+       "live": false, "hosts": ["node2", "node3"]}],
      "server_groups": [
       {"policy": "anti-affinity", "members": ["web-1"],
        "max_server_per_host": 1}]}
 
 ``cells`` are host cells, in the order of the guest cells; ``cpus`` are the
-host CPUs that belong to the instance alone; ``hosts`` are those to which it
-may move. ``cells``, ``cpus``, ``pages_kib``, ``devices``, ``movable``,
-``hosts`` (all hosts then), ``server_groups`` and ``max_server_per_host`` may
-be left out.
+host CPUs that belong to the instance alone; ``live`` is false if it can be
+migrated only cold; ``hosts`` are those to which it may move. ``cells``,
+``cpus``, ``pages_kib``, ``devices``, ``movable``, ``live``, ``hosts`` (all
+hosts then), ``server_groups`` and ``max_server_per_host`` may be left out.
 """
 
 import dataclasses
@@ -92,6 +92,7 @@ class _Instance:
     pages_kib: Annotated[int, serialization.whole(1, 2 ** 40)] | None = None
     devices: tuple[str, ...] = ()
     movable: bool = True
+    live: bool = True
     hosts: frozenset[_Name] | None = None
 
 
@@ -181,5 +182,6 @@ def _instance(item: _Instance, where: str,
     return state.Instance(
         item.id, where, item.host, flavor, guest, item.cells, item.cpus,
         item.pages_kib, item.devices,
-        None if item.movable else 'is not movable by the usage file',
-        item.hosts)
+        stays=None if item.movable else 'is not movable by the usage file',
+        only_cold=None if item.live else 'is not live-migrated by the usage '
+        'file', hosts=item.hosts)

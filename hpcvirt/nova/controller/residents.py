@@ -61,7 +61,8 @@ class Residents:
             tuple(cell.id for cell in cells), frozenset(cpus),
             (cells[0].pagesize or None) if cells else None,
             tuple(device.address for device in instance.pci_devices or ()),
-            _stays(instance), hosts, self._groups.get(instance.uuid))
+            _stays(instance), hosts, self._groups.get(instance.uuid),
+            _only_cold(instance))
 
     def _guest(self, instance: typing.Any,
                ) -> tuple[catalogue.Flavor, guests.Guest]:
@@ -89,13 +90,23 @@ def groups(context: typing.Any) -> dict[str, state.ServerGroup]:
 
 
 def _stays(instance: typing.Any) -> str | None:
-    """Say why an instance must not be migrated live."""
+    """Say why an instance must not be migrated."""
     if instance.locked:
         return 'is locked'
     if instance.task_state is not None:
         return f'has the task {instance.task_state}'
-    if instance.vm_state not in (vm_states.ACTIVE, vm_states.PAUSED):
+    if instance.vm_state not in (vm_states.ACTIVE, vm_states.PAUSED,
+                                 vm_states.STOPPED):
         return f'is {instance.vm_state}'
+    if instance.vm_state == vm_states.PAUSED and instance.pci_devices:
+        return 'is paused and has PCI devices'
+    return None
+
+
+def _only_cold(instance: typing.Any) -> str | None:
+    """Say why an instance cannot be migrated live."""
+    if instance.vm_state == vm_states.STOPPED:
+        return 'is stopped'
     flavor = instance.flavor
     local = flavor.ephemeral_gb or flavor.swap or (
         flavor.root_gb and instance.image_ref)

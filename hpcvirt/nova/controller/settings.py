@@ -13,7 +13,6 @@
 """Read nova.conf as the services of Nova on the controller do."""
 
 import contextlib
-import functools
 import logging
 import re
 from collections.abc import Iterator
@@ -48,7 +47,6 @@ def usable() -> Iterator[None]:
             'nova.conf', masking.masked(exc)) from None
 
 
-@functools.cache
 def load(files: Sequence[str] = (), folders: Sequence[str] = ()) -> None:
     """Read nova.conf.
 

@@ -24,9 +24,19 @@ from hpcvirt.fleet import state
 from tests import fleets
 
 
-def fits(guest, hosts):
-    return any(isinstance(admission.admit(guest, host.state, host.packing),
-                          placements.Placement) for host in hosts)
+def taken(guest, host, most):
+    """Count the guests that a host takes."""
+    left = host.state
+    for number in range(most):
+        placed = admission.admit(guest, left, host.packing)
+        if not isinstance(placed, placements.Placement):
+            return number
+        left = admission.take(guest, left, placed)
+    return most
+
+
+def fits(guest, hosts, count=1):
+    return count <= sum(taken(guest, host, count) for host in hosts)
 
 
 def allowed(instance, target):
@@ -45,12 +55,13 @@ def allowed(instance, target):
     return True
 
 
-def after_any_move(hosts):
+def after_any_move(hosts, cold=True):
     """Make every move that a target accepts."""
     for source in hosts:
         for instance in source.instances:
             for target in hosts:
-                if not allowed(instance, target):
+                if not allowed(instance, target) or (
+                        instance.only_cold and not cold):
                     continue
                 placed = admission.admit(instance.guest, target.state,
                                          target.packing)
@@ -59,27 +70,31 @@ def after_any_move(hosts):
                     by_name[target.name] = moving.arrive(instance, target,
                                                          placed)
                     by_name[source.name] = moving.leave(instance, source)
-                    yield tuple(by_name.values())
+                    yield tuple(by_name.values()), bool(instance.only_cold)
 
 
-def fewest(guest, hosts, most):
-    """Search all sequences of moves."""
-    layer = [hosts]
-    for number in range(most + 1):
-        if any(fits(guest, found) for found in layer):
-            return number
-        if number < most:
-            layer = [after for found in layer
-                     for after in after_any_move(found)]
-    return None
+def fewest(guest, hosts, most, count=1, most_cold=0):
+    """Search all sequences of moves, with as few cold ones as possible."""
+    for cold in range(most_cold + 1):
+        layer = [(hosts, 0)]
+        for number in range(most + 1):
+            if any(fits(guest, found, count) for found, _ in layer):
+                return number, cold
+            if number < most:
+                layer = [(after, used + is_cold) for found, used in layer
+                         for after, is_cold
+                         in after_any_move(found, used < cold)]
+    return None, None
 
 
 class MakeRoomTest(unittest.TestCase):
 
-    def assert_fewest(self, guest, fleet, most):
-        plan = make_room.search(guest, fleet.hosts, most)
+    def assert_fewest(self, guest, fleet, most, count=1, cold=False):
+        plan = make_room.search(guest, fleet.hosts, most, count, cold)
         number = None if plan is None else len(plan.moves)
-        self.assertEqual(fewest(guest, fleet.hosts, most), number)
+        used = plan and sum(move.cold for move in plan.moves)
+        self.assertEqual(fewest(guest, fleet.hosts, most, count, cold * most),
+                         (number, used))
         if plan is not None:
             self.assert_valid(guest, fleet, plan)
         return number
@@ -94,6 +109,7 @@ class MakeRoomTest(unittest.TestCase):
             self.assertTrue(allowed(instance, target))
             placed = admission.admit(instance.guest, target.state, False)
             self.assertEqual(move.cells, placed.cells)
+            self.assertEqual(bool(instance.only_cold), move.cold)
             landed = dataclasses.replace(
                 fleets.an_instance(move.id, instance.flavor, target, placed),
                 hosts=instance.hosts, group=instance.group)
@@ -101,10 +117,15 @@ class MakeRoomTest(unittest.TestCase):
                 target, (*target.instances, landed))
             hosts[move.source] = fleets.rebuilt(source, tuple(
                 item for item in source.instances if item is not instance))
-        placed = admission.admit(guest, hosts[plan.host].state, False)
-        self.assertEqual(plan.cells, placed.cells)
+        for name, cells in plan.places:
+            placed = admission.admit(guest, hosts[name].state, False)
+            self.assertEqual(cells, placed.cells)
+            hosts[name] = dataclasses.replace(
+                hosts[name], state=admission.take(guest, hosts[name].state,
+                                                  placed))
 
-    def roll(self, seed, rounds, number, most, variants, constrained=False):
+    def roll(self, seed, rounds, number, most, variants, constrained=False,
+             counts=(1,), cold=False):
         dice = random.Random(seed)
         found = []
         for _ in range(rounds):
@@ -113,13 +134,14 @@ class MakeRoomTest(unittest.TestCase):
             if sum(len(host.instances) for host in fleet.hosts) > 14:
                 continue
             if constrained:
-                fleet = fleets.constrained(dice, fleet)
+                fleet = fleets.constrained(dice, fleet, cold)
             for flavor in flavors:
                 guest = guests.of_flavor(flavor)
                 found += [self.assert_fewest(guests.of_shape(
                     dataclasses.replace(guest.shape, **change),
-                    flavor.vcpus, flavor.ram_mib), fleet, most)
-                    for change in variants]
+                    flavor.vcpus, flavor.ram_mib), fleet, most, count,
+                    cold)
+                    for change in variants for count in counts]
         return found
 
     def test_one_move_is_found_wherever_one_is_enough(self):
@@ -136,6 +158,43 @@ class MakeRoomTest(unittest.TestCase):
         found = self.roll(13, 60, (2, 3, 4), 2, ({},), constrained=True)
         self.assertGreater(found.count(1), 8)
         self.assertGreater(found.count(2), 2)
+
+    def test_room_for_several_guests_is_found(self):
+        found = self.roll(39, 25, (2, 3, 4), 2, ({},), constrained=True,
+                          counts=(2, 4))
+        self.assertGreater(found.count(1), 2)
+
+    def test_three_moves_are_found_wherever_three_are_enough(self):
+        found = []
+        for seed in (500, 585, 646, 707, 723, 799):
+            found += self.roll(seed, 4, (2, 3), 3, ({},))
+        self.assertGreater(found.count(3), 5)
+
+    def test_periodic_plans_for_six_hosts_are_the_fewest(self):
+        for seed in range(100):
+            self.roll(seed, 4, (2, 3), 3, ({},), constrained=seed % 2 > 0)
+            self.roll(seed, 4, (3, 4, 5, 6), 2, ({},), counts=(1, 2, 3, 5),
+                      constrained=seed % 2 > 0, cold=seed % 4 > 1)
+
+    def test_cold_migrations_are_the_last_resort(self):
+        found = self.roll(33, 50, (2, 3), 2, ({},), constrained=True,
+                          cold=True)
+        self.assertGreater(found.count(1), 3)
+
+    def test_devices_move_with_their_instance(self):
+        """A VF is free again where it was, and taken where it is."""
+        fleet, guest = fleets.with_devices()
+        self.assertIsNone(make_room.search(guest, fleet.hosts, 2))
+        plan = make_room.search(guest, fleet.hosts, 2, cold=True)
+        self.assertEqual([moving.Move('a', 'h0', 'h1', (0,), True)],
+                         list(plan.moves))
+        self.assertEqual((('h0', (0,)),), plan.places)
+        after = {host.name: host for host in fleet.hosts}
+        (resident,) = after['h0'].instances
+        free = [len(after[name].state.supply.pools) for name in after]
+        moving.moved(after, resident, 'h1')
+        self.assertEqual(free[::-1], [
+            len(after[name].state.supply.pools) for name in after])
 
     def test_instances_with_devices_and_affinity_stay(self):
         fleet, _ = fleets.a_fleet(random.Random(5), 2)
@@ -176,17 +235,20 @@ class ReportTest(unittest.TestCase):
             dataclasses.replace(first, stays='is locked'),
             *(dataclasses.replace(item, devices=('0000:41:02.1',))
               for item in others)))
-        text = move_report.text(state.Fleet((host,), {}), 'x', None, 1)
+        text = move_report.text(state.Fleet((host,), {}), 'x', None,
+                                move_report.Asked(1))
         self.assertEqual(
             f'x does not fit, and would not after 1 move either.\n'
             f'{len(others) + 1} of {len(others) + 1} instances cannot move:\n'
-            f'  has PCI devices: {len(others)}\n  is locked: 1\n', text)
+            f'  has PCI devices that its flavor does not request: '
+            f'{len(others)}\n  is locked: 1\n', text)
 
     def test_a_guest_that_fits_needs_no_moves(self):
         fleet, _ = fleets.a_fleet(random.Random(6), 1)
-        plan = make_room.Plan((), 'h0', (1,))
+        plan = moving.Plan((), (('h0', (1,)),))
         self.assertEqual('x fits now, on h0, cell 1. Nothing has to move.\n',
-                         move_report.text(fleet, 'x', plan, 2))
+                         move_report.text(fleet, 'x', plan,
+                                          move_report.Asked(2)))
         document = move_report.document(fleet, None)
         self.assertEqual((False, [], None), (
             document['fits'], document['moves'], document['then']))
