@@ -38,8 +38,8 @@ def nova() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def bench() -> Iterator[None]:
-    """Import modules that need a library of ``hpcvirt[bench]``.
+def named(extra: str) -> Iterator[None]:
+    """Import modules that need a library of an extra, such as ``bench``.
 
     :raises NotInstalled: if it is missing, naming what to install
     """
@@ -47,5 +47,10 @@ def bench() -> Iterator[None]:
         yield
     except ImportError as exc:
         raise exception.NotInstalled(
-            f'{exc.name} is not installed; pip install hpcvirt[bench]'
+            f'{exc.name} is not installed; pip install hpcvirt[{extra}]'
         ) from exc
+
+
+def bench() -> contextlib.AbstractContextManager[None]:
+    """Import modules that need a library of ``hpcvirt[bench]``."""
+    return named('bench')

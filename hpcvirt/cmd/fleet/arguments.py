@@ -159,7 +159,7 @@ def look(args: argparse.Namespace) -> Any:
     with extras.nova():
         from hpcvirt.nova.controller import settings
         from hpcvirt.nova.controller import view
-    settings.load(args.config_file, args.config_dir)
+    settings.load(tuple(args.config_file), tuple(args.config_dir))
     with settings.usable():
         return view.read()
 

@@ -17,11 +17,15 @@ import json
 import sys
 from collections.abc import Sequence
 
+from hpcvirt import exception
+from hpcvirt import input_file
+from hpcvirt.cmd import extras
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.fleet import arguments
 from hpcvirt.flavors import catalogue
 from hpcvirt.fleet import capacity_report
 from hpcvirt.fleet import count
+from hpcvirt.fleet import metrics
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -31,11 +35,24 @@ def add(parser: argparse.ArgumentParser) -> None:
         '--flavor', metavar='NAME', action='append', default=[],
         help='count only this flavor; may be given several times')
     arguments.add(parser)
+    serve = parser.add_argument_group(
+        'for Prometheus', 'hpcvirt[exporter] is needed; SIGTERM ends it')
+    serve.add_argument(
+        '--serve', metavar='ADDRESS', nargs='?', const='127.0.0.1:9834',
+        help='serve the counts as metrics on this host and port, '
+        '%(const)s if none is given; there is neither encryption nor a '
+        'password')
+    serve.add_argument(
+        '--interval', metavar='SECONDS', type=int, default=60,
+        help='read the fleet again at a scrape if the last reading is older '
+        '(%(default)s by default)')
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the counts."""
+    """Print the counts, or serve them."""
+    if args.serve is not None:
+        return _serve(args)
     fleet, flavors = arguments.read(args)
     found = count.count(fleet, chosen(args, flavors))
     if args.format == 'json':
@@ -44,6 +61,28 @@ def run(args: argparse.Namespace) -> int:
     else:
         sys.stdout.write(capacity_report.text(fleet, found,
                                               terminal.width()))
+    return 0
+
+
+def _serve(args: argparse.Namespace) -> int:
+    with extras.named('exporter'):
+        from hpcvirt.cmd.fleet import exporter
+    if args.format != 'table':
+        raise exception.InvalidInput('--format', 'is not for --serve')
+    if args.interval < 0:
+        raise exception.InvalidInput(
+            '--interval', f'must not be negative, as {args.interval} is')
+    if input_file.STDIN in (args.usage, args.flavors):
+        raise exception.InvalidInput(
+            '--serve', 'reads files again and again, which standard input '
+            'cannot be')
+
+    def read() -> Sequence[metrics.Family]:
+        fleet, flavors = arguments.read(args)
+        return [*metrics.families(
+            fleet, count.count(fleet, chosen(args, flavors)))]
+
+    exporter.serve(read, exporter.address(args.serve), args.interval)
     return 0
 
 

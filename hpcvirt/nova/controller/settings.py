@@ -13,6 +13,7 @@
 """Read nova.conf as the services of Nova on the controller do."""
 
 import contextlib
+import functools
 import logging
 import re
 from collections.abc import Iterator
@@ -47,6 +48,7 @@ def usable() -> Iterator[None]:
             'nova.conf', masking.masked(exc)) from None
 
 
+@functools.cache
 def load(files: Sequence[str] = (), folders: Sequence[str] = ()) -> None:
     """Read nova.conf.
 

@@ -1,0 +1,182 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Serve what a fleet still takes to Prometheus.
+
+Each scrape reads the fleet afresh, but none reads it again sooner than the
+interval, and two that come at once share one reading. After a reading that
+failed there are no figures of the fleet until one succeeds: what was true
+before is not shown as if it still were.
+"""
+
+import ipaddress
+import signal
+import threading
+import time
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+import prometheus_client
+from prometheus_client import core
+from prometheus_client import registry
+
+from hpcvirt import exception
+from hpcvirt.cmd import output
+from hpcvirt.fleet import metrics
+
+HOST, PORT = '127.0.0.1', 9834
+
+#: Reads the fleet.
+Read = Callable[[], Sequence[metrics.Family]]
+
+
+class Collector(registry.Collector):
+    """Reads the fleet when Prometheus asks for it."""
+
+    def __init__(self, read: Read, interval_s: float,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        """Read the fleet for the first time.
+
+        :raises InvalidInput: if what the user has named is wrong
+        :raises NotInstalled: if Nova is needed and missing
+        """
+        self._read = read
+        self._interval_s = interval_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._families: Sequence[metrics.Family] = ()
+        self._up = False
+        self._failures = 0
+        self._last_success = 0.0
+        self._seconds = 0.0
+        self._due = clock()
+        self._refresh(first=True)
+
+    def collect(self) -> Iterator[core.Metric]:
+        """Yield the metrics of a fleet that was read not long ago."""
+        # A second scrape waits for the reading of the first one.
+        with self._lock:
+            if self._clock() >= self._due:
+                self._refresh()
+            found = [*self._own(), *map(_metric, self._families)]
+        yield from found
+
+    def _refresh(self, first: bool = False) -> None:
+        begin = self._clock()
+        self._up, self._families = False, ()
+        try:
+            self._families = self._read()
+            self._up = True
+            self._last_success = time.time()
+        except Exception as exc:
+            if first and isinstance(exc, exception.InvalidInput
+                                    | exception.NotInstalled):
+                raise
+            # The next scrape tries again; this one says that it failed.
+            self._failures += 1
+            output.complain('hpcvirt capacity: ' + (
+                str(exc) if isinstance(exc, exception.HpcvirtError)
+                else f'internal error: {type(exc).__name__}: {exc}'))
+        end = self._clock()
+        self._seconds = end - begin
+        self._due = end + self._interval_s
+
+    def _own(self) -> Iterator[core.Metric]:
+        yield core.GaugeMetricFamily(
+            'hpcvirt_up', 'Whether the last reading of the fleet succeeded',
+            value=int(self._up))
+        yield core.GaugeMetricFamily(
+            'hpcvirt_last_success_timestamp_seconds',
+            'When a reading of the fleet last succeeded, 0 if never',
+            value=self._last_success)
+        yield core.GaugeMetricFamily(
+            'hpcvirt_read_duration_seconds',
+            'How long the last reading of the fleet took, with the counting',
+            value=self._seconds)
+        yield core.CounterMetricFamily(
+            'hpcvirt_read_failures', 'Readings of the fleet that failed',
+            value=self._failures)
+
+
+def _metric(family: metrics.Family) -> core.Metric:
+    metric = core.GaugeMetricFamily(family.name, family.help,
+                                    labels=family.labels)
+    for labels, value in family.samples.items():
+        metric.add_metric(labels, value)
+    return metric
+
+
+def address(words: str) -> tuple[str, int]:
+    """Understand an address: a host, a port, or both.
+
+    :raises InvalidInput: if it is none of these
+    """
+    host, colon, port = words.rpartition(':')
+    if words.isdecimal():
+        host, port = '', words
+    elif not colon or _is_ipv6(words) or words.endswith(']'):
+        host, port = words, ''
+    if host.startswith('[') and host.endswith(']'):
+        host = host[1:-1]
+        if not _is_ipv6(host):
+            raise _no_address(words)
+    elif ':' in host and not _is_ipv6(words):
+        raise _no_address(words)
+    if port and not (port.isdecimal() and port.isascii()
+                     and int(port) < 65536):
+        raise _no_address(words)
+    return host or HOST, int(port) if port else PORT
+
+
+def serve(read: Read, where: tuple[str, int], interval_s: float) -> None:
+    """Serve until SIGTERM.
+
+    :raises InvalidInput: if the address, or what is read, cannot be used
+    """
+    stop = threading.Event()
+    before = signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    try:
+        collectors = registry.CollectorRegistry()
+        collectors.register(Collector(read, interval_s))
+        try:
+            server, thread = prometheus_client.start_http_server(
+                where[1], where[0], collectors)
+        except (OSError, UnicodeError) as exc:
+            raise exception.InvalidInput(
+                '--serve', f'{_shown(*where)} cannot be used '
+                f'({getattr(exc, "strerror", None) or exc})') from exc
+        print(f'Serving http://{_shown(where[0], server.server_port)}/metrics',
+              flush=True)
+        stop.wait()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _is_ipv6(words: str) -> bool:
+    try:
+        return ipaddress.ip_address(words).version == 6
+    except ValueError:
+        return False
+
+
+def _shown(host: str, port: int) -> str:
+    return f'[{host}]:{port}' if ':' in host else f'{host}:{port}'
+
+
+def _no_address(words: str) -> exception.InvalidInput:
+    return exception.InvalidInput(
+        '--serve', f'{words[:64]!r} is not an address such as {HOST}:{PORT} '
+        f'or [::1]:{PORT}')

@@ -1,0 +1,134 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a fleet still takes as metrics, with names and help.
+
+The names and labels that os-capacity has too mean the same there
+[https://github.com/stackhpc/os-capacity]: a flavor counted by what Nova really
+takes instead of Placement's sums.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt.fleet import alike
+from hpcvirt.fleet import count as counts
+from hpcvirt.fleet import free_room
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import state
+from hpcvirt.fleet import verdict
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """A gauge.
+
+    :ivar samples: the values of the labels -> the value
+    """
+
+    name: str
+    help: str
+    labels: tuple[str, ...]
+    samples: Mapping[tuple[str, ...], float]
+
+
+def families(fleet: state.Fleet,
+             found: Sequence[counts.Count]) -> Iterator[Family]:
+    """Describe a fleet."""
+    by_flavor = ('flavor_name', 'public')
+    public = {item.flavor.name: str(item.flavor.projects is None)
+              for item in found}
+    yield Family(
+        'openstack_free_capacity_by_flavor_total',
+        'Instances of this flavor alone that Nova takes until it refuses one',
+        by_flavor, {(item.flavor.name, public[item.flavor.name]):
+                    item.total for item in found})
+    yield Family(
+        'hpcvirt_capacity_by_sums',
+        'Instances of this flavor alone for which the sums of Placement are '
+        'enough', by_flavor,
+        {(item.flavor.name, public[item.flavor.name]): item.by_sums
+         for item in found})
+    # As in os-capacity, hosts that take none have no sample. The last two
+    # labels are those of aggregates, which are not known here.
+    yield Family(
+        'openstack_free_capacity_hypervisor_by_flavor',
+        'Instances of this flavor alone that Nova takes on the hypervisor',
+        ('hypervisor', 'flavor_name', 'az_aggregate', 'project_aggregate'),
+        {(host, item.flavor.name, '', ''): number for item in found
+         for host, number in item.per_host.items() if number})
+    yield Family(
+        'hpcvirt_refusing_hypervisors',
+        'Hypervisors that refuse an instance of the flavor, by the step of '
+        'Nova that refuses and its main reason',
+        ('flavor_name', 'step', 'reason'),
+        dict(_refusals(fleet, found)))
+    yield Family(
+        'hpcvirt_hypervisor_broken',
+        'Whether the record of the hypervisor is broken, so that it is '
+        'missing from all other metrics', ('hypervisor',),
+        {**{(host.name,): 0 for host in fleet.hosts},
+         **{(name,): 1 for name in fleet.broken}})
+    yield from _room(free_room.of_hosts(fleet, found))
+
+
+def _room(rooms: Mapping[str, free_room.Room]) -> Iterator[Family]:
+    stays = ('that stay free whichever one of the flavors the hypervisor is '
+             'filled with')
+    for part, words in (('', 'for guests'), ('_free', 'that are free'),
+                        ('_stranded', stays)):
+        key = part.removeprefix('_') or 'total'
+        yield Family(
+            f'hpcvirt_hypervisor_pcpus{part}', f'PCPUs {words}',
+            ('hypervisor',), {(name,): getattr(room.pcpus, key)
+                              for name, room in rooms.items()})
+        yield Family(
+            f'hpcvirt_hypervisor_pages{part}',
+            f'Pages {words}, of the sizes that flavors ask for',
+            ('hypervisor', 'size_kib'),
+            {(name, str(size)): getattr(amount, key)
+             for name, room in rooms.items()
+             for size, amount in room.pages.items()})
+    for part, words in (('', 'with PCPUs'), (
+            '_free', 'with PCPUs of which no instance has any part')):
+        key = part.removeprefix('_') or 'total'
+        for kind, name in (('cells', 'NUMA cells'),
+                           ('packages', 'Physical packages')):
+            yield Family(
+                f'hpcvirt_hypervisor_{kind}{part}', f'{name} {words}',
+                ('hypervisor',), {
+                    (host,): getattr(getattr(room, kind), key)
+                    for host, room in rooms.items()})
+    yield Family(
+        'hpcvirt_hypervisor_empty',
+        'Whether no instance is on the hypervisor', ('hypervisor',),
+        {(name,): room.hosts.free for name, room in rooms.items()})
+
+
+def _refusals(fleet: state.Fleet, found: Sequence[counts.Count],
+              ) -> Iterator[tuple[tuple[str, ...], float]]:
+    """Count the hosts that refuse, those that are alike at once."""
+    groups = [(group[0], len(group)) for group in alike.groups(fleet.hosts)]
+    for item in found:
+        refusing = {host.name: (host, number) for host, number in groups
+                    if not item.per_host[host.name]}
+        numbers: collections.Counter[tuple[str, ...]] = collections.Counter()
+        for each in verdict.judge(guests.of_flavor(item.flavor), state.Fleet(
+                tuple(host for host, _ in refusing.values()), {})):
+            if each.step is not None:
+                numbers[item.flavor.name, each.step.value,
+                        each.root or each.code or ''] += (
+                            refusing[each.name][1])
+        yield from numbers.items()
