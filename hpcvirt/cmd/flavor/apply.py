@@ -52,9 +52,14 @@ _STATES = {
 
 def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
     """Add the verb."""
-    parser = verbs.add_parser(
-        'apply', help='create the planned flavors in a cloud',
-        description=_ABOUT, epilog=_EPILOG)
+    add_arguments(verbs.add_parser(
+        'apply', help='create the planned flavors in a cloud'))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = _ABOUT
+    parser.epilog = _EPILOG
     fleet_arguments.add(parser)
     add_cloud(parser)
     parser.add_argument('--apply', action='store_true',
@@ -78,19 +83,30 @@ def add_cloud(parser: argparse.ArgumentParser) -> None:
     """Add --os-cloud."""
     parser.add_argument('--os-cloud', metavar='NAME',
                         help='an entry of clouds.yaml (default: OS_CLOUD)')
+    parser.set_defaults(connect=None)
+
+
+def connect(args: argparse.Namespace) -> Any:
+    """Return the client of the caller, or one for --os-cloud.
+
+    :raises Unreachable: if the cloud is not configured or refuses access
+    """
+    from hpcvirt.cloud import session
+    if args.connect is not None and args.os_cloud is None:
+        return args.connect()
+    return session.compute(args.os_cloud)
 
 
 def run(args: argparse.Namespace) -> int:
     """Compare the plan with the cloud, and with --apply carry it out."""
     # The client libraries take half a second to load, which "plan" saves.
     from hpcvirt.cloud import flavors as cloud_flavors
-    from hpcvirt.cloud import session
     hosts, profile, part = fleet_arguments.read(args)
     if args.private and profile.projects is None:
         profile = dataclasses.replace(profile, projects=())
     plan = planner.plan(hosts, profile, part)
     wanted = [item.flavor for item in plan.flavors]
-    nova = session.compute(args.os_cloud)
+    nova = connect(args)
     existing = cloud_flavors.read(nova, {item.name for item in wanted})
     steps = diff.steps(wanted, existing)
     done = {step.flavor.name: _act(nova, step, args)

@@ -52,8 +52,13 @@ _FILE_ENDINGS = ('.json', '.yaml', '.yml')
 
 def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
     """Add the verb."""
-    parser = verbs.add_parser('lint', help='check existing flavors',
-                              description=_ABOUT, epilog=_EPILOG)
+    add_arguments(verbs.add_parser('lint', help='check existing flavors'))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = _ABOUT
+    parser.epilog = _EPILOG
     parser.add_argument('subject', metavar='FILE|NAME', nargs='+',
                         help='a file of flavors, or a flavor of the cloud')
     parser.add_argument('--host', metavar='PATH', action='append',
@@ -111,7 +116,7 @@ def _flavors(args: argparse.Namespace) -> list[catalogue.Flavor]:
         else:
             names.append(subject)
     if names:
-        flavors += _from_cloud(names, args.os_cloud)
+        flavors += _from_cloud(names, args)
     return flavors
 
 
@@ -121,12 +126,11 @@ def _is_file(subject: str) -> bool:
 
 
 def _from_cloud(names: list[str],
-                os_cloud: str | None) -> list[catalogue.Flavor]:
+                args: argparse.Namespace) -> list[catalogue.Flavor]:
     # The client libraries take half a second to load, which files save.
     from hpcvirt.cloud import flavors as cloud_flavors
-    from hpcvirt.cloud import session
     try:
-        existing = cloud_flavors.read(session.compute(os_cloud))
+        existing = cloud_flavors.read(apply.connect(args))
     except exception.Unreachable as exc:
         raise exception.Unreachable(
             f'{names[0]!r} is no file, and {exc}') from exc

@@ -39,9 +39,13 @@ Neither the hosts nor the cloud are changed.
 
 def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
     """Add the verb."""
-    parser = verbs.add_parser(
-        'plan', help='plan flavors for hosts', description=_ABOUT,
-        epilog=fleet_arguments.EPILOG)
+    add_arguments(verbs.add_parser('plan', help='plan flavors for hosts'))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.description = _ABOUT
+    parser.epilog = fleet_arguments.EPILOG
     fleet_arguments.add(parser)
     parser.add_argument(
         '--format', choices=('table', 'json', 'yaml', 'shell'),
