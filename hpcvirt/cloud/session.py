@@ -65,15 +65,14 @@ def compute(cloud: str | None = None) -> Any:
             timeout=TIMEOUT_S)
 
 
-def of_session(session: Any, region_name: str | None,
-               interface: str | None) -> Any:
+def of_session(session: Any, endpoint: str) -> Any:
     """Create a novaclient on the session of another client.
 
     :param session: of keystoneauth1
+    :param endpoint: the URL of the Compute API
     """
-    return nova_client.Client(
-        COMPUTE_MICROVERSION, session=session, region_name=region_name,
-        endpoint_type=interface, service_type='compute', timeout=TIMEOUT_S)
+    return nova_client.Client(COMPUTE_MICROVERSION, session=session,
+                              endpoint_override=endpoint, timeout=TIMEOUT_S)
 
 
 def _region(cloud: str | None) -> Any:

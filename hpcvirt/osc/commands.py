@@ -114,8 +114,7 @@ class _Answer(command.Lister):
             self._status = parsed_args.run(parsed_args)
         document = json.loads(written.getvalue())
         if parsed_args.formatter == 'table':
-            for line in self.notes(document):
-                self.app.stderr.write(printable.lines([line]))
+            self._notes = printable.lines(self.notes(document))
         return tuple(map(_heading, self.fields)), (
             tuple(_cell(row.get(field)) for field in self.fields)
             for row in document[self.rows])
@@ -132,9 +131,12 @@ class _Answer(command.Lister):
         return manager.hpc
 
     def _status_of(self, answer: Callable[[], int]) -> int:
-        self._status = 0
+        self._status, self._notes = 0, ''
         try:
-            return answer() or self._status
+            status = answer() or self._status
+            self.app.stdout.flush()
+            self.app.stderr.write(self._notes)
+            return status
         except exception.HpcvirtError as exc:
             self.app.stderr.write(printable.lines([str(exc)]))
             return 2

@@ -32,8 +32,10 @@ def make_client(instance: Any) -> Any:
     """
     # OpenStackClient imports this module at every start.
     from hpcvirt.cloud import session
-    return session.of_session(instance.session, instance.region_name,
-                              instance.interface)
+    return session.of_session(
+        instance.session, instance.get_endpoint_for_service_type(
+            'compute', region_name=instance.region_name,
+            interface=instance.interface))
 
 
 def build_option_parser(

@@ -17,12 +17,17 @@ import dataclasses
 import io
 import json
 import pathlib
+import types
 
 import fixtures
+from openstack import config as openstack_config
+from osc_lib import clientmanager
 from wsgi_intercept import interceptor
 
 from hpcvirt.cmd import main
 from hpcvirt.model import host as host_model
+from hpcvirt.osc import commands
+from hpcvirt.osc import plugin
 from testing import libvirt
 from testing import nova
 from testing import settings
@@ -76,6 +81,22 @@ class FlavorApplyTest(nova.EmbeddedNova):
         intercept.install_intercept()
         self.addCleanup(intercept.uninstall_intercept)
 
+    def openstack(self, *words):
+        """Run the command of OpenStackClient, as its shell does."""
+
+        class Manager(clientmanager.ClientManager):
+            hpc = clientmanager.ClientCache(plugin.make_client)
+
+        region = openstack_config.OpenStackConfig().get_one()
+        out = io.StringIO()
+        app = types.SimpleNamespace(
+            stdout=out, stderr=out, options=types.SimpleNamespace(),
+            client_manager=Manager(region, {'hpc': '1'}))
+        command = commands.FlavorApply(app, None)
+        args = command.get_parser('openstack').parse_args(
+            [*words, '-f', 'json', '-c', 'Name', '-c', 'Done'])
+        return command.run(args), out.getvalue()
+
     def hpcvirt(self, *words):
         """Run the command, and return its status and its output."""
         if words[0] in ('plan', 'apply') and '--profile' not in words:
@@ -122,6 +143,21 @@ class FlavorApplyTest(nova.EmbeddedNova):
         status, text = self.hpcvirt('apply', path, '--apply')
         self.assertEqual((0, flavors), (status, self.flavors()))
         self.assertIn('4 flavors: 4 as planned.', text)
+
+    def test_openstackclient_creates_them_with_its_own_session(self):
+        words = (self.write(hosts.build(cells=2, cores=16)),
+                 '--profile', 'dense')
+        before = self.flavors()
+        status, text = self.openstack(*words)
+        self.assertEqual((0, before), (status, self.flavors()))
+        planned = json.loads(text)
+        self.assertEqual([False] * 4, [row['Done'] for row in planned])
+        status, text = self.openstack(*words, '--apply')
+        self.assertEqual(0, status, text)
+        self.assertEqual([True] * 4, [row['Done'] for row
+                                      in json.loads(text)])
+        self.assertLessEqual({row['Name'] for row in planned},
+                             self.flavors().keys() - before.keys())
 
     def test_foreign_and_changed_flavors_are_left_alone(self):
         path = self.write(hosts.build(cells=2, cores=16))
