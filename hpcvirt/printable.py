@@ -34,7 +34,7 @@ def escaped(text: str, keep: str = '') -> str:
 
     :param keep: characters that stay as they are
     """
-    if text.isprintable():
+    if text.translate(dict.fromkeys(map(ord, keep))).isprintable():
         return text
     return ''.join(
         c if c.isprintable() or c in keep

@@ -97,13 +97,13 @@ class TestErrorRates(testtools.TestCase):
             self.assertLessEqual(words(10, cv, 0.85)[Word.PASS],
                                  tolerance(0.005))
 
-    def test_drift_of_the_host_does_not_matter_in_pairs(self):
+    def test_periodic_drift_of_the_host_does_not_matter_in_pairs(self):
         found = words(10, 0.01, 0.95, drift=0.2)
         self.assertLessEqual(found[Word.PASS], tolerance(0.05))
         self.assertLessEqual(found[Word.FAIL], tolerance(0.05))
         self.assertGreater(words(10, 0.01, 1.0, drift=0.2)[Word.PASS], 0.99)
 
-    def test_over_several_figures_the_errors_stay_at_5_percent(self):
+    def test_periodic_over_several_figures_the_errors_stay_at_5_percent(self):
         for ratio in (0.95, 0.9500001):
             found = words(10, 0.03, ratio, times=200, figures=6)
             limit = tolerance(0.05, 200)
@@ -157,7 +157,7 @@ class TestStoppingEarly(testtools.TestCase):
         self.assertEqual({Word.PASS}, {word for word, _ in found})
         self.assertLess(sum(pairs for _, pairs in found) / 100, 15)
 
-    def test_judging_after_each_pair_needs_it(self):
+    def test_periodic_judging_after_each_pair_needs_it(self):
         # The fallacy that the looks avoid.
         wrong = 0
         for seed in range(100):
@@ -209,7 +209,7 @@ class TestDocumentedRates(testtools.TestCase):
                                         self.TRIALS),
                         f'{noise} {pairs}')
 
-    def test_pairs_decide_nearly_as_often_as_with_students_t(self):
+    def test_periodic_pairs_decide_nearly_as_often_as_with_students_t(self):
         # For log-normal noise, where no test decides more often.
         for cv, ratio in ((0.03, 1.0), (0.03, 0.97), (0.1, 1.0)):
             self.assertGreaterEqual(

@@ -116,7 +116,7 @@ class TestAverage(testtools.TestCase):
                          [each.name for each in result.components])
         self.assertIsNone(result.native)
 
-    def test_the_interval_of_the_mean_has_its_nominal_coverage(self):
+    def test_periodic_the_interval_of_the_mean_has_its_nominal_coverage(self):
         dice = random.Random(7)
         truth = {'npb-ep': 1.05, 'npb-cg': 1.2, 'npb-ft': 1.5, 'npb-is': 1.1}
         mean = statistics.fmean(truth.values())
