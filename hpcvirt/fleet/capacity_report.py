@@ -94,7 +94,7 @@ def text(fleet: state.Fleet, found: Sequence[counts.Count],
     blocks = [
         (f'{table.counted(len(fleet.hosts), "host")} with '
          f'{table.counted(instances, "instance")}\n'),
-        text_table.draw(_HEADINGS, [_row(item) for item in found], _NUMBERS,
+        text_table.draw(_HEADINGS, [row(item) for item in found], _NUMBERS,
                         room),
         _filled(_LEGEND, room),
         text_table.draw(_ROOM_HEADINGS, _room_rows(free_room.total(
@@ -152,7 +152,8 @@ def broken_in_words(fleet: state.Fleet, width: int) -> str:
     return '\n'.join(lines) + '\n'
 
 
-def _row(item: counts.Count) -> tuple[str, ...]:
+def row(item: counts.Count) -> tuple[str, ...]:
+    """Write the line of a flavor."""
     lost = item.by_sums - item.total
     return (item.flavor.name, str(item.flavor.vcpus),
             f'{item.flavor.ram_mib / 1024:.1f}'.removesuffix('.0'),

@@ -12,17 +12,11 @@
 
 """Results as one HTML page that needs no other file."""
 
-import importlib.resources
 import math
-import re
 import statistics
 from collections.abc import Sequence
 from typing import Any
 
-import jinja2
-import markupsafe
-
-from hpcvirt import printable
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import trends
 from hpcvirt.bench.model import judgement
@@ -35,6 +29,7 @@ from hpcvirt.bench.report import rows
 from hpcvirt.bench.report import study
 from hpcvirt.bench.report import subject
 from hpcvirt.bench.report import summary
+from hpcvirt.bench.report import templates
 from hpcvirt.bench.report import text
 
 #: More lines of the summary than this are folded away, where all passed.
@@ -45,13 +40,7 @@ MOST_CARDS = 24
 
 def page(shown: Sequence[summary.Shown], title: str) -> str:
     """Write the page: the summary, then the results, the newest first."""
-    folder = importlib.resources.files('hpcvirt.bench.report')
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined, finalize=_printable,
-        loader=jinja2.FunctionLoader(
-            lambda name: (folder / name).read_text(encoding='utf-8')))
-    environment.filters['breakable'] = _breakable
+    environment = templates.environment()
     newest = sorted(shown, key=lambda each: each.started_at, reverse=True)
     software = newest[0].result.software if newest else {}
     lines = summary.lines(shown)
@@ -78,20 +67,6 @@ def page(shown: Sequence[summary.Shown], title: str) -> str:
 
 #: Colours are not the only difference between verdicts.
 MARKS = {'PASS': '✓', 'FAIL': '✗', 'INCONCLUSIVE': '?', 'INVALID': '!'}
-
-
-def _printable(value: object) -> object:
-    """Escape what reorders or hides text in a browser."""
-    if isinstance(value, str) and not isinstance(value, markupsafe.Markup):
-        return printable.escaped(value)
-    return value
-
-
-def _breakable(name: str) -> markupsafe.Markup:
-    """Let a name break after its dots and hyphens."""
-    escaped = str(markupsafe.escape(printable.escaped(name)))
-    return markupsafe.Markup(  # noqa: S704
-        re.sub(r'([-._@/])', r'\1<wbr>', escaped))
 
 
 def _result(shown: summary.Shown) -> dict[str, Any]:

@@ -44,6 +44,13 @@ def square(kind: str, x: float, y: float, half: float) -> str:
             f'width="{2 * half:g}" height="{2 * half:g}"/>')
 
 
+def rectangle(kind: str, x: float, y: float, width: float,
+              height: float) -> str:
+    """Draw a rectangle."""
+    return (f'<rect class="{kind}" x="{x:g}" y="{y:g}" width="{width:g}" '
+            f'height="{height:g}"/>')
+
+
 def text(x: float, y: float, words: str, anchor: str = 'start') -> str:
     """Write a line of text."""
     return (f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}">'

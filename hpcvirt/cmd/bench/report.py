@@ -13,27 +13,25 @@
 """``hpcvirt bench report``: show the results of the store."""
 
 import argparse
-import os
-import pathlib
 import sys
-import tempfile
 import typing
 from collections.abc import Collection
 from collections.abc import Iterable
 
 from hpcvirt import exception
-from hpcvirt import input_file
 from hpcvirt import printable
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.report import summary
 from hpcvirt.bench.report import text
 from hpcvirt.cmd import extras
+from hpcvirt.cmd import html_file
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.bench import store_arguments
 
 if typing.TYPE_CHECKING:
     from hpcvirt.bench.results import store as stores
 
+_TITLE = 'Guest against native'
 _ABOUT = """\
 Show what was measured: ratio with interval and verdict for each figure, next
 to the published figure, and each host over time, so that slow hosts and drifts
@@ -60,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         from hpcvirt.bench.report import page
     shown = _results(args)
     if args.html:
-        _write(args.html, page.page(shown, 'Guest against native'))
+        html_file.write(args.html, page.page(shown, _TITLE), _TITLE)
         print(args.html)
         return 0
     if not shown:
@@ -101,23 +99,3 @@ def _judged(store: 'stores.Store', entry: 'stores.Entry') -> summary.Shown:
     return summary.Shown(entry.id,
                          verdict.judge_result(store.result(entry.id)),
                          entry.started_at, entry.finished_at is not None)
-
-
-def _write(path: str, content: str) -> None:
-    """Write a report in one step; replace nothing but a report."""
-    target = pathlib.Path(path)
-    mark = '<title>Guest against native</title>'
-    try:
-        if os.path.lexists(target) and mark.encode() not in (
-                input_file.beginning(target, 4096)):
-            raise exception.InvalidInput(
-                path, 'exists and is no report; it is left as it is')
-        handle, scratch = tempfile.mkstemp(
-            dir=target.parent, prefix=f'.{target.name}.')
-        with os.fdopen(handle, 'w', encoding='utf-8') as stream:
-            stream.write(content)
-        # mkstemp lets the owner alone read it.
-        pathlib.Path(scratch).chmod(0o644)
-        os.replace(scratch, target)
-    except OSError as exc:
-        raise exception.InvalidInput(path, exc.strerror or str(exc)) from exc

@@ -13,6 +13,7 @@
 """``hpcvirt capacity``: count what a fleet still takes."""
 
 import argparse
+import datetime
 import json
 import sys
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from collections.abc import Sequence
 from hpcvirt import exception
 from hpcvirt import input_file
 from hpcvirt.cmd import extras
+from hpcvirt.cmd import html_file
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.fleet import arguments
 from hpcvirt.flavors import catalogue
@@ -35,6 +37,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         '--flavor', metavar='NAME', action='append', default=[],
         help='count only this flavor; may be given several times')
     arguments.add(parser)
+    parser.add_argument(
+        '--html', metavar='FILE', help='write one self-contained page; an '
+        'existing file is replaced only if it is such a page')
     serve = parser.add_argument_group(
         'for Prometheus', 'hpcvirt[exporter] is needed; SIGTERM ends it')
     serve.add_argument(
@@ -53,8 +58,19 @@ def run(args: argparse.Namespace) -> int:
     """Print the counts, or serve them."""
     if args.serve is not None:
         return _serve(args)
+    if args.html is not None:
+        if args.format != 'table':
+            raise exception.InvalidInput('--format', 'is not for --html')
+        with extras.bench():
+            from hpcvirt.cmd.fleet import capacity_page
     fleet, flavors = arguments.read(args)
     found = count.count(fleet, chosen(args, flavors))
+    if args.html is not None:
+        now = datetime.datetime.now(datetime.UTC)
+        html_file.write(args.html, capacity_page.page(
+            fleet, found, f'{now:%Y-%m-%d %H:%M} UTC'), capacity_page.TITLE)
+        print(args.html)
+        return 0
     if args.format == 'json':
         document = capacity_report.document(fleet, found)
         sys.stdout.write(json.dumps(document, indent=1) + '\n')
@@ -67,8 +83,9 @@ def run(args: argparse.Namespace) -> int:
 def _serve(args: argparse.Namespace) -> int:
     with extras.named('exporter'):
         from hpcvirt.cmd.fleet import exporter
-    if args.format != 'table':
-        raise exception.InvalidInput('--format', 'is not for --serve')
+    if args.format != 'table' or args.html is not None:
+        option = '--format' if args.html is None else '--html'
+        raise exception.InvalidInput(option, 'is not for --serve')
     if args.interval < 0:
         raise exception.InvalidInput(
             '--interval', f'must not be negative, as {args.interval} is')

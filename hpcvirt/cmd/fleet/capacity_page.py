@@ -1,0 +1,122 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a fleet still takes, as one HTML page that needs no other file."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+from hpcvirt.bench.report import templates
+from hpcvirt.flavors import memory
+from hpcvirt.flavors import table
+from hpcvirt.fleet import capacity_report
+from hpcvirt.fleet import count as counts
+from hpcvirt.fleet import drawing
+from hpcvirt.fleet import free_room
+from hpcvirt.fleet import state
+
+TITLE = 'What the fleet still takes'
+
+#: A larger fleet is summed up, and so many hosts that stand out are drawn.
+MOST_CARDS = 24
+STAND_OUT = 8
+#: So many broken records are listed; more are counted.
+MOST_BROKEN = 50
+
+
+def page(fleet: state.Fleet, found: Sequence[counts.Count],
+         minute: str) -> str:
+    """Write the page.
+
+    :param minute: when the fleet was read
+    """
+    rooms = free_room.of_hosts(fleet, found)
+    total = free_room.total(rooms.values())
+    environment = templates.environment('hpcvirt.cmd.fleet')
+    html: str = environment.get_template('capacity.html.j2').render(
+        title=TITLE, marks={}, minute=minute,
+        hosts=table.counted(len(fleet.hosts), 'host'),
+        instances=table.counted(sum(
+            len(host.instances) for host in fleet.hosts), 'instance'),
+        flavors=[{**_flavor(item), 'drawing': drawing.promise(
+            item.total, item.by_sums, item.flavor.name)}
+            for item in found],
+        room=[*_room(total)], cards=[*_cards(fleet, rooms)],
+        groups=[*_groups(rooms)] if len(rooms) > MOST_CARDS else [],
+        broken=[*fleet.broken.items()][:MOST_BROKEN],
+        more_broken=max(0, len(fleet.broken) - MOST_BROKEN))
+    return html + '\n'
+
+
+def _flavor(item: counts.Count) -> dict[str, Any]:
+    name, vcpus, gib, fit, by_sums, lost, where = capacity_report.row(item)
+    return {'name': name, 'vcpus': vcpus, 'gib': gib, 'fit': fit,
+            'by_sums': by_sums, 'lost': lost, 'where': where}
+
+
+def _room(room: free_room.Room) -> Iterator[dict[str, Any]]:
+    for name, amount in (('PCPUs', room.pcpus), *(
+            (f'pages of {memory.page_name(size)}', pages)
+            for size, pages in room.pages.items())):
+        yield {'name': name, 'total': amount.total, 'free': amount.free,
+               'stranded': amount.stranded, 'drawing': drawing.shares(
+                   amount.total, amount.free, amount.stranded, name)}
+    for name, whole in (('whole cells', room.cells),
+                        ('whole packages', room.packages),
+                        ('whole hosts', room.hosts)):
+        yield {'name': name, 'total': whole.total, 'free': whole.free,
+               'stranded': '', 'drawing': drawing.shares(
+                   whole.total, whole.free, 0, name)}
+
+
+def _cards(fleet: state.Fleet, rooms: Mapping[str, free_room.Room],
+           ) -> Iterator[dict[str, Any]]:
+    """Yield groups of hosts that are drawn cell by cell."""
+    if len(fleet.hosts) <= MOST_CARDS:
+        yield {'title': '', 'cards': [
+            _card(host, rooms[host.name]) for host in fleet.hosts]}
+        return
+    for title, amounts in (
+            ('Most free PCPUs', {name: room.pcpus.free
+                                 for name, room in rooms.items()}),
+            ('Most stranded PCPUs', {name: room.pcpus.stranded
+                                     for name, room in rooms.items()})):
+        hosts = {host.name: host for host in fleet.hosts}
+        chosen = [hosts[name] for name in
+                  sorted(amounts, key=amounts.__getitem__, reverse=True)
+                  [:STAND_OUT] if amounts[name]]
+        if chosen:
+            yield {'title': title, 'cards': [
+                _card(host, rooms[host.name]) for host in chosen]}
+
+
+def _card(host: state.FleetHost, room: free_room.Room) -> dict[str, Any]:
+    return {'name': host.name, 'pcpus': room.pcpus,
+            'instances': table.counted(len(host.instances), 'instance'),
+            'drawing': drawing.host(host, room.pages)}
+
+
+def _groups(rooms: Mapping[str, free_room.Room]) -> Iterator[dict[str, Any]]:
+    """Count hosts by the tenth of their PCPUs that is free."""
+    tenths = [0] * 12
+    for room in rooms.values():
+        total, free = room.pcpus.total, room.pcpus.free
+        # None and all have lines of their own.
+        tenths[0 if not free else 11 if free >= total else
+               1 + 10 * free // total] += 1
+    for place, number in enumerate(tenths):
+        name = ('none' if not place else 'all' if place == 11 else
+                f'{10 * (place - 1)} to {10 * place} %')
+        yield {'name': name, 'number': number, 'drawing': drawing.part(
+            number, max(tenths), f'hosts with {name} of their PCPUs free')}

@@ -1,0 +1,44 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Write a page that a command makes."""
+
+import os
+import pathlib
+import tempfile
+
+from hpcvirt import exception
+from hpcvirt import input_file
+
+
+def write(path: str, content: str, title: str) -> None:
+    """Write a page in one step; replace nothing but such a page.
+
+    :param title: of the page
+    :raises InvalidInput: if the file cannot be written, or is something else
+    """
+    target = pathlib.Path(path)
+    mark = f'<title>{title}</title>'
+    try:
+        if os.path.lexists(target) and mark.encode() not in (
+                input_file.beginning(target, 4096)):
+            raise exception.InvalidInput(
+                path, 'exists and is no report; it is left as it is')
+        handle, scratch = tempfile.mkstemp(
+            dir=target.parent, prefix=f'.{target.name}.')
+        with os.fdopen(handle, 'w', encoding='utf-8') as stream:
+            stream.write(content)
+        # mkstemp lets the owner alone read it.
+        pathlib.Path(scratch).chmod(0o644)
+        os.replace(scratch, target)
+    except OSError as exc:
+        raise exception.InvalidInput(path, exc.strerror or str(exc)) from exc

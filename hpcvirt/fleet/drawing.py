@@ -1,0 +1,120 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Draw what is free: shares of a whole, and hosts cell by cell."""
+
+from collections.abc import Container
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+import markupsafe
+
+from hpcvirt.bench.report import svg
+from hpcvirt.fit import supply as supplies
+from hpcvirt.flavors import memory
+from hpcvirt.fleet import state
+
+_BAR, _BAR_HEIGHT = 220, 14
+#: Squares of cores: their side, their distance, and those of a line.
+_SIDE, _STEP, _LINE = 9, 11, 16
+_LEFT, _PAGES, _WIDTH = 48, 236, 330
+
+
+def shares(total: int, free: int, stranded: int,
+           what: str) -> markupsafe.Markup:
+    """Draw what is used, free and stranded as one bar."""
+    return _bar(total, (('taken', total - free), ('free', free - stranded),
+                        ('stranded', stranded)),
+                f'{what}: {free} of {total} free, {stranded} of these '
+                'stranded')
+
+
+def promise(fit: int, by_sums: int, what: str) -> markupsafe.Markup:
+    """Draw what fits of what sums promise."""
+    return _bar(by_sums, (('free', fit), ('stranded', by_sums - fit)),
+                f'{what}: {fit} of {by_sums} fit')
+
+
+def part(number: int, of: int, what: str) -> markupsafe.Markup:
+    """Draw a number as a part of another."""
+    return _bar(of, (('free', number),), f'{what}: {number}')
+
+
+def _bar(total: int, amounts: Iterable[tuple[str, int]],
+         label: str) -> markupsafe.Markup:
+    parts = [svg.rectangle('outline', 0.5, 0.5, _BAR - 1, _BAR_HEIGHT - 1)]
+    at = 0.0
+    for kind, amount in amounts:
+        width = _BAR * max(0, amount) / total if total else 0
+        if width:
+            parts.append(svg.rectangle(kind, round(at, 1), 0,
+                                       round(width, 1), _BAR_HEIGHT))
+        at += width
+    return svg.drawing(_BAR, _BAR_HEIGHT, parts, label)
+
+
+def host(shown: state.FleetHost,
+         sizes: Container[int]) -> markupsafe.Markup:
+    """Draw the cores and the pages of each cell of a host.
+
+    :param sizes: the sizes of pages that matter, in KiB
+    """
+    parts: list[str] = []
+    words = []
+    top = 0
+    for cell in shown.state.supply.cells:
+        parts.append(svg.text(0, top + 10, f'cell {cell.id}'))
+        cores = [*_cores(cell)]
+        for number, kind in enumerate(cores):
+            line, column = divmod(number, _LINE)
+            parts.append(svg.rectangle(
+                kind, _LEFT + column * _STEP + 0.5, top + line * _STEP + 0.5,
+                _SIDE, _SIDE))
+        pools = [pool for pool in cell.pages
+                 if pool.size_kib in sizes and pool.used + pool.free > 0]
+        for number, pool in enumerate(pools):
+            parts += _pages(pool, top + number * 13)
+        words.append(_words(cell, pools))
+        top += max(-(-len(cores) // _LINE) * _STEP, 13 * len(pools), 12) + 6
+    return svg.drawing(_WIDTH, max(top, 12), parts,
+                       f'{shown.name}: {"; ".join(words)}')
+
+
+def _cores(cell: supplies.CellSupply) -> Iterator[str]:
+    """Say of each core with PCPUs whether its threads are free."""
+    for core in cell.siblings:
+        threads = core & cell.dedicated
+        free = len(threads & cell.free)
+        if threads:
+            yield ('free' if free == len(threads) else
+                   'partly' if free else 'taken')
+
+
+def _pages(pool: supplies.PageSupply, top: float) -> Iterator[str]:
+    """Draw the free part of the pages of one size."""
+    width = 46
+    yield svg.rectangle('outline', _PAGES + 0.5, top + 0.5, width, _SIDE)
+    free = max(0, pool.free) / (pool.used + pool.free)
+    if free:
+        yield svg.rectangle('free', _PAGES, top, round(width * free, 1),
+                            _SIDE + 1)
+    yield svg.text(_PAGES + width + 5, top + 10,
+                   memory.page_name(pool.size_kib))
+
+
+def _words(cell: supplies.CellSupply,
+           pools: list[supplies.PageSupply]) -> str:
+    pages = ''.join(
+        f', {max(0, pool.free)} of {pool.used + pool.free} pages of '
+        f'{memory.page_name(pool.size_kib)}' for pool in pools)
+    return (f'cell {cell.id} has {len(cell.free)} of {len(cell.dedicated)} '
+            f'PCPUs{pages} free')
