@@ -95,6 +95,18 @@ def _lines(fleet: state.Fleet, name: str, plan: moving.Plan | None,
         f'{_places(plan)}.')]
 
 
+def progress(move: moving.Move, why: str | None) -> str:
+    """Say whether a move was made.
+
+    :param why: why it was not, None if it was
+    """
+    if why is None:
+        return f'{move.id} is on {_where(move.target, move.cells)}.\n'
+    return (f'{move.id} did not move as planned: {why}\n'
+            'Nothing further was moved. Remove the cause, and run this again '
+            'for a new plan.\n')
+
+
 def in_words(move: moving.Move) -> str:
     """Say who moves where."""
     return (f'{move.id} from {move.source} to '

@@ -53,22 +53,25 @@ class LivesNova(base.HPCNova):
         return self.wait_for(server, 'ACTIVE')
 
     def live_migrate(self, server, outcome='completed'):
-        """Migrate live; the domain is moved as libvirt would."""
-        source = self.host_of(server)
+        """Migrate a server live."""
+        self.move_domains()
+        self.api.post_server_action(server['id'], {'os-migrateLive': {
+            'host': None, 'block_migration': 'auto'}})
+        self._wait_for_migration_status(server, [outcome])
+        return self.wait_for(server, 'ACTIVE')
 
+    def move_domains(self):
+        """Let live migrations move domains as libvirt would."""
         def migrate(domain, _uri, params, flags):  # noqa: ARG001
-            target = self._migration_of(server)['dest_compute']
+            target = self._migration_of(
+                {'id': domain.UUIDString()})['dest_compute']
             self.connections[target].createXML(params['destination_xml'], 0)
             domain.complete_job()
         self.stub_out('nova.tests.fixtures.libvirt.Domain.migrateToURI3',
                       migrate)
         self.stub_out('nova.tests.fixtures.libvirt.Domain.XMLDesc',
-                      lambda domain, flags: self.connections[  # noqa: ARG005
-                          source].domain(domain.name()))
-        self.api.post_server_action(server['id'], {'os-migrateLive': {
-            'host': None, 'block_migration': 'auto'}})
-        self._wait_for_migration_status(server, [outcome])
-        return self.wait_for(server, 'ACTIVE')
+                      lambda domain, flags:  # noqa: ARG005
+                      domain._connection.domain(domain.name()))
 
     def _migration_of(self, server):
         """The newest migration of a server."""

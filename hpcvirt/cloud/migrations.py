@@ -1,0 +1,174 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Migrate instances, live or cold, to the hosts that a plan names.
+
+The scheduler checks the host that a migration names like any other, so that
+Nova refuses a move that its filters would not allow. Nothing is forced.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from novaclient import exceptions as nova_exceptions
+
+from hpcvirt import exception
+from hpcvirt import waiting
+from hpcvirt.cloud import session
+from hpcvirt.fleet import moving
+
+#: Seconds to wait for the end of one migration.
+MIGRATION_S = 3600.0
+PAUSE_S = 1.0
+
+#: The statuses from which Nova migrates.
+_LIVE = ('ACTIVE', 'PAUSED')
+_COLD = ('ACTIVE', 'SHUTOFF')
+_MOVED = 'VERIFY_RESIZE'
+
+
+@dataclasses.dataclass(frozen=True)
+class Migrator:
+    """Carries out moves, one at a time.
+
+    :ivar nova: a client of :func:`hpcvirt.cloud.session.compute`
+    """
+
+    nova: Any
+    patience_s: float = MIGRATION_S
+    pause_s: float = PAUSE_S
+
+    def carry_out(self, move: moving.Move) -> str | None:
+        """Make a move, unless it was made before, and look where it ended.
+
+        :returns: None if the instance is where the plan wants it, else why
+            not
+        :raises Unreachable: if the cloud does not answer, or has no such
+            instance
+        """
+        with session.one_line_errors():
+            server = self._server(move)
+            why = _obstacle(server, move)
+            if why is not None:
+                return why
+            if _host(server) != move.target:
+                try:
+                    self._start(server, move)
+                except (nova_exceptions.BadRequest,
+                        nova_exceptions.Conflict) as exc:
+                    return f'Nova refuses: {exc.message}'
+                server = self._ended(move)
+                why = self._outcome(server, move)
+                if why is not None:
+                    return why
+            if server.status == _MOVED:
+                self.nova.servers.confirm_resize(move.id)
+                server = self._ended(move, also_not=_MOVED)
+                if server.status not in _COLD or _task(server):
+                    return (f'it is {server.status} with the task '
+                            f'{_task(server)} after the migration was '
+                            'confirmed')
+            return self._misplaced(server, move)
+
+    def _server(self, move: moving.Move) -> Any:
+        try:
+            return self.nova.servers.get(move.id)
+        except nova_exceptions.NotFound as exc:
+            raise exception.Unreachable(
+                f'server {move.id}: the cloud has no such server') from exc
+
+    def _start(self, server: Any, move: moving.Move) -> None:
+        if move.cold:
+            self.nova.servers.migrate(server.id, host=move.target)
+        else:
+            self.nova.servers.live_migrate(server.id, move.target, 'auto')
+
+    def _ended(self, move: moving.Move, also_not: str = '') -> Any:
+        """Wait for the end of the task, and of what follows on the source."""
+        return waiting.until(
+            lambda: self.nova.servers.get(move.id),
+            lambda server: _task(server) is None and server.status not in (
+                'MIGRATING', 'RESIZE', also_not)
+            and not self._leaves(server),
+            self.patience_s, self.pause_s)
+
+    def _leaves(self, server: Any) -> bool:
+        """Whether a live migration still has to free the source."""
+        try:
+            return bool(self.nova.server_migrations.list(server.id))
+        except nova_exceptions.Forbidden:
+            return False
+
+    def _outcome(self, server: Any, move: moving.Move) -> str | None:
+        """Say what went wrong with a migration."""
+        if _task(server):
+            return (f'it still has the task {_task(server)} after '
+                    f'{self.patience_s:.0f} s')
+        if _host(server) == move.target and server.status in (
+                _MOVED, *_LIVE, *_COLD):
+            return None
+        why = self._why(move)
+        return (f'it is {server.status} on {_host(server)}'
+                + (f': {why}' if why else ''))
+
+    def _why(self, move: moving.Move) -> str:
+        """Read what Nova has noted down of the migration, if it may."""
+        try:
+            actions = self.nova.instance_action
+            last = actions.list(move.id)[0]
+            events = actions.get(move.id, last.request_id).events
+        except (nova_exceptions.Forbidden, nova_exceptions.NotFound,
+                AttributeError, IndexError):
+            return ''
+        return next((event['details'] for event in events
+                     if event.get('result') == 'Error'
+                     and event.get('details')), '')
+
+    def _misplaced(self, server: Any, move: moving.Move) -> str | None:
+        """Compare its cells with the plan, if they are shown to the user."""
+        try:
+            nodes = self.nova.servers.topology(server.id)['nodes']
+        except (nova_exceptions.Forbidden, nova_exceptions.NotFound):
+            return None
+        cells = [node['host_node'] for node in nodes if 'host_node' in node]
+        if not cells or sorted(cells) == sorted(move.cells):
+            return None
+        return (f'it is on {_cells(cells)} of {move.target}, not on '
+                f'{_cells(move.cells)}')
+
+
+def _obstacle(server: Any, move: moving.Move) -> str | None:
+    """Say why an instance must be left alone."""
+    if server.locked:
+        return 'it is locked'
+    if _task(server):
+        return f'it has the task {_task(server)}'
+    if _host(server) not in (move.source, move.target):
+        return f'it is on {_host(server)}, not on {move.source}'
+    if server.status in (_COLD if move.cold else _LIVE) or (
+            server.status == _MOVED and move.cold
+            and _host(server) == move.target):
+        return None
+    return f'it is {server.status}'
+
+
+def _host(server: Any) -> str | None:
+    return getattr(server, 'OS-EXT-SRV-ATTR:host', None)
+
+
+def _task(server: Any) -> Any:
+    return getattr(server, 'OS-EXT-STS:task_state', None)
+
+
+def _cells(cells: Sequence[int]) -> str:
+    return 'cells ' + ', '.join(map(str, sorted(cells)))
