@@ -76,12 +76,24 @@ class RunCase(unittest.TestCase):
             self.fail('needs another CPU than CPU 0 to distinguish the arms')
         self.scratch = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.scratch)
+        self.addCleanup(self.remove_unfinished)
         self.source = self.scratch / 'NPB'
         self.source.mkdir()
         (self.source / 'Makefile').write_text(MAKEFILE)
         self.trace = self.scratch / 'trace'
         self.broken = self.scratch / 'broken'
         self.server = self.enterContext(ssh_server.running())
+
+    def remove_unfinished(self):
+        """Remove what runs that did not end keep on their machines."""
+        for path in self.scratch.glob('*/bench.sqlite'):
+            opened = store.Store(f'sqlite:///{path}', str(path.parent))
+            entries = [entry.id for entry in opened.entries()]
+            opened.close()
+            for entry in entries:
+                for left in pathlib.Path('/var/tmp').glob(
+                        f'hpcvirt-{entry}*'):
+                    shutil.rmtree(left, ignore_errors=True)
 
     def words(self, seconds=0.0, pairs=5, native='local'):
         (self.source / 'program.sh').write_text(PROGRAM.format(
