@@ -23,8 +23,8 @@ from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import shadow
 
 _REASONS = ('Requests', 'Hosts', 'hpcvirt', 'Nova', 'Why')
-_FLAVORS = ('Flavor', 'Requests', 'Otherwise', 'Hosts')
-_NUMBERS = {'Requests', 'Hosts', 'Otherwise'}
+_FLAVORS = ('Flavor', 'Requests', 'Differing', 'Hosts')
+_NUMBERS = {'Requests', 'Hosts', 'Differing'}
 
 #: What hpcvirt and what Nova do.
 _DECISIONS = {
@@ -61,15 +61,15 @@ def text(found: log_reading.Shadow, width: int | None = None) -> str:
     """
     room = width or table.WIDTH
     blocks = [_filled(
-        f'In shadow mode, hpcvirt and Nova decided about '
-        f'{table.counted(found.requests, "request")} and '
-        f'{table.counted(found.compared, "host")}. They differ about some '
-        f'host of {table.counted(found.differing, "request")}. With '
+        f'In shadow mode, hpcvirt and Nova judged '
+        f'{table.counted(found.compared, "host")} for '
+        f'{table.counted(found.requests, "request")}. They disagree for '
+        f'{table.counted(found.differing, "request")}. With '
         'filter_mode = enforce, '
         f'{table.counted(found.only_nova, "request")} would have found no '
         'host although Nova leaves one, and '
-        f'{table.counted(found.only_hpcvirt, "request")} one although Nova '
-        'leaves none.', room)]
+        f'{table.counted(found.only_hpcvirt, "request")} would have found '
+        'one although Nova leaves none.', room)]
     if found.by_reason:
         blocks.append(text_table.draw(_REASONS, [
             (str(kind.requests), str(kind.hosts), *_decisions(direction, code),
@@ -98,7 +98,7 @@ def text(found: log_reading.Shadow, width: int | None = None) -> str:
 
 
 def _why(code: reasons.Code | None) -> str:
-    return reasons.KINDS[code] if code else 'fits for hpcvirt'
+    return reasons.KINDS[code] if code else 'fits by hpcvirt'
 
 
 def _decisions(direction: shadow.Direction,

@@ -172,7 +172,7 @@ class _Comparison:
         LOG.log(
             logging.INFO if item.error is None else logging.WARNING,
             'Shadow mode: of %(compared)d hosts hpcvirt would pass %(passed)d '
-            'and Nova %(novas)d, %(differing)d are decided otherwise%(error)s'
+            'and Nova %(novas)d, they disagree on %(differing)d%(error)s'
             '; instance %(instance)s; %(document)s', {
                 'compared': item.compared, 'passed': item.passed,
                 'novas': item.passed_by_nova, 'differing': item.differing,

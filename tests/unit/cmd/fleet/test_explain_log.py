@@ -68,7 +68,8 @@ class ExplainLogTest(unittest.TestCase):
             document['nearest']))
         self.assertEqual([{
             'name': name, 'fits': False, 'step': 'filter', 'code': 'no-cell',
-            'reason': 'no cell has room', 'cells': []} for name in 'ab'],
+            'reason': 'no cell has room', 'cells': [], 'cpus': [],
+            'weight': 0, 'scores': {}} for name in 'ab'],
             document['hosts'])
         self.assertEqual(300, document['refused']['groups'][0]['hosts'])
 
@@ -130,7 +131,7 @@ class ExplainLogTest(unittest.TestCase):
                          a_difference(3),)))]
         status, text, _ = self.explain(*documents)
         self.assertEqual(0, status)
-        self.assertIn('about 2 requests and 6 hosts. They differ about', text)
+        self.assertIn('judged 6 hosts for 2 requests. They disagree', text)
         self.assertIn("       1      3  refuses  passes  fits, but Nova's "
                       'claim would refuse it', text)
         self.assertRegex(text, r'(?m)^hpc +2 +1 +3$')
