@@ -20,6 +20,7 @@ weights over the hosts and multiplies them.
 
 import dataclasses
 import heapq
+from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -175,12 +176,14 @@ def choose(hosts: Sequence[Host], number: int, demand: demands.Demand,
 
 def run(fleet: Iterable[supplies.Supply], flavors: Sequence[demands.Demand],
         arrivals: Sequence[Arrival], multipliers: Mapping[str, float],
-        packing: bool, warm_up: int) -> dict[int, Tally]:
+        packing: bool, warm_up: int,
+        make_room: 'MakeRoom | None' = None) -> dict[int, Tally]:
     """Simulate requests.
 
     :param multipliers: the multipliers of the weighers
     :param packing: ``packing_host_numa_cells_allocation_strategy``
     :param warm_up: number of requests that are not counted
+    :param make_room: moves other guests for a request that was refused
     :returns: a tally for each flavor
     """
     kinds: dict[int, int] = {}
@@ -200,6 +203,13 @@ def run(fleet: Iterable[supplies.Supply], flavors: Sequence[demands.Demand],
                 break
             guests.append(place(host, arrival.flavor, demand, packing))
         placed = len(guests) == arrival.count
+        if not placed and make_room is not None:
+            remove(guests)
+            guests = [
+                place(host, arrival.flavor, demand, packing)
+                for host in make_room(hosts, [own for *_, own in leaving],
+                                      demand, arrival.count)]
+            placed = bool(guests)
         if placed:
             heapq.heappush(leaving, (arrival.time + arrival.duration, order,
                                      guests))
@@ -243,9 +253,17 @@ class Guest:
     """A guest, and its host before and after it was placed."""
 
     host: Host
+    number: int
     demand: demands.Demand
+    placement: placements.Placement
     before: supplies.Supply
     after: supplies.Supply
+
+
+#: Moves guests among the hosts, given the guests of each request and how many
+#: guests are requested; returns the host for each of these, or nothing.
+MakeRoom = Callable[[Sequence[Host], Sequence[list[Guest]], demands.Demand,
+                     int], Sequence[Host]]
 
 
 def place(host: Host, number: int, demand: demands.Demand,
@@ -258,7 +276,7 @@ def place(host: Host, number: int, demand: demands.Demand,
     after = allocation.allocate(demand, before, placement)
     host.set_supply(after)
     host.charge(demand, 1)
-    return Guest(host, demand, before, after)
+    return Guest(host, number, demand, placement, before, after)
 
 
 def remove(guests: Sequence[Guest]) -> None:

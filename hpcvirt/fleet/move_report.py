@@ -14,12 +14,14 @@
 
 import collections
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from hpcvirt.fit import reasons
 from hpcvirt.flavors import table
 from hpcvirt.fleet import capacity_report
 from hpcvirt.fleet import moving
+from hpcvirt.fleet import standing
 from hpcvirt.fleet import state
 
 SCHEMA_VERSION = 1
@@ -37,19 +39,42 @@ class Asked:
 def document(fleet: state.Fleet,
              plan: moving.Plan | None) -> dict[str, Any]:
     """Turn a plan into dicts, lists, numbers and strings."""
-    places = [{'host': host, 'cells': list(cells)}
-              for host, cells in (plan.places if plan else ())]
+    places = _places_of(plan)
     return {
         'schema_version': SCHEMA_VERSION,
         'fits': plan is not None,
-        'moves': [{'id': move.id, 'from': move.source, 'to': move.target,
-                   'cells': list(move.cells),
-                   'kind': 'cold' if move.cold else 'live'}
-                  for move in (plan.moves if plan else ())],
+        'moves': _moves_of(plan),
         'then': places[0] if places else None,
         'places': places,
         'broken': capacity_report.broken(fleet),
     }
+
+
+def standing_document(fleet: state.Fleet,
+                      found: Sequence[standing.Kept]) -> dict[str, Any]:
+    """Turn the moves for several kinds into such a document."""
+    return {
+        'schema_version': SCHEMA_VERSION,
+        'fits': all(kept.plan is not None for kept in found),
+        'moves': [move for kept in found for move in _moves_of(kept.plan)],
+        'standing': [{
+            'flavor': kept.wanted.flavor.name, 'count': kept.wanted.count,
+            'fits': kept.plan is not None, 'places': _places_of(kept.plan)}
+            for kept in found],
+        'broken': capacity_report.broken(fleet),
+    }
+
+
+def _moves_of(plan: moving.Plan | None) -> list[dict[str, Any]]:
+    return [{'id': move.id, 'from': move.source, 'to': move.target,
+             'cells': list(move.cells),
+             'kind': 'cold' if move.cold else 'live'}
+            for move in (plan.moves if plan else ())]
+
+
+def _places_of(plan: moving.Plan | None) -> list[dict[str, Any]]:
+    return [{'host': host, 'cells': list(cells)}
+            for host, cells in (plan.places if plan else ())]
 
 
 def text(fleet: state.Fleet, name: str, plan: moving.Plan | None,
@@ -60,7 +85,22 @@ def text(fleet: state.Fleet, name: str, plan: moving.Plan | None,
     :param asked: what was asked for
     :param width: columns of the terminal, None if there is none
     """
-    lines = _lines(fleet, name, plan, asked)
+    return _with_broken(fleet, _lines(fleet, name, plan, asked), width)
+
+
+def standing_text(fleet: state.Fleet, found: Sequence[standing.Kept],
+                  asked: Asked, width: int | None = None) -> str:
+    """Describe the moves for several kinds; see :func:`text`."""
+    lines = ['Room for all of these at once, each beside those above it:']
+    for kept in found:
+        lines += ['', *_lines(fleet, kept.wanted.flavor.name, kept.plan,
+                              dataclasses.replace(
+                                  asked, count=kept.wanted.count))]
+    return _with_broken(fleet, lines, width)
+
+
+def _with_broken(fleet: state.Fleet, lines: list[str],
+                 width: int | None) -> str:
     if fleet.broken:
         lines += ['', capacity_report.broken_in_words(
             fleet, width or table.WIDTH).rstrip('\n')]

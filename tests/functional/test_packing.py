@@ -23,6 +23,7 @@ import unittest
 BENCHMARKS = pathlib.Path(__file__).parents[2] / 'benchmarks'
 sys.path.insert(0, str(BENCHMARKS))
 try:
+    import moves
     import packing
     import packing_model
     import packing_workload
@@ -45,6 +46,21 @@ def play(fleet, multipliers, packing_cells=False, load=0.8, count=1500):
 
 
 class SimulationTest(unittest.TestCase):
+
+    def test_two_moves_recover_most_of_what_fragmentation_costs(self):
+        fleet = packing.build('4 cells')
+        cpus = [packing_model.cpus(flavor) for flavor in fleet.flavors]
+        arrivals = packing_workload.synthetic(cpus, fleet.capacity, 0.9, 500,
+                                              seed=0)
+        movers = [None, moves.Mover(1, False), moves.Mover(2, False)]
+        none, one, two = (lost(packing_model.run(
+            fleet.hosts, fleet.flavors, arrivals, packing_model.HPCVIRT,
+            False, 60, mover)) for mover in movers)
+        pool = packing_model.pooled(fleet.hosts, fleet.flavors, arrivals, 60)
+        bound = pool.lost / pool.offered
+        self.assertLess(one, none)
+        self.assertLess(two - bound, (none - bound) / 2)
+        self.assertLess(movers[1].moves, len(arrivals) / 20)
 
     def test_less_than_half_is_lost_of_what_upstream_loses(self):
         for name in ('2 cells', '4 cells', '8 small cells'):

@@ -15,14 +15,18 @@
 import argparse
 import json
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 from hpcvirt import exception
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.fleet import arguments
+from hpcvirt.flavors import catalogue
 from hpcvirt.fleet import guest
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import move_report
 from hpcvirt.fleet import moving
+from hpcvirt.fleet import standing
 
 _ABOUT = """\
 Find the fewest instances to move to other hosts so that one more instance of
@@ -46,7 +50,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.description = _ABOUT
     parser.epilog = _EPILOG
-    arguments.add_flavor(parser)
+    arguments.add_flavor(parser, required=False)
+    parser.add_argument('--standing', metavar='NAME=N', action='append',
+                        default=[], help='in place of --flavor: keep room for '
+                        'N instances of this flavor, and for those of each '
+                        'other --standing at once; may be given several '
+                        'times')
     parser.add_argument('--count', metavar='N', type=_count, default=1,
                         help='the number of instances that must fit at once, '
                         'on any hosts (1 by default)')
@@ -78,29 +87,66 @@ def _count(word: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Print the moves, and with --apply make them."""
+    if bool(args.flavor) == bool(args.standing):
+        raise exception.InvalidInput(
+            'make-room', 'needs either --flavor or --standing')
+    if args.standing and args.count != 1:
+        raise exception.InvalidInput(
+            '--count', 'belongs to --flavor; --standing has its own numbers')
     fleet, flavors = arguments.read(args)
-    flavor = arguments.chosen(args, flavors)
-    plan = make_room.search(guest.of_flavor(flavor), fleet.hosts, args.moves,
-                            args.count, args.cold)
-    document = move_report.document(fleet, plan)
+    asked = move_report.Asked(args.moves, args.count, args.cold)
+    if args.standing:
+        found = standing.search(
+            [_wanted(word, args, flavors) for word in args.standing],
+            fleet.hosts, args.moves, args.cold)
+        plans = [kept.plan for kept in found]
+        document = move_report.standing_document(fleet, found)
+        text = move_report.standing_text(fleet, found, asked,
+                                         terminal.width())
+    else:
+        flavor = arguments.chosen(args, flavors)
+        plans = [make_room.search(guest.of_flavor(flavor), fleet.hosts,
+                                  args.moves, args.count, args.cold)]
+        document = move_report.document(fleet, plans[0])
+        text = move_report.text(fleet, flavor.name, plans[0], asked,
+                                terminal.width())
     if args.format != 'json':
-        asked = move_report.Asked(args.moves, args.count, args.cold)
-        sys.stdout.write(move_report.text(fleet, flavor.name, plan, asked,
-                                          terminal.width()))
+        sys.stdout.write(text)
         sys.stdout.flush()
-    why = None
-    if args.apply and plan is not None:
-        for move, shown in zip(plan.moves, document['moves'], strict=True):
-            why = _carry_out(move, args)
-            shown |= {'done': why is None, 'failure': why}
-            if args.format != 'json':
-                sys.stdout.write(move_report.progress(move, why))
-                sys.stdout.flush()
-            if why is not None:
-                break
+    moves = [move for plan in plans if plan for move in plan.moves]
+    done = not args.apply or _apply(moves, document['moves'], args)
     if args.format == 'json':
         sys.stdout.write(json.dumps(document, indent=1) + '\n')
-    return 3 if why is not None else 0 if plan else 1
+    return 3 if not done else 0 if document['fits'] else 1
+
+
+def _wanted(word: str, args: argparse.Namespace,
+            flavors: Sequence[catalogue.Flavor]) -> standing.Wanted:
+    name, equals, number = word.rpartition('=')
+    try:
+        count = _count(number)
+    except (ValueError, argparse.ArgumentTypeError):
+        count = 0
+    if not equals or not name or not count:
+        raise exception.InvalidInput(
+            '--standing', f'{word[:64]!r} is not NAME=N, such as '
+            'hpc.16c1n.2m=2')
+    return standing.Wanted(arguments.chosen(argparse.Namespace(
+        flavor=name, flavors=args.flavors), flavors), count)
+
+
+def _apply(moves: Sequence[moving.Move], documents: list[dict[str, Any]],
+           args: argparse.Namespace) -> bool:
+    """Make moves, and say so; stop at the first that is not as planned."""
+    for move, document in zip(moves, documents, strict=True):
+        why = _carry_out(move, args)
+        document |= {'done': why is None, 'failure': why}
+        if args.format != 'json':
+            sys.stdout.write(move_report.progress(move, why))
+            sys.stdout.flush()
+        if why is not None:
+            return False
+    return True
 
 
 def _carry_out(move: moving.Move, args: argparse.Namespace) -> str | None:

@@ -102,6 +102,35 @@ class DocumentationTest(unittest.TestCase):
             PAGE + '\n', re.DOTALL)[1]
         self.assertEqual(json.loads(shown), json.loads(text))
 
+    def test_the_room_that_is_kept_is_shown(self):
+        words = ('make-room', '--standing', 'hpc.16c1n.2m=1',
+                 '--standing', 'hpc.8c1n.2m=2')
+        status, text, _ = self.ask(*words)
+        self.assertEqual(0, status)
+        self.assert_shown(text)
+        status, text, _ = self.ask(*words, '--format', 'json')
+        shown = re.search(
+            r'::\n\n( +\{"schema_version": 1, "fits": true,'
+            r'\n +"moves": .*?\})\n\n',
+            PAGE[PAGE.index('The document of ``--standing``'):] + '\n',
+            re.DOTALL)[1]
+        self.assertEqual(json.loads(shown), json.loads(text))
+
+    def test_standing_is_wrong_in_one_line(self):
+        for words, message in (
+                (('--standing', 'hpc.8c1n.2m'), 'is not NAME=N, such as'),
+                (('--standing', 'hpc.8c1n.2m=0'), 'is not NAME=N, such as'),
+                (('--standing', 'x=1'), "'x' is not a flavor of"),
+                ((), 'needs either --flavor or --standing'),
+                (('--standing', 'x=1', '--flavor', 'x'),
+                 'needs either --flavor or --standing'),
+                (('--standing', 'x=1', '--count', '2'),
+                 '--count: belongs to --flavor')):
+            status, text, error = self.ask('make-room', *words)
+            self.assertEqual((2, '', 1), (status, text,
+                                          len(error.splitlines())))
+            self.assertIn(message, error)
+
     def test_the_explanation_of_the_example_is_shown(self):
         status, text, _ = self.ask('explain', '--flavor', 'hpc.16c1n.2m')
         self.assertEqual(1, status)
