@@ -17,10 +17,12 @@ changed host, as Nova would.
 """
 
 import dataclasses
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 
+from hpcvirt import exception
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import table
@@ -28,13 +30,27 @@ from hpcvirt.fleet import admission
 from hpcvirt.fleet import alike
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import make_room
+from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
 from hpcvirt.model import shape as shape_model
+from hpcvirt.specs import codec
 
 #: Two moves are looked for on at most this many hosts, which takes seconds.
 MOST_HOSTS_FOR_TWO_MOVES = 300
 
 _SHARED = shape_model.CPUPolicy.SHARED
+
+
+@dataclasses.dataclass(frozen=True)
+class Pages:
+    """More huge pages on a cell, made of its free small pages."""
+
+    host: str
+    cell: int
+    size_kib: int
+    more: int
+    small_kib: int
+    fewer_small: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,11 +60,17 @@ class Change:
     :ivar what: in words
     :ivar host: where it fits then
     :ivar cells: on which cells
+    :ivar guest: the other guest that fits, if it is the guest that changes
+    :ivar pages: the pages, if it is a host that changes
+    :ivar moves: the moves, if other instances move
     """
 
     what: str
     host: str
     cells: tuple[int, ...]
+    guest: guests.Guest | None = None
+    pages: Pages | None = None
+    moves: tuple[moving.Move, ...] = ()
 
     def __str__(self) -> str:
         where = f', {reasons.cells(self.cells)}' if self.cells else ''
@@ -62,7 +84,7 @@ def nearest(guest: guests.Guest,
     :param guest: one that fits on none of the hosts
     """
     kinds = [group[0] for group in alike.groups(hosts)]
-    found = (_fewer_cells(guest, kinds), _more_cells(guest, kinds),
+    found = (*_other_cells(guest, kinds),
              _fewer_cpus(guest, kinds), *_other_pages(guest, kinds),
              *_policies(guest, kinds), _more_pages(guest, kinds),
              _moves(guest, hosts))
@@ -70,51 +92,68 @@ def nearest(guest: guests.Guest,
 
 
 def _try(what: str, guest: guests.Guest,
-         hosts: Sequence[state.FleetHost]) -> Change | None:
+         hosts: Iterable[state.FleetHost]) -> Change | None:
     for host in hosts:
         placed = admission.admit(guest, host.state, host.packing)
         if not isinstance(placed, reasons.Misfit):
-            return Change(what, host.name, placed.cells)
+            return Change(what, host.name, placed.cells, guest) if (
+                _is_flavor(guest)) else None
     return None
 
 
+def _is_flavor(guest: guests.Guest) -> bool:
+    """Whether there can be a flavor of a guest."""
+    try:
+        codec.encode(dataclasses.replace(guest.shape, devices=()))
+    except exception.InvalidInput:
+        return False
+    return True
+
+
 def _with(guest: guests.Guest, **changes: Any) -> guests.Guest:
-    """Change the shape of a guest."""
-    shape = dataclasses.replace(guest.shape, **changes)
+    """Change the shape of a guest, who may then see another topology."""
+    shape = dataclasses.replace(guest.shape, **{
+        **({'topology': None} if 'cells' in changes else {}), **changes})
     return guests.of_shape(shape, guest.sums.vcpus, shape.memory_mib
                            if shape.cells else guest.sums.memory_mib)
 
 
-def _fewer_cells(guest: guests.Guest,
-                 hosts: Sequence[state.FleetHost]) -> Change | None:
-    return _first_division(
-        guest, hosts, range(len(guest.shape.cells) - 1, 0, -1))
-
-
-def _more_cells(guest: guests.Guest,
-                hosts: Sequence[state.FleetHost]) -> Change | None:
+def _other_cells(guest: guests.Guest, hosts: Sequence[state.FleetHost],
+                 ) -> Iterator[Change | None]:
+    """Divide a guest into other cells."""
+    cells = guest.shape.cells
+    if not cells or len({cell.page_kib for cell in cells}) != 1:
+        return
+    own = len(cells)
     most = max((len(host.state.supply.cells) for host in hosts), default=0)
-    return _first_division(
-        guest, hosts, range(len(guest.shape.cells) + 1, most + 1))
+    yield _first_division(guest, hosts, range(own - 1, 0, -1))
+    if len(set(cells)) > 1:
+        ordered = tuple(sorted(cells, reverse=True, key=lambda cell: (
+            cell.cpus, cell.memory_mib)))
+        yield None if ordered == cells else _try(
+            'the largest guest cells first', _with(guest, cells=ordered),
+            hosts)
+        yield _first_division(guest, hosts, range(own, own + 1))
+    yield _first_division(guest, hosts, range(own + 1, most + 1))
 
 
 def _first_division(guest: guests.Guest, hosts: Sequence[state.FleetHost],
                     numbers: range) -> Change | None:
-    """Divide a guest of equal cells into another number of cells."""
+    """Divide a guest into a number of equal cells."""
     cells = guest.shape.cells
-    if len(set(cells)) != 1:
-        return None
+    amounts = [sum(amount) for amount in zip(*(
+        (cell.pcpus, cell.vcpus, cell.memory_mib) for cell in cells),
+        strict=True)]
     for number in numbers:
-        amounts = [len(cells) * each for each in (
-            cells[0].pcpus, cells[0].vcpus, cells[0].memory_mib)]
         if any(amount % number for amount in amounts):
             continue
         pcpus, vcpus, memory_mib = (amount // number for amount in amounts)
-        change = _try(
-            f'{table.counted(number, "guest cell")} instead of {len(cells)}',
-            _with(guest, cells=(dataclasses.replace(
-                cells[0], pcpus=pcpus, vcpus=vcpus,
-                memory_mib=memory_mib),) * number), hosts)
+        equal = 'equal ' if len(set(cells)) > 1 else ''
+        what = table.counted(number, f'{equal}guest cell') + (
+            f' instead of {len(cells)}' if number != len(cells) else '')
+        change = _try(what, _with(guest, cells=(dataclasses.replace(
+            cells[0], pcpus=pcpus, vcpus=vcpus,
+            memory_mib=memory_mib),) * number), hosts)
         if change is not None:
             return change
     return None
@@ -122,46 +161,65 @@ def _first_division(guest: guests.Guest, hosts: Sequence[state.FleetHost],
 
 def _fewer_cpus(guest: guests.Guest,
                 hosts: Sequence[state.FleetHost]) -> Change | None:
-    """Take CPUs away; if that is not enough, their memory with them."""
+    """Take CPUs from the largest cells, and memory if that is not enough."""
     cells = guest.shape.cells
-    if len(set(cells)) != 1 or (cells[0].pcpus and cells[0].vcpus):
+    if not cells:
         return None
-    bounds = [(_most_cpus(guest, host), host) for host in hosts]
+    free = [(_free_cpus(guest, host), host) for host in hosts]
     for with_memory in (False, True):
-        for cpus in range(cells[0].cpus - 1, 0, -1):
-            roomy = [host for bound, host in bounds if bound >= cpus]
-            if not roomy:
-                continue
-            fewer = (cells[0].cpus - cpus) * len(cells)
+        for cpus in range(max(cell.cpus for cell in cells) - 1, 0, -1):
+            fewer = tuple(_smaller(cell, cpus, with_memory) for cell in cells)
+            if any(cell is None for cell in fewer):
+                break
+            smaller = _with(guest, cells=fewer)
+            needed = sorted(map(_cpus, smaller.shape.cells), reverse=True)
             change = _try(
-                f'{table.counted(fewer, "CPU")} fewer' + (
+                table.counted(
+                    sum(cell.cpus for cell in cells) - smaller.shape.cpus,
+                    'CPU') + ' fewer' + (
                     ' and less memory in proportion' if with_memory else ''),
-                _with(guest, cells=(_smaller(cells[0], cpus, with_memory),)
-                      * len(cells)), roomy)
+                smaller, (host for amounts, host in free
+                          if _are_enough(amounts, needed)))
             if change is not None:
                 return change
     return None
 
 
 def _smaller(cell: shape_model.GuestCell, cpus: int,
-             with_memory: bool) -> shape_model.GuestCell:
-    """Take CPUs from a guest cell, and memory in whole pages."""
+             with_memory: bool) -> shape_model.GuestCell | None:
+    """Limit the CPUs of a guest cell, and take memory in whole pages.
+
+    :returns: None if it has not so many dedicated CPUs, which are taken first
+    """
+    less = max(cell.cpus - cpus, 0)
+    left = _cpus(cell) - less
+    if left < 1:
+        return None
     memory_mib = cell.memory_mib
-    if with_memory:
+    if with_memory and less:
         page_mib = max((cell.page_kib or 0) // 1024, 1)
         memory_mib = memory_mib * cpus // cell.cpus // page_mib * page_mib
     return dataclasses.replace(
-        cell, pcpus=cpus if cell.pcpus else 0,
-        vcpus=cpus if cell.vcpus else 0, memory_mib=memory_mib)
+        cell, pcpus=left if cell.pcpus else 0,
+        vcpus=cell.vcpus if cell.pcpus else left, memory_mib=memory_mib)
 
 
-def _most_cpus(guest: guests.Guest, host: state.FleetHost) -> int:
-    """Bound the CPUs that each guest cell can have on a host."""
-    free = sorted((len(cell.free) if guest.shape.cpu_policy is not _SHARED
+def _cpus(cell: shape_model.GuestCell) -> int:
+    """Count the dedicated CPUs of a guest cell, or its shared ones."""
+    return cell.pcpus or cell.vcpus
+
+
+def _free_cpus(guest: guests.Guest, host: state.FleetHost) -> list[int]:
+    """Count the CPUs that each cell of a host has, the most first."""
+    return sorted((len(cell.free) if guest.shape.cpu_policy is not _SHARED
                    else len(cell.shared) for cell in host.state.supply.cells),
                   reverse=True)
-    number = len(guest.shape.cells)
-    return free[number - 1] if len(free) >= number else 0
+
+
+def _are_enough(free: Sequence[int], needed: Sequence[int]) -> bool:
+    """Whether there is a cell for each, as far as CPUs are concerned."""
+    return len(free) >= len(needed) and all(map(
+        int.__ge__, free, needed))
 
 
 def _other_pages(guest: guests.Guest, hosts: Sequence[state.FleetHost],
@@ -206,23 +264,22 @@ def _policies(guest: guests.Guest, hosts: Sequence[state.FleetHost],
 def _more_pages(guest: guests.Guest,
                 hosts: Sequence[state.FleetHost]) -> Change | None:
     """Give one cell more huge pages, made of its free small pages."""
-    cells = guest.shape.cells
-    size = cells[0].page_kib if len(set(cells)) == 1 else None
-    if size is None or size < 0:
-        return None
-    wanted = cells[0].memory_mib * 1024 // size
-    best: tuple[int, Change] | None = None
+    sizes = {(cell.page_kib, cell.memory_mib) for cell in guest.shape.cells}
+    best: Change | None = None
     for host in hosts:
         for cell in host.state.supply.cells:
-            pool = next((item for item in cell.pages
-                         if item.size_kib == size), None)
-            missing = wanted - pool.free if pool else 0
-            if missing <= 0 or (best and missing >= best[0]):
-                continue
-            change = _with_pages(guest, host, cell, size, missing)
-            if change is not None:
-                best = missing, change
-    return best[1] if best else None
+            for size, memory_mib in sizes:
+                if size is None or size < 0:
+                    continue
+                free = next((pool.free for pool in cell.pages
+                             if pool.size_kib == size), None)
+                missing = (memory_mib * 1024 // size - free
+                           if free is not None else 0)
+                if missing > 0 and (best is None or best.pages is None
+                                    or missing < best.pages.more):
+                    best = _with_pages(guest, host, cell, size,
+                                       missing) or best
+    return best
 
 
 def _with_pages(guest: guests.Guest, host: state.FleetHost,
@@ -240,10 +297,12 @@ def _with_pages(guest: guests.Guest, host: state.FleetHost,
     supply = dataclasses.replace(host.state.supply, cells=tuple(
         other._replace(pages=pages) if other.id == cell.id else other
         for other in host.state.supply.cells))
-    return _try(
+    change = _try(
         f'{missing} more pages of {size} KiB on cell {cell.id} of '
         f'{host.name}', guest, [dataclasses.replace(
             host, state=dataclasses.replace(host.state, supply=supply))])
+    return change and dataclasses.replace(change, guest=None, pages=Pages(
+        host.name, cell.id, size, missing, small.size_kib, count))
 
 
 def _moves(guest: guests.Guest,
@@ -255,4 +314,4 @@ def _moves(guest: guests.Guest,
     moves = ', then '.join(
         f'{move.id} moves from {move.source} to {move.target}'
         for move in plan.moves)
-    return Change(moves, plan.host, plan.cells)
+    return Change(moves, plan.host, plan.cells, moves=plan.moves)

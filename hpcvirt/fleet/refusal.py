@@ -196,7 +196,7 @@ def _document(refusal: Refusal) -> dict[str, Any]:
 
 def _without_defaults(plain: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in plain.items()
-            if value not in (None, [], False)
+            if value is not None and value is not False and value != []
             and (key, value) != ('instances', 1)}
 
 

@@ -122,6 +122,47 @@ class ChangesTest(unittest.TestCase):
             'host, cell 0)', [*map(str, changes.nearest(
                 guests.of_flavor(flavor), (found,)))])
 
+    def test_cells_in_another_order_avoid_a_defect(self):
+        host = hosts.build(cells=3, cores=4, mib=8192)
+        document, _ = fleets.plan_of([host])
+        document['host_config']['host']['pages'] = {
+            str(cell): {'4': 400000, '2048': huge}
+            for cell, huge in enumerate((256, 2048, 1024))}
+        (found,) = assemble.fleet(
+            {'host': host}, host_settings.read(document, 'plan'), ()).hosts
+        found = dataclasses.replace(found, state=dataclasses.replace(
+            found.state, supply=dataclasses.replace(
+                found.state.supply, cells=tuple(
+                    cell._replace(free=frozenset(sorted(cell.free)[:free]))
+                    for cell, free in zip(found.state.supply.cells,
+                                          (2, 4, 2), strict=True)))))
+        flavor = catalogue.Flavor('x', 6, 6144, 0, {
+            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048',
+            'hw:numa_nodes': '2', 'hw:numa_cpus.0': '0-1',
+            'hw:numa_mem.0': '2048', 'hw:numa_cpus.1': '2-5',
+            'hw:numa_mem.1': '4096'})
+        guest = guests.of_flavor(flavor)
+        misfit = admission.admit(guest, found.state, found.packing)
+        self.assertIs(reasons.Code.CLAIM_REFUSES, misfit.code)
+        by_words = {change.what: change for change
+                    in changes.nearest(guest, (found,))}
+        first = by_words['the largest guest cells first']
+        self.assertEqual([4, 2], [cell.pcpus for cell
+                                  in first.guest.shape.cells])
+        self.assertEqual((1, 2), first.cells)
+
+    def test_no_change_asks_for_a_flavor_that_cannot_be(self):
+        host = hosts.build(cells=3, cores=1, mib=4096)
+        document, _ = fleets.plan_of([host])
+        (found,) = assemble.fleet(
+            {'host': host}, host_settings.read(document, 'plan'), ()).hosts
+        flavor = catalogue.Flavor('x', 6, 6, 0, {
+            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'})
+        for change in changes.nearest(guests.of_flavor(flavor), (found,)):
+            self.assertTrue(all(
+                cell.memory_mib for cell in change.guest.shape.cells),
+                change)
+
     def test_policies_are_relaxed(self):
         host = hosts.build(cells=2, cores=4, threads=2, mib=4096,
                            vfs={1: 2})

@@ -1,0 +1,262 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Each kind of refusal: provoke it, and explain it from the log.
+
+The request and the hosts are objects of Nova, and Nova's claim must not place
+the guest either (or place it wrongly, where the reason says so).
+"""
+
+import dataclasses
+import itertools
+import logging
+import random
+from unittest import mock
+
+import fixtures
+from nova import objects
+
+from hpcvirt.fit import reasons
+from hpcvirt.fleet import log_reading
+from hpcvirt.fleet import refusal_report
+from hpcvirt.nova import filters
+from tests import cases
+from tests.functional import multi_create
+from tests.functional import nova_objects
+from tests.functional import soundness
+from tests.functional import test_alternates
+from tests.functional.test_filter import case
+from tests.functional.test_filter import gpu
+from tests.functional.test_filter import gpu_request
+from tests.functional.test_filter import host
+from tests.functional.test_filter import host_cell
+from tests.functional.test_filter import PINNED
+
+Code = reasons.Code
+
+#: Random cases that are refused for a reason, alone or among others.
+SEEDS = {
+    Code.CELL_PCPUS: 2008, Code.FREE_PCPUS: 4603, Code.SHARED_CPUS: 808,
+    Code.CPU_RATIO: 5617, Code.RAM_RATIO: 575, Code.FREE_MEMORY: 15283,
+    Code.PAGE_SIZE: 1976, Code.PAGE_CLASS: 120, Code.PAGE_MULTIPLE: 10838,
+    Code.FREE_PAGES: 1344, Code.NO_SIBLINGS: 4295, Code.SIBLINGS: 10705,
+    Code.SIBLINGS_ON_ISOLATE: 395, Code.FREE_CORES: 14543,
+    Code.NOTHING_TO_ISOLATE: 2946, Code.EMULATOR_PCPU: 8505,
+    Code.NO_VCPUS: 27359, Code.HOST_CELLS: 1338, Code.NO_CELL: 120,
+    Code.NO_CELL_FOR: 231, Code.TOO_FEW_CELLS: 590,
+    Code.CELLS_CONTENDED: 8320, Code.DEVICES: 9, Code.DEVICES_TAKEN: 14317,
+    Code.DEVICE_AFFINITY: 24087, Code.NETWORK_AFFINITY: 21901,
+    Code.CLAIM_REFUSES: 6506, Code.CLAIM_MISPLACES: 21643,
+    Code.CLAIM_MISACCOUNTS: 11296,
+}
+
+#: How Nova's claim ends where it does not refuse.
+WRONG = {
+    Code.CLAIM_MISPLACES: {soundness.OUT_OF_PLACE, soundness.FOREIGN_PINS,
+                           soundness.NO_PAGE_SIZE},
+    Code.CLAIM_MISACCOUNTS: {soundness.NOT_ACCOUNTED},
+    Code.CLAIM_RAISES: {soundness.RAISED},
+}
+
+#: Reasons of Placement, which test_fleet_explain_live provokes.
+OF_PLACEMENT = {Code.RESOURCES, Code.CLOSED}
+
+
+#: Kinds that have a test of their own below.
+OTHERS = {
+    Code.MEMORY, Code.NO_CORES, Code.CLAIM_RAISES, Code.NO_TOPOLOGY,
+    Code.NO_CANDIDATES, Code.MALFORMED_HOST, Code.NO_THREADS,
+    Code.SCOPE_PACKAGE, Code.CELL_OCCUPIED, Code.EXTRA_SPEC,
+    Code.PACKAGE_UNKNOWN, Code.CLAIM_TOO_LONG, Code.UNDECIDED,
+    Code.CLAIM_OF_A_MOVE, Code.UNSAFE_ALTERNATE,
+}
+
+
+def kinds(misfit):
+    """Yield the kinds of a refusal and of its causes."""
+    yield misfit.code
+    for cause in misfit.causes:
+        yield from kinds(cause)
+
+
+def a_case(number):
+    return soundness.as_installed(
+        cases.a_case(random.Random(f'refusal {number}')))
+
+
+class EveryRefusalTest(soundness.ClaimingTestCase):
+
+    def setUp(self):
+        super().setUp()
+        logging.disable(logging.NOTSET)
+        self.log = fixtures.FakeLogger(name='hpcvirt', level=logging.INFO,
+                                       nuke_handlers=False)
+        self.log.setUp()
+        self.addCleanup(self.log.cleanUp)
+
+    def explain(self, code, *questions, spec=None, specs=None, change=None):
+        """Let the filter refuse a guest, and explain it from its log.
+
+        :returns: the sentence about the first host
+        """
+        spec = spec or nova_objects.request_spec(questions[0], specs)
+        soundness.CONF.set_override(
+            'packing_host_numa_cells_allocation_strategy',
+            questions[0].packing, 'compute')
+        states = [nova_objects.host_state(question, f'host{number}')
+                  for number, question in enumerate(questions)]
+        for state in states if change else ():
+            change(state)
+        seen = []
+        with fixtures.MonkeyPatch(
+                'hpcvirt.nova.refused.Refused.add', _recording(seen)):
+            self.assertEqual([], list(
+                filters.HPCTopologyFilter().filter_all(states, spec)))
+        self.assertIn(code, {kind for misfit in seen
+                             for kind in kinds(misfit)})
+        found = log_reading.read(
+            (line.encode() for line in self.log.output.splitlines()), None)
+        self.assertEqual(0, found.unreadable, self.log.output)
+        document = refusal_report.document(found.refusals[-1])
+        self.assertFalse(document['fits'])
+        self.assertEqual({misfit.code for misfit in seen},
+                         {Code(item['code']) for item in document['hosts']})
+        for item, misfit in zip(document['hosts'], seen, strict=True):
+            self.assertEqual('claim' if misfit.code.startswith('claim-')
+                             else 'filter', item['step'])
+            if len(seen) == 1:
+                self.assertEqual(misfit.message[:290], item['reason'][:290])
+        return document['hosts'][0]['reason']
+
+    def assert_claim_fails(self, code, question):
+        for mapping in question.mappings:
+            fault = soundness.fault(
+                question, soundness.Claims(question).claim(mapping))
+            self.assertIn(fault, WRONG.get(code, {
+                soundness.REFUSED, soundness.NO_DEVICES, soundness.RAISED,
+                *itertools.chain(*WRONG.values())}))
+
+    def test_no_kind_is_forgotten(self):
+        self.assertEqual(set(Code), OF_PLACEMENT | OTHERS | SEEDS.keys())
+
+    def test_random_requests(self):
+        for code, number in SEEDS.items():
+            with self.subTest(code=code):
+                question = a_case(number)
+                self.explain(code, question)
+                self.assert_claim_fails(code, question)
+
+    def test_memory_without_pages(self):
+        cell = host_cell(pages=(), dedicated=frozenset(), siblings=(),
+                         shared=frozenset(range(8)))
+        question = dataclasses.replace(
+            case((cell,), policy='shared', page_kib=None, ram_ratio=2.0),
+            guest=(cases.GuestCell(0, 2, 9000),))
+        self.assertIn('cell 0 has 8192 of the 9000 MiB of memory needed',
+                      self.explain(Code.MEMORY, question))
+        self.assert_claim_fails(Code.MEMORY, question)
+
+    def test_cells_without_cores(self):
+        bare = host_cell(0, dedicated=frozenset(), siblings=(),
+                         shared=frozenset({60}))
+        guest = {'guest': (cases.GuestCell(0, 1, 512),), 'policy': 'mixed'}
+        alone = dataclasses.replace(case((bare,)), **guest)
+        self.assertIn('cell 0 has no cores',
+                      self.explain(Code.NO_CORES, alone))
+        self.assert_claim_fails(Code.CLAIM_RAISES, alone)
+        beside = dataclasses.replace(case((bare, host_cell(
+            1, 8, shared=frozenset({61}), memory_used_mib=1024))), **guest)
+        self.assertIn('would fail on cell 0',
+                      self.explain(Code.CLAIM_RAISES, beside))
+        self.assert_claim_fails(Code.CLAIM_RAISES, beside)
+
+    def test_hosts_that_cannot_be_used(self):
+        question = case(host(0))
+        for code, change in (
+                (Code.NO_TOPOLOGY,
+                 lambda state: setattr(state, 'numa_topology', None)),
+                (Code.NO_CANDIDATES,
+                 lambda state: setattr(state, 'allocation_candidates', [])),
+                (Code.MALFORMED_HOST, lambda state: setattr(
+                    state, 'numa_topology', objects.NUMATopology(
+                        cells=[objects.NUMACell(id=0, cpuset={0})])))):
+            self.explain(code, question, change=change)
+
+    def test_threads_that_no_cell_has(self):
+        flat = dataclasses.replace(host_cell(), siblings=tuple(
+            frozenset({cpu}) for cpu in range(8)))
+        question = case((flat,), threads='require')
+        self.explain(Code.NO_THREADS, question, specs={
+            **PINNED, 'hw:cpu_thread_policy': 'require'})
+        self.assert_claim_fails(Code.NO_THREADS, question)
+
+    def test_own_extra_specs(self):
+        for code, taken, specs in (
+                (Code.SCOPE_PACKAGE, (1, 0, 0, 1), {'numa_scope': 'package'}),
+                (Code.CELL_OCCUPIED, (1, 1), {'exclusive_cells': 'true'}),
+                (Code.EXTRA_SPEC, (0, 0), {'numa_scope': 'planet'})):
+            self.explain(code, case(host(*taken), (4, 4)), specs={
+                **PINNED, **{f'hpcvirt:{name}': value
+                             for name, value in specs.items()}})
+        unknown = tuple(dataclasses.replace(cell, package=None)
+                        for cell in host(0, 0))
+        self.explain(Code.PACKAGE_UNKNOWN, case(unknown, (4, 4)), specs={
+            **PINNED, 'hpcvirt:numa_scope': 'package'})
+
+    def test_searches_that_are_given_up(self):
+        self.explain(Code.CLAIM_TOO_LONG, case(
+            host(*[8] * 12, *[0] * 12), (4,) * 6, packing=True))
+        with mock.patch('hpcvirt.fit.cell_search.MOST_SETS', 10):
+            # Three kinds of devices on twelve cells, the fourth elsewhere.
+            names = [f'{number:04x}' for number in range(4)]
+            pools = [cases.Pool(cell, 1, {
+                'vendor_id': '10de', 'product_id': name,
+                'dev_type': 'type-PCI', 'address': f'{cell:04x}:{name[2:]}'})
+                for name in names[:3] for cell in range(12)]
+            pools.append(cases.Pool(12, 1, {
+                'vendor_id': '10de', 'product_id': names[3],
+                'dev_type': 'type-PCI', 'address': '0012:ff'}))
+            self.explain(Code.UNDECIDED, case(
+                host(*[4] * 12, 8), (2, 2, 2), pools=tuple(pools),
+                requests=tuple(cases.Request(
+                    {'vendor_id': '10de', 'product_id': name}, 1,
+                    'socket' if name == names[3] else 'required', None,
+                    f'5505fed3-8bda-db3b-7c58-de7e4646{name}')
+                    for name in names)))
+
+    def test_a_move_that_loses_its_policy(self):
+        request = gpu_request(affinity='preferred')
+        question = case(host(8, 0), (4,), pools=(gpu(0),),
+                        requests=(request,))
+        spec = nova_objects.request_spec(question, {
+            **PINNED, 'hw:pci_numa_affinity_policy': 'preferred'})
+        spec.requested_destination = objects.Destination(
+            allow_cross_cell_move=True)
+        self.assertIn("(Nova's defect I)", self.explain(
+            Code.CLAIM_OF_A_MOVE, question, spec=spec))
+        self.assert_claim_fails(Code.CLAIM_OF_A_MOVE, dataclasses.replace(
+            question, requests=(gpu_request(affinity='legacy'),)))
+
+    def test_alternates_that_are_unsafe(self):
+        soundness.CONF.set_override('max_attempts', 3, 'scheduler')
+        fleet = test_alternates.a_fleet(random.Random('alternates 3'))
+        spec = multi_create.request_spec(fleet[0], 2)
+        self.explain(Code.UNSAFE_ALTERNATE, *fleet, spec=spec)
+
+
+def _recording(seen):
+    add = filters.refusals.Refused.add
+
+    def record(self, host_state, misfit):
+        seen.append(misfit)
+        add(self, host_state, misfit)
+    return record

@@ -1,0 +1,196 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Make the changes that explain proposes; Nova's claim must then accept."""
+
+import collections
+import dataclasses
+import json
+import random
+import re
+import unittest
+
+from hpcvirt import exception
+from hpcvirt.fleet import assemble
+from hpcvirt.fleet import changes
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import host_settings
+from hpcvirt.fleet import usage_file
+from hpcvirt.fleet import verdict
+from hpcvirt.specs import codec
+from tests import fleets
+from tests.functional import planned_nova
+from tests.functional import test_fleet_capacity
+
+SEED = 20261124
+
+#: The kinds of changes that occur, in words without numbers and names.
+KINDS = {
+    'guest cells instead of', 'equal guest cells', 'CPU fewer', 'CPUs fewer',
+    'CPUs fewer and less memory in proportion', 'pages of KiB',
+    'the thread policy prefer instead of require',
+    'the thread policy prefer instead of isolate',
+    'emulator threads that are not isolated',
+    'more pages of KiB on cell of', 'moves from to',
+}
+
+
+
+class FleetChangesTest(unittest.TestCase):
+
+    def test_nova_accepts_the_guest_after_each_change(self):
+        made = self.make_all(SEED, 60)
+        self.assertLessEqual(KINDS, made.keys())
+
+    def test_periodic_nova_accepts_the_guest_after_each_change(self):
+        made = self.make_all('periodic', 600)
+        self.assertLessEqual({
+            *KINDS, 'equal guest cell instead of',
+            'moves from to , then moves from to'}, made.keys())
+
+    def make_all(self, seed, rounds):
+        """Make every change on random fleets; count them by kind."""
+        dice = random.Random(seed)
+        made = collections.Counter()
+        for _ in range(rounds):
+            fleet, nova, flavors = a_fleet(dice)
+            for flavor in flavors:
+                try:
+                    guest = guests.of_flavor(flavor)
+                except exception.InvalidInput:
+                    continue
+                if any(item.fits for item in verdict.judge(guest, fleet)):
+                    continue
+                for host in nova.values():
+                    self.assertFalse(host.would_take(shown(flavor)))
+                for change in changes.nearest(guest, fleet.hosts):
+                    self.assert_accepts(nova, flavor, change)
+                    made[re.sub(r'\b[hi]?\d+ ?|(?<= )$', '', change.what)
+                         .strip()] += 1
+        return made
+
+    def assert_accepts(self, nova, flavor, change):
+        before = {name: host.topology for name, host in nova.items()}
+        wanted = shown(flavor) if change.guest is None else {
+            **shown(flavor), 'vcpus': change.guest.shape.cpus,
+            'ram_mib': change.guest.shape.memory_mib,
+            'extra_specs': codec.encode(change.guest.shape)}
+        if change.pages is not None:
+            nova[change.host].change_pages(change.pages)
+        for move in change.moves:
+            moving, resident = nova[move.source].running[move.id]
+            placed = nova[move.target].place(moving)
+            self.assertEqual(list(move.cells),
+                             [cell.id for cell in placed.cells])
+            nova[move.source].delete(resident)
+        placed = nova[change.host].place(wanted)
+        self.assertIsNotNone(placed, change.what)
+        self.assertEqual(list(change.cells),
+                         [cell.id for cell in placed.cells], change.what)
+        for name, topology in before.items():
+            nova[name].topology = topology
+
+
+class Host(planned_nova.ComputeHost):
+    """A host that remembers its instances."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.running = {}
+
+    def would_take(self, flavor):
+        before = self.topology
+        try:
+            return self.place(flavor) is not None
+        finally:
+            self.topology = before
+
+    def change_pages(self, pages):
+        """Turn free small pages of a cell into huge ones."""
+        self.topology = self.topology.obj_clone()
+        cell = next(cell for cell in self.topology.cells
+                    if cell.id == pages.cell)
+        for pool in cell.mempages:
+            if pool.size_kb == pages.size_kib:
+                pool.total += pages.more
+            elif pool.size_kb == pages.small_kib:
+                pool.total -= pages.fewer_small
+
+
+def a_fleet(dice):
+    """Let instances come and go on two or three hosts.
+
+    :returns: the fleet, the same hosts in Nova, and flavors to ask for
+    """
+    machines = fleets.machines(dice, dice.choice((2, 3)))
+    document, flavors = fleets.plan_of(machines)
+    for config in document['host_config'].values():
+        for sizes in config['pages'].values():
+            # Leave small pages to make huge ones of.
+            sizes['2048'] = sizes['2048'] * 2 // 3
+            sizes['4'] = sizes.get('4', 0) + sizes['2048'] // 2 * 512
+    nova = {host.name: Host(host, document['host_config'][host.name])
+            for host in machines}
+    for number in range(dice.randrange(4, 30)):
+        flavor = dice.choice(document['flavors'])
+        host = nova[dice.choice(list(nova))]
+        placed = host.place(flavor)
+        if placed is not None:
+            host.running[f'i{number}'] = flavor, placed
+        elif host.running and dice.random() < 0.3:
+            host.delete(host.running.pop(dice.choice(list(host.running)))[1])
+    usage = {'instances': [
+        test_fleet_capacity.record(name, host, *each)
+        for host in nova for name, each in nova[host].running.items()]}
+    fleet = assemble.fleet(
+        {host.name: host for host in machines},
+        host_settings.read(document, 'plan'),
+        usage_file.read(json.dumps(usage).encode(), 'usage'))
+    return fleet, nova, [*flavors, *(
+        variant(dice, flavor) for flavor in flavors for _ in range(2))]
+
+
+def variant(dice, flavor):
+    """Ask for something else than what was planned."""
+    specs = {key: value for key, value in flavor.extra_specs.items()
+             if not key.startswith(('hw:cpu_sockets', 'hw:cpu_cores',
+                                    'hw:cpu_threads', 'hw:cpu_max'))}
+    kind = dice.randrange(6)
+    if kind == 0:
+        specs['hw:mem_page_size'] = dice.choice(('large', '4', '1048576'))
+    elif kind == 1:
+        specs['hw:cpu_thread_policy'] = dice.choice(('require', 'isolate'))
+    elif kind == 2:
+        specs['hw:emulator_threads_policy'] = 'isolate'
+    elif kind == 3 and flavor.vcpus > 2:
+        # Unequal cells, the smallest first.
+        first = max(flavor.vcpus // 3, 1)
+        small = flavor.ram_mib // 3 // 2 * 2
+        specs.update({
+            'hw:numa_nodes': '2', 'hw:numa_cpus.0': f'0-{first - 1}',
+            'hw:numa_cpus.1': f'{first}-{flavor.vcpus - 1}',
+            'hw:numa_mem.0': str(small),
+            'hw:numa_mem.1': str(flavor.ram_mib - small)})
+    elif kind == 4:
+        return dataclasses.replace(
+            flavor, ram_mib=flavor.ram_mib * 5 // 4 // 64 * 64,
+            vcpus=flavor.vcpus, extra_specs=specs)
+    return dataclasses.replace(
+        flavor, ram_mib=dice.choice((flavor.ram_mib, flavor.vcpus * 64)),
+        extra_specs=specs)
+
+
+def shown(flavor):
+    """Write a flavor as the document of a plan does."""
+    return {'name': flavor.name, 'vcpus': flavor.vcpus,
+            'ram_mib': flavor.ram_mib, 'disk_gib': 0,
+            'extra_specs': dict(flavor.extra_specs)}
