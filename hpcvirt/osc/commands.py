@@ -159,7 +159,7 @@ class Capacity(_Answer):
 
     arguments = staticmethod(capacity.add)
     rows = 'flavors'
-    fields = ('name', 'total', 'by_sums', 'per_host')
+    fields = ('name', 'total', 'by_sums', 'lost', 'per_host')
 
 
 class MakeRoom(_Answer):
@@ -167,12 +167,13 @@ class MakeRoom(_Answer):
 
     arguments = staticmethod(make_room.add)
     rows = 'moves'
-    fields = ('id', 'from', 'to', 'cells')
+    fields = ('id', 'from', 'to', 'cells', 'kind', 'done', 'failure')
 
     def notes(self, document: Mapping[str, Any]) -> Iterator[str]:
-        then = document['then']
-        yield (f'Then it fits on {then["host"]}' if then else
-               'No such moves make room')
+        if not document['fits']:
+            yield 'No such moves make room'
+        for place in document.get('places', ()):
+            yield f'Then it fits on {place["host"]}'
 
 
 class FlavorPlan(_Answer):

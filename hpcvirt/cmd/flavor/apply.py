@@ -21,6 +21,7 @@ from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import printable
+from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import fleet_arguments
 from hpcvirt.flavors import diff
 from hpcvirt.flavors import planner
@@ -61,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = _ABOUT
     parser.epilog = _EPILOG
     fleet_arguments.add(parser)
-    add_cloud(parser)
+    cloud_arguments.add(parser)
     parser.add_argument('--apply', action='store_true',
                         help='change the cloud; without it the steps are only '
                         'printed')
@@ -79,24 +80,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run)
 
 
-def add_cloud(parser: argparse.ArgumentParser) -> None:
-    """Add --os-cloud."""
-    parser.add_argument('--os-cloud', metavar='NAME',
-                        help='an entry of clouds.yaml (default: OS_CLOUD)')
-    parser.set_defaults(connect=None)
-
-
-def connect(args: argparse.Namespace) -> Any:
-    """Return the client of the caller, or one for --os-cloud.
-
-    :raises Unreachable: if the cloud is not configured or refuses access
-    """
-    from hpcvirt.cloud import session
-    if args.connect is not None and args.os_cloud is None:
-        return args.connect()
-    return session.compute(args.os_cloud)
-
-
 def run(args: argparse.Namespace) -> int:
     """Compare the plan with the cloud, and with --apply carry it out."""
     # The client libraries take half a second to load, which "plan" saves.
@@ -106,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         profile = dataclasses.replace(profile, projects=())
     plan = planner.plan(hosts, profile, part)
     wanted = [item.flavor for item in plan.flavors]
-    nova = connect(args)
+    nova = cloud_arguments.connect(args)
     existing = cloud_flavors.read(nova, {item.name for item in wanted})
     steps = diff.steps(wanted, existing)
     done = {step.flavor.name: _act(nova, step, args)

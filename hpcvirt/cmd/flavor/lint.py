@@ -21,10 +21,10 @@ import textwrap
 from hpcvirt import exception
 from hpcvirt import input_file
 from hpcvirt import printable
+from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import fleet_arguments
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd import yaml_file
-from hpcvirt.cmd.flavor import apply
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import finding
 from hpcvirt.flavors import flavor_files
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         default=[], help='also check the flavors against this '
                         'host; may be given more than once')
     fleet_arguments.add_division(parser)
-    apply.add_cloud(parser)
+    cloud_arguments.add(parser)
     parser.add_argument('--format', choices=('table', 'json'),
                         default='table', help='text for people (the '
                         'default) or a document for programs')
@@ -130,7 +130,7 @@ def _from_cloud(names: list[str],
     # The client libraries take half a second to load, which files save.
     from hpcvirt.cloud import flavors as cloud_flavors
     try:
-        existing = cloud_flavors.read(apply.connect(args))
+        existing = cloud_flavors.read(cloud_arguments.connect(args))
     except exception.Unreachable as exc:
         raise exception.Unreachable(
             f'{names[0]!r} is no file, and {exc}') from exc

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hpcvirt import exception
+from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.fleet import arguments
 from hpcvirt.flavors import catalogue
@@ -70,9 +71,7 @@ def add(parser: argparse.ArgumentParser) -> None:
                         help='make the moves, and stop at the first that '
                         'does not do as planned; without it they are only '
                         'printed')
-    parser.add_argument('--os-cloud', metavar='NAME',
-                        help='an entry of clouds.yaml (default: OS_CLOUD), '
-                        'for --apply')
+    cloud_arguments.add(parser)
     arguments.add(parser)
     parser.set_defaults(run=run)
 
@@ -152,9 +151,8 @@ def _apply(moves: Sequence[moving.Move], documents: list[dict[str, Any]],
 def _carry_out(move: moving.Move, args: argparse.Namespace) -> str | None:
     # The client libraries take half a second to load.
     from hpcvirt.cloud import migrations
-    from hpcvirt.cloud import session
     try:
         return migrations.Migrator(
-            session.compute(args.os_cloud)).carry_out(move)
+            cloud_arguments.connect(args)).carry_out(move)
     except exception.Unreachable as exc:
         return str(exc)
