@@ -1,0 +1,54 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Compare the capacity of random hosts with what Nova takes.
+
+Counts flavors of all policies on random hosts in use, and fills the hosts with
+Nova's own functions until they refuse::
+
+    python3 -m benchmarks.capacity [HOSTS [SEED]]
+
+Run it from the root of the repository where Nova is installed.
+"""
+
+import collections
+import random
+import sys
+
+from tests.functional import random_capacity
+
+
+def main(number=300, seed=1):
+    """Print the errors of hpcvirt and of the sums by the kind of flavor."""
+    dice = random.Random(seed)
+    found = collections.defaultdict(list)
+    for _ in range(number):
+        for figure in random_capacity.figures(dice):
+            found[figure.kind].append(figure)
+    found['all'] = [figure for each in found.values() for figure in each]
+    print(f'{"":36}{"counts":>8}{"taken":>8}{"wrong":>8}{"by sums":>9}'
+          f'{"wrong":>8}{"error":>8}')
+    for kind, figures in sorted(found.items()):
+        taken = sum(figure.taken for figure in figures)
+        sums = sum(figure.by_sums for figure in figures)
+        wrong = sum(figure.counted != figure.taken for figure in figures)
+        promised = sum(figure.by_sums != figure.taken for figure in figures)
+        error = f'{(sums - taken) / taken:.0%}' if taken else '-'
+        print(f'{kind:36}{len(figures):8}{taken:8}{wrong:8}{sums:9}'
+              f'{promised:8}{error:>8}')
+    return int(any(figure.counted != figure.taken
+                   or figure.by_sums != figure.promised
+                   for figure in found['all']))
+
+
+if __name__ == '__main__':
+    sys.exit(main(*map(int, sys.argv[1:])))
