@@ -23,6 +23,8 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from hpcvirt.fit import reasons
+from hpcvirt.fleet import admission
 from hpcvirt.fleet import alike
 from hpcvirt.fleet import count as counts
 from hpcvirt.fleet import free_room
@@ -122,13 +124,13 @@ def _refusals(fleet: state.Fleet, found: Sequence[counts.Count],
     """Count the hosts that refuse, those that are alike at once."""
     groups = [(group[0], len(group)) for group in alike.groups(fleet.hosts)]
     for item in found:
-        refusing = {host.name: (host, number) for host, number in groups
-                    if not item.per_host[host.name]}
+        guest = guests.of_flavor(item.flavor)
         numbers: collections.Counter[tuple[str, ...]] = collections.Counter()
-        for each in verdict.judge(guests.of_flavor(item.flavor), state.Fleet(
-                tuple(host for host, _ in refusing.values()), {})):
-            if each.step is not None:
-                numbers[item.flavor.name, each.step.value,
-                        each.root or each.code or ''] += (
-                            refusing[each.name][1])
+        for host, number in groups:
+            if item.per_host[host.name]:
+                continue
+            misfit = admission.admit(guest, host.state, host.packing)
+            if isinstance(misfit, reasons.Misfit):
+                numbers[item.flavor.name, verdict.step_of(misfit.code).value,
+                        misfit.root.value] += number
         yield from numbers.items()
