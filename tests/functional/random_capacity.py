@@ -50,7 +50,7 @@ class Figure:
 
     :ivar kind: what the flavor asks for
     :ivar counted: by hpcvirt
-    :ivar taken: by Nova until it refuses
+    :ivar taken: by Nova until it refuses, or misplaces one by a defect
     :ivar by_sums: by hpcvirt
     :ivar promised: by the request to Placement
     """
@@ -136,7 +136,7 @@ class Nova(planned_nova.ComputeHost):
             placed = hardware.numa_fit_instance_to_host(
                 self.topology, guest, None, LIMITS, pci_requests=requests,
                 pci_stats=self.pci if requests or spares else None)
-            if placed is None:
+            if placed is None or not self._is_sound(flavor, placed):
                 return None
         before = {pool['parent']: pool['count'] for pool in self.pci.pools}
         if requests:
@@ -166,6 +166,28 @@ class Nova(planned_nova.ComputeHost):
                     *(cell.cpuset_reserved or ()))}),
                 **({'pages_kib': placed.cells[0].pagesize}
                    if placed.cells[0].pagesize else {})})}
+
+
+    def _is_sound(self, flavor, placed):
+        """Whether each guest cell fits on its host cell by itself.
+
+        For a defect the claim may place one where it was never fitted. The
+        filter of hpcvirt refuses such a host.
+        """
+        cells = {cell.id: cell for cell in self.topology.cells}
+        guest = planned_nova._guest(flavor)
+        for number, cell in enumerate(guest.cells):
+            host_cell = cells[placed.cells[number].id]
+            if cell.pagesize:
+                cell.pagesize = placed.cells[number].pagesize
+            reserved = int(not number and guest.emulator_threads_isolated)
+            try:
+                if hardware._numa_fit_instance_cell(
+                        host_cell, cell, LIMITS, reserved) is None:
+                    return False
+            except nova_exception.MemoryPageSizeNotSupported:
+                return False
+        return True
 
 
 def figures(dice):
