@@ -22,6 +22,7 @@ single cells. Any other guest is left to that function.
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -119,9 +120,15 @@ class CellFillings:
         """Return a cell with 0, 1 and more guest cells."""
         guest_cell = self._demand.cells[0]
         found = [kind.cell]
+        needed = guest_cell.pcpus + guest_cell.emulator_pcpus
         while cells.obstacle(guest_cell, found[-1]) is None:
-            found.append(allocation.take(guest_cell, found[-1],
-                                         guest_cell.page_kib))
+            last = found[-1]
+            found.append(
+                allocation.take(guest_cell, last, guest_cell.page_kib)
+                if guest_cell.threads is shape_model.ThreadPolicy.REQUIRE
+                # It does not matter which CPUs are taken.
+                else last._replace(free=frozenset(
+                    itertools.islice(last.free, needed, None))))
         return found
 
 
