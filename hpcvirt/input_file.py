@@ -44,6 +44,10 @@ _KINDS = (
 )
 
 
+class Damaged(exception.InvalidInput):
+    """A compressed file of which only the beginning can be read."""
+
+
 def name(path: str | os.PathLike[str]) -> str:
     """What messages call a path."""
     if path == STDIN:
@@ -86,18 +90,22 @@ def beginning(path: str | os.PathLike[str], most: int,
 def lines(path: str | os.PathLike[str], longest: int) -> Iterator[bytes]:
     """Read a file of any size, or standard input, line by line.
 
-    A file that gzip has compressed is expanded; where its data end too early
-    or are damaged, reading ends.
+    A file that gzip has compressed is expanded.
 
     :param longest: the most bytes of a line; longer ones come in pieces
-    :raises InvalidInput: if it is not a file or cannot be read
+    :raises InvalidInput: if it is not a file or cannot be read; Damaged,
+        after the lines that can be read, if compressed data cannot
     """
-    with _opened(path, name(path)) as stream:
+    where = name(path)
+    with _opened(path, where) as stream:
         source = (gzip.GzipFile(fileobj=stream)
                   if stream.peek(2)[:2] == _GZIP else stream)
-        with contextlib.suppress(EOFError, gzip.BadGzipFile, zlib.error):
+        try:
             while line := source.readline(longest):
                 yield line
+        except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
+            raise Damaged(where, 'is compressed, and can be read only in '
+                          f'part ({exc})') from exc
 
 
 @contextlib.contextmanager

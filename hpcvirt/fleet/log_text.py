@@ -82,9 +82,17 @@ def _inside(mark: str, text: str, level: int) -> Iterator[Any]:
     except _UNDECODABLE:
         yield None
         return
-    values = [value for value in outer.values()
-              if isinstance(value, str) and mark in value]
+    values = [value for value in _texts(outer, 0) if mark in value]
     if not values or level >= _MOST_LEVELS:
         yield None
         return
     yield from _behind(mark, values[0], level + 1)
+
+
+def _texts(value: Any, level: int) -> Iterator[str]:
+    """Yield the texts in an object and in the objects within it."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict) and level < _MOST_LEVELS:
+        for item in value.values():
+            yield from _texts(item, level + 1)

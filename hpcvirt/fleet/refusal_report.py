@@ -32,7 +32,7 @@ from hpcvirt.fleet import verdict
 #: Other refusals that the table names.
 _MOST_OTHERS = 20
 
-_HEADINGS = ('Time', 'Request', 'Instance', 'Flavor', 'Hosts', 'Why')
+_HEADINGS = ('Time', 'Request', 'Flavor', 'Hosts', 'Why')
 
 
 def document(item: refusal.Refusal) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def others(items: Sequence[refusal.Refusal], total: int,
     if total > len(shown):
         words += f', of which the last {len(shown)} are'
     return f'{words}:\n\n' + text_table.draw(
-        _HEADINGS, [(_time(item), item.request_id or '-', item.instance or '-',
+        _HEADINGS, [(_time(item), item.request_id or item.instance or '-',
                      item.flavor, str(item.hosts),
                      reasons.tally(refusal.total(item.groups)))
                     for item in shown], {'Hosts'}, width or table.WIDTH)

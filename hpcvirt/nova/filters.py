@@ -76,7 +76,8 @@ class HPCTopologyFilter(filters.BaseHostFilter):
 
     def __init__(self) -> None:
         super().__init__()
-        config.ready()
+        if config.ready().hpcvirt.filter_mode == filter_options.SHADOW:
+            shadow.check_configuration()
 
     def filter_all(self, filter_obj_list: Sequence[typing.Any],
                    spec_obj: typing.Any) -> Iterator[typing.Any]:

@@ -66,6 +66,17 @@ class Request(typing.Protocol):
               ) -> Iterator[alternates.Verdict]: ...
 
 
+def check_configuration() -> None:
+    """Warn if Nova's filter is not enabled behind HPCTopologyFilter."""
+    enabled = nova.conf.CONF.filter_scheduler.enabled_filters
+    if 'NUMATopologyFilter' not in enabled[
+            enabled.index('HPCTopologyFilter')
+            if 'HPCTopologyFilter' in enabled else 0:]:
+        LOG.warning('[hpcvirt]filter_mode is shadow, but enabled_filters does '
+                    'not have NUMATopologyFilter behind HPCTopologyFilter: '
+                    'instances may be sent to hosts on which they do not fit')
+
+
 def watch(spec: typing.Any, hosts: Sequence[typing.Any],
           read: Callable[[typing.Any], Request]) -> None:
     """Compare the decisions about hosts, and log how they differ.

@@ -22,6 +22,7 @@ from nova.scheduler.filters import numa_topology_filter
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import shadow as records
+from hpcvirt.nova import filters
 from hpcvirt.nova import shadow
 from testing import machines
 from testing import nova as testing_nova
@@ -193,6 +194,26 @@ class DecisionsTest(ShadowTestCase):
         rebuild.scheduler_hints = {'_nova_check_type': ['rebuild']}
         self.run_filter(rebuild, *self.states(question))
         self.assertEqual('', self.log.output)
+
+
+class ConfigurationTest(ShadowTestCase):
+
+    def warning(self, *enabled):
+        soundness.CONF.set_override('enabled_filters', enabled,
+                                    'filter_scheduler')
+        self.addCleanup(soundness.CONF.clear_override, 'enabled_filters',
+                        'filter_scheduler')
+        before = len(self.log.output)
+        filters.HPCTopologyFilter()
+        return self.log.output[before:]
+
+    def test_novas_filter_must_be_enabled_behind_it(self):
+        for order in (['HPCTopologyFilter'],
+                      ['NUMATopologyFilter', 'HPCTopologyFilter']):
+            self.assertIn('does not have NUMATopologyFilter behind',
+                          self.warning(*order))
+        self.assertEqual('', self.warning(
+            'HPCTopologyFilter', 'NUMATopologyFilter'))
 
 
 class SeveralInstancesTest(ShadowTestCase):

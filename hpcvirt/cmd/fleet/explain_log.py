@@ -15,10 +15,12 @@
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import input_file
+from hpcvirt.cmd import output
 from hpcvirt.cmd import terminal
 from hpcvirt.flavors import table
 from hpcvirt.fleet import log_reading
@@ -46,8 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
     :raises InvalidInput: if the log has nothing of these
     """
-    found = log_reading.read(input_file.lines(args.log, _LONGEST_LINE),
-                             args.request_id)
+    found = log_reading.read(_lines(args.log), args.request_id)
     if not found.refusals and not found.shadow.requests:
         raise exception.InvalidInput(input_file.name(args.log),
                                      _nothing(found, args.request_id))
@@ -56,6 +57,14 @@ def run(args: argparse.Namespace) -> int:
     else:
         sys.stdout.write(_text(found, terminal.width()))
     return 1 if found.refusals else 0
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    """Read the log, as far as it can be read."""
+    try:
+        yield from input_file.lines(path, _LONGEST_LINE)
+    except input_file.Damaged as exc:
+        output.complain(f'hpcvirt: {exc}')
 
 
 def _nothing(found: log_reading.Found, request: str | None) -> str:

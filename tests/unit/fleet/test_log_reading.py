@@ -82,6 +82,11 @@ class FindTest(unittest.TestCase):
                 self.assert_read(text.encode())
                 self.assert_read(b'Nov 22 ctl nova[7]: ' + text.encode())
 
+    def test_the_message_may_be_in_an_inner_object(self):
+        self.assert_read(json.dumps({
+            'host': 'ctl', 'log': {'level': 'INFO', 'record': {
+                'message': LINE.decode()}}}).encode())
+
     def test_the_object_of_journald_is_read(self):
         self.assert_read(json.dumps({
             '__REALTIME_TIMESTAMP': '1', 'MESSAGE': LINE.decode()}).encode())

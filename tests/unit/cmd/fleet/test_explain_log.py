@@ -92,8 +92,13 @@ class ExplainLogTest(unittest.TestCase):
     def test_a_rotated_log_that_is_cut_is_read_as_far_as_possible(self):
         whole = gzip.compress(line(refusal.text(a_refusal()))
                               + os.urandom(200000))
-        self.log.write_bytes(whole[:len(whole) // 2])
-        self.assertEqual(1, self.run_command()[0])
+        for broken in (whole[:len(whole) // 2],
+                       whole[:5000] + b'?' * 100 + whole[5100:]):
+            self.log.write_bytes(broken)
+            status, text, err = self.run_command()
+            self.assertEqual(1, status)
+            self.assertIn('hpc fits on 0', text)
+            self.assertIn('can be read only in part', err)
 
     def test_nothing_that_a_terminal_obeys_is_printed(self):
         _, text, _ = self.explain(refusal.text(a_refusal(
