@@ -1,0 +1,156 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Audits with Watcher's own model, loaders and planner."""
+
+import json
+import pathlib
+import shlex
+import subprocess
+import sys
+
+import fixtures
+from oslo_utils import uuidutils
+from watcher import objects
+from watcher.common import utils
+from watcher.decision_engine.loading import default as loading
+from watcher.decision_engine.model import element
+from watcher.decision_engine.model import model_root
+from watcher.decision_engine.strategy.strategies import base as strategies
+from watcher.tests.unit.db import base
+from watcher.tests.unit.db import utils as db_utils
+
+from hpcvirt.watcher_strategy import strategy
+
+ETC = pathlib.Path(__file__).parents[2] / 'etc' / 'hpcvirt'
+HPCVIRT = [sys.executable, '-m', 'hpcvirt.cmd.main']
+
+
+class MakeRoomTest(base.DbTestCase):
+
+    def setUp(self):
+        super().setUp()
+        folder = pathlib.Path(self.useFixture(
+            fixtures.TempDir()).path)
+        topology = ETC / 'topologies' / 'hs06-2s-16c.json'
+        hosts = [f'{name}={topology}' for name in ('n1', 'n2', 'n3')]
+        plan = folder / 'plan.json'
+        plan.write_text(subprocess.run(
+            [*HPCVIRT, 'flavor', 'plan', '--profile', 'dense', '--format',
+             'json', *hosts], check=True, capture_output=True,
+            text=True).stdout)
+        usage = json.loads((ETC / 'fleets' / 'three-hosts.json').read_text())
+        self.ids = {}
+        self.model = self.model_of(usage['instances'])
+        path = folder / 'usage.json'
+        path.write_text(json.dumps(usage))
+        self.strategy = loading.DefaultStrategyLoader().load(
+            'hpcvirt_make_room')
+        self.assertIsInstance(self.strategy, strategy.MakeRoom)
+        self.strategy.config.command = shlex.join([
+            *HPCVIRT, 'make-room', *(f'--topology={host}' for host in hosts),
+            f'--usage={path}', f'--flavors={plan}'])
+        self.patch(strategies.BaseStrategy, 'compute_model', self.model)
+
+    def patch(self, owner, name, value):
+        self.useFixture(fixtures.MonkeyPatch(
+            f'{owner.__module__}.{owner.__name__}.{name}', value))
+
+    def model_of(self, instances):
+        """Build Watcher's model, in which instances have UUIDs."""
+        model = model_root.ModelRoot()
+        nodes = {}
+        for name in ('n1', 'n2', 'n3'):
+            nodes[name] = element.ComputeNode(
+                uuid=uuidutils.generate_uuid(), hostname=name,
+                vcpus=32, memory=65536, disk=100)
+            model.add_node(nodes[name])
+        for item in instances:
+            self.ids[item['id']] = uuidutils.generate_uuid()
+            item['id'] = self.ids[item['id']]
+            instance = element.Instance(
+                uuid=item['id'], name='x', vcpus=item['flavor']['vcpus'],
+                memory=item['flavor']['ram_mib'], disk=0)
+            model.add_instance(instance)
+            model.map_instance(instance, nodes[item['host']])
+        return model
+
+    def audit(self, **parameters):
+        self.strategy.input_parameters = utils.Struct(parameters)
+        return self.strategy.execute()
+
+    def test_the_migrations_are_those_of_the_command(self):
+        solution = self.audit(flavor='hpc.16c1n.2m')
+        self.assertEqual([{
+            'action_type': 'migrate',
+            'input_parameters': {
+                'migration_type': 'live', 'source_node': 'n1',
+                'destination_node': 'n3', 'resource_name': 'x',
+                'resource_id': self.ids['ana']}}], solution.actions)
+        self.assertEqual([], self.audit_of_another('hpc.8c1n.2m').actions)
+
+    def audit_of_another(self, flavor):
+        again = loading.DefaultStrategyLoader().load('hpcvirt_make_room')
+        again.config.command = self.strategy.config.command
+        self.strategy = again
+        return self.audit(flavor=flavor)
+
+    def test_each_migration_waits_for_the_one_before_it(self):
+        solution = self.audit(flavor='hpc.16c1n.2m', count=2)
+        self.assertEqual(2, len(solution.actions))
+        goal = db_utils.create_test_goal(name='unclassified')
+        own = db_utils.create_test_strategy(
+            name='hpcvirt_make_room', goal_id=goal.id)
+        audit = db_utils.create_test_audit(
+            uuid=uuidutils.generate_uuid(), strategy_id=own.id,
+            goal_id=goal.id)
+        planner = loading.DefaultPlannerLoader().load(
+            solution.strategy.planner)
+        planner.schedule(self.context, audit.id, solution)
+        actions = objects.Action.list(self.context)
+        self.assertEqual(['migrate'] * 2, [
+            action.action_type for action in actions])
+        first, second = sorted(actions, key=lambda item: len(item.parents))
+        self.assertEqual(([], [first.uuid]), (first.parents, second.parents))
+        self.assertEqual(
+            solution.actions[0]['input_parameters'], first.input_parameters)
+
+    def refusal(self, **parameters):
+        return str(self.assertRaises(strategy.NoRoom, self.audit,
+                                     **parameters))
+
+    def test_what_watcher_must_not_move_ends_the_audit(self):
+        ana = self.model.get_instance_by_uuid(self.ids['ana'])
+        ana.locked = True
+        self.assertIn('is locked', self.refusal(flavor='hpc.16c1n.2m'))
+        ana.locked = False
+        ana.watcher_exclude = True
+        self.assertIn('excluded by the scope',
+                      self.refusal(flavor='hpc.16c1n.2m'))
+        ana.watcher_exclude = False
+        self.model.migrate_instance(
+            ana, self.model.get_node_by_name('n1'),
+            self.model.get_node_by_name('n2'))
+        self.assertIn('on n2, Nova on n1',
+                      self.refusal(flavor='hpc.16c1n.2m'))
+        self.model.remove_instance(ana)
+        self.assertIn('not all in the scope',
+                      self.refusal(flavor='hpc.16c1n.2m'))
+
+    def test_why_there_is_no_plan_is_the_reason(self):
+        self.assertIn("'x' is not a flavor of", self.refusal(flavor='x'))
+        self.assertIn('would not after 0 moves either',
+                      self.refusal(flavor='hpc.16c1n.2m', moves=0))
+        self.strategy.config.command = 'true'
+        self.assertIn('printed no plan', self.refusal(flavor='x'))
+        self.strategy.config.command = '/absent/hpcvirt'
+        self.assertIn('No such file', self.refusal(flavor='x'))
