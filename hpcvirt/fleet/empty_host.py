@@ -81,10 +81,11 @@ def pools(host: host_model.Host, settings: host_settings.HostSettings,
                 raise exception.InvalidInput(
                     host.name, f'the plan does not say how many vGPUs '
                     f'{device.address} gives; plan it again')
-            # Placement knows no cells.
+            # Placement knows no cells, but which card has what.
             yield device.address, devices.pool(
                 None, settings.device_counts[device.address],
-                resource_class=mdev.mdev_class)
+                resource_class=mdev.mdev_class,
+                )._replace(provider=device.address)
 
 
 def _device(host: host_model.Host, address: str) -> host_model.Device:

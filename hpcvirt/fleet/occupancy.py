@@ -45,14 +45,13 @@ def occupy(empty: state.State, instances: Iterable[state.Instance],
         for number, demand in zip(instance.cells, instance.guest.demand.cells,
                                   strict=True):
             cells[number] = _taken(instance, demand, cells[number])
-        known, before = False, tuple(pools)
+        before = tuple(pools)
         for device in instance.devices:
             place = _pool(instance, device, addresses, pools)
             if place is not None:
-                known = True
                 pools[place] = pools[place]._replace(
                     free=pools[place].free - 1)
-        if instance.guest.demand.requests and not known:
+        if not instance.devices:
             pools = _as_claimed(instance, empty.supply, pools)
         free = free.minus(instance.guest.sums)
         residents.append(dataclasses.replace(
@@ -125,10 +124,14 @@ def _taken(instance: state.Instance, demand: demands.CellDemand,
 
 def _as_claimed(instance: state.Instance, supply: supplies.Supply,
                 pools: Sequence[devices.Pool]) -> list[devices.Pool]:
-    """Allocate the devices of an instance of which no address is known."""
-    demand = instance.guest.demand
+    """Allocate the devices of an instance of which no address is known.
+
+    Those of a kind that the plan gives to no guest do not matter.
+    """
+    requests = [request for request in instance.guest.demand.requests
+                if devices.free_devices(request, pools)]
     allocator = devices.Allocator(
-        demand.requests, pools,
+        requests, pools,
         {cell.id: cell.package for cell in supply.cells})
     left = (allocator.allocate(instance.cells or None)
             or allocator.allocate(None))
@@ -136,7 +139,7 @@ def _as_claimed(instance: state.Instance, supply: supplies.Supply,
         raise exception.InvalidInput(
             instance.where, f'{instance.id} has a flavor with '
             + ' and '.join(f'{request.count} {request.name}'
-                           for request in demand.requests)
+                           for request in requests)
             + ', of which the host has too few left')
     return [pool._replace(free=free)
             for pool, free in zip(pools, left, strict=True)]

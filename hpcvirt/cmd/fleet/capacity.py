@@ -34,8 +34,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.epilog = arguments.EPILOG
     parser.add_argument(
-        '--flavor', metavar='NAME', action='append', default=[],
-        help='count only this flavor; may be given several times')
+        '--flavor', metavar='NAME|FILE', action='append', default=[],
+        help='count only this flavor, or that in the file; may be given '
+        'several times')
     arguments.add(parser)
     parser.add_argument(
         '--html', metavar='FILE', help='write one self-contained page; an '

@@ -37,13 +37,13 @@ class Provider:
     """A resource provider of a host, the root of its tree.
 
     :ivar free: resource class -> the amount that is not used
-    :ivar devices: (resource class, the amount that is not used) of each
+    :ivar devices: (resource class, the amount that is not used, UUID) of each
         provider of the tree that has vGPUs or resources of a class of its own
     """
 
     free: Mapping[str, int]
     traits: frozenset[str]
-    devices: tuple[tuple[str, int], ...] = ()
+    devices: tuple[tuple[str, int, str], ...] = ()
 
 
 def client() -> typing.Any:
@@ -130,10 +130,10 @@ def read(placement: typing.Any,
     """
     found = get(placement, '/allocation_candidates?resources=MEMORY_MB:1')
     summaries = found['provider_summaries']
-    devices: dict[str, list[tuple[str, int]]] = {}
-    for summary in summaries.values():
+    devices: dict[str, list[tuple[str, int, str]]] = {}
+    for own, summary in summaries.items():
         devices.setdefault(summary['root_provider_uuid'], []).extend(
-            (name, amount['capacity'] - amount['used'])
+            (name, amount['capacity'] - amount['used'], own)
             for name, amount in summary['resources'].items()
             if resources.is_device(name))
     providers = {}

@@ -119,8 +119,8 @@ def _state(host_state: typing.Any, provider: providers.Provider,
     if provider.devices:
         supply = dataclasses.replace(supply, pools=(
             *(supply.pools or ()), *(
-                devices.pool(None, free, resource_class=name)
-                for name, free in provider.devices)))
+                devices.pool(None, free, resource_class=name)._replace(
+                    provider=uuid) for name, free, uuid in provider.devices)))
     return state.State(supply,
                        guests.Sums(0, 0, 0) if closed else free, closed)
 

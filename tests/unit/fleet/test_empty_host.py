@@ -19,6 +19,7 @@ from hpcvirt.fleet import assemble
 from hpcvirt.fleet import count
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import host_settings
+from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
 from hpcvirt.fleet import verdict
 from tests import fleets
@@ -81,6 +82,13 @@ class GivenToGuestsTest(unittest.TestCase):
                     continue
                 fleet = fleet_of(host, document, an_instance(flavor, *devices))
                 self.assertEqual({}, fleet.broken)
+                # Each card gets back what is its own.
+                left = moving.leave(fleet.hosts[0].instances[0],
+                                    fleet.hosts[0])
+                self.assertEqual(
+                    *(sorted(pools, key=str) for pools in (
+                        before.state.supply.pools,
+                        left.state.supply.pools)))
                 free, first = ([pool.free for pool in each.supply.pools]
                                for each in (before.state,
                                             fleet.hosts[0].state))
@@ -113,6 +121,18 @@ class GivenToGuestsTest(unittest.TestCase):
         del document['host_config']['host']['device_counts']
         self.assertIn('does not say how many vGPUs 0001:00:00.0 gives',
                       fleet_of(host, document).broken['host'])
+
+    def test_devices_that_the_plan_does_not_give_do_not_matter(self):
+        host, document, _ = planned('whole')
+        flavor = catalogue.Flavor('x', 1, 512, 0, {
+            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048',
+            'pci_passthrough:alias': 'other:1'})
+        (empty,) = fleet_of(host, document).hosts
+        for devices in ((), ('0000:fe:00.1',)):
+            (used,) = fleet_of(host, document,
+                               an_instance(flavor, *devices)).hosts
+            self.assertEqual(empty.state.supply.pools,
+                             used.state.supply.pools)
 
     def test_more_devices_than_the_host_has_break_the_record(self):
         host, document, (flavor, *_) = planned('vgpu')

@@ -72,19 +72,3 @@ class ServeTest(unittest.TestCase):
         self.assertEqual(0, process.returncode)
         self.assertEqual(1, complaints.count('\n'))
         self.assertIn('usage.json: is not valid JSON', complaints)
-
-    def test_what_cannot_be_served_is_said_in_one_line(self):
-        for words, complaint in (
-                (('--serve', 'a:b'), "--serve: 'a:b' is not an address"),
-                (('--serve', '192.0.2.1:1'), (
-                    '--serve: 192.0.2.1:1 cannot be used (Cannot assign '
-                    'requested address)')),
-                (('--serve', '--format=json'), '--format: is not for --serve'),
-                (('--serve', '--interval=-1'), '--interval: must not be'),
-                (('--serve', '--flavor=x'), "--flavor: 'x' is not a flavor"),
-                (('--serve', '--usage=-'), '--serve: reads files again')):
-            with self.start(*words) as process:
-                _, complaints = process.communicate(timeout=30)
-            self.assertEqual(2, process.returncode, words)
-            self.assertEqual(1, complaints.count('\n'))
-            self.assertIn(complaint, complaints)

@@ -16,6 +16,7 @@ import json
 import pathlib
 import random
 import re
+import tempfile
 import threading
 import unittest
 
@@ -23,13 +24,13 @@ import prometheus_client
 from prometheus_client import registry
 
 from hpcvirt import exception
+from hpcvirt.cmd import main
 from hpcvirt.cmd.fleet import exporter
 from hpcvirt.fleet import count
 from hpcvirt.fleet import metrics
 from tests import fleets
 
-DASHBOARD = (pathlib.Path(__file__).parents[4]
-             / 'etc/hpcvirt/grafana/capacity.json')
+ETC = pathlib.Path(__file__).parents[4] / 'etc/hpcvirt'
 SOME = metrics.Family('figure', 'A figure', ('host',), {('n1',): 3})
 
 
@@ -151,6 +152,33 @@ class AddressTest(unittest.TestCase):
                 exporter.address(words)
 
 
+class CommandTest(unittest.TestCase):
+
+    def test_what_cannot_be_served_is_said_in_one_line(self):
+        folder = pathlib.Path(self.enterContext(
+            tempfile.TemporaryDirectory()))
+        host = f'n1={ETC / "topologies/hs06-2s-16c.json"}'
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            main.main(['flavor', 'plan', host, '--format', 'json'])
+        plan, usage = folder / 'plan.json', folder / 'usage.json'
+        plan.write_text(out.getvalue())
+        usage.write_text('{"instances": []}')
+        for words, expected in (
+                (('a:b',), "--serve: 'a:b' is not an address"),
+                (('192.0.2.1:1',), '--serve: 192.0.2.1:1 cannot be used '),
+                ((':0', '--format=json'), '--format: is not for --serve'),
+                ((':0', '--interval=-1'), '--interval: must not be negative'),
+                ((':0', '--flavor=x'), "--flavor: 'x' is not a flavor"),
+                ((':0', '--usage=-'), '--serve: reads files again and')):
+            with contextlib.redirect_stderr(io.StringIO()) as complaint:
+                status = main.main([
+                    'capacity', '--topology', host, '--flavors', str(plan),
+                    '--usage', str(usage), '--serve', *words])
+            self.assertEqual(2, status, words)
+            self.assertEqual(1, complaint.getvalue().count('\n'))
+            self.assertIn(expected, complaint.getvalue())
+
+
 class DashboardTest(unittest.TestCase):
 
     def test_each_query_asks_for_metrics_and_labels_that_are_served(self):
@@ -163,7 +191,8 @@ class DashboardTest(unittest.TestCase):
             for sample in family.samples:
                 # Prometheus itself adds the job.
                 labels.setdefault(sample.name, {'job'}).update(sample.labels)
-        dashboard = json.loads(DASHBOARD.read_text())
+        dashboard = json.loads(
+            (ETC / 'grafana/capacity.json').read_text())
         queries = [target['expr'] for panel in dashboard['panels']
                    for target in panel['targets']]
         queries += [variable['query'] for variable
