@@ -60,9 +60,11 @@ class ChangesTest(lives.LivesNova):
         self.assertEqual([], self.faults())
         self.delete(server)
 
-    def test_another_flavor_is_accepted(self):
-        self.add_machines(machines.build(
-            'host', 2, [4, 1], pages={2048: 512}, vfs={1: 2}))
+    def test_another_flavor_and_more_pages_are_accepted(self):
+        def build(pages, small):
+            return machines.build('host', 2, [4, 1], pages={2048: pages},
+                                  small_mib=small, vfs={1: 2})
+        self.add_machines(build([500, 512], 4096))
         make = self.create_hpc_flavor
         found = self.changes_for(make(2, 2, 128))
         self.assert_helps(found, '^1 guest cell instead of 2',
@@ -76,6 +78,13 @@ class ChangesTest(lives.LivesNova):
             1, 2, 128, hw__pci_numa_affinity_policy='required', **device))
         self.assert_helps(found, 'policy preferred', make(
             1, 2, 128, hw__pci_numa_affinity_policy='preferred', **device))
+        large = make(1, 1, 1040)
+        found = self.changes_for(large)
+        self.computes.pop('host').stop()
+        del self.compute_rp_uuids['host']
+        self.add_machines(build([500, 520], 4080))
+        self.assert_helps(
+            found, '^8 more pages of 2048 KiB on cell 1 of host', large)
 
     def test_periodic_weaker_policies_are_accepted(self):
         self.add_machines(machines.build('host', pages={2048: 512}))
@@ -108,19 +117,6 @@ class ChangesTest(lives.LivesNova):
         self.assertIn("Nova's defect A", self.log.output)
         self.assert_helps(found, 'largest guest cells first',
                           uneven((4, 4096), (2, 2048)))
-
-    def test_more_pages_are_accepted(self):
-        def build(pages, small):
-            return machines.build('host', pages={2048: pages},
-                                  small_mib=small)
-        self.add_machines(build([256, 512], 4096))
-        flavor = self.create_hpc_flavor(1, 2, 1040)
-        found = self.changes_for(flavor)
-        self.computes.pop('host').stop()
-        del self.compute_rp_uuids['host']
-        self.add_machines(build([256, 520], 4080))
-        self.assert_helps(found, '^8 more pages of 2048 KiB on cell 1 of host',
-                          flavor)
 
     def test_moves_make_room(self):
         self.add_machines(machines.build('one', pages={2048: 1024}),

@@ -31,7 +31,7 @@ from tests import fleets
 from tests.functional import planned_nova
 from tests.functional import test_fleet_capacity
 
-SEED = 20261124
+SEED = 2
 
 #: The kinds of changes that occur, in words without numbers and names.
 KINDS = {
@@ -48,13 +48,13 @@ KINDS = {
 class FleetChangesTest(unittest.TestCase):
 
     def test_nova_accepts_the_guest_after_each_change(self):
-        made = self.make_all(SEED, 60)
+        made = self.make_all(SEED, 25)
         self.assertLessEqual(KINDS, made.keys())
 
     def test_periodic_nova_accepts_the_guest_after_each_change(self):
         made = self.make_all('periodic', 600)
         self.assertLessEqual({
-            *KINDS, 'equal guest cell instead of',
+            *KINDS, 'equal guest cells instead of',
             'moves from to , then moves from to'}, made.keys())
 
     def make_all(self, seed, rounds):
