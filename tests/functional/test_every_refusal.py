@@ -67,8 +67,8 @@ WRONG = {
     Code.CLAIM_RAISES: {soundness.RAISED},
 }
 
-#: Reasons of Placement, which test_fleet_explain_live provokes.
-OF_PLACEMENT = {Code.RESOURCES, Code.CLOSED}
+#: What keeps a host from the filter: test_fleet_explain_live, test_refusals.
+BEFORE = {Code.RESOURCES, Code.CLOSED}
 
 
 #: Kinds that have a test of their own below.
@@ -146,7 +146,7 @@ class EveryRefusalTest(soundness.ClaimingTestCase):
                 *itertools.chain(*WRONG.values())}))
 
     def test_no_kind_is_forgotten(self):
-        self.assertEqual(set(Code), OF_PLACEMENT | OTHERS | SEEDS.keys())
+        self.assertEqual(set(Code), BEFORE | OTHERS | SEEDS.keys())
 
     def test_random_requests(self):
         for code, number in SEEDS.items():

@@ -12,6 +12,13 @@
 
 """A refused request says why: each host at DEBUG, all together at INFO."""
 
+import contextlib
+import io
+import json
+
+import fixtures
+
+from hpcvirt.cmd import main
 from testing import machines
 from tests.functional import base
 
@@ -86,6 +93,26 @@ class RefusalTest(base.HPCNova):
         self.boot(flavor, status='ERROR')
         # Placement knows the trait, so no host comes as far as the filter.
         self.assertEqual('', self.log.output[before:])
+
+    def test_a_nova_cell_that_is_disabled(self):
+        self.useFixture(fixtures.MonkeyPatch(
+            'hpcvirt.nova.controller.settings.load', lambda *_: None))
+        self.add_machines(machines.build('host', pages={2048: 1024}))
+        flavor = self.create_hpc_flavor(1, 1, 256)
+        mapping = self.cell_mappings['cell1']
+        mapping.disabled = True
+        mapping.save()
+        self.scheduler.manager.host_manager.refresh_cells_caches()
+        self.boot(flavor, status='ERROR')
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            status = main.main([
+                'explain', '--flavor', self.api.get_flavor(flavor)['name'],
+                '--format', 'json'])
+        self.assertEqual(1, status)
+        host, = json.loads(out.getvalue())['hosts']
+        self.assertEqual(('filter', 'closed', False),
+                         (host['step'], host['code'], host['fits']))
+        self.assertIn('disabled', host['reason'])
 
     def test_every_host_of_a_mixed_fleet_says_its_own(self):
         self.add_machines(

@@ -30,6 +30,10 @@ from hpcvirt.fleet import shadow_report
 #: A line of a refusal is much shorter, also if it is escaped twice.
 _LONGEST_LINE = 256 * 1024
 
+#: Options that describe a request to a fleet.
+_OF_FLEETS = ('flavor', 'image', 'port', 'server', 'hosts', 'topology',
+              'usage', 'flavors')
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add --log and --request-id."""
@@ -46,8 +50,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the last refusal, the list of others and shadow mode.
 
-    :raises InvalidInput: if the log has nothing of these
+    :raises InvalidInput: if the log has nothing of these, or for an option
+        that has no effect
     """
+    for option in _OF_FLEETS:
+        if getattr(args, option):
+            raise exception.InvalidInput(
+                f'--{option}', 'is not for --log, which has what was asked '
+                'for and the hosts')
     found = log_reading.read(_lines(args.log), args.request_id)
     if not found.refusals and not found.shadow.requests:
         raise exception.InvalidInput(input_file.name(args.log),

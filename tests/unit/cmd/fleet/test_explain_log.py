@@ -149,6 +149,14 @@ class ExplainLogTest(unittest.TestCase):
             'requests': 1, 'hosts': 3, 'examples': ['req-2']}],
             document['shadow']['by_reason'])
 
+    def test_options_without_effect_are_refused(self):
+        for words in (['--flavor', 'hpc'], ['--hosts', 'a'],
+                      ['--topology', 'a=b'], ['--server', 'uuid']):
+            status, text, err = self.explain(
+                refusal.text(a_refusal()), words=words)
+            self.assertEqual((2, ''), (status, text))
+            self.assertIn(f'{words[0]}: is not for --log', err)
+
     def test_a_request_id_needs_a_log(self):
         out = io.StringIO()
         with contextlib.redirect_stderr(out):
