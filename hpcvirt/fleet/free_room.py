@@ -14,7 +14,8 @@
 
 What is stranded on a host is free, and stays free whichever one of the
 flavors the host is filled with: PCPUs left by the flavor that leaves the
-fewest, and pages likewise.
+fewest, and pages likewise. Nothing is free on a host that takes no new
+instances.
 """
 
 import collections
@@ -116,7 +117,9 @@ class _Left:
         """
         self._host = host
         self._free_pcpus = max(0, host.state.free.pcpus)
-        free = _free_pages(host.state.supply)
+        self._open = host.state.closed is None
+        free = {size: number if self._open else 0 for size, number
+                in _free_pages(host.state.supply).items()}
         self._smallest = min(free, default=0)
         by_class = any(size is not None and size < 0 for size in wanted)
         self._free_pages = {
@@ -166,9 +169,10 @@ class _Left:
                    self._free_pcpus, max(0, self._pcpus)),
             {size: Amount(totals[size], free, max(0, self._pages[size]))
              for size, free in self._free_pages.items() if totals[size]},
-            Whole(len(cells), sum(cell.empty for cell in cells)),
-            Whole(len(packages), sum(packages.values())),
-            Whole(1, int(not host.instances)))
+            Whole(len(cells), self._open * sum(
+                cell.empty for cell in cells)),
+            Whole(len(packages), self._open * sum(packages.values())),
+            Whole(1, int(self._open and not host.instances)))
 
 
 def _free_pages(supply: supplies.Supply) -> dict[int, int]:

@@ -76,6 +76,22 @@ class FreeRoomTest(unittest.TestCase):
                 (room.cells.total, room.cells.free, room.packages.free,
                  room.hosts.free))
 
+    def test_nothing_is_free_on_a_closed_host(self):
+        fleet, flavors = fleets.a_fleet(random.Random(1), 1)
+        (host,) = fleet.hosts
+        empty = fleets.rebuilt(host, ())
+        closed = dataclasses.replace(fleet, hosts=(dataclasses.replace(
+            empty, state=dataclasses.replace(
+                empty.state, closed='it is disabled',
+                free=guests.Sums(0, 0, 0))),))
+        room = free_room.of_hosts(
+            closed, count.count(closed, flavors))[host.name]
+        self.assertEqual([0] * 5, [part.free for part in (
+            room.pcpus, room.pages[2048], room.cells, room.packages,
+            room.hosts)])
+        self.assertEqual((0, 0), (room.pcpus.stranded,
+                                  room.pages[2048].stranded))
+
     def test_the_fleet_is_the_sum_of_its_hosts(self):
         fleet, flavors = fleets.a_fleet(random.Random(9), 3)
         document = capacity_report.document(fleet,
