@@ -35,12 +35,24 @@ def admit(guest: guests.Guest, host: state.State, packing: bool,
 
     :param packing: ``packing_host_numa_cells_allocation_strategy``
     """
-    if host.closed is not None:
-        return reasons.Misfit(reasons.Code.CLOSED, {'what': host.closed})
+    why = shut(guest, host)
+    if why is not None:
+        return reasons.Misfit(reasons.Code.CLOSED, {'what': why})
     misfit = _placement(guest, host)
     if misfit is not None:
         return misfit
     return claim.predict(guest.demand, host.supply, packing)
+
+
+def shut(guest: guests.Guest, host: state.State) -> str | None:
+    """Say why a host takes no instance like this, however much is free."""
+    if host.closed is not None or host.traits is None:
+        return host.closed
+    missing = sorted(guest.required - host.traits)
+    if missing:
+        return f'it lacks the trait {missing[0]}'
+    unwanted = sorted(guest.forbidden & host.traits)
+    return f'it has the trait {unwanted[0]}' if unwanted else None
 
 
 def take(guest: guests.Guest, host: state.State,

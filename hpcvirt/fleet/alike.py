@@ -26,6 +26,6 @@ def groups(hosts: Iterable[state.FleetHost],
         pools = tuple((pool.cell, pool.free, tuple(sorted(pool.tags.items())))
                       for pool in supply.pools or ())
         found.setdefault((supply.cells, pools, host.state.free,
-                          host.state.closed, host.packing),
+                          host.state.closed, host.state.traits, host.packing),
                          []).append(host)
     return tuple(map(tuple, found.values()))

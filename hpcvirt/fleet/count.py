@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from hpcvirt.fit import cell_filling
 from hpcvirt.fit import devices
 from hpcvirt.flavors import catalogue
+from hpcvirt.fleet import admission
 from hpcvirt.fleet import alike
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
@@ -88,6 +89,8 @@ def _count(flavor: catalogue.Flavor, fleet: state.Fleet,
 
 def _promised(guest: guests.Guest, host: state.State) -> int:
     """Count the instances for which the sums of a host are enough."""
+    if admission.shut(guest, host) is not None:
+        return 0
     promised = host.free.times(guest.sums)
     for request in guest.demand.requests:
         if request.one_pool:

@@ -25,6 +25,7 @@ from hpcvirt.flavors import catalogue
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
 from hpcvirt.specs import resources
+from hpcvirt.specs import vocabulary
 
 
 class Sums(typing.NamedTuple):
@@ -52,11 +53,15 @@ class Guest:
     :ivar shape: what the extra specs say
     :ivar demand: what the claim looks for, cell by cell
     :ivar sums: what Placement allocates
+    :ivar required: the traits that a host must have
+    :ivar forbidden: the traits that a host must not have
     """
 
     shape: shape_model.Shape
     demand: demands.Demand
     sums: Sums
+    required: frozenset[str] = frozenset()
+    forbidden: frozenset[str] = frozenset()
 
 
 def of_flavor(flavor: catalogue.Flavor) -> Guest:
@@ -74,7 +79,10 @@ def of_flavor(flavor: catalogue.Flavor) -> Guest:
     shape = dataclasses.replace(shape, devices=(*shape.devices, *(
         shape_model.DeviceRequest(None, number, resource_class=name)
         for name, number in resources.devices(flavor.extra_specs).items())))
-    return of_shape(shape, flavor.vcpus, flavor.ram_mib)
+    return dataclasses.replace(
+        of_shape(shape, flavor.vcpus, flavor.ram_mib),
+        required=resources.traits(flavor.extra_specs, vocabulary.REQUIRED),
+        forbidden=resources.traits(flavor.extra_specs, vocabulary.FORBIDDEN))
 
 
 def of_shape(shape: shape_model.Shape, vcpus: int, ram_mib: int) -> Guest:

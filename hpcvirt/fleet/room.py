@@ -77,7 +77,7 @@ class Room:
 
         Where they have not, the guest does not fit, whoever comes.
         """
-        if self._host.state.closed is not None:
+        if admission.shut(self._guest, self._host.state) is not None:
             return False
         for free, needed, *back in zip(
                 self._host.state.free, self._guest.sums,

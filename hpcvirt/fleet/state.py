@@ -85,12 +85,14 @@ class State:
 
     :ivar supply: cell by cell
     :ivar free: in sum, as Placement counts; none if the host is closed
+    :ivar traits: those of its resource provider; None if they are not known
     :ivar closed: why Nova sends no new instance to the host; None if it does
     """
 
     supply: supplies.Supply
     free: guests.Sums
     closed: str | None = None
+    traits: frozenset[str] | None = None
 
 
 @dataclasses.dataclass(frozen=True)

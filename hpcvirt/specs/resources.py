@@ -29,6 +29,17 @@ def write(resource_class: str, count: int,
     return specs
 
 
+def traits(specs: Mapping[str, str], wish: str) -> frozenset[str]:
+    """Return the traits that a flavor requires or forbids.
+
+    :param wish: ``vocabulary.REQUIRED`` or ``vocabulary.FORBIDDEN``
+    """
+    prefix = vocabulary.TRAIT.at(group='', trait='')
+    return frozenset(name.removeprefix(prefix) for name, value
+                     in specs.items()
+                     if value == wish and name.startswith(prefix))
+
+
 def is_device(resource_class: str) -> bool:
     """Whether a class is that of vGPUs, or not one of OpenStack's own."""
     return resource_class == 'VGPU' or resource_class.startswith('CUSTOM_')

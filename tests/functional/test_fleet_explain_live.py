@@ -148,7 +148,7 @@ class ExplainACloudTest(base.HPCNova):
         self.assertIn("'node9' is not a host",
                       self.of(small, '--hosts', 'node9', status=2))
 
-    def test_aggregates_zones_ports_and_servers_are_explained(self):
+    def test_periodic_zones_ports_and_servers_are_explained(self):
         for name, host, metadata in (
                 ('zone', 'node1', {'availability_zone': 'az1'}),
                 ('kept', 'node2', {'trait:CUSTOM_KEPT': 'required'}),

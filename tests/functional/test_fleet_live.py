@@ -156,6 +156,20 @@ class FleetOfACloudTest(base.HPCNova):
     def test_a_host_that_is_closed_or_broken_is_shown_as_such(self):
         flavor = self.create_hpc_flavor()
         other = self.boot(flavor, host='node2')
+        # Only one host has a trait that a flavor requires.
+        self._create_trait('CUSTOM_BIG')
+        uuid = self._get_provider_uuid_by_name('node2')
+        self._set_provider_traits(uuid, [
+            *self._get_provider_traits(uuid), 'CUSTOM_BIG'])
+        wishes = [self.create_hpc_flavor(**{'trait:CUSTOM_BIG': wish})
+                  for wish in ('required', 'forbidden')]
+        seen = view.read()
+        wanted = [self.flavor(seen.flavors, each) for each in wishes]
+        self.assertEqual(
+            [{'node1': 0, 'node2': 1}, {'node1': 2, 'node2': 0}],
+            [item.per_host for item in count.count(seen.fleet, wanted)])
+        self.assertIsNone(make_room.search(
+            guests.of_flavor(wanted[0]), seen.fleet.hosts[:1], 2))
         service = self.api.get_services(host='node1')[0]
         self.api.put_service(service['id'], {
             'status': 'disabled', 'disabled_reason': 'new memory'})

@@ -58,7 +58,8 @@ def of_flavor(view: views.View, flavor: catalogue.Flavor,
     if flavor in view.flavors:
         wanted = requests.flavor_named(view.context, flavor.name)
     return _explain(view, requests.new(
-        view.context, wanted or requests.flavor_of(flavor), image, ports))
+        view.context, wanted or requests.flavor_of(flavor),
+        requests.image_named(image) if image else None, ports))
 
 
 def of_server(view: views.View, uuid: str) -> Explanation:

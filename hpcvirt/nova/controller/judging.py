@@ -109,10 +109,15 @@ class _Judging:
 
     def filter(self) -> None:
         """Keep the hosts that pass the enabled filters."""
-        enabled, self._manager.enabled_filters = (
-            self._manager.enabled_filters, [])
-        wanted = list(self._manager.get_filtered_hosts(
-            self._left, self._spec) or ())
+        enabled = self._manager.enabled_filters
+        # Without filters, only the hosts that the request excludes are left
+        # out.
+        self._manager.enabled_filters = []
+        try:
+            wanted = list(self._manager.get_filtered_hosts(
+                self._left, self._spec) or ())
+        finally:
+            self._manager.enabled_filters = enabled
         for state in self._left:
             if not any(state is other for other in wanted):
                 self._refuse(

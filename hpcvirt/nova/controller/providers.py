@@ -37,6 +37,7 @@ class Provider:
     """A resource provider of a host, the root of its tree.
 
     :ivar free: resource class -> the amount that is not used
+    :ivar traits: those of the whole tree
     :ivar devices: (resource class, the amount that is not used, UUID) of each
         provider of the tree that has vGPUs or resources of a class of its own
     """
@@ -131,7 +132,10 @@ def read(placement: typing.Any,
     found = get(placement, '/allocation_candidates?resources=MEMORY_MB:1')
     summaries = found['provider_summaries']
     devices: dict[str, list[tuple[str, int, str]]] = {}
+    traits: dict[str, set[str]] = {}
     for own, summary in summaries.items():
+        traits.setdefault(summary['root_provider_uuid'], set()).update(
+            summary['traits'])
         devices.setdefault(summary['root_provider_uuid'], []).extend(
             (name, amount['capacity'] - amount['used'], own)
             for name, amount in summary['resources'].items()
@@ -143,7 +147,8 @@ def read(placement: typing.Any,
                     else _ask(placement, uuid))
         if provider is not None:
             providers[uuid] = dataclasses.replace(
-                provider, devices=tuple(devices.get(uuid, ())))
+                provider, devices=tuple(devices.get(uuid, ())),
+                traits=provider.traits.union(traits.get(uuid, ())))
     return providers
 
 

@@ -18,6 +18,7 @@ as nova-conductor does when the instance is to be migrated.
 
 import dataclasses
 import typing
+from collections.abc import Mapping
 from collections.abc import Sequence
 from urllib import parse
 
@@ -71,17 +72,19 @@ def flavor_of(flavor: catalogue.Flavor) -> typing.Any:
 
 
 def new(context: typing.Any, flavor: typing.Any,
-        image: str | None = None, ports: Sequence[str] = ()) -> Request:
+        image: Mapping[str, typing.Any] | None = None,
+        ports: Sequence[str] = ()) -> Request:
     """Ask for a new instance.
 
     :param flavor: a Flavor of Nova, see :func:`flavor_named` and
         :func:`flavor_of`
-    :param image: name or UUID of an image
+    :param image: see :func:`image_named`
     :param ports: UUIDs of ports
     :raises InvalidInput: where Nova would refuse the request
     :raises Unreachable: if a service cannot be used
     """
-    found = _image(image)
+    # Any host takes an image of this format.
+    found = image or {'disk_format': 'raw', 'properties': {}}
     meta = objects.ImageMeta.from_dict(found)
     try:
         policy = hardware.get_pci_numa_policy_constraint(flavor, meta)
@@ -176,11 +179,13 @@ def _networks(context: typing.Any, ports: Sequence[str],
             f'Neutron cannot be used: {masking.masked(exc)}') from None
 
 
-def _image(name: str | None) -> dict[str, typing.Any]:
-    """Ask Glance for an image, with the credentials of ``[placement]``."""
-    if name is None:
-        # Any host takes an image of this format.
-        return {'disk_format': 'raw', 'properties': {}}
+def image_named(name: str) -> dict[str, typing.Any]:
+    """Ask Glance for an image, with the credentials of ``[placement]``.
+
+    :param name: its name or UUID
+    :raises InvalidInput: if there is none, or more than one
+    :raises Unreachable: if Glance cannot be used
+    """
     if uuidutils.is_uuid_like(name):
         found = providers.get_of('image', f'/v2/images/{name}')
         images = [found] if found else []

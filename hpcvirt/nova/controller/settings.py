@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 
 import nova.conf
+import oslo_messaging
 import sqlalchemy
 from nova import config
 from nova import objects
@@ -80,6 +81,10 @@ def load(files: Sequence[str] = (), folders: Sequence[str] = ()) -> None:
             'nova.conf', 'is not found in /etc/nova; name it with '
             '--config-file, or the hosts with --topology')
     weights.register_opts(conf)
+    with contextlib.suppress(oslo_messaging.InvalidTransportURL):
+        # The records of Nova cells may refer to this option, which this
+        # registers; no message is sent.
+        oslo_messaging.TransportURL.parse(conf)
     if not conf.api_database.connection:
         raise exception.InvalidInput(
             'nova.conf', 'has no [api_database]connection, or it is not '

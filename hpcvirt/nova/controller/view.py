@@ -122,7 +122,8 @@ def _state(host_state: typing.Any, provider: providers.Provider,
                 devices.pool(None, free, resource_class=name)._replace(
                     provider=uuid) for name, free, uuid in provider.devices)))
     return state.State(supply,
-                       guests.Sums(0, 0, 0) if closed else free, closed)
+                       guests.Sums(0, 0, 0) if closed else free, closed,
+                       provider.traits)
 
 
 def _peers(found: cell_hosts.CellHosts,
