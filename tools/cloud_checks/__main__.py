@@ -27,6 +27,7 @@ from tools.cloud import progress
 from tools.cloud import settings as cloud_settings
 from tools.cloud_checks import benchmarks
 from tools.cloud_checks import flavors
+from tools.cloud_checks import fleet
 from tools.cloud_checks import guide
 from tools.cloud_checks import load
 from tools.cloud_checks import schedulers
@@ -37,6 +38,7 @@ CHECKS = {
     'flavors': lambda cloud: flavors.check(cloud.settings),
     'guide': guide.check,
     'tempest': lambda cloud: tempest_run.run(cloud.settings),
+    'fleet': fleet.check,
     'schedulers': schedulers.check,
     'load': load.check,
     'store': store.check,

@@ -179,8 +179,14 @@ def finish(process: 'subprocess.Popen[str]', what: str,
 def client(cloud: clouds.Cloud,
            *words: str) -> 'subprocess.Popen[str]':
     """Start a client of the API as a process."""
+    return script(cloud, 'burst.py', *words)
+
+
+def script(cloud: clouds.Cloud, name: str,
+           *words: str) -> 'subprocess.Popen[str]':
+    """Start a script beside this one in the environment of the cloud."""
     return subprocess.Popen(
-        [cloud.settings.program('python'), str(HERE / 'burst.py'), *words],
+        [cloud.settings.program('python'), str(HERE / name), *words],
         env={**os.environ, **cloud.settings.credentials()},
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 

@@ -1,0 +1,274 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A client that has requests refused, explained, and then accepted.
+
+The cloud's Python environment runs it. The arguments are the command hpcvirt,
+nova.conf and an image. All requests are for two hosts that are alike.
+"""
+
+import contextlib
+import json
+import re
+import subprocess
+import sys
+
+import openstack
+from openstack import exceptions
+
+from hpcvirt import waiting
+
+VERSION = '2.86'
+HOSTS = ('intel1', 'intel2')
+#: Both hosts have this trait, and the one that a request may lack.
+OURS, MISSING = 'CUSTOM_HPCVIRT_FLEET', 'CUSTOM_HPCVIRT_LACKED'
+PREFIX = 'explained'
+LIMIT_S = 90
+
+
+class Client:
+    """Makes requests, and asks hpcvirt about them."""
+
+    def __init__(self, hpcvirt, conf, image):
+        self._hpcvirt = hpcvirt
+        self._conf = conf
+        self._image = image
+        self._cloud = openstack.connect()
+        self.compute = self._cloud.compute
+        self._placement = self._cloud.placement
+        self._flavors = []
+
+    def clear(self):
+        """Delete what the requests left."""
+        for server in self._servers():
+            self.compute.delete(f'/servers/{server["id"]}')
+        left = waiting.until(self._servers, lambda found: not found,
+                             LIMIT_S, 1)
+        if left:
+            sys.exit(f'servers are not deleted: {left}')
+        for flavor in self._flavors:
+            self.compute.delete_flavor(flavor)
+        self._flavors.clear()
+
+    def delete(self, server):
+        """Delete a server and wait until it is gone."""
+        self.compute.delete(f'/servers/{server["id"]}')
+        waiting.until(self._servers, lambda found: server['id'] not in {
+            item['id'] for item in found}, LIMIT_S, 1)
+
+    def _servers(self):
+        return self._get('/servers/detail?all_tenants=1&name=^'
+                         f'{PREFIX}')['servers']
+
+    def _get(self, url):
+        answer = self.compute.get(url, microversion=VERSION)
+        exceptions.raise_from_response(answer)
+        return answer.json()
+
+    def flavor(self, vcpus, cells=1, mib_per_vcpu=512, **specs):
+        """Create a flavor with dedicated CPUs for our hosts."""
+        name = f'{PREFIX}-{len(self._flavors)}'
+        made = self.compute.create_flavor(
+            name=name, vcpus=vcpus, ram=vcpus * mib_per_vcpu, disk=0)
+        self._flavors.append(made)
+        self.compute.create_flavor_extra_specs(made, {
+            f'trait:{OURS}': 'required', 'hw:cpu_policy': 'dedicated',
+            'hw:mem_page_size': '2048', 'hw:numa_nodes': str(cells),
+            **{key.replace('__', ':'): value
+               for key, value in specs.items()}})
+        return made
+
+    def boot(self, flavor, status, **more):
+        """Request a server; it must end with this status."""
+        answer = self.compute.post(
+            '/servers', microversion=VERSION, json={'server': {
+                'name': PREFIX, 'networks': 'none',
+                'imageRef': self._image, 'flavorRef': flavor.id, **more}})
+        exceptions.raise_from_response(answer)
+        uuid = answer.json()['server']['id']
+        server = waiting.until(
+            lambda: self._get(f'/servers/{uuid}')['server'],
+            lambda found: found['status'] in ('ACTIVE', 'ERROR'), LIMIT_S, 1)
+        if server['status'] != status:
+            sys.exit(f'a server of {flavor.name} is {server["status"]}, not '
+                     f'{status}: {server.get("fault")}')
+        return server
+
+    def traits(self, *hosts, names):
+        """Give the hosts traits, beside those of nova-compute."""
+        for name in names:
+            self._placement.put(f'/traits/{name}', microversion='1.6')
+        for host in hosts:
+            uuid = self._placement.get(
+                f'/resource_providers?name={host}').json()[
+                    'resource_providers'][0]['uuid']
+            url = f'/resource_providers/{uuid}/traits'
+            found = self._placement.get(url, microversion='1.6').json()
+            found['traits'] = [
+                trait for trait in found['traits']
+                if trait not in (OURS, MISSING)] + list(names)
+            exceptions.raise_from_response(self._placement.put(
+                url, microversion='1.6', json=found))
+
+    def services(self, status):
+        """Enable or disable our hosts."""
+        for service in self.compute.services():
+            if service.host in HOSTS:
+                answer = self.compute.put(
+                    f'/os-services/{service.id}', microversion=VERSION,
+                    json={'status': status})
+                exceptions.raise_from_response(answer)
+
+    def explain(self, flavor, step, code, reason):
+        """Ask hpcvirt why both hosts refuse; return the changes."""
+        done = subprocess.run(
+            [self._hpcvirt, 'explain', '--config-file', self._conf,
+             '--flavor', flavor.name, '--format', 'json'],
+            capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        if done.returncode != 1 or done.stderr:
+            sys.exit(f'explain ended with {done.returncode}: '
+                     f'{done.stdout[-300:]}{done.stderr[-1500:]}')
+        document = json.loads(done.stdout)
+        for host in document['hosts']:
+            if host['name'] in HOSTS and (
+                    (host['step'], host['code']) != (step, code)
+                    or not re.search(reason, host['reason'])):
+                sys.exit(f'{step}, {code}, {reason!r} was expected: {host}')
+        return [change['change'] for change in document['nearest']]
+
+    def refused(self, flavor, step, code, reason, change=None):
+        """Have a request refused and explained.
+
+        :param change: a pattern that one of the changes must match
+        """
+        self.boot(flavor, 'ERROR')
+        changes = self.explain(flavor, step, code, reason)
+        if change is None:
+            return None
+        for found in changes:
+            match = re.search(change, found)
+            if match:
+                print(f'{reason}: {found}')
+                return match
+        return sys.exit(f'{change!r} is not among the changes {changes}')
+
+
+def no_cell(client):
+    """A guest cell that is larger than a host cell becomes two."""
+    client.refused(client.flavor(40), 'filter', 'no-cell',
+                   'has 32 of the 40 PCPUs needed',
+                   '2 guest cells instead of 1')
+    client.boot(client.flavor(40, cells=2), 'ACTIVE')
+
+
+def too_many_cpus(client):
+    """A guest that is larger than a host gets fewer CPUs."""
+    found = client.refused(
+        client.flavor(72, cells=2), 'placement', 'resources',
+        'has 64 PCPU free, 72 needed', r'(\d+) CPUs fewer')
+    client.boot(client.flavor(72 - int(found[1]), cells=2), 'ACTIVE')
+
+
+def page_size(client):
+    """A guest whose pages no cell has gets others."""
+    found = client.refused(
+        client.flavor(4, hw__mem_page_size='1048576', mib_per_vcpu=1024),
+        'filter', 'no-cell', '0 of the 4 free pages of 1048576',
+        r'pages of (2048) KiB')
+    client.boot(client.flavor(4, hw__mem_page_size=found[1],
+                              mib_per_vcpu=1024), 'ACTIVE')
+
+
+def pages(client):
+    """A guest with more memory than a cell has gets two cells."""
+    flavor = client.flavor(2, mib_per_vcpu=80_000)
+    client.refused(flavor, 'filter', 'no-cell', 'free pages of 2048 KiB',
+                   '2 guest cells instead of 1')
+    client.boot(client.flavor(2, cells=2, mib_per_vcpu=80_000), 'ACTIVE')
+
+
+def trait(client):
+    """A host gets the trait that it lacks."""
+    client.traits(names=(MISSING,))
+    flavor = client.flavor(4, **{f'trait:{MISSING}': 'required'})
+    client.refused(flavor, 'placement', 'trait',
+                   f'lacks the trait {MISSING}')
+    client.traits('intel2', names=(OURS, MISSING))
+    server = client.boot(flavor, 'ACTIVE')
+    if server['OS-EXT-SRV-ATTR:host'] != 'intel2':
+        sys.exit(f'the server is not on intel2: {server}')
+    client.traits('intel2', names=(OURS,))
+
+
+def forbidden_trait(client):
+    """A guest that wants whole cores alone does without it."""
+    client.refused(client.flavor(4, hw__cpu_thread_policy='isolate'),
+                   'placement', 'forbidden-trait',
+                   'HW_CPU_HYPERTHREADING, which is forbidden')
+    client.boot(client.flavor(4, hw__cpu_thread_policy='prefer'), 'ACTIVE')
+
+
+def disabled(client):
+    """Hosts whose nova-compute is disabled are enabled."""
+    flavor = client.flavor(4)
+    client.services('disabled')
+    try:
+        client.refused(flavor, 'placement', 'forbidden-trait',
+                       'its nova-compute is disabled')
+    finally:
+        client.services('enabled')
+    client.boot(flavor, 'ACTIVE')
+
+
+def moved(client):
+    """Another instance moves, so that a whole cell is free."""
+    half = client.flavor(16)
+    for host in HOSTS:
+        # The claim fills the cell without devices first.
+        first, *_ = [client.boot(half, 'ACTIVE', host=host)
+                     for _ in range(3)]
+        client.delete(first)
+    whole = client.flavor(32)
+    found = client.refused(
+        whole, 'filter', 'no-cell', 'has 16 of the 32 free PCPUs needed',
+        r'(\S+) moves from (\S+) to (\S+)')
+    exceptions.raise_from_response(client.compute.post(
+        f'/servers/{found[1]}/action', microversion=VERSION, json={
+            'os-migrateLive': {'host': found[3],
+                               'block_migration': 'auto'}}))
+    waiting.until(
+        lambda: client._get(f'/servers/{found[1]}')['server'],
+        lambda server: server['OS-EXT-SRV-ATTR:host'] == found[3]
+        and server['status'] == 'ACTIVE', LIMIT_S, 1)
+    client.boot(whole, 'ACTIVE')
+
+
+KINDS = (no_cell, too_many_cpus, page_size, pages, trait, forbidden_trait,
+         disabled, moved)
+
+
+def main(hpcvirt, conf, image):
+    """Go through all kinds of refusal."""
+    client = Client(hpcvirt, conf, image)
+    client.traits(*HOSTS, names=(OURS,))
+    try:
+        for kind in KINDS:
+            kind(client)
+            client.clear()
+    finally:
+        with contextlib.suppress(exceptions.SDKException):
+            client.clear()
+        client.traits(*HOSTS, names=())
+
+
+if __name__ == '__main__':
+    main(*sys.argv[1:])
