@@ -43,6 +43,7 @@ class ConnectTest(unittest.TestCase):
     def test_a_cloud_that_is_named_comes_first(self):
         args = self.parsed(cloud_arguments.add, '--os-cloud', 'other')
         args.connect = self.fail
-        with mock.patch('hpcvirt.cloud.session.compute') as compute:
+        with mock.patch('hpcvirt.cloud.session.compute',
+                        autospec=True) as compute:
             cloud_arguments.connect(args)
         compute.assert_called_once_with('other')
