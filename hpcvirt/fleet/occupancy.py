@@ -51,7 +51,7 @@ def occupy(empty: state.State, instances: Iterable[state.Instance],
             if place is not None:
                 pools[place] = pools[place]._replace(
                     free=pools[place].free - 1)
-        if not instance.devices:
+        if instance.guest.demand.requests and not instance.devices:
             pools = _as_claimed(instance, empty.supply, pools)
         free = free.minus(instance.guest.sums)
         residents.append(dataclasses.replace(
