@@ -194,6 +194,10 @@ class AgreementTest(base.HPCNova):
         except dispatcher.ExpectedException:
             # No valid host.
             return []
+        except TypeError:
+            # Nova crashes if Placement refuses the request as a whole, such
+            # as one for a trait that it forbids, too.
+            return []
         report.report_client_singleton().delete_allocation_for_instance(
             context, spec.instance_uuid, force=True)
         return [selection.service_host for selection in selections]

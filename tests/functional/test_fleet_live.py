@@ -199,6 +199,15 @@ class FleetOfACloudTest(base.HPCNova):
         self.assertEqual([{'node1': 0}], [
             item['per_host'] for item in document['flavors']
             if item['name'] == name])
+        # A flavor that Nova's API accepts, but no request for it.
+        bad = self.api.get_flavor(self.create_flavor(
+            8, 512, {'hw:numa_nodes': '3'}))['name']
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err), contextlib.redirect_stdout(
+                io.StringIO()):
+            self.assertEqual(0, main.main(['capacity']))
+        self.assertRegex(err.getvalue(),
+                         f'^hpcvirt: flavor {bad}: .*; it is left out\n$')
 
     def break_topology(self, host):
         for cell in self.cell_mappings.values():

@@ -18,6 +18,7 @@ controller.
 
 import argparse
 import dataclasses
+import functools
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -27,9 +28,11 @@ from hpcvirt import input_file
 from hpcvirt import serialization
 from hpcvirt import topology
 from hpcvirt.cmd import extras
+from hpcvirt.cmd import output
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import flavor_files
 from hpcvirt.fleet import assemble
+from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import host_settings
 from hpcvirt.fleet import state
 from hpcvirt.fleet import usage_file
@@ -127,7 +130,8 @@ def read(args: argparse.Namespace,
                     f'--{option}', 'needs --topology; without both, the '
                     'cloud is read')
         view = look(args)
-        return view.fleet, view.flavors
+        return view.fleet, [flavor for flavor in view.flavors
+                            if _is_accepted(flavor)]
     for option in ('usage', 'flavors'):
         if getattr(args, option) is None:
             raise exception.InvalidInput(
@@ -142,6 +146,22 @@ def read(args: argparse.Namespace,
                                 input_file.name(args.usage))
     return assemble.fleet(_topologies(args.topology), settings,
                           instances), flavors
+
+
+def _is_accepted(flavor: catalogue.Flavor) -> bool:
+    """Whether Nova accepts instances of a flavor of the cloud."""
+    try:
+        guests.of_flavor(flavor)
+    except exception.InvalidInput as exc:
+        _say(f'hpcvirt: {exc}; it is left out')
+        return False
+    return True
+
+
+@functools.cache
+def _say(line: str) -> None:
+    """Print a line on standard error, once also if the cloud is read often."""
+    output.complain(line)
 
 
 def is_live(args: argparse.Namespace) -> bool:
