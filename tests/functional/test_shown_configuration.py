@@ -45,7 +45,7 @@ PROVIDER = 'provider.yaml'
 LOCAL = 'local.conf'
 
 #: Files of other programs.
-OF_OTHERS = {'prometheus.yml', 'hpcvirt.service'}
+OF_OTHERS = {'prometheus.yml', 'hpcvirt.service', 'watcher.conf'}
 
 #: "``[group]option``" and "``[group]option = value``" within a sentence.
 NAMED = re.compile(r'``\[(\w+)\]\s*(\w+)(?:\s*=\s*([^`]+))?``')
