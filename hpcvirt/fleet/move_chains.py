@@ -71,6 +71,9 @@ class Chains:
         self._now = {host.name: len(places(guest, host, count))
                      for host in hosts}
         self._missing = count - sum(self._now.values())
+        self._departures = {host.name: departures.Departures(
+            guest, host, self._now[host.name], count,
+            self._landings.movable[host.name]) for host in hosts}
         # Whoever lands on a host that takes guests may take their room.
         self._may_lose = self._missing < count
         # The other moves touch fewer hosts than these.
@@ -124,9 +127,7 @@ class Chains:
             found = self._leaving[size] = []
             for host in self._hosts.values():
                 now = self._now[host.name]
-                for chosen in departures.Departures(
-                        self._guest, host, now, self._count,
-                        self._landings.movable[host.name]).of(size):
+                for chosen in self._departures[host.name].of(size):
                     gain = self._gain(chosen, host)
                     key = now, gain, self._alike_as(chosen)
                     known[key] += 1
@@ -137,6 +138,8 @@ class Chains:
     def _gain(self, gone: Sequence[state.Instance],
               host: state.FleetHost) -> int:
         """Count how many more guests a host takes without some instances."""
+        if self._departures[host.name].bound(gone) <= self._now[host.name]:
+            return 0
         taken = places(self._guest, _without(host, gone), self._count)
         return len(taken) - self._now[host.name]
 

@@ -77,11 +77,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _count(word: str) -> int:
-    number = int(word)
-    if not 1 <= number <= MOST_INSTANCES:
+    if not word.isdecimal() or not 1 <= int(word) <= MOST_INSTANCES:
         raise argparse.ArgumentTypeError(
-            f'must be from 1 to {MOST_INSTANCES}, not {number}')
-    return number
+            f'must be a number from 1 to {MOST_INSTANCES}, not '
+            f'{word[:20]!r}')
+    return int(word)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -113,7 +113,8 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(text)
         sys.stdout.flush()
     moves = [move for plan in plans if plan for move in plan.moves]
-    done = not args.apply or _apply(moves, document['moves'], args)
+    done = (not args.apply or not moves
+            or _apply(moves, document['moves'], args))
     if args.format == 'json':
         sys.stdout.write(json.dumps(document, indent=1) + '\n')
     return 3 if not done else 0 if document['fits'] else 1
@@ -124,7 +125,7 @@ def _wanted(word: str, args: argparse.Namespace,
     name, equals, number = word.rpartition('=')
     try:
         count = _count(number)
-    except (ValueError, argparse.ArgumentTypeError):
+    except argparse.ArgumentTypeError:
         count = 0
     if not equals or not name or not count:
         raise exception.InvalidInput(
@@ -137,8 +138,15 @@ def _wanted(word: str, args: argparse.Namespace,
 def _apply(moves: Sequence[moving.Move], documents: list[dict[str, Any]],
            args: argparse.Namespace) -> bool:
     """Make moves, and say so; stop at the first that is not as planned."""
+    # The client libraries take half a second to load.
+    from hpcvirt.cloud import migrations
+    from hpcvirt.cloud import session
+    migrator = migrations.Migrator(session.compute(args.os_cloud))
     for move, document in zip(moves, documents, strict=True):
-        why = _carry_out(move, args)
+        try:
+            why = migrator.carry_out(move)
+        except exception.Unreachable as exc:
+            why = str(exc)
         document |= {'done': why is None, 'failure': why}
         if args.format != 'json':
             sys.stdout.write(move_report.progress(move, why))
@@ -146,13 +154,3 @@ def _apply(moves: Sequence[moving.Move], documents: list[dict[str, Any]],
         if why is not None:
             return False
     return True
-
-
-def _carry_out(move: moving.Move, args: argparse.Namespace) -> str | None:
-    # The client libraries take half a second to load.
-    from hpcvirt.cloud import migrations
-    try:
-        return migrations.Migrator(
-            cloud_arguments.connect(args)).carry_out(move)
-    except exception.Unreachable as exc:
-        return str(exc)

@@ -116,6 +116,25 @@ class DocumentationTest(unittest.TestCase):
             re.DOTALL)[1]
         self.assertEqual(json.loads(shown), json.loads(text))
 
+    def test_without_a_cloud_nothing_is_applied(self):
+        self.enterContext(mock.patch.dict(
+            os.environ, OS_CLIENT_CONFIG_FILE=str(self.folder / 'absent')))
+        for name in [name for name in os.environ if name.startswith('OS_')
+                     and name != 'OS_CLIENT_CONFIG_FILE']:
+            del os.environ[name]
+        status, text, error = self.ask(
+            'make-room', '--flavor', 'hpc.16c1n.2m', '--apply')
+        self.assertEqual(2, status)
+        self.assert_shown(text)
+        self.assertRegex(error, '^hpcvirt: the cloud is not configured: .*')
+
+    def test_a_number_of_instances_is_a_number(self):
+        for word in ('0', 'x', '1001'):
+            with self.assertRaises(SystemExit) as caught:
+                self.ask('make-room', '--flavor', 'hpc.8c1n.2m', '--count',
+                         word)
+            self.assertEqual(2, caught.exception.code)
+
     def test_standing_is_wrong_in_one_line(self):
         for words, message in (
                 (('--standing', 'hpc.8c1n.2m'), 'is not NAME=N, such as'),

@@ -1,0 +1,100 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Compare the search of make-room with a constraint solver, OR-Tools CP-SAT.
+
+The fleet is that of :mod:`benchmarks.make_room`. The model of the solver is
+simpler than the question: instances of several cells stay, only CPUs count,
+and the moves have no order. It is what the solver can be given at this size:
+instances of one size on one cell are a single variable::
+
+    pip install ortools
+    python3 -m benchmarks.make_room_cp_sat [HOSTS [SEED]]
+
+Run it from the root of the repository.
+"""
+
+import collections
+import random
+import sys
+import time
+
+from ortools.sat.python import cp_model
+
+from benchmarks import make_room as benchmark
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import make_room
+
+PATIENCE_S = 60
+
+
+def solve(guest, fleet, most):
+    """Find the fewest moves; returns text."""
+    demand = guest.demand
+    needed = demand.cells[0].pcpus
+    model = cp_model.CpModel()
+    free = {(host.name, cell.id): len(cell.free) for host in fleet
+            for cell in host.state.supply.cells}
+    there = collections.Counter(
+        (instance.flavor.vcpus, (host.name, instance.cells[0]))
+        for host in fleet for instance in host.instances
+        if len(instance.cells) == 1)
+    sizes = {size for size, _ in there}
+    leave = {key: model.new_int_var(0, min(count, most), '')
+             for key, count in there.items()}
+    come = {(size, place): model.new_int_var(0, most, '')
+            for size in sizes for place in free}
+    for size in sizes:
+        model.add(sum(leave[key] for key in leave if key[0] == size)
+                  == sum(come[key] for key in come if key[0] == size))
+    model.add(sum(leave.values()) <= most)
+    chosen = []
+    for host in fleet:
+        here = model.new_bool_var('')
+        cells = []
+        for cell in host.state.supply.cells:
+            place = host.name, cell.id
+            cells.append(model.new_bool_var(''))
+            model.add(free[place] >= needed * cells[-1] + sum(
+                size * (come[size, place] - leave.get((size, place), 0))
+                for size in sizes))
+        model.add(sum(cells) == len(demand.cells) * here)
+        chosen.append(here)
+    model.add(sum(chosen) == 1)
+    model.minimize(sum(leave.values()))
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = PATIENCE_S
+    status = solver.solve(model)
+    if status == cp_model.OPTIMAL:
+        return f'{solver.objective_value:.0f} moves'
+    return solver.status_name(status).lower()
+
+
+def main(number=300, seed=1):
+    """Ask both for the larger flavors."""
+    fleet, flavors = benchmark.a_fleet(random.Random(seed), number)
+    for flavor in flavors[3:6]:
+        guest = guests.of_flavor(flavor)
+        for most in (2, 3):
+            begin = time.perf_counter()
+            plan = make_room.search(guest, fleet, most)
+            middle = time.perf_counter()
+            solved = solve(guest, fleet, most)
+            end = time.perf_counter()
+            print(f'{flavor.name:16} K={most}  make-room: '
+                  + (f'{len(plan.moves)} moves' if plan else 'infeasible')
+                  + f' {middle - begin:.2f} s  CP-SAT: {solved} '
+                  f'{end - middle:.2f} s', flush=True)
+
+
+if __name__ == '__main__':
+    main(*map(int, sys.argv[1:]))
