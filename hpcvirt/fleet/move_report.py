@@ -14,6 +14,7 @@
 
 import collections
 import dataclasses
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -101,9 +102,13 @@ def standing_text(fleet: state.Fleet, found: Sequence[standing.Kept],
 
 def _with_broken(fleet: state.Fleet, lines: list[str],
                  width: int | None) -> str:
+    width = width or table.WIDTH
+    lines = [part for line in lines for part in textwrap.wrap(
+        line, width, subsequent_indent='  ', break_long_words=False,
+        break_on_hyphens=False) or ['']]
     if fleet.broken:
         lines += ['', capacity_report.broken_in_words(
-            fleet, width or table.WIDTH).rstrip('\n')]
+            fleet, width).rstrip('\n')]
     return '\n'.join(lines) + '\n'
 
 
