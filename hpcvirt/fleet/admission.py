@@ -26,7 +26,7 @@ from hpcvirt.fit import reasons
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
 
-_CLASSES = ('PCPU', 'VCPU', 'MEMORY_MB')
+_CLASSES = ('PCPU', 'VCPU', 'MEMORY_MB', 'DISK_GB')
 
 
 def admit(guest: guests.Guest, host: state.State, packing: bool,

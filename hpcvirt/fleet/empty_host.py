@@ -53,7 +53,8 @@ def of(host: host_model.Host,
         supplies.of_host(configured, usage,
                          tuple(pool for _, pool in pools(host, settings))),
         guests.Sums(len(settings.dedicated), len(settings.shared),
-                    memory_mib - settings.reserved_host_memory_mb))
+                    memory_mib - settings.reserved_host_memory_mb,
+                    guests.UNKNOWN_DISK_GIB))
 
 
 def pools(host: host_model.Host, settings: host_settings.HostSettings,

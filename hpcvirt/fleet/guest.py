@@ -27,6 +27,9 @@ from hpcvirt.specs import codec
 from hpcvirt.specs import resources
 from hpcvirt.specs import vocabulary
 
+#: What a host has of local disk where it is not known.
+UNKNOWN_DISK_GIB = 2 ** 53
+
 
 class Sums(typing.NamedTuple):
     """Amounts of Placement's resource classes."""
@@ -34,6 +37,7 @@ class Sums(typing.NamedTuple):
     pcpus: int
     vcpus: int
     memory_mib: int
+    disk_gib: int = 0
 
     def minus(self, other: 'Sums') -> 'Sums':
         return Sums(*(own - its for own, its
@@ -79,8 +83,9 @@ def of_flavor(flavor: catalogue.Flavor) -> Guest:
     shape = dataclasses.replace(shape, devices=(*shape.devices, *(
         shape_model.DeviceRequest(None, number, resource_class=name)
         for name, number in resources.devices(flavor.extra_specs).items())))
+    guest = of_shape(shape, flavor.vcpus, flavor.ram_mib)
     return dataclasses.replace(
-        of_shape(shape, flavor.vcpus, flavor.ram_mib),
+        guest, sums=guest.sums._replace(disk_gib=flavor.disk_gib),
         required=resources.traits(flavor.extra_specs, vocabulary.REQUIRED),
         forbidden=resources.traits(flavor.extra_specs, vocabulary.FORBIDDEN))
 

@@ -163,10 +163,14 @@ class FleetOfACloudTest(base.HPCNova):
             *self._get_provider_traits(uuid), 'CUSTOM_BIG'])
         wishes = [self.create_hpc_flavor(**{'trait:CUSTOM_BIG': wish})
                   for wish in ('required', 'forbidden')]
+        # Each host has disk for one instance of another.
+        wishes.append(self.create_flavor(
+            1, 64, {'hw:cpu_policy': 'dedicated'}, disk_gib=60_000))
         seen = view.read()
         wanted = [self.flavor(seen.flavors, each) for each in wishes]
         self.assertEqual(
-            [{'node1': 0, 'node2': 1}, {'node1': 2, 'node2': 0}],
+            [{'node1': 0, 'node2': 1}, {'node1': 2, 'node2': 0},
+             {'node1': 1, 'node2': 1}],
             [item.per_host for item in count.count(seen.fleet, wanted)])
         self.assertIsNone(make_room.search(
             guests.of_flavor(wanted[0]), seen.fleet.hosts[:1], 2))

@@ -35,11 +35,13 @@ def read(context: typing.Any) -> list[catalogue.Flavor]:
 
 
 def of_nova(flavor: typing.Any, image: Mapping[str, typing.Any] | None = None,
-            projects: tuple[str, ...] | None = None) -> catalogue.Flavor:
+            projects: tuple[str, ...] | None = None,
+            from_volume: bool = False) -> catalogue.Flavor:
     """Translate a flavor.
 
     :param image: properties of the image, which count as extra specs of the
         flavor where Nova lets them
+    :param from_volume: the root disk is a volume
     """
     specs = {f'hw:{key.removeprefix("hw_")}': str(value)
              for key, value in (image or {}).items()
@@ -52,8 +54,9 @@ def of_nova(flavor: typing.Any, image: Mapping[str, typing.Any] | None = None,
     specs |= own
     _add_affinity(specs)
     return catalogue.Flavor(
-        flavor.name, flavor.vcpus, flavor.memory_mb, flavor.root_gb, specs,
-        projects)
+        flavor.name, flavor.vcpus, flavor.memory_mb,
+        (0 if from_volume else flavor.root_gb) + flavor.ephemeral_gb
+        + -(-flavor.swap // 1024), specs, projects)
 
 
 def image_properties(metadata: Mapping[str, str]) -> dict[str, str]:

@@ -69,10 +69,12 @@ class Residents:
         image = cloud_flavors.image_properties(instance.system_metadata)
         flavor = instance.flavor
         key = (flavor.name, flavor.vcpus, flavor.memory_mb, flavor.root_gb,
+               flavor.ephemeral_gb, flavor.swap, bool(instance.image_ref),
                tuple(sorted(flavor.extra_specs.items())),
                tuple(sorted(image.items())))
         if key not in self._known:
-            own = cloud_flavors.of_nova(flavor, image)
+            own = cloud_flavors.of_nova(flavor, image,
+                                        from_volume=not instance.image_ref)
             self._known[key] = own, guests.of_flavor(own)
         return self._known[key]
 

@@ -32,6 +32,9 @@ from hpcvirt.nova.controller import providers
 from hpcvirt.nova.controller import residents
 from hpcvirt.nova.controller import supplies
 
+#: What is compared in sum; an instance may have its disk elsewhere.
+_CLASSES = ('PCPU', 'VCPU', 'MEMORY_MB', 'DISK_GB')
+
 #: The trait of a host with a disabled nova-compute.
 _DISABLED = 'COMPUTE_STATUS_DISABLED'
 
@@ -112,7 +115,7 @@ def _state(host_state: typing.Any, provider: providers.Provider,
            aliases: Mapping[str, devices.Request],
            closed: str | None) -> state.State:
     free = guests.Sums(*(provider.free.get(name, 0)
-                         for name in ('PCPU', 'VCPU', 'MEMORY_MB')))
+                         for name in _CLASSES))
     if closed is None and _DISABLED in provider.traits:
         closed = 'its nova-compute is disabled'
     supply = supplies.of_state(host_state, aliases)

@@ -38,7 +38,7 @@ class UsageFileTest(unittest.TestCase):
                           'is not movable by the usage file', {'h2'}), (
             found.id, found.host, found.cells, found.cpus, found.pages_kib,
             found.devices, found.stays, found.hosts))
-        self.assertEqual((0, 4, 1024), found.guest.sums)
+        self.assertEqual((0, 4, 1024, 0), found.guest.sums)
 
     def test_what_is_left_out_is_none_and_instances_are_movable(self):
         (found,) = read({'id': 'a', 'host': 'h', 'flavor': {
