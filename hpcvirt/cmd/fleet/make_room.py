@@ -140,8 +140,7 @@ def _apply(moves: Sequence[moving.Move], documents: list[dict[str, Any]],
     """Make moves, and say so; stop at the first that is not as planned."""
     # The client libraries take half a second to load.
     from hpcvirt.cloud import migrations
-    from hpcvirt.cloud import session
-    migrator = migrations.Migrator(session.compute(args.os_cloud))
+    migrator = migrations.Migrator(cloud_arguments.connect(args))
     for move, document in zip(moves, documents, strict=True):
         try:
             why = migrator.carry_out(move)

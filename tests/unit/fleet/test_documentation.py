@@ -12,6 +12,7 @@
 
 """The operator's page against what the command prints."""
 
+import argparse
 import contextlib
 import io
 import json
@@ -23,7 +24,9 @@ import textwrap
 import unittest
 from unittest import mock
 
+from hpcvirt import exception
 from hpcvirt.cmd import main
+from hpcvirt.cmd.fleet import make_room
 
 ROOT = pathlib.Path(__file__).parents[3]
 ETC = ROOT / 'etc' / 'hpcvirt'
@@ -127,6 +130,17 @@ class DocumentationTest(unittest.TestCase):
         self.assertEqual(2, status)
         self.assert_shown(text)
         self.assertRegex(error, '^hpcvirt: the cloud is not configured: .*')
+
+    def test_moves_are_made_with_the_session_of_a_program_around(self):
+        parser = argparse.ArgumentParser()
+        make_room.add(parser)
+        args = parser.parse_args([
+            '--flavor', 'hpc.16c1n.2m', '--apply', *self.fleet,
+            f'--usage={self.usage}', f'--flavors={self.plan}'])
+        args.connect = mock.Mock(side_effect=exception.Unreachable('its own'))
+        with (contextlib.redirect_stdout(io.StringIO()),
+              self.assertRaisesRegex(exception.Unreachable, 'its own')):
+            make_room.run(args)
 
     def test_a_number_of_instances_is_a_number(self):
         for word in ('0', 'x', '1001'):
