@@ -52,7 +52,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options that describe the fleet, and --format."""
     live = parser.add_argument_group(
         'on a controller', 'without --topology, the hosts, instances and '
-        'flavors are those of the cloud; nothing is changed')
+        'flavors are read from the cloud')
     live.add_argument(
         '--config-file', metavar='FILE', action='append', default=[],
         help='a configuration file of Nova; may be given several times '
