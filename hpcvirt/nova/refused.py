@@ -87,6 +87,14 @@ class Refused:
         if (not self._groups or self._for_alternates
                 or not LOG.isEnabledFor(logging.INFO)):
             return
+        # The log must not decide about the request.
+        try:
+            self._log(demand)
+        except Exception:
+            LOG.warning('The refusal of instance %s cannot be summarized',
+                        self._uuid, exc_info=True)
+
+    def _log(self, demand: demands.Demand | None) -> None:
         groups = tuple(self._read_groups())
         counts = refusal.total(groups)
         hosts = sum(counts.values())
@@ -98,7 +106,8 @@ class Refused:
                          refusal.Refusal(
                              **identity(self._spec), hosts=hosts,
                              groups=groups, asked=refusal.asked(
-                                 flavor.vcpus, flavor.memory_mb, demand,
+                                 _field(flavor, 'vcpus', 0),
+                                 _field(flavor, 'memory_mb', 0), demand,
                                  instances(self._spec))))})
 
     def _read_groups(self) -> Iterator[refusal.Group]:
@@ -146,4 +155,10 @@ def identity(spec: typing.Any) -> dict[str, typing.Any]:
             timespec='seconds'),
         **{name: getattr(context, name, None)
            for name in ('request_id', 'global_request_id')},
-        'instance': instance_of(spec), 'flavor': spec.flavor.name}
+        'instance': instance_of(spec),
+        'flavor': _field(spec.flavor, 'name', '')}
+
+
+def _field(flavor: typing.Any, name: str, otherwise: typing.Any) -> typing.Any:
+    """Return a field of a flavor, which it has unless it is a mere part."""
+    return getattr(flavor, name) if name in flavor else otherwise

@@ -59,7 +59,7 @@ class AlternatesTest(soundness.ClaimingTestCase):
                 faults[retry(first, second)] += 1
         return faults, requests, hosts
 
-    def test_no_alternate_is_wrong(self):
+    def test_periodic_no_alternate_is_wrong(self):
         faults, requests, hosts = self.retries(3)
         self.assertLessEqual(set(faults), set(HARMLESS))
         self.assertGreater(faults[None], REQUESTS // 5)

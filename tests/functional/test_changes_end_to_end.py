@@ -60,7 +60,7 @@ class ChangesTest(lives.LivesNova):
         self.assertEqual([], self.faults())
         self.delete(server)
 
-    def test_another_flavor_and_more_pages_are_accepted(self):
+    def test_periodic_another_flavor_and_more_pages_are_accepted(self):
         def build(pages, small):
             return machines.build('host', 2, [4, 1], pages={2048: pages},
                                   small_mib=small, vfs={1: 2})
@@ -118,7 +118,7 @@ class ChangesTest(lives.LivesNova):
         self.assert_helps(found, 'largest guest cells first',
                           uneven((4, 4096), (2, 2048)))
 
-    def test_moves_make_room(self):
+    def test_periodic_moves_make_room(self):
         self.add_machines(machines.build('one', pages={2048: 1024}),
                           machines.build('two', 1, 3, pages={2048: 1024}))
         small = self.create_hpc_flavor(1, 2, 128)

@@ -121,7 +121,7 @@ class ClaimTestCase(soundness.ClaimingTestCase):
         for block in range(1, 14):
             self.roll(block)
 
-    def test_a_block_of_cases_for_another_release(self):
+    def test_periodic_a_block_of_cases_for_another_release(self):
         self.roll(14, not soundness.SPARES_DEVICES)
 
     def test_periodic_another_block_of_cases_for_another_release(self):

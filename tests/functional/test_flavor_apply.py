@@ -190,7 +190,7 @@ class FlavorApplyTest(nova.EmbeddedNova):
         self.assertEqual(mine['id'], after[second['name']]['id'])
         self.assertEqual(before[first['name']], after[first['name']])
 
-    def test_a_flavor_made_anew_keeps_keys_and_projects_of_others(self):
+    def test_periodic_a_flavor_made_anew_keeps_keys_and_projects(self):
         profile = self.folder / 'profile.yaml'
         profile.write_text('base: dense\nprojects: [p1]\n'
                            'extra_specs: {"trait:CUSTOM_A": required}\n')

@@ -141,7 +141,7 @@ class FlavorPlanTest(unittest.TestCase):
                             for row in plan.flavors)
         self.assertGreater(full, ROLLS // 6)
 
-    def test_a_part_of_a_host_takes_what_its_plan_says(self):
+    def test_periodic_a_part_of_a_host_takes_what_its_plan_says(self):
         small = profiles.Profile(smallest_cores=1, memory_step_mib=64)
         for host in hosts.shipped():
             # Every third core, and half of the memory of the cells.

@@ -231,7 +231,7 @@ class GeneratedFlavorsTest(base.HPCNova):
     def test_periodic_eight_cells_without_the_siblings(self):
         self.check('epyc-2s-64c-nps4', smt='leave', smallest_cores=16)
 
-    def test_uneven_cells_and_cells_without_memory(self):
+    def test_periodic_uneven_cells_and_cells_without_memory(self):
         self.check('uneven-2s')
 
     def test_periodic_sixteen_cells_half_of_them_without_cpus(self):

@@ -94,7 +94,7 @@ class MakeRoomApplyTest(lives.LivesNova):
             for place in document['places']))
         self.assertEqual([], self.faults())
 
-    def test_cold_migrations_make_room_if_they_are_allowed(self):
+    def test_periodic_cold_migrations_make_room_if_they_are_allowed(self):
         servers = {item['id']: item for item in self.half_full(
             pci_passthrough__alias='vf:1',
             hw__pci_numa_affinity_policy='preferred')}

@@ -15,6 +15,7 @@
 import json
 import logging
 
+import fixtures
 from nova import objects
 from oslo_context import context
 from oslo_log import formatters
@@ -98,6 +99,13 @@ class RefusalLogTest(LogTestCase):
         group, = read.groups
         self.assertEqual((reasons.Code.EXTRA_SPEC, 2),
                          (group.code, group.hosts))
+
+    def test_an_error_does_not_end_the_request(self):
+        spec = nova_objects.request_spec(case(host(8)))
+        with fixtures.MonkeyPatch('hpcvirt.fleet.refusal.text', None):
+            self.assertEqual(
+                [], self.run_filter(spec, *self.states(case(host(8)))))
+        self.assertIn('cannot be summarized', self.log.output)
 
     def test_it_is_of_bounded_length(self):
         question = case(host(8))

@@ -110,7 +110,7 @@ class TestErrorRates(testtools.TestCase):
             self.assertLessEqual(found[Word.PASS], limit)
             self.assertLessEqual(found[Word.FAIL], limit)
 
-    def test_no_figure_among_several_at_the_bound_passes_falsely(self):
+    def test_periodic_no_figure_at_the_bound_passes_falsely(self):
         once = sum(
             any(figure.word is Word.PASS for figure in simulated(
                 number, 10, 0.03, 0.95, figures=6).judgements)
