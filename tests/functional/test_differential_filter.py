@@ -32,7 +32,7 @@ from tests import cases
 from tests.functional import nova_objects
 from tests.functional import soundness
 
-REQUESTS = 440
+REQUESTS = 220
 HOSTS = 3
 
 #: Whether claims of nova-compute spare cells with devices, by its service
@@ -160,6 +160,6 @@ class FilterTestCase(soundness.ClaimingTestCase):
     def test_first_block_of_requests(self):
         self.roll(0)
 
-    def test_periodic_15_more_blocks_of_requests(self):
-        for block in range(1, 16):
+    def test_periodic_31_more_blocks_of_requests(self):
+        for block in range(1, 32):
             self.roll(block)

@@ -34,7 +34,7 @@ from tests.functional import multi_create
 from tests.functional import nova_objects
 from tests.functional import soundness
 
-INSTANCES = 75
+INSTANCES = 50
 
 POLICIES = (None, None, 'legacy', 'preferred', 'required', 'socket')
 
@@ -90,9 +90,10 @@ class MovesTestCase(soundness.ClaimingTestCase):
     def test_unshelves(self):
         self.roll(move_claims.Life.UNSHELVE)
 
-    def test_periodic_another_block_of_each(self):
+    def test_periodic_2_more_blocks_of_each(self):
         for life in move_claims.Life:
-            self.roll(life, 1)
+            for block in (1, 2):
+                self.roll(life, block)
 
 
 def an_instance(dice, life):

@@ -19,7 +19,7 @@ from hpcvirt.nova import filters
 from tests.functional import multi_create
 from tests.functional import soundness
 
-REQUESTS = 400
+REQUESTS = 200
 GUESTS = 4
 
 
@@ -43,5 +43,6 @@ class MultiCreateTestCase(soundness.ClaimingTestCase):
     def test_first_block_of_requests(self):
         self.roll(0)
 
-    def test_periodic_second_block_of_requests(self):
-        self.roll(1)
+    def test_periodic_3_more_blocks_of_requests(self):
+        for block in range(1, 4):
+            self.roll(block)

@@ -126,7 +126,7 @@ class EmbeddedNovaTest(nova.EmbeddedNova):
             self.assertEqual('0000:41:00.1', physical.virtual[0])
             self.assertEqual(expected, len(set(physical.virtual)))
 
-    def test_the_ledger_finds_inconsistencies(self):
+    def test_periodic_the_ledger_finds_inconsistencies(self):
         machine = machines.build('host', pages={2048: 512}, vfs={1: 1})
         self.add_machines(machine)
         server = self.boot(self.create_flavor(2, 512, {

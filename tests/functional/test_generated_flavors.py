@@ -171,7 +171,7 @@ class GeneratedFlavorsTest(base.HPCNova):
                 return f'cell {cell.id} has {total} of the {needed} PCPUs '
         return self.fail(f'{host} has room for one more')
 
-    def test_two_cells_without_smt(self):
+    def test_periodic_two_cells_without_smt(self):
         self.check('hs06-2s-16c')
 
     def test_two_cells_with_smt_and_virtual_functions_on_one(self):

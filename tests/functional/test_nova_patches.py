@@ -92,7 +92,7 @@ class PatchesTest(unittest.TestCase):
                 self.assertLessEqual(len(subject), 50 + len('[PATCH 1/4] '))
                 self.assertLessEqual(max(map(len, header[4:])), 72)
 
-    def test_a_rescheduled_guest_is_never_left_unpinned(self):
+    def test_periodic_a_rescheduled_guest_is_never_left_unpinned(self):
         # Two of its seven dedicated vCPUs are pinned; it does not fit at all.
         self.assertEqual([2, None], self.see('cell_ids'))
 

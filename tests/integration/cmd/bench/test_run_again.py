@@ -75,7 +75,7 @@ class RunAgainTest(run_case.RunCase):
         self.assertIn('FAIL', out)
         self.assertIn(told, out)
 
-    def test_stores_that_measure_at_the_same_time_keep_apart(self):
+    def test_periodic_stores_that_measure_at_the_same_time_keep_apart(self):
         words = self.words(seconds=0.2, pairs=3)
         other = [*words]
         other[other.index('--data') + 1] = str(self.scratch / 'other')
@@ -106,7 +106,7 @@ class RunAgainTest(run_case.RunCase):
         self.assertEqual(('INCONCLUSIVE', 3, []), (
             figure['word'], figure['pairs'], figure['earlier']))
 
-    def test_another_number_of_pairs_is_an_attempt_all_the_same(self):
+    def test_periodic_another_number_of_pairs_is_an_attempt_all_the_same(self):
         self.interrupted(self.words(pairs=5), 6)
         result = self.result(*self.words(pairs=3), status=1)
         # A warm-up and two pairs, then three pairs.
@@ -128,7 +128,7 @@ class RunAgainTest(run_case.RunCase):
         self.assertEqual(6 + 12 + 6, self.runs())
         self.assertEqual(12, len(result['runs'][0]['samples']))
 
-    def test_a_run_with_another_binary_is_not_continued(self):
+    def test_periodic_a_run_with_another_binary_is_not_continued(self):
         words = self.words()
         self.interrupted(words, 5)
         kept = self.samples()

@@ -127,9 +127,9 @@ class InStepTest(run_case.RunCase):
              for sample in single['runs'][0]['samples']], times)
 
     def test_jobs_of_a_sample_run_at_once_and_samples_in_turn(self):
-        self.result(*self.words(seconds=0.5, pairs=2), status=1)
+        self.result(*self.words(seconds=2.0, pairs=1), status=1)
         spells = self.spells()
-        self.assertEqual(6, len(spells))
+        self.assertEqual(4, len(spells))
         ends = 0.0
         for _, jobs in sorted(spells.items()):
             self.assertEqual(2, len(jobs))
@@ -176,7 +176,7 @@ class InStepTest(run_case.RunCase):
         self.assertTrue(reason.startswith('127.0.0.1-2: '), reason)
         self.assertNotIn('127.0.0.1-1', reason)
 
-    def test_a_killed_run_is_continued(self):
+    def test_periodic_a_killed_run_is_continued(self):
         words = self.words(seconds=0.5)
         self.killed_and_resumed(words, 3)
         # No job ran without its fellow.

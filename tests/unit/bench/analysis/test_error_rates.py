@@ -188,7 +188,7 @@ class TestDocumentedRates(testtools.TestCase):
                 self.assertLessEqual(float(rate), 100 * beyond,
                                      f'{noise} {pairs}')
 
-    def test_the_table_is_what_the_script_prints(self):
+    def test_periodic_the_table_is_what_the_script_prints(self):
         rows = self.rows()
         self.assertEqual([*simulation.NOISE, *simulation.BOOTS],
                          list(dict.fromkeys(row[0] for row in rows)))
