@@ -92,13 +92,13 @@ class HPCTopologyFilter(filters.BaseHostFilter):
         several = refusals.instances(spec_obj) > 1
         if nova.conf.CONF.hpcvirt.filter_mode == filter_options.SHADOW:
             hosts = list(filter_obj_list)
-            shadow.watch(spec_obj, hosts, _Request)
+            shadow.watch(spec_obj, hosts, Request)
             for host_state in hosts:
                 if several:
                     refusals.note_passed(spec_obj, host_state)
                 yield host_state
             return
-        request = _Request(spec_obj)
+        request = Request(spec_obj)
         refused: refusals.Refused | None = refusals.Refused(spec_obj)
         for host_state, misfit in request.judge(filter_obj_list):
             if misfit is None:
@@ -121,18 +121,22 @@ class HPCTopologyFilter(filters.BaseHostFilter):
         return bool(list(self.filter_all([host_state], filter_properties)))
 
 
-class _Request:
-    """What the filter needs to know of one request."""
+class Request:
+    """What the filter needs to know of one request.
+
+    :ivar start: what the claim begins with; None if no host can be refused,
+        or if the request is malformed
+    """
 
     def __init__(self, spec: typing.Any) -> None:
         self._spec = spec
         self.uuid = refusals.instance_of(spec)
-        self._start: claim_start.ClaimStart | None = None
+        self.start: claim_start.ClaimStart | None = None
         self._malformed: reasons.Misfit | None = None
         try:
             demand = adapter.demand(spec)
             if demand is not None:
-                self._start = claim_start.of(spec, demand)
+                self.start = claim_start.of(spec, demand)
         except exception.InvalidInput as exc:
             self._malformed = reasons.Misfit(
                 reasons.Code.EXTRA_SPEC, {'key': exc.where, 'what': exc.what})
@@ -146,19 +150,19 @@ class _Request:
     @property
     def demand(self) -> demands.Demand | None:
         """What the guest needs, None if that cannot be understood."""
-        return self._start.demand if self._start is not None else None
+        return self.start.demand if self.start is not None else None
 
     @property
     def is_judged(self) -> bool:
         """Whether any host can be refused."""
-        return self._start is not None or self._malformed is not None
+        return self.start is not None or self._malformed is not None
 
     def judge(self, host_states: Sequence[typing.Any],
               ) -> Iterator[alternates.Verdict]:
         """Tell of each host why it is refused, None if it passes."""
         verdicts = ((host_state, self.refuse(host_state))
                     for host_state in host_states)
-        start = self._start
+        start = self.start
         if (start is None or start.move is not None or
                 not retry_check.matters(start.demand) or
                 nova.conf.CONF.scheduler.max_attempts < 2):
@@ -170,10 +174,10 @@ class _Request:
         """Return why a host is refused, or set the limits of its claim."""
         if self._malformed is not None:
             return self._malformed
-        if self._start is None:
+        if self.start is None:
             return None
         try:
-            return self._refuse(self._start, host_state)
+            return self._refuse(self.start, host_state)
         except exception.InvalidInput as exc:
             return malformed_host.misfit(host_state, exc)
 

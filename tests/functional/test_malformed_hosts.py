@@ -120,7 +120,7 @@ class MalformedHostTest(test_filter.FilterTestCase):
                 if policy == 'dedicated' else {})
 
     def test_each_kind_has_a_reason_of_its_own(self):
-        request = filters._Request(nova_objects.request_spec(self.question))
+        request = filters.Request(nova_objects.request_spec(self.question))
         states = self.two_hosts()
         without(states[0].numa_topology.cells[2], 'memory')
         misfit = request.refuse(states[0])

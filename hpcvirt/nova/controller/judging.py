@@ -71,7 +71,7 @@ class _Judging:
         self._left: list[typing.Any] = []
         self._names = {id(state): name
                        for name, state in view.found.states.items()}
-        self._judge = filters._Request(self._spec)
+        self._judge = filters.Request(self._spec)
 
     def _refuse(self, host_state: typing.Any, step: verdict.Step,
                 code: verdict.AnyCode, reason: str,
@@ -199,7 +199,7 @@ class _Judging:
     def _place(self, state: typing.Any,
                ) -> tuple[tuple[int, ...], frozenset[int]]:
         """Say which cells and CPUs the claim will choose."""
-        start = self._judge._start
+        start = self._judge.start
         if start is None or not start.demand.cells:
             return (), frozenset()
         try:
