@@ -36,6 +36,11 @@ def _add_topology(parser: argparse.ArgumentParser) -> None:
     verbs.add_verbs(parser)
 
 
+def _add_host(parser: argparse.ArgumentParser) -> None:
+    from hpcvirt.cmd.host import verbs
+    verbs.add_verbs(parser)
+
+
 def _add_flavor(parser: argparse.ArgumentParser) -> None:
     from hpcvirt.cmd.flavor import verbs
     verbs.add_verbs(parser)
@@ -71,6 +76,7 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
 #: called, and each verb sets ``run=callable(args) -> int``.
 NOUNS = {
     'topology': (_add_topology, "read a compute host's topology and draw it"),
+    'host': (_add_host, 'check, configure and accept compute hosts'),
     'flavor': (_add_flavor, 'plan, create and check flavors for hosts'),
     'capacity': (_add_capacity, 'count what a fleet still takes'),
     'explain': (_add_explain, 'say why an instance fits on no host'),
