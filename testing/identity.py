@@ -23,8 +23,9 @@ import fixtures
 import yaml
 from nova.tests import fixtures as nova_fixtures
 
-#: What an administrator sends instead of a token of Keystone.
-TOKEN = 'embedded'
+#: What an administrator sends instead of a token of Keystone; Placement takes
+#: no other one without Keystone.
+TOKEN = 'admin'
 CLOUD = 'embedded'
 
 _IDENTITY = {
@@ -62,11 +63,13 @@ class CloudsFile(fixtures.Fixture):
     """A clouds.yaml with one cloud, and ``OS_CLOUD`` that names it.
 
     :param url: where the Compute API is
+    :param placement_url: where the Placement API is
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, placement_url: str) -> None:
         super().__init__()
         self._url = url
+        self._placement_url = placement_url
 
     def _setUp(self) -> None:  # noqa: N802
         path = pathlib.Path(
@@ -74,7 +77,9 @@ class CloudsFile(fixtures.Fixture):
         path.write_text(yaml.safe_dump({'clouds': {CLOUD: {
             'auth_type': 'admin_token',
             'auth': {'endpoint': self._url, 'token': TOKEN},
-            'compute_endpoint_override': self._url}}}), encoding='utf-8')
+            'compute_endpoint_override': self._url,
+            'placement_endpoint_override': self._placement_url,
+        }}}), encoding='utf-8')
         for name in [name for name in os.environ if name.startswith('OS_')]:
             self.useFixture(fixtures.EnvironmentVariable(name))
         self.useFixture(fixtures.EnvironmentVariable(

@@ -147,7 +147,8 @@ class EmbeddedNova(base.ServersTestBase):
 
     def use_as_cloud(self) -> None:
         """Let OpenStack clients in this process use this Nova."""
-        self.useFixture(identity.CloudsFile(self.api.base_url))
+        self.useFixture(identity.CloudsFile(
+            self.api.base_url, self.placement.fixture.endpoint))
 
     # Flavors
 

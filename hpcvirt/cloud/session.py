@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Create Compute clients from ``clouds.yaml`` and the ``OS_*`` variables.
+"""Create clients of a cloud from ``clouds.yaml`` and the ``OS_*`` variables.
 
 ``--os-cloud`` or ``OS_CLOUD`` names an entry of ``clouds.yaml``; without it
 the ``OS_*`` variables describe the cloud. openstacksdk is used only to read
@@ -29,6 +29,7 @@ from typing import Any
 import openstack
 import openstack.config
 import yaml
+from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as auth_exceptions
 from novaclient import client as nova_client
 from novaclient import exceptions as nova_exceptions
@@ -63,6 +64,23 @@ def compute(cloud: str | None = None) -> Any:
             service_type=region.get_service_type('compute') or 'compute',
             endpoint_override=region.get_endpoint('compute'),
             timeout=TIMEOUT_S)
+
+
+def placement(cloud: str | None = None) -> Any:
+    """Create an adapter of keystoneauth for the Placement API of a cloud.
+
+    :param cloud: an entry of ``clouds.yaml``; None uses the environment
+    :raises Unreachable: if the cloud is not configured or refuses access
+    """
+    with one_line_errors():
+        region = _region(cloud)
+        return adapter.Adapter(
+            region.get_session(),
+            service_type=region.get_service_type('placement') or 'placement',
+            region_name=region.get_region_name('placement'),
+            interface=region.get_interface('placement'),
+            endpoint_override=region.get_endpoint('placement'),
+            connect_retries=0)
 
 
 def of_session(session: Any, endpoint: str) -> Any:
