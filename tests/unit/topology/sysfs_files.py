@@ -22,6 +22,7 @@ import tempfile
 import unittest
 
 MACHINES = pathlib.Path(__file__).parents[2] / 'data' / 'machines'
+HOSTS = MACHINES.with_name('hosts')
 
 
 class Link(str):
@@ -32,9 +33,17 @@ class Link(str):
 
 def captured(machine: str) -> dict[str, str]:
     """Read the sysfs.txt of a machine; README.rst describes its format."""
+    return _parse((MACHINES / machine / 'sysfs.txt').read_text())
+
+
+def emulated(host: str) -> dict[str, str]:
+    """Read the /proc, /sys and /etc of a machine in tests/data/hosts."""
+    return _parse((HOSTS / f'{host}.txt').read_text())
+
+
+def _parse(text: str) -> dict[str, str]:
     files: dict[str, str] = {}
-    text = (MACHINES / machine / 'sysfs.txt').read_text()
-    for line in text.splitlines():
+    for line in text.split('\n')[:-1]:
         path, arrow, target = line.partition(' -> ')
         if arrow:
             files[path] = Link(target)
