@@ -120,6 +120,57 @@ DOCUMENTS = (
         'Approach',
         'Statistics in Medicine 27(10), pages 1693 to 1702', '2008',
         'doi.org/10.1002/sim.3095'),
+    Document(
+        'Linux-Parameters', 'The kernel development community',
+        "The kernel's command-line parameters",
+        'documentation of Linux, admin-guide/kernel-parameters', 'Linux 6.12',
+        'docs.kernel.org/admin-guide/kernel-parameters.html'),
+    Document(
+        'Linux-Hugetlb', 'The kernel development community', 'HugeTLB Pages',
+        'documentation of Linux, admin-guide/mm/hugetlbpage',
+        'Linux 6.12; pages of a cell on the command line since 5.16',
+        'docs.kernel.org/admin-guide/mm/hugetlbpage.html'),
+    Document(
+        'Linux-Vm', 'The kernel development community',
+        'Documentation for /proc/sys/vm',
+        'documentation of Linux, admin-guide/sysctl/vm', 'Linux 6.12',
+        'docs.kernel.org/admin-guide/sysctl/vm.html'),
+    Document(
+        'Linux-Kernel', 'The kernel development community',
+        'Documentation for /proc/sys/kernel',
+        'documentation of Linux, admin-guide/sysctl/kernel', 'Linux 6.12',
+        'docs.kernel.org/admin-guide/sysctl/kernel.html'),
+    Document(
+        'Tuned-Partitioning', 'The TuneD developers',
+        'The profiles cpu-partitioning and virtual-host',
+        'TuneD, profiles/cpu-partitioning and profiles/virtual-host',
+        'TuneD 2.20 and master of August 2026',
+        'github.com/redhat-performance/tuned'),
+    Document(
+        'Systemd-Manager', 'The systemd developers',
+        'systemd-system.conf: System and session service manager '
+        'configuration files', 'manual page', 'systemd 252',
+        'freedesktop.org/software/systemd/man/systemd-system.conf.html'),
+    Document(
+        'Nova-Cpus', 'The Nova developers', 'CPU topologies',
+        'documentation of Nova, admin/cpu-topologies', 'Nova 34 (2026.2)',
+        'docs.openstack.org/nova/latest/admin/cpu-topologies.html'),
+    Document(
+        'Nova-Hugepages', 'The Nova developers', 'Huge pages',
+        'documentation of Nova, admin/huge-pages', 'Nova 34 (2026.2)',
+        'docs.openstack.org/nova/latest/admin/huge-pages.html'),
+    Document(
+        'Nova-Devices', 'The Nova developers',
+        'Attaching physical PCI devices to guests',
+        'documentation of Nova, admin/pci-passthrough', 'Nova 34 (2026.2)',
+        'docs.openstack.org/nova/latest/admin/pci-passthrough.html'),
+    Document(
+        'Nova-Providers', 'The Nova developers',
+        'Managing Resource Providers Using Config Files',
+        'documentation of Nova, admin/managing-resource-providers',
+        'Nova 34 (2026.2)',
+        'docs.openstack.org/nova/latest/admin/managing-resource-providers'
+        '.html'),
 )
 
 _BY_KEY = {document.key: document for document in DOCUMENTS}

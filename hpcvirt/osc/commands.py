@@ -41,7 +41,7 @@ from hpcvirt.cmd.fleet import explain
 from hpcvirt.cmd.fleet import make_room
 
 #: Options with which a command writes something else than rows.
-_OWN_OUTPUT = ('host_config', 'html', 'serve')
+_OWN_OUTPUT = ('html', 'serve')
 
 
 #: Options that OpenStackClient would take for its own, wherever they stand:

@@ -21,9 +21,13 @@ from collections.abc import Iterator
 from hpcvirt.bench.studies import preconditions
 from hpcvirt.bench.studies import scaling
 from hpcvirt.bench.studies import study
+from hpcvirt.deployment import host_files
+from hpcvirt.deployment import kernel
+from hpcvirt.deployment import nova_conf
 from hpcvirt.flavors import catalogue
-from hpcvirt.flavors import host_config
+from hpcvirt.flavors import host_state
 from hpcvirt.flavors import planned as plans
+from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import shell
 from hpcvirt.model import cpuset
 from hpcvirt.replication import case_plan
@@ -243,10 +247,28 @@ def _variables(scaled: scaling.ScaledCase) -> Iterator[str]:
 
 def _settings(planned: case_plan.CasePlan) -> Iterator[str]:
     if planned.scaled.guest is not None:
-        yield from host_config.lines(planned.plan)
+        for host in planned.plan.hosts:
+            yield from _pinned(host, planned.plan.profile)
         return
     for host in planned.plan.hosts:
         yield from _floating(host)
+
+
+def _pinned(planned: plans.PlannedHost,
+            profile: profiles.Profile) -> Iterator[str]:
+    """Write the settings without those that a study varies."""
+    yield f'# {planned.host.name}'
+    yield '# nova.conf'
+    yield from nova_conf.compute(planned, profile)
+    pages = kernel.page_parameters(host_state.of(planned, profile))
+    if pages:
+        yield '# on the kernel command line (Linux 5.16 or newer)'
+        yield pages
+    rules = tuple(host_files.vf_rules(planned, profile))
+    if rules:
+        yield f'# /{host_files.VFS}'
+        yield from rules
+    yield ''
 
 
 def _floating(planned: plans.PlannedHost) -> Iterator[str]:

@@ -23,7 +23,6 @@ from hpcvirt import serialization
 from hpcvirt.cmd import fleet_arguments
 from hpcvirt.cmd import terminal
 from hpcvirt.flavors import alternative
-from hpcvirt.flavors import host_config
 from hpcvirt.flavors import json_document
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planner
@@ -52,10 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default='table',
         help='a table for people (the default), a document for programs, or '
         'openstack commands to paste')
-    parser.add_argument(
-        '--host-config', action='store_true',
-        help='with the table: also print the lines for nova.conf, the kernel '
-        'and sysfs of each host (the documents always have the settings)')
     parser.set_defaults(run=run)
 
 
@@ -63,8 +58,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the plan."""
     hosts, profile, part = fleet_arguments.read(args)
     plan = planner.plan(hosts, profile, part)
-    sys.stdout.write(_text(plan, alternative.of(plan, part), args.format,
-                           args.host_config))
+    sys.stdout.write(_text(plan, alternative.of(plan, part), args.format))
     return 0
 
 
@@ -74,18 +68,13 @@ def _document(plan: plans.Plan,
             'alternative': serialization.to_plain(other)}
 
 
-def _text(plan: plans.Plan, other: alternative.Alternative, form: str,
-          with_settings: bool) -> str:
+def _text(plan: plans.Plan, other: alternative.Alternative,
+          form: str) -> str:
     if form == 'json':
         return json.dumps(_document(plan, other), indent=1) + '\n'
     if form == 'yaml':
         return yaml.safe_dump(_document(plan, other), sort_keys=False)
     if form == 'shell':
-        text = f'# {other.message}\n' + '\n'.join(
+        return f'# {other.message}\n' + '\n'.join(
             shell.commands(plan)) + '\n'
-        comments = [f'# {line}' if line else '#'
-                    for line in host_config.lines(plan)]
-        return text + '\n'.join(comments) + '\n' if with_settings else text
-    text = table.table(plan, other, terminal.width())
-    return (text + '\n' + '\n'.join(host_config.lines(plan))
-            if with_settings else text)
+    return table.table(plan, other, terminal.width())

@@ -14,7 +14,10 @@
 
 import argparse
 
+from hpcvirt.cmd.host import config
+
 
 def add_verbs(parser: argparse.ArgumentParser) -> None:
     """Add the verbs of this noun."""
-    parser.add_subparsers(dest='verb', metavar='VERB', required=True)
+    verbs = parser.add_subparsers(dest='verb', metavar='VERB', required=True)
+    config.add(verbs)

@@ -48,7 +48,7 @@ class CompletionTest(unittest.TestCase):
         self.assertEqual(['plan'], self.complete('flavor', 'p'))
 
     def test_options_and_their_values_are_completed(self):
-        self.assertIn('--host-config',
-                      self.complete('flavor', 'plan', '--h'))
+        self.assertIn('--profile',
+                      self.complete('flavor', 'plan', '--p'))
         self.assertEqual(['json', 'shell', 'table', 'yaml'], sorted(
             self.complete('flavor', 'plan', '--format', '')))

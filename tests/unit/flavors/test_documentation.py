@@ -20,9 +20,9 @@ import unittest
 
 import yaml
 
+from hpcvirt.deployment import nova_conf
 from hpcvirt.flavors import alternative
 from hpcvirt.flavors import diff
-from hpcvirt.flavors import host_config
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile
 from hpcvirt.flavors import table
@@ -78,8 +78,8 @@ class DocumentationTest(unittest.TestCase):
                                   wanted['product_id'], cell,
                                   16 if wanted['kind'] == 'whole' else 0)
                 for cell, address in enumerate(addresses)))
-            found = list(host_config.lines(planner.plan(
-                [host], profile.build(content, 'profile.yaml'))))
+            plan = planner.plan([host], profile.build(content, 'p.yaml'))
+            found = list(nova_conf.compute(plan.hosts[0], plan.profile))
             for line in blocks[number + 1].text.splitlines():
                 self.assertIn(line, ['', *found])
 

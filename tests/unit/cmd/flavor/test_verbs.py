@@ -139,15 +139,12 @@ class PlanTest(CommandTest):
     def test_two_runs_print_the_same(self):
         paths = [self.host('a'), self.host('b', cells=4, threads=2)]
         for form in ('table', 'json', 'yaml', 'shell'):
-            words = ('plan', *paths, '--format', form, '--host-config')
+            words = ('plan', *paths, '--format', form)
             self.assertEqual(self.run_command(*words),
                              self.run_command(*words))
 
-    def test_the_host_config_comes_when_asked_for(self):
-        _, out, _ = self.run_command('plan', self.host(), '--host-config')
-        self.assertIn('cpu_dedicated_set = 0-31', out)
-        _, out, _ = self.run_command('plan', self.host(), '--host-config',
-                                     '--format', 'shell')
+    def test_the_shell_gets_comments_and_commands(self):
+        _, out, _ = self.run_command('plan', self.host(), '--format', 'shell')
         for line in out.splitlines():
             self.assertRegex(line, '^(#|openstack flavor create )')
 

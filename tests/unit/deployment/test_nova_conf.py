@@ -15,7 +15,7 @@ import unittest
 
 import yaml
 
-from hpcvirt.flavors import host_config
+from hpcvirt.deployment import nova_conf
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from tests import hosts
@@ -26,13 +26,13 @@ VGPU = profiles.Devices(
 
 
 def lines(host, **choices):
-    return list(host_config.lines(
-        planner.plan([host], profiles.Profile(**choices))))
+    plan = planner.plan([host], profiles.Profile(**choices))
+    return list(nova_conf.compute(plan.hosts[0], plan.profile))
 
 
-class HostConfigTest(unittest.TestCase):
+class NovaConfTest(unittest.TestCase):
 
-    def test_lines_for_nova_conf(self):
+    def test_options_of_nova_compute(self):
         found = lines(hosts.build(threads=2), shared_cores_per_cell=1,
                       host_pages_per_cell=((1048576, 1),), pack_cells=True)
         for line in (
@@ -42,39 +42,20 @@ class HostConfigTest(unittest.TestCase):
                 'packing_host_numa_cells_allocation_strategy = true'):
             self.assertIn(line, found)
         text = '\n'.join(found)
-        self.assertRegex(text, r'\[DEFAULT\]\nreserved_host_memory_mb = \d+')
-        self.assertRegex(text, r'\[compute\]\ncpu_dedicated_set')
+        self.assertRegex(text, r'\[DEFAULT\]\n(#.*\n)+'
+                         r'reserved_host_memory_mb = \d+\n')
+        self.assertRegex(text, r'\[compute\]\n(#.*\n)+cpu_dedicated_set')
 
     def test_an_empty_set_is_not_written(self):
         text = '\n'.join(lines(hosts.build()))
         self.assertNotIn('cpu_shared_set', text)
         self.assertNotIn('[pci]', text)
 
-    def test_huge_pages_for_the_kernel_and_for_the_running_host(self):
-        found = lines(hosts.build(cores=4, mib=16384))
-        self.assertIn('default_hugepagesz=2M hugepagesz=2M '
-                      'hugepages=0:6656,1:6656', found)
-        self.assertIn('echo 6656 > /sys/devices/system/node/node1/hugepages'
-                      '/hugepages-2048kB/nr_hugepages', found)
-
-    def test_unused_pages_are_set_to_zero(self):
-        found = lines(hosts.named('xeon-2s-24c-snc2-1g'))
-        self.assertIn('echo 0 > /sys/devices/system/node/node3/hugepages'
-                      '/hugepages-1048576kB/nr_hugepages', found)
-
-    def test_gigabyte_pages_are_the_default_where_guests_use_them(self):
-        text = '\n'.join(lines(hosts.build(), page_size=1048576))
-        self.assertIn('default_hugepagesz=1G hugepagesz=1G', text)
-
-    def test_virtual_functions_are_created_and_given(self):
-        found = lines(hosts.build(vfs={1: 8}), devices=profiles.Devices(
-            vendor_id='15b3', product_id='101e'))
-        self.assertIn('echo 8 > /sys/bus/pci/devices/0000:41:00.0'
-                      '/sriov_numvfs', found)
-        self.assertIn('ACTION=="bind", SUBSYSTEM=="pci", '
-                      'KERNEL=="0000:41:00.0", ATTR{sriov_numvfs}="8"', found)
-        spec = next(line for line in found
-                    if line.startswith('device_spec = '))
+    def test_virtual_functions_are_given(self):
+        spec = next(line for line in lines(
+            hosts.build(vfs={1: 8}), devices=profiles.Devices(
+                vendor_id='15b3', product_id='101e'))
+            if line.startswith('device_spec = '))
         self.assertEqual('0000:41:00.0', json.loads(
             spec.removeprefix('device_spec = '))['address'])
 
@@ -90,22 +71,23 @@ class HostConfigTest(unittest.TestCase):
             alias = next(line for line in found if line.startswith('alias'))
             self.assertEqual(type_, json.loads(
                 alias.partition(' = ')[2])['device_type'])
-            self.assertNotIn('sriov_numvfs', ''.join(found))
 
     def test_vgpus_need_no_pci_options(self):
         found = lines(hosts.build(gpus={0: 1, 1: 1}), devices=VGPU)
         at = found.index('[devices]')
         self.assertEqual(
-            ['enabled_mdev_types = nvidia-474', '[mdev_nvidia-474]',
+            ['enabled_mdev_types = nvidia-474', '', '[mdev_nvidia-474]',
              'device_addresses = 0001:00:00.0,0001:01:00.0',
-             'mdev_class = VGPU'], found[at + 1:at + 5])
+             'mdev_class = VGPU'], found[at + 1:at + 6])
         self.assertNotIn('[pci]', found)
 
     def test_a_host_without_cards_gives_no_vgpus(self):
-        found = list(host_config.lines(planner.plan(
+        plan = planner.plan(
             [hosts.build(gpus={0: 1}), hosts.build(name='without')],
-            profiles.Profile(devices=VGPU))))
-        self.assertEqual(1, found.count('[devices]'))
+            profiles.Profile(devices=VGPU))
+        self.assertEqual([True, False], [
+            '[devices]' in nova_conf.compute(host, plan.profile)
+            for host in plan.hosts])
 
     def test_the_shipped_profile_gives_the_virtual_functions_of_its_card(self):
         path = hosts.TOPOLOGIES.parent / 'profiles/sriov.yaml'
@@ -113,7 +95,7 @@ class HostConfigTest(unittest.TestCase):
         host = hosts.named('epyc-2s-64c-nps4')
         plan = planner.plan([host], choices)
         spec = json.loads(next(
-            line for line in host_config.lines(plan)
+            line for line in nova_conf.compute(plan.hosts[0], choices)
             if line.startswith('device_spec = ')).partition(' = ')[2])
         self.assertEqual(
             {(device.vendor_id, device.product_id) for device in host.devices
@@ -121,6 +103,20 @@ class HostConfigTest(unittest.TestCase):
             {(spec['vendor_id'], spec['product_id'])})
 
     def test_the_memory_that_the_host_keeps_is_a_comment(self):
-        text = '\n'.join(lines(hosts.build()))
-        self.assertRegex(text, r'# for the host, without the emulators of '
-                         r'its guests: cells 0-1 have \d+ MiB')
+        text = ' '.join(lines(hosts.build())).replace('# ', '')
+        self.assertRegex(text, 'For the host, without the emulators of its '
+                         r'guests: cells 0-1 have \d+ MiB')
+
+    def test_controllers_get_what_must_be_equal_there(self):
+        plan = planner.plan(
+            [hosts.build(vfs={1: 8})], profiles.Profile(
+                pack_cells=True, devices=profiles.Devices(
+                    vendor_id='15b3', product_id='101e')))
+        (host,) = plan.hosts
+        found = [line for line in nova_conf.controller(host, plan.profile)
+                 if ' = ' in line]
+        self.assertEqual(
+            ['packing_host_numa_cells_allocation_strategy', 'alias'],
+            [line.partition(' = ')[0] for line in found])
+        self.assertLessEqual(set(found),
+                             set(nova_conf.compute(host, plan.profile)))

@@ -1,0 +1,131 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read and write the files of a host, or of a deployment tool.
+
+Nothing is ever written through a symbolic link that leaves the root, and each
+file that is replaced or removed is copied first.
+"""
+
+import datetime
+import errno
+import os
+import pathlib
+import tempfile
+from collections.abc import Iterable
+from collections.abc import Sequence
+
+from hpcvirt import exception
+from hpcvirt import input_file
+from hpcvirt.deployment import steps as step_model
+
+_MOST_BYTES = 1024 * 1024
+_NOVA = ('etc/nova/nova.conf', 'etc/nova/nova-compute.conf')
+_NOVA_FOLDERS = ('etc/nova/nova.conf.d', 'etc/nova/nova-compute.conf.d')
+
+
+def present(root: pathlib.Path, paths: Iterable[str]) -> dict[str, str]:
+    """Read those of the files that are there.
+
+    :raises InvalidInput: for one that is no file, cannot be read, or leads
+        out of the root
+    """
+    found = {}
+    for path in paths:
+        place = _inside(root, path)
+        if os.path.lexists(place):
+            found[path] = input_file.content(
+                place, _MOST_BYTES).decode(errors='replace')
+    return found
+
+
+def nova_files(root: pathlib.Path, own: str) -> dict[str, str]:
+    """Read the other files that configure nova-compute."""
+    paths = [path for path in _NOVA if (root / path).exists()]
+    for folder in _NOVA_FOLDERS:
+        paths += [f'{folder}/{place.name}'
+                  for place in sorted((root / folder).glob('*.conf'))]
+    return present(root, (path for path in paths if path != own))
+
+
+def write(root: pathlib.Path, steps: Sequence[step_model.Step],
+          backups: str) -> pathlib.Path | None:
+    """Write the files, and keep a copy of each that is replaced.
+
+    :param backups: the folder for copies, relative to the root
+    :returns: the folder of the copies; None if nothing was there before
+    :raises InvalidInput: before anything is written, for a file that hpcvirt
+        did not write, and for a path that leads out of the root
+    """
+    steps = [step for step in steps
+             if step.change is not step_model.Change.SAME]
+    for step in steps:
+        place = _inside(root, step.file.path)
+        if step.change is step_model.Change.FOREIGN:
+            raise exception.InvalidInput(
+                str(place), 'was not written by hpcvirt; move its content to '
+                'another file of yours, and it away')
+        if place.is_symlink():
+            raise exception.InvalidInput(
+                str(place), 'is a symbolic link, which is not replaced')
+        _require_folder(place.parent)
+    kept = None
+    if any(step.before is not None for step in steps):
+        now = datetime.datetime.now(datetime.UTC)
+        kept = _inside(root, f'{backups}/{now:%Y%m%dT%H%M%S.%fZ}')
+    for step in steps:
+        place = root / step.file.path
+        if kept is not None and step.before is not None:
+            _put(kept / step.file.path, place.read_bytes())
+        if step.change is step_model.Change.REMOVED:
+            place.unlink()
+        else:
+            _put(place, step.file.text.encode())
+    return kept
+
+
+def _inside(root: pathlib.Path, path: str) -> pathlib.Path:
+    """Return the place of a path, which must not leave the root."""
+    place = root / path
+    top = root.resolve()
+    if not place.parent.resolve().is_relative_to(top):
+        raise exception.InvalidInput(
+            str(place), f'leads out of {root} by a symbolic link')
+    return place
+
+
+def _require_folder(folder: pathlib.Path) -> None:
+    """Check that a folder is there, or can be made."""
+    while not os.path.lexists(folder):
+        folder = folder.parent
+    if not folder.is_dir():
+        raise exception.InvalidInput(str(folder), 'is not a folder')
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES),
+                              str(folder))
+
+
+def _put(place: pathlib.Path, content: bytes) -> None:
+    """Write a file as a whole: a reader sees the former one or this one."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=place.parent,
+                                    prefix=f'.{place.name}.')
+    try:
+        with os.fdopen(handle, 'wb') as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, place)
+    except BaseException:
+        os.unlink(name)
+        raise
