@@ -49,6 +49,7 @@ class Code(enum.StrEnum):
     NO_VCPUS = 'no-vcpus'
     # A whole guest on a whole host.
     CLOSED = 'closed'
+    QUARANTINED = 'quarantined'
     RESOURCES = 'resources'
     EXTRA_SPEC = 'extra-spec'
     MALFORMED_HOST = 'malformed-host'
@@ -147,6 +148,7 @@ _MESSAGES: Mapping[Code, str] = {
         'cell {cell} has no PCPU for isolated emulator threads, because the '
         'guest cell has no dedicated vCPUs',
     Code.CLOSED: 'the host takes no new instance: {what}',
+    Code.QUARANTINED: 'the host is in quarantine: {what}',
     Code.RESOURCES: 'the host has {free} {resource} free, {needed} needed',
     Code.EXTRA_SPEC: 'the extra spec {key} is malformed: {what}',
     Code.MALFORMED_HOST: 'the host reports malformed data: {what}',
@@ -172,8 +174,7 @@ _MESSAGES: Mapping[Code, str] = {
         'no cells with room satisfy the affinity policy of the PCI devices '
         '(devices on {cells})',
     Code.NETWORK_AFFINITY:
-        'no cells with room have affinity to {networks} '
-        '(affinity to {cells})',
+        'no cells with room have affinity to {networks} (affinity to {cells})',
     Code.SCOPE_PACKAGE:
         'Nova would use {cells} of packages {packages}, but '
         'hpcvirt:numa_scope asks for one package',
@@ -246,6 +247,7 @@ KINDS: Mapping[Code, str] = {
     Code.NO_VCPUS: 'a guest cell without vCPUs',
     Code.EMULATOR_PCPU: 'no PCPU for the emulator threads',
     Code.CLOSED: 'closed to new instances',
+    Code.QUARANTINED: 'in quarantine',
     Code.RESOURCES: 'too little on the whole host',
     Code.EXTRA_SPEC: 'malformed extra spec',
     Code.MALFORMED_HOST: 'malformed data',
@@ -345,5 +347,4 @@ def tally(refused: Mapping[Code, int]) -> str:
     kinds: collections.Counter[str] = collections.Counter()
     for code, count in refused.items():
         kinds[KINDS[code]] += count
-    return ', '.join(f'{kind} ({count})'
-                     for kind, count in kinds.most_common())
+    return ', '.join(f'{kind} ({n})' for kind, n in kinds.most_common())

@@ -62,6 +62,7 @@ def document(fleet: state.Fleet,
         'free': _room(free_room.total(rooms.values())),
         'hosts': [{'name': name, **_room(room)}
                   for name, room in rooms.items()],
+        'closed': closed(fleet),
         'broken': broken(fleet),
     }
 
@@ -75,6 +76,12 @@ def _room(room: free_room.Room) -> dict[str, Any]:
         'packages': dataclasses.asdict(room.packages),
         'hosts': dataclasses.asdict(room.hosts),
     }
+
+
+def closed(fleet: state.Fleet) -> list[dict[str, str]]:
+    """List the hosts that take no new instances, whatever is free."""
+    return [{'name': host.name, 'reason': host.state.closed}
+            for host in fleet.hosts if host.state.closed is not None]
 
 
 def broken(fleet: state.Fleet) -> list[dict[str, str]]:
@@ -101,6 +108,12 @@ def text(fleet: state.Fleet, found: Sequence[counts.Count],
             free_room.of_hosts(fleet, found).values())), _ROOM_NUMBERS, room),
         _filled(_ROOM_LEGEND, room),
     ]
+    shut = closed(fleet)
+    if shut:
+        blocks.append(_listed(
+            f'{table.counted(len(shut), "host")} counted as full, because '
+            'no new instance is sent there:',
+            {item['name']: item['reason'] for item in shut}, room))
     if fleet.broken:
         blocks.append(broken_in_words(fleet, room))
     return '\n'.join(blocks)
@@ -143,8 +156,13 @@ def _length(part: int, total: int) -> int:
 def broken_in_words(fleet: state.Fleet, width: int) -> str:
     """Say which hosts are left out, and why."""
     number = table.counted(len(fleet.broken), 'host')
-    lines = [f'{number} left out, because the record is broken:']
-    for name, reason in fleet.broken.items():
+    return _listed(f'{number} left out, because the record is broken:',
+                   fleet.broken, width)
+
+
+def _listed(heading: str, hosts: Mapping[str, str], width: int) -> str:
+    lines = [heading]
+    for name, reason in hosts.items():
         lines += textwrap.wrap(
             reason if reason.startswith(f'{name}: ') else
             f'{name}: {reason}', width, initial_indent='  ',

@@ -16,7 +16,8 @@ It passes a guest with a NUMA topology only to hosts on which the guest fits
 and on which the claim of nova-compute will place it correctly, in place of
 NUMATopologyFilter. It passes a guest with PCI requests only to hosts that
 have the devices, in place of PciPassthroughFilter. It passes every other
-guest to all hosts. In nova.conf of nova-scheduler::
+guest to all hosts. No guest is passed to a host in quarantine, whatever it
+asks for. In nova.conf of nova-scheduler::
 
     [filter_scheduler]
     available_filters = nova.scheduler.filters.all_filters
@@ -61,6 +62,7 @@ from hpcvirt.nova import claim_start
 from hpcvirt.nova import config
 from hpcvirt.nova import malformed_host
 from hpcvirt.nova import picks
+from hpcvirt.nova import quarantine
 from hpcvirt.nova import refused as refusals
 from hpcvirt.nova import shadow
 
@@ -133,6 +135,7 @@ class Request:
         self.uuid = refusals.instance_of(spec)
         self.start: claim_start.ClaimStart | None = None
         self._malformed: reasons.Misfit | None = None
+        self._quarantine = quarantine.Quarantine()
         try:
             demand = adapter.demand(spec)
             if demand is not None:
@@ -152,15 +155,20 @@ class Request:
         """What the guest needs, None if that cannot be understood."""
         return self.start.demand if self.start is not None else None
 
-    @property
-    def is_judged(self) -> bool:
-        """Whether any host can be refused."""
-        return self.start is not None or self._malformed is not None
+    def may_refuse(self, host_states: Sequence[typing.Any]) -> bool:
+        """Whether any of these hosts could be refused."""
+        return (self.start is not None or self._malformed is not None
+                or any(map(self._quarantine.misfit, host_states)))
 
     def judge(self, host_states: Sequence[typing.Any],
               ) -> Iterator[alternates.Verdict]:
-        """Tell of each host why it is refused, None if it passes."""
-        verdicts = ((host_state, self.refuse(host_state))
+        """Tell of each host why it is refused, None if it passes.
+
+        A host in quarantine is refused for every guest: the host is at fault,
+        not the flavor.
+        """
+        verdicts = ((host_state, self._quarantine.misfit(host_state)
+                     or self.refuse(host_state))
                     for host_state in host_states)
         start = self.start
         if (start is None or start.move is not None or
@@ -252,6 +260,12 @@ class Request:
                 limits.network_metadata = network
             self._limits[ratios] = limits
         return limits
+
+
+def enforces(each: typing.Any) -> bool:
+    """Whether an enabled filter is hpcvirt's, and not only in shadow mode."""
+    return isinstance(each, HPCTopologyFilter) and (
+        nova.conf.CONF.hpcvirt.filter_mode != filter_options.SHADOW)
 
 
 def all_filters() -> list[type[filters.BaseHostFilter]]:

@@ -59,8 +59,7 @@ class Request(typing.Protocol):
     @property
     def demand(self) -> demands.Demand | None: ...
 
-    @property
-    def is_judged(self) -> bool: ...
+    def may_refuse(self, host_states: Sequence[typing.Any]) -> bool: ...
 
     def judge(self, host_states: Sequence[typing.Any],
               ) -> Iterator[alternates.Verdict]: ...
@@ -98,7 +97,7 @@ def _watch(spec: typing.Any, hosts: Sequence[typing.Any],
     comparison = _Comparison(spec, hosts)
     try:
         request = read(spec)
-        if not request.is_judged:
+        if not request.may_refuse(hosts):
             return
         comparison.run(request)
     except Exception as exc:  # noqa: BLE001

@@ -23,6 +23,8 @@ from nova.pci import stats
 from nova.pci import whitelist
 from nova.scheduler import host_manager
 
+from hpcvirt.health import quarantine
+
 objects.register_all()
 
 #: No device_spec: pools are given here, not discovered.
@@ -148,6 +150,19 @@ def host_state_of(case, name, topology, devices):
     state.ram_allocation_ratio = case.ram_ratio
     state.allocation_candidates = candidates(case, state.uuid)
     return state
+
+
+def hold(state, holder, text):
+    """Put a host in quarantine, after an aggregate that is not about it."""
+    state.aggregates = [
+        *(state.aggregates or [objects.Aggregate(
+            id=1, name='zone', hosts=[state.host],
+            metadata={'availability_zone': 'one'})]),
+        objects.Aggregate(
+            id=2, name=quarantine.aggregate_name(holder), hosts=[state.host],
+            metadata={quarantine.MARK: holder,
+                      quarantine.key(state.host): text,
+                      quarantine.key('another'): 'another reason'})]
 
 
 def host_state_of_service(version):

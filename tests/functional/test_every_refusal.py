@@ -77,7 +77,7 @@ OTHERS = {
     Code.NO_CANDIDATES, Code.MALFORMED_HOST, Code.NO_THREADS,
     Code.SCOPE_PACKAGE, Code.CELL_OCCUPIED, Code.EXTRA_SPEC,
     Code.PACKAGE_UNKNOWN, Code.CLAIM_TOO_LONG, Code.UNDECIDED,
-    Code.CLAIM_OF_A_MOVE, Code.UNSAFE_ALTERNATE,
+    Code.CLAIM_OF_A_MOVE, Code.UNSAFE_ALTERNATE, Code.QUARANTINED,
 }
 
 
@@ -190,6 +190,14 @@ class EveryRefusalTest(soundness.ClaimingTestCase):
                     state, 'numa_topology', objects.NUMATopology(
                         cells=[objects.NUMACell(id=0, cpuset={0})])))):
             self.explain(code, question, change=change)
+
+    def test_hosts_in_quarantine(self):
+        reason = self.explain(
+            Code.QUARANTINED, case(host(0)),
+            change=lambda state: nova_objects.hold(
+                state, 'watch', 'since 2026-01-02T03:04:05Z by me@x: steal'))
+        self.assertEqual('the host is in quarantine: watch since '
+                         '2026-01-02T03:04:05Z by me@x: steal', reason)
 
     def test_threads_that_no_cell_has(self):
         flat = dataclasses.replace(host_cell(), siblings=tuple(

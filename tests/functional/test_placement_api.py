@@ -75,7 +75,8 @@ class PlacementTest(testtools.TestCase):
                               self.uuid, [], [name])
 
     def test_bad_traits_and_providers_are_one_line(self):
-        for provider, name in ((self.uuid, 'CUSTOM_x'), (self.uuid, 'NOT_THERE'),
+        for provider, name in ((self.uuid, 'CUSTOM_x'),
+                               (self.uuid, 'NOT_THERE'),
                                ('0' * 8, 'CUSTOM_X')):
             error = self.assertRaises(exception.HpcvirtError,
                                       self.api.change_traits, provider, [name])

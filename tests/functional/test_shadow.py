@@ -128,6 +128,23 @@ class DecisionsTest(ShadowTestCase):
         self.assert_differs(found, (REFUSES, reasons.Code.EXTRA_SPEC,
                                     ('host0',)))
 
+    def test_a_host_in_quarantine_is_refused_only_by_hpcvirt(self):
+        self.compare_in_quarantine(nova_objects.request_spec(
+            case(host(0)), PINNED))
+
+    def test_quarantine_is_for_guests_without_numa_topology_too(self):
+        spec = nova_objects.request_spec(case(host(0)))
+        spec.numa_topology = None
+        self.compare_in_quarantine(spec)
+
+    def compare_in_quarantine(self, spec):
+        states = self.states(case(host(0)), case(host(0)))
+        nova_objects.hold(states[1], 'operator', 'it swaps')
+        found = self.compare(spec, *states)
+        self.assert_differs(found, (
+            REFUSES, reasons.Code.QUARANTINED, ('host1',)))
+        self.assertEqual((1, 2), (found.passed, found.passed_by_nova))
+
     def test_what_only_nova_refuses(self):
         # The first guest leaves the size of its giant pages in the request.
         cell = dataclasses.replace(test_filter.host_cell(), pages=(

@@ -31,8 +31,8 @@ TITLE = 'What the fleet still takes'
 #: A larger fleet is summed up, and so many hosts that stand out are drawn.
 MOST_CARDS = 24
 STAND_OUT = 8
-#: So many broken records are listed; more are counted.
-MOST_BROKEN = 50
+#: So many closed hosts and broken records are listed; more are counted.
+MOST_LISTED = 50
 
 
 def page(fleet: state.Fleet, found: Sequence[counts.Count],
@@ -54,9 +54,18 @@ def page(fleet: state.Fleet, found: Sequence[counts.Count],
             for item in found],
         room=[*_room(total)], cards=[*_cards(fleet, rooms)],
         groups=[*_groups(rooms)] if len(rooms) > MOST_CARDS else [],
-        broken=[*fleet.broken.items()][:MOST_BROKEN],
-        more_broken=max(0, len(fleet.broken) - MOST_BROKEN))
+        sections=[
+            _section('closed', 'Counted as full, because no new instance is '
+                     'sent there', capacity_report.closed(fleet)),
+            _section('broken', 'Left out, because the record is broken',
+                     capacity_report.broken(fleet))])
     return html + '\n'
+
+
+def _section(anchor: str, title: str,
+             hosts: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    return {'id': anchor, 'title': title, 'hosts': hosts[:MOST_LISTED],
+            'more': max(0, len(hosts) - MOST_LISTED)}
 
 
 def _flavor(item: counts.Count) -> dict[str, Any]:

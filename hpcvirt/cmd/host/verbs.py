@@ -15,9 +15,11 @@
 import argparse
 
 from hpcvirt.cmd.host import config
+from hpcvirt.cmd.host import quarantine
 
 
 def add_verbs(parser: argparse.ArgumentParser) -> None:
     """Add the verbs of this noun."""
     verbs = parser.add_subparsers(dest='verb', metavar='VERB', required=True)
     config.add(verbs)
+    quarantine.add(verbs)

@@ -28,8 +28,8 @@ from hpcvirt.nova.controller import request as requests
 from hpcvirt.nova.controller import view as views
 
 #: What no change of the guest helps against.
-_BEYOND = (reasons.Code.CLOSED, reasons.Code.MALFORMED_HOST,
-           reasons.Code.EXTRA_SPEC)
+_BEYOND = (reasons.Code.CLOSED, reasons.Code.QUARANTINED,
+           reasons.Code.MALFORMED_HOST, reasons.Code.EXTRA_SPEC)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -131,13 +131,13 @@ class _Judging:
             return
         for each in enabled:
             self._pass_through(each)
-        if not any(map(_enforces, enabled)):
+        if not any(map(filters.enforces, enabled)):
             self._claim()
 
     def _pass_through(self, each: typing.Any) -> None:
         name = type(each).__name__
         before = self._left
-        if _enforces(each):
+        if filters.enforces(each):
             # The same that filter_all does, with the reasons.
             misfits = {id(state): misfit for state, misfit
                        in self._judge.judge(list(before))}
@@ -218,12 +218,6 @@ class _Judging:
         if isinstance(placed, reasons.Misfit):
             return (), frozenset()
         return placed.cells, pins.of_cells(demand, supply, placed.cells)
-
-
-def _enforces(each: typing.Any) -> bool:
-    """Whether a filter is hpcvirt's, and not only in shadow mode."""
-    mode = getattr(nova.conf.CONF.hpcvirt, 'filter_mode', None)
-    return isinstance(each, filters.HPCTopologyFilter) and mode != 'shadow'
 
 
 def _step(misfit: reasons.Misfit) -> verdict.Step:

@@ -25,6 +25,9 @@ from hpcvirt.fit import devices
 from hpcvirt.flavors import catalogue
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
+from hpcvirt.health import quarantine as health
+from hpcvirt.nova import filters
+from hpcvirt.nova import quarantine
 from hpcvirt.nova.controller import cell_hosts
 from hpcvirt.nova.controller import cloud_flavors
 from hpcvirt.nova.controller import masking
@@ -90,6 +93,7 @@ def _fleet(found: cell_hosts.CellHosts,
     broken = dict(found.broken)
     translate = residents.Residents(groups)
     peers = _peers(found, own)
+    heeds = any(map(filters.enforces, found.manager.enabled_filters))
     hosts = []
     for name in sorted(found.states):
         host_state = found.states[name]
@@ -99,7 +103,8 @@ def _fleet(found: cell_hosts.CellHosts,
                     name, 'Placement has no resource provider of it')
             hosts.append(state.FleetHost(
                 name, _state(host_state, own[host_state.uuid], aliases,
-                             found.closed.get(name)),
+                             found.closed.get(name)
+                             or (_quarantine(host_state) if heeds else None)),
                 tuple(translate.translate(instance, name, peers[name])
                       for instance in found.instances[name]),
                 nova.conf.CONF.compute
@@ -129,13 +134,20 @@ def _state(host_state: typing.Any, provider: providers.Provider,
                        provider.traits)
 
 
+def _quarantine(host_state: typing.Any) -> str | None:
+    holds = quarantine.holds(host_state)
+    return f'it is in quarantine: {health.sentence(holds)}' if holds else None
+
+
 def _peers(found: cell_hosts.CellHosts,
            own: Mapping[str, providers.Provider],
            ) -> Mapping[str, frozenset[str]]:
     """Say to which hosts the instances of each host may move.
 
     These have the same traits and are in the same aggregates and cell, so
-    that neither flavor nor image, zone nor project can forbid the move.
+    that neither flavor nor image, zone nor project can forbid the move. That
+    a host is disabled or in quarantine does not count: its instances may
+    leave.
     """
     kinds: dict[object, set[str]] = {}
     kind_of = {}
@@ -143,7 +155,8 @@ def _peers(found: cell_hosts.CellHosts,
         provider = own.get(host_state.uuid)
         traits = provider.traits if provider else frozenset[str]()
         kind_of[name] = (
-            frozenset(aggregate.id for aggregate in host_state.aggregates),
-            traits - {_DISABLED}, host_state.cell_uuid)
+            frozenset(aggregate.id for aggregate in host_state.aggregates
+                      if not quarantine.is_marked(aggregate)),
+            traits - {_DISABLED, health.TRAIT}, host_state.cell_uuid)
         kinds.setdefault(kind_of[name], set()).add(name)
     return {name: frozenset(kinds[kind]) for name, kind in kind_of.items()}

@@ -1,0 +1,76 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Find the nodes of a compute host, which are its resource providers."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from novaclient import exceptions as nova_exceptions
+
+from hpcvirt import exception
+from hpcvirt.cloud import session
+
+_PAGE = 1000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Node:
+    """A node of a compute host.
+
+    :ivar uuid: of its resource provider
+    :ivar name: of its resource provider, for libvirt the name of the machine
+    """
+
+    uuid: str
+    name: str
+
+
+def nodes(nova: Any, host: str) -> tuple[Node, ...]:
+    """Find the nodes of a compute host: one, unless its driver is Ironic's.
+
+    :param nova: a client of :func:`hpcvirt.cloud.session.compute`
+    :param host: as ``openstack compute service list`` has it
+    :raises InvalidInput: if the cloud has no such host
+    :raises Unreachable: if the cloud does not answer
+    """
+    with session.one_line_errors():
+        # The name of the node usually contains that of the host.
+        found = (_of_host(_alike(nova, host), host)
+                 or _of_host(_all(nova), host))
+    if not found:
+        raise exception.InvalidInput(
+            f'host {host}', 'the cloud has no compute host of this name')
+    return found
+
+
+def _of_host(hypervisors: Any, host: str) -> tuple[Node, ...]:
+    return tuple(Node(each.id, each.hypervisor_hostname)
+                 for each in hypervisors if each.service['host'] == host)
+
+
+def _alike(nova: Any, host: str) -> Any:
+    try:
+        return nova.hypervisors.search(host, detailed=True)
+    except (nova_exceptions.BadRequest, nova_exceptions.NotFound):
+        return ()
+
+
+def _all(nova: Any) -> Iterator[Any]:
+    marker = None
+    while True:
+        page = nova.hypervisors.list(marker=marker, limit=_PAGE)
+        yield from page
+        if not page:
+            return
+        marker = page[-1].id

@@ -1,0 +1,271 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Hosts in quarantine, in a Nova and a Placement."""
+
+import contextlib
+import io
+import json
+
+import fixtures
+
+from hpcvirt import exception
+from hpcvirt.cloud import compute_hosts
+from hpcvirt.cloud import placement
+from hpcvirt.cloud import quarantine as cloud_quarantine
+from hpcvirt.cloud import session
+from hpcvirt.cmd import main
+from hpcvirt.fleet import log_reading
+from hpcvirt.health import quarantine
+from hpcvirt.nova.controller import view
+from testing import machines
+from tests.functional import lives
+
+
+class QuarantineNova(lives.LivesNova):
+    """Two hosts, and the command of an operator."""
+
+    HOSTS = ('node1', 'node2')
+
+    def setUp(self):
+        super().setUp()
+        self.useFixture(fixtures.MonkeyPatch(
+            'hpcvirt.cloud.placement.PAUSE_S', 0.01))
+        self.add_machines(*(machines.build(name, pages={2048: 1024},
+                                           housekeeping_cores=1)
+                            for name in self.HOSTS))
+        self.use_as_cloud()
+        self.nova = session.compute()
+        self.cloud = cloud_quarantine.Quarantine(
+            self.nova, placement.Placement(session.placement(),
+                                           pause_s=0.01))
+
+    def hpcvirt(self, *words):
+        out, errors = io.StringIO(), io.StringIO()
+        with (contextlib.redirect_stdout(out),
+              contextlib.redirect_stderr(errors)):
+            status = main.main(words)
+        return status, out.getvalue() + errors.getvalue()
+
+    def quarantine(self, host, reason='it swaps', *more):
+        status, text = self.hpcvirt('host', 'quarantine', host, '--reason',
+                                    reason, '--apply', *more)
+        self.assertEqual(0, status, text)
+        return text
+
+    def release(self, host, *more):
+        status, text = self.hpcvirt('host', 'release', host, '--apply', *more)
+        self.assertEqual(0, status, text)
+        return text
+
+    def hold(self, host, holder, reason='why'):
+        self.cloud.hold(host, quarantine.Hold(
+            holder, reason, '2026-01-02T03:04:05Z', 'me@here'))
+
+    def provider(self, host):
+        (node,) = compute_hosts.nodes(self.nova, host)
+        return node.uuid
+
+    def traits(self, host):
+        return self.cloud.placement.traits(self.provider(host)).names
+
+    def holders(self, host):
+        return [hold.holder for hold in self.cloud.holds(host)]
+
+
+class QuarantineSchedulingTest(QuarantineNova):
+    """What is scheduled to a host in quarantine, and what is not."""
+
+    def setUp(self):
+        super().setUp()
+        # The embedded Nova has its settings already.
+        self.useFixture(fixtures.MonkeyPatch(
+            'hpcvirt.nova.controller.settings.load', lambda *_: None))
+
+    def read(self, *words):
+        status, text = self.hpcvirt(*words, '--format', 'json')
+        return status, json.loads(text)
+
+    def test_a_host_in_quarantine_gets_no_new_instance(self):
+        flavor = self.create_hpc_flavor(pcpus=1)
+        name = self.api.get_flavor(flavor)['name']
+        small = self.create_flavor(1, 64)
+        resident = self.boot(flavor, host='node1')
+        before = self.guest(resident)
+        self.quarantine('node1', 'it swaps')
+        self.hold('node1', quarantine.WATCH, 'steal')
+        # Nothing happens to what runs there.
+        self.assertEqual('node1', self.host_of(resident))
+        self.assertEqual(before, self.guest(resident))
+        # No flavor has to say anything.
+        for each in (flavor, small, flavor, small):
+            self.assertEqual('node2', self.host_of(self.boot(each)))
+        server = self.boot(flavor, host='node1', status='ERROR')
+        self.assertIn('No valid host', server['fault']['message'])
+        refused = log_reading.read(
+            (line.encode() for line in self.log.output.splitlines()),
+            server['id']).refusals[-1]
+        self.assertEqual(['quarantined'],
+                         [group.code for group in refused.groups])
+        self.assertIn('the host is in quarantine: operator since',
+                      refused.groups[0].reason)
+        # Nova asks no filter about a host that an administrator forces.
+        self.assertEqual('node1', self.host_of(self.boot(
+            small, availability_zone='nova:node1')))
+        self.assert_explained(name)
+        self.release('node1')
+        self.boot(flavor, host='node1', status='ERROR')
+        self.release('node1', '--holder', 'watch')
+        self.assertEqual('node1', self.host_of(
+            self.boot(flavor, host='node1')))
+        self.assertEqual([], self.read('capacity')[1]['closed'])
+
+    def assert_explained(self, name):
+        status, document = self.read('explain', '--flavor', name)
+        self.assertEqual(0, status)
+        host, other = document['hosts']
+        self.assertEqual(('node1', 'filter', 'quarantined'),
+                         (host['name'], host['step'], host['code']))
+        self.assertIn('watch since 2026-01-02T03:04:05Z by me@here: steal',
+                      host['reason'])
+        self.assertTrue(other['fits'])
+        _, document = self.read('capacity', '--flavor', name)
+        (counted,) = document['flavors']
+        self.assertEqual(0, counted['per_host']['node1'])
+        self.assertGreater(counted['per_host']['node2'], 0)
+        (closed,) = document['closed']
+        self.assertEqual('node1', closed['name'])
+        self.assertIn('it is in quarantine: operator', closed['reason'])
+        self.assertIn('1 host counted as full', self.hpcvirt('capacity')[1])
+        # Its instances may leave.
+        hosts = {host.name: host for host in view.read().fleet.hosts}
+        self.assertEqual({'node1', 'node2'},
+                         hosts['node1'].instances[0].hosts)
+        # A filter that does not decide does not close the host.
+        self.flags(filter_mode='shadow', group='hpcvirt')
+        self.assertEqual([], self.read('capacity')[1]['closed'])
+        self.assertTrue(self.read('explain', '--flavor', name)[1][
+            'hosts'][0]['fits'])
+        self.flags(filter_mode='enforce', group='hpcvirt')
+
+    def test_instances_leave_a_host_in_quarantine_and_do_not_return(self):
+        flavor, larger = (self.create_hpc_flavor(pcpus=pcpus)
+                          for pcpus in (1, 2))
+        self.flags(allow_resize_to_same_host=True)
+        servers = [self.boot(flavor, host='node1') for _ in range(2)]
+        self.quarantine('node1')
+        self.api.post_server_action(servers[0]['id'], {
+            'rebuild': {'imageRef': self.glance.image2['id']}})
+        self.assertEqual('node1', self.host_of(
+            self.wait_for(servers[0], 'ACTIVE')))
+        self.assertEqual('node2', self.host_of(
+            self.live_migrate(servers[1])))
+        self.assertEqual('node2', self.host_of(
+            self.resize(servers[0], larger)))
+        self.api.post_server_action(servers[0]['id'], {'revertResize': None})
+        self.assertEqual('node1', self.host_of(
+            self.wait_for(servers[0], 'ACTIVE')))
+        before = len(self.refusals())
+        self.api.post_server_action(
+            servers[1]['id'], {'migrate': {'host': 'node1'}})
+        self.assertEqual('node2', self.host_of(
+            self.wait_for(servers[1], 'ACTIVE')))
+        self.assertIn('node1, node1 refused: the host is in quarantine',
+                      self.refusals()[before])
+
+
+class QuarantineStateTest(QuarantineNova):
+
+    def test_a_host_is_put_in_quarantine_and_released(self):
+        before = self.traits('node1')
+        status, text = self.hpcvirt('host', 'quarantine', 'node1',
+                                    '--reason', 'it swaps')
+        self.assertEqual(0, status)
+        self.assertIn('node1 is not in quarantine', text)
+        self.assertIn('use --apply', text)
+        self.assertEqual([], self.holders('node1'))
+        self.assertEqual([], self.nova.aggregates.list())
+
+        self.assertIn('it swaps', self.quarantine('node1'))
+        (hold,) = self.cloud.holds('node1')
+        self.assertEqual(('operator', 'it swaps'), (hold.holder, hold.reason))
+        self.assertEqual(before | {quarantine.TRAIT}, self.traits('node1'))
+        self.assertNotIn(quarantine.TRAIT, self.traits('node2'))
+        self.assertEqual([], self.holders('node2'))
+
+        self.assertIn('Nothing is to be done', self.quarantine('node1'))
+        self.quarantine('node1', 'its fan is broken')
+        (again,) = self.cloud.holds('node1')
+        self.assertEqual((hold.since, 'its fan is broken'),
+                         (again.since, again.reason))
+
+        self.assertIn('node1 is not in quarantine', self.release('node1'))
+        self.assertEqual(before, self.traits('node1'))
+        self.assertIn('Nothing is to be done', self.release('node1'))
+
+    def test_all_holders_must_release_a_host(self):
+        self.quarantine('node1')
+        self.hold('node1', quarantine.WATCH, 'steal')
+        self.assertEqual(['operator', 'watch'], self.holders('node1'))
+        self.release('node1')
+        self.assertEqual(['watch'], self.holders('node1'))
+        self.assertIn(quarantine.TRAIT, self.traits('node1'))
+        self.release('node1', '--holder', 'watch')
+        self.assertEqual([], self.holders('node1'))
+        self.assertNotIn(quarantine.TRAIT, self.traits('node1'))
+
+    def test_a_trait_that_could_not_be_set_is_set_by_repeating(self):
+        down = [True]
+        ask = placement.Placement.change_traits
+
+        def change(this, *args, **kwargs):
+            if down[0]:
+                raise exception.Unreachable('Placement is down')
+            return ask(this, *args, **kwargs)
+        self.useFixture(fixtures.MonkeyPatch(
+            'hpcvirt.cloud.placement.Placement.change_traits', change))
+        status, text = self.hpcvirt('host', 'quarantine', 'node1', '--reason',
+                                    'x', '--apply')
+        self.assertEqual(2, status)
+        self.assertIn('node1 is in quarantine, but its trait', text)
+        self.assertEqual(['operator'], self.holders('node1'))
+        down[0] = False
+        self.quarantine('node1', 'x')
+        self.assertIn(quarantine.TRAIT, self.traits('node1'))
+
+    def test_a_holder_that_comes_during_a_release_keeps_the_trait(self):
+        self.hold('node1', quarantine.OPERATOR)
+        change = placement.Placement.change_traits
+
+        def change_late(this, provider, add=(), remove=()):
+            if remove and 'watch' not in self.holders('node1'):
+                self.hold('node1', quarantine.WATCH)
+            return change(this, provider, add, remove)
+        self.useFixture(fixtures.MonkeyPatch(
+            'hpcvirt.cloud.placement.Placement.change_traits', change_late))
+        self.release('node1')
+        self.assertEqual(['watch'], self.holders('node1'))
+        self.assertIn(quarantine.TRAIT, self.traits('node1'))
+
+    def test_bad_input_is_one_line_and_changes_nothing(self):
+        for words, pattern in (
+                (('host', 'quarantine', 'node9', '--reason', 'x'),
+                 'no compute host'),
+                (('host', 'release', 'node'), 'no compute host'),
+                (('host', 'quarantine', 'node1', '--reason', ' '), 'empty'),
+                (('host', 'quarantine', 'node1', '--reason', 'x' * 151),
+                 'at most 150')):
+            status, text = self.hpcvirt(*words, '--apply')
+            self.assertEqual(2, status)
+            self.assertIn(pattern, text)
+            self.assertEqual(1, text.count('\n'), text)
+        self.assertEqual([], self.nova.aggregates.list())
