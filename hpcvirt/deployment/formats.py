@@ -15,7 +15,11 @@
 from collections.abc import Callable
 from collections.abc import Mapping
 
+from hpcvirt.deployment import ansible
+from hpcvirt.deployment import edpm
 from hpcvirt.deployment import host_files
+from hpcvirt.deployment import kayobe
+from hpcvirt.deployment import kolla
 from hpcvirt.deployment import tree
 from hpcvirt.flavors import planned as plans
 
@@ -30,4 +34,8 @@ def of_hosts(plan: plans.Plan) -> tuple[tree.File, ...]:
 
 FORMATS: Mapping[str, Callable[[plans.Plan], tuple[tree.File, ...]]] = {
     'files': of_hosts,
+    'kolla': kolla.files,
+    'kayobe': kayobe.files,
+    'edpm': edpm.files,
+    'ansible': ansible.files,
 }

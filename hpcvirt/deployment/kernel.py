@@ -12,27 +12,35 @@
 
 """Write what the kernel of a host needs: command line, pages, modules."""
 
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 
 from hpcvirt.deployment import tree
 from hpcvirt.flavors import host_state
 
+SYSCTL = 'etc/sysctl.d/90-hpcvirt.conf'
 COMMAND_LINE = 'etc/default/grub.d/90-hpcvirt.cfg'
+PAGES_SOURCE = 'Linux-Hugetlb'
 PAGES_UNIT = 'hpcvirt-pages.service'
 PAGES = (f'etc/systemd/system/{PAGES_UNIT}',
          'etc/systemd/system/sysinit.target.d/hpcvirt.conf')
 
 
-def command_line(state: host_state.HostState) -> str:
-    """Write the parameters in their order."""
-    return _words(state.parameters)
+def command_line(state: host_state.HostState,
+                 without: Collection[str] = ()) -> str:
+    """Write the parameters in their order.
+
+    :param without: the sources of parameters that are given in another way
+    """
+    return _words(item for item in state.parameters
+                  if item.source not in without)
 
 
 def page_parameters(state: host_state.HostState) -> str:
     """Write those parameters that reserve huge pages."""
     return _words(item for item in state.parameters
-                  if item.source == 'Linux-Hugetlb')
+                  if item.source == PAGES_SOURCE)
 
 
 def _words(values: Iterable[host_state.Value]) -> str:
@@ -53,7 +61,7 @@ def files(state: host_state.HostState) -> Iterator[tree.File]:
         yield tree.File(PAGES[1], tree.text(
             'Start the reservation of pages at boot.',
             f'[Unit]\nWants={PAGES_UNIT}'), ('reboot',))
-    yield tree.File('etc/sysctl.d/90-hpcvirt.conf', tree.text(
+    yield tree.File(SYSCTL, tree.text(
         'Values below /proc/sys. A TuneD that applies them again after its '
         'profile (reapply_sysctl, the default) leaves them as they are.',
         *('\n'.join((*tree.comment(item.why, item.source),
@@ -94,4 +102,4 @@ def _pages_unit(state: host_state.HostState) -> str:
         '[Service]\n'
         'Type=oneshot\n'
         'RemainAfterExit=yes\n' + '\n'.join(commands),
-        source='Linux-Hugetlb')
+        source=PAGES_SOURCE)

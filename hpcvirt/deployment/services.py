@@ -24,6 +24,7 @@ AFFINITY = 'etc/systemd/system.conf.d/90-hpcvirt.conf'
 TUNED = tuple(f'{folder}/{PROFILE}/tuned.conf'
               for folder in ('etc/tuned/profiles', 'etc/tuned'))
 _RELOAD = 'systemctl daemon-reload'
+STOP = 'systemctl stop ksm ksmtuned numad'
 
 #: Services that would undo these settings.
 _STOPPED = {
@@ -46,7 +47,7 @@ def files(state: host_state.HostState) -> Iterator[tree.File]:
                 f'Do not start {name}: {why}',
                 f'[Unit]\nConditionPathExists=!/{_KSM}',
                 source='CERN-HEPiX-2015' if name == 'ksm' else ''),
-            (_RELOAD, f'systemctl stop {name}'))
+            (_RELOAD, STOP))
     yield tree.File(
         'etc/systemd/system/qemu-kvm.service.d/hpcvirt.conf', tree.text(
             'This service of Ubuntu may start KSM (KSM_ENABLED in '
