@@ -22,15 +22,15 @@ must either change tables and be repeatable, or change documents.
 import pathlib
 
 import sqlalchemy
-from alembic import command
-from alembic import config
-from alembic import script
 
 from hpcvirt import exception
 
 VERSION_TABLE = 'hpcvirt_alembic_version'
+#: The revisions, the first one first. alembic, which knows them too, takes
+#: longer to import than most commands run: only a migration imports it.
+REVISIONS = ('0001', '0002')
 
-_SCRIPTS = pathlib.Path(__file__).parent / 'migrations'
+SCRIPTS = str(pathlib.Path(__file__).parent / 'migrations')
 #: What two processes that migrate a store at once wait for.
 _LOCK_S = 60
 _LOCKS = {
@@ -50,10 +50,8 @@ def migrate(engine: sqlalchemy.Engine, where: str) -> None:
     :param where: the store, for the error
     :raises InvalidInput: if the store is of a newer format
     """
-    settings = _settings()
-    head = script.ScriptDirectory.from_config(settings).get_current_head()
     with engine.connect() as connection:
-        if check(connection, where) == head:
+        if check(connection, where) == REVISIONS[-1]:
             return
         # The transaction of the check has read: this one may wait.
         connection.rollback()
@@ -61,8 +59,7 @@ def migrate(engine: sqlalchemy.Engine, where: str) -> None:
             connection.exec_driver_sql(_LOCKS[engine.dialect.name])
             # Another process may have migrated it meanwhile.
             check(connection, where)
-            settings.attributes['connection'] = connection
-            command.upgrade(settings, 'head')
+            _upgrade(connection)
         if engine.dialect.name in _UNLOCKS:
             connection.exec_driver_sql(_UNLOCKS[engine.dialect.name])
 
@@ -77,19 +74,18 @@ def check(connection: sqlalchemy.Connection, where: str) -> str | None:
         return None
     revision = connection.execute(sqlalchemy.select(sqlalchemy.table(
         VERSION_TABLE, sqlalchemy.column('version_num')))).scalar()
-    known = {each.revision for each in script.ScriptDirectory.from_config(
-        _settings()).walk_revisions()}
-    if revision is None or revision in known:
+    if revision is None or revision in REVISIONS:
         return revision
     raise exception.InvalidInput(
         where, f'is a store of the format {str(revision)[:32]!r}, and this '
-        f'version of hpcvirt knows formats up to {max(known)!r}; upgrade '
+        f'version of hpcvirt knows formats up to {REVISIONS[-1]!r}; upgrade '
         'hpcvirt')
 
 
-def _settings() -> config.Config:
-    settings = config.Config()
+def _upgrade(connection: sqlalchemy.Connection) -> None:
+    from alembic import command
+    from alembic import config
+    settings = config.Config(attributes={'connection': connection})
     # "%" starts an interpolation.
-    settings.set_main_option('script_location',
-                             str(_SCRIPTS).replace('%', '%%'))
-    return settings
+    settings.set_main_option('script_location', SCRIPTS.replace('%', '%%'))
+    command.upgrade(settings, REVISIONS[-1])

@@ -17,6 +17,7 @@ import sqlite3
 import fixtures
 import testtools
 from alembic import autogenerate
+from alembic import script
 from alembic.runtime import migration as runtime
 from oslo_db import exception as db_exception
 
@@ -149,6 +150,12 @@ class TestMigration(testtools.TestCase):
         error = self.assertRaises(exception.InvalidInput, self.read)
         self.assertIn('sample of 20261120a-0: schema_version: is 2',
                       str(error))
+
+    def test_the_revisions_are_those_of_alembic(self):
+        scripts = script.ScriptDirectory(migration.SCRIPTS)
+        self.assertEqual(
+            [each.revision for each in scripts.walk_revisions()],
+            [*reversed(migration.REVISIONS)])
 
     def test_the_revisions_make_the_tables_of_the_store(self):
         self.open().close()
