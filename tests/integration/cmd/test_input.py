@@ -12,12 +12,18 @@
 
 """Standard input, pipes, FIFOs and devices as input of the command."""
 
+import contextlib
+import io
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
 import unittest
+from collections.abc import Iterator
+
+from hpcvirt.cmd import main
 
 ROOT = pathlib.Path(__file__).parents[3]
 HOST = ROOT / 'etc/hpcvirt/topologies/hs06-2s-16c.json'
@@ -49,31 +55,67 @@ def hpcvirt(*words: str, **options: object) -> subprocess.CompletedProcess:
         **(options or {'stdin': subprocess.DEVNULL}))
 
 
+def here(*words: str) -> tuple[int, str, str]:
+    """Run the command in this process: its status, output and errors."""
+    raw, err = io.BytesIO(), io.StringIO()
+    with (io.TextIOWrapper(raw, encoding='utf-8') as out,
+          contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)):
+        status = main.main(words)
+        out.flush()
+        return status, raw.getvalue().decode(), err.getvalue()
+
+
+@contextlib.contextmanager
+def alarm(seconds: int) -> Iterator[None]:
+    """Raise TimeoutError in a program that waits for longer."""
+    def expire(*_: object) -> None:
+        raise TimeoutError(f'still waiting after {seconds} s')
+
+    before = signal.signal(signal.SIGALRM, expire)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 class InputTest(unittest.TestCase):
     def setUp(self) -> None:
         super().setUp()
         self.folder = self.enterContext(tempfile.TemporaryDirectory())
 
+    def become_standard_input(self, content: str) -> None:
+        """Let the file descriptor 0 be a file with a content."""
+        saved = os.dup(0)
+        self.addCleanup(os.close, saved)
+        self.addCleanup(os.dup2, saved, 0)
+        with tempfile.TemporaryFile() as stream:
+            stream.write(content.encode())
+            stream.seek(0)
+            os.dup2(stream.fileno(), 0)
+
     def test_no_argument_waits_for_a_fifo_or_reads_a_device(self) -> None:
         fifo = os.path.join(self.folder, 'fifo')
         os.mkfifo(fifo)
+        self.become_standard_input('[]')
         for words in READERS:
             for path, kind in ((fifo, 'a FIFO'),
                                ('/dev/full', 'a character device')):
                 with self.subTest(words=words, path=path):
-                    done = hpcvirt(*(word.format(path) for word in words),
-                                   cwd=self.folder, input='[]')
-                    self.assertEqual((2, ''), (done.returncode, done.stdout))
+                    os.lseek(0, 0, os.SEEK_SET)
+                    with alarm(60), contextlib.chdir(self.folder):
+                        answer = here(*(word.format(path) for word in words))
                     self.assertEqual(
-                        f'hpcvirt: {path}: is {kind}, not a file\n',
-                        done.stderr)
+                        (2, '', f'hpcvirt: {path}: is {kind}, not a file\n'),
+                        answer)
 
     def test_standard_input_is_read_as_a_file_is(self) -> None:
         profile = os.path.join(self.folder, 'profile.yaml')
         pathlib.Path(profile).write_text('base: dense\n')
         plan = os.path.join(self.folder, 'plan.json')
-        pathlib.Path(plan).write_text(hpcvirt(
-            'flavor', 'plan', str(HOST), '--format', 'json').stdout)
+        pathlib.Path(plan).write_text(here(
+            'flavor', 'plan', str(HOST), '--format', 'json')[1])
         for path, words in (
                 (str(HOST), ('topology', 'show', '{}')),
                 (str(HOST), ('flavor', 'plan', '{}')),
@@ -84,13 +126,13 @@ class InputTest(unittest.TestCase):
                 (str(STREAM), ('bench', 'compare', '{}', str(STREAM),
                                '--benchmark', 'hpcc'))):
             with self.subTest(words=words):
-                expected = hpcvirt(*(word.format(path) for word in words))
-                self.assertNotEqual('', expected.stdout)
+                expected = here(*(word.format(path) for word in words))
+                self.assertNotEqual('', expected[1])
                 for name in ('-', '/dev/stdin'):
                     done = hpcvirt(*(word.format(name) for word in words),
                                    input=pathlib.Path(path).read_text())
                     self.assertEqual(
-                        (expected.returncode, expected.stdout, ''),
+                        expected,
                         (done.returncode, done.stdout, done.stderr))
 
     def test_a_pipe_of_the_shell_is_read(self) -> None:

@@ -65,9 +65,10 @@ class CommandTest(unittest.TestCase):
     def assert_bad_input(self, pattern, *words):
         # What other tests left behind would complain on standard error if it
         # were collected deep in a recursion.
-        gc.collect()
-        gc.disable()
-        self.addCleanup(gc.enable)
+        if gc.isenabled():
+            gc.collect()
+            gc.disable()
+            self.addCleanup(gc.enable)
         status, out, err = self.run_command(*words)
         self.assertEqual((2, ''), (status, out))
         self.assertEqual(1, len(err.splitlines()), err)
