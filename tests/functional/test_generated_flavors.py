@@ -179,7 +179,7 @@ class GeneratedFlavorsTest(base.HPCNova):
                    devices={'affinity': 'preferred', 'vfs_per_device': 8,
                             'vendor_id': '8086', 'product_id': '154c'})
 
-    def test_whole_devices_on_their_cells(self):
+    def test_periodic_whole_devices_on_their_cells(self):
         self.check(GPU_HOST, devices={**GPU, 'per_instance': 4})
 
     def change_gpus(self, most, **changes):

@@ -91,7 +91,7 @@ class MovesTest(lives.LivesNova):
         self.assertEqual({'one', 'two'}, set(map(self.host_of, servers)))
         self.boot(flavor, group=group, status='ERROR')
 
-    def test_servers_of_an_affinity_group_share_a_host(self):
+    def test_periodic_servers_of_an_affinity_group_share_a_host(self):
         group = self.api.post_server_groups(
             {'name': 'together', 'policy': 'affinity'})['id']
         flavor = self.create_hpc_flavor(1, 4, 512)
@@ -99,7 +99,7 @@ class MovesTest(lives.LivesNova):
         self.assertEqual(1, len(set(map(self.host_of, servers))))
         self.boot(flavor, group=group, status='ERROR')
 
-    def test_one_request_for_many_fills_every_host(self):
+    def test_periodic_one_request_for_many_fills_every_host(self):
         flavor = self.create_hpc_flavor(1, 4, 512)
         servers = self.boot_many(flavor, 4)
         self.assertEqual(

@@ -58,7 +58,7 @@ class PlacementTest(base.HPCNova):
         self.assertEqual(
             cell, self.ledger('host').device_cell(guest.devices[0]))
 
-    def test_two_cells_without_smt(self):
+    def test_periodic_two_cells_without_smt(self):
         self.check(cells=2, packages=2, threads=1)
 
     def test_two_cells_with_smt(self):

@@ -18,7 +18,7 @@ from tests.functional import base
 NOVA_WEIGHERS = 'nova.scheduler.weights.all_weighers'
 
 
-class FragmentationTest(base.HPCNova):
+class TwoHosts(base.HPCNova):
     """Two equal hosts, and small guests before a large one."""
 
     def setUp(self):
@@ -34,6 +34,10 @@ class FragmentationTest(base.HPCNova):
         hosts = [self.host_of(server) for server in servers]
         return sorted(hosts.count(host) for host in ('one', 'two'))
 
+
+class FragmentationTest(TwoHosts):
+    """The weighers with their defaults."""
+
     def test_small_guests_fill_a_broken_host_first(self):
         self.assertEqual([0, 4], self.boot_small(4))
         self.boot(self.whole)
@@ -48,24 +52,22 @@ class FragmentationTest(base.HPCNova):
             'metadata': {'numa_fragmentation_weight_multiplier': '0.0'}}})
         self.assertEqual([1, 1], self.boot_small(2))
 
-    def test_one_request_for_many_packs_too(self):
+    def test_periodic_one_request_for_many_packs_too(self):
         servers = self.boot_many(self.small, 4)
         self.assertEqual(1, len({self.host_of(each) for each in servers}))
         self.boot(self.whole)
 
 
-class FragmentationOffTest(FragmentationTest):
-    """The same hosts and guests with the multiplier 0."""
+class FragmentationOffTest(TwoHosts):
+    """The multiplier 0."""
 
     OPTIONS = (('hpcvirt', 'numa_fragmentation_weight_multiplier', 0.0),)
 
-    def test_small_guests_fill_a_broken_host_first(self):
-        """Nova's weighers spread them, and the large one is refused."""
+    def test_novas_weighers_spread_and_a_large_guest_is_refused(self):
         self.assertEqual([2, 2], self.boot_small(4))
         self.boot(self.whole, status='ERROR')
 
-    def test_an_aggregate_can_turn_it_off(self):
-        """And it can turn it on."""
+    def test_periodic_an_aggregate_can_turn_it_on(self):
         aggregate = self.api.post_aggregate(
             {'aggregate': {'name': 'pack', 'availability_zone': None}})
         for host in ('one', 'two'):
@@ -74,8 +76,7 @@ class FragmentationOffTest(FragmentationTest):
             'metadata': {'numa_fragmentation_weight_multiplier': '20'}}})
         self.assertEqual([0, 3], self.boot_small(3))
 
-    def test_one_request_for_many_packs_too(self):
-        """It spreads as well."""
+    def test_periodic_one_request_for_many_is_spread(self):
         servers = self.boot_many(self.small, 4)
         self.assertEqual(2, len({self.host_of(each) for each in servers}))
 
@@ -104,15 +105,13 @@ class DevicesTest(base.HPCNova):
             0, self.ledger('far').device_cell(guest.devices[0]))
 
 
-class DeviceLocalityTest(base.HPCNova):
+class FarAndNear(base.HPCNova):
     """The cell of the device is full on one host, and free on the other.
 
     Both pass under the policy ``preferred``.
     """
 
-    CHOSEN = 'near'
-
-    def test_preferred_devices_are_found_where_they_are_local(self):
+    def assert_chosen(self, chosen):
         self.add_machines(*(
             machines.build(name, 2, 4, pages={2048: 1024}, vfs={0: 4})
             for name in ('far', 'near')))
@@ -121,18 +120,23 @@ class DeviceLocalityTest(base.HPCNova):
             self.create_hpc_flavor(
                 1, 2, 256, hw__pci_numa_affinity_policy='preferred'),
             ports=[self.create_sriov_port(machines.PHYSNET)])
-        self.assertEqual(self.CHOSEN, self.host_of(server))
+        self.assertEqual(chosen, self.host_of(server))
         guest = self.guest(server)
-        self.assertEqual(0, self.ledger(self.CHOSEN).device_cell(
+        self.assertEqual(0, self.ledger(chosen).device_cell(
             guest.devices[0]))
-        self.assertEqual(self.CHOSEN == 'near', guest.host_cells == (0,))
+        self.assertEqual(chosen == 'near', guest.host_cells == (0,))
 
 
-class DeviceLocalityOffTest(DeviceLocalityTest):
-    """Without it the fuller host does, where less room is lost."""
+class DeviceLocalityTest(FarAndNear):
+    def test_preferred_devices_are_found_where_they_are_local(self):
+        self.assert_chosen('near')
 
-    CHOSEN = 'far'
+
+class DeviceLocalityOffTest(FarAndNear):
     OPTIONS = (('hpcvirt', 'device_locality_weight_multiplier', 0.0),)
+
+    def test_periodic_the_fuller_host_is_chosen_where_less_room_is_lost(self):
+        self.assert_chosen('far')
 
 
 class BothFiltersTest(base.HPCNova):
@@ -163,7 +167,7 @@ class DefaultsTest(base.HPCNova):
                        'PciPassthroughFilter')
     WEIGHT_CLASSES = (NOVA_WEIGHERS,)
 
-    def test_small_guests_are_spread_and_a_large_one_is_refused(self):
+    def test_periodic_small_guests_are_spread_and_a_large_one_refused(self):
         self.add_machines(*(machines.build(name, 2, 4, pages={2048: 1024})
                             for name in ('one', 'two')))
         small = self.create_hpc_flavor(1, 2, 256)
