@@ -171,6 +171,67 @@ DOCUMENTS = (
         'Nova 34 (2026.2)',
         'docs.openstack.org/nova/latest/admin/managing-resource-providers'
         '.html'),
+    Document(
+        'AMD-HPC-2023', 'AMD',
+        'HPC Tuning Guide for AMD EPYC 9004 Series Processors',
+        'publication 58002', '2023', 'amd.com, documentation hub'),
+    Document(
+        'Linux-Irq', 'The kernel development community', 'SMP IRQ affinity',
+        'documentation of Linux', 'Linux 6.12',
+        'docs.kernel.org/core-api/irq/irq-affinity.html'),
+    Document(
+        'Linux-Ksm', 'The kernel development community',
+        'Kernel Samepage Merging',
+        'documentation of Linux', 'Linux 6.12',
+        'docs.kernel.org/admin-guide/mm/ksm.html'),
+    Document(
+        'Linux-Nohz', 'The kernel development community',
+        'NO_HZ: Reducing Scheduling-Clock Ticks', 'documentation of Linux',
+        'Linux 6.12', 'docs.kernel.org/timers/no_hz.html'),
+    Document(
+        'Linux-Sriov', 'The kernel development community',
+        'PCI Express I/O Virtualization Howto', 'documentation of Linux',
+        'Linux 6.12', 'docs.kernel.org/PCI/pci-iov-howto.html'),
+    Document(
+        'Linux-Thp', 'The kernel development community',
+        'Transparent Hugepage Support',
+        'documentation of Linux', 'Linux 6.12',
+        'docs.kernel.org/admin-guide/mm/transhuge.html'),
+    Document(
+        'Linux-Cpufreq', 'The kernel development community',
+        'CPU Performance Scaling',
+        'documentation of Linux', 'Linux 6.12',
+        'docs.kernel.org/admin-guide/pm/cpufreq.html'),
+    Document(
+        'Linux-Cpuidle', 'The kernel development community',
+        'CPU Idle Time Management',
+        'documentation of Linux', 'Linux 6.12',
+        'docs.kernel.org/admin-guide/pm/cpuidle.html'),
+    Document(
+        'Linux-Vulnerabilities', 'The kernel development community',
+        'Hardware vulnerabilities',
+        'documentation of Linux', 'Linux 6.12',
+        'docs.kernel.org/admin-guide/hw-vuln'),
+    Document(
+        'Linux-Pstate', 'The kernel development community',
+        'intel_pstate CPU Performance Scaling Driver',
+        'documentation of Linux', 'Linux 6.12',
+        'docs.kernel.org/admin-guide/pm/intel_pstate.html'),
+    Document(
+        'LBNL-Nhc', 'Michael Jennings', 'LBNL Node Health Check',
+        'documentation of version 1.4.3', 'not dated', 'github.com/mej/nhc'),
+    Document(
+        'Nova-Gazpacho', 'The Nova developers',
+        'Nova 2026.1 (Gazpacho) release notes',
+        'release notes', 'Nova 33 (2026.1)',
+        'docs.openstack.org/releasenotes/nova'),
+    Document(
+        'Nova-Options', 'The Nova developers', 'Configuration options',
+        'documentation of Nova, configuration/config', 'Nova 34 (2026.2)',
+        'docs.openstack.org/nova/latest/configuration/config.html'),
+    Document(
+        'Irqbalance-Manual', 'The Irqbalance developers', 'irqbalance(1)',
+        'manual page', 'not dated', 'github.com/Irqbalance/irqbalance'),
 )
 
 _BY_KEY = {document.key: document for document in DOCUMENTS}

@@ -24,6 +24,7 @@ author = 'hpcvirt developers'
 extensions = [
     'openstackdocstheme',
     'oslo_config.sphinxext',
+    'audit_rules',
     'benchmark_table',
     'bibliography_page',
     'command_reference',

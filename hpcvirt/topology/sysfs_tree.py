@@ -62,6 +62,14 @@ class Tree:
         # Older kernels end their lists with a NUL.
         return text.strip(' \t\r\n\0')
 
+    def beginning(self, name: str, most: int) -> str | None:
+        """Read no more than the first bytes of a file; None if missing."""
+        path = self._path(name)
+        if path is None:
+            return None
+        return input_file.beginning(path, most, self._where(name)).decode(
+            errors='replace')
+
     def need(self, name: str) -> str:
         """Read a file that the kernel always provides."""
         text = self.text(name)

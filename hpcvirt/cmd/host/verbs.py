@@ -14,6 +14,7 @@
 
 import argparse
 
+from hpcvirt.cmd.host import audit
 from hpcvirt.cmd.host import config
 from hpcvirt.cmd.host import quarantine
 
@@ -21,5 +22,6 @@ from hpcvirt.cmd.host import quarantine
 def add_verbs(parser: argparse.ArgumentParser) -> None:
     """Add the verbs of this noun."""
     verbs = parser.add_subparsers(dest='verb', metavar='VERB', required=True)
+    audit.add(verbs)
     config.add(verbs)
     quarantine.add(verbs)

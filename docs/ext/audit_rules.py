@@ -1,0 +1,47 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The directive ``audit-rules``: a table of the rules of ``host audit``."""
+
+from docutils import nodes
+from docutils import statemachine
+from docutils.parsers import rst
+from sphinx import application
+
+from hpcvirt.audit import audit
+
+
+class AuditRules(rst.Directive):
+    """Write a table of ``hpcvirt.audit.audit.RULES``."""
+
+    def run(self) -> list[nodes.Node]:
+        """Write reStructuredText for the rules and have it parsed."""
+        lines = ['.. list-table::', '   :header-rows: 1',
+                 '   :widths: 18 10 36 36', '', '   * - Code',
+                 '     - Severity', '     - What is checked', '     - Why']
+        for rule in audit.RULES:
+            cited = ' '.join(f':cite:`{key}`' for key in rule.sources)
+            lines += [f'   * - ``{rule.code}``', f'     - {rule.severity}',
+                      f'     - {rule.checks}',
+                      f'     - {rule.why[0].upper()}{rule.why[1:]}. {cited}']
+        parent = nodes.Element()
+        parent.document = self.state.document
+        self.state.nested_parse(
+            statemachine.StringList(lines, source='audit-rules'),
+            self.content_offset, parent)
+        return parent.children
+
+
+def setup(app: application.Sphinx) -> dict[str, bool]:
+    """Register the directive."""
+    app.add_directive('audit-rules', AuditRules)
+    return {'parallel_read_safe': True, 'parallel_write_safe': True}

@@ -1,0 +1,127 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Audit a host: apply all rules to its facts."""
+
+import dataclasses
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt import exception
+from hpcvirt.audit import fact
+from hpcvirt.audit import facts as facts_module
+from hpcvirt.audit import finding
+from hpcvirt.audit import rule as rules
+from hpcvirt.audit.rules import cpu
+from hpcvirt.audit.rules import devices
+from hpcvirt.audit.rules import huge_pages
+from hpcvirt.audit.rules import isolation
+from hpcvirt.audit.rules import kernel
+from hpcvirt.audit.rules import memory
+from hpcvirt.audit.rules import nova
+from hpcvirt.audit.rules import nova_cpus
+from hpcvirt.flavors import planned as plans
+from hpcvirt.flavors import planner
+from hpcvirt.flavors import profile as profiles
+
+RULES: tuple[rules.Rule, ...] = (
+    *kernel.RULES, *huge_pages.RULES, *memory.RULES, *isolation.RULES,
+    *nova_cpus.RULES, *nova.RULES, *devices.RULES, *cpu.RULES)
+
+#: The code of the findings about facts that are not known.
+UNKNOWN = 'unknown-fact'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Audit:
+    """The findings about a host, the worst first.
+
+    :ivar checked: the codes of the rules that have an answer
+    """
+
+    host: str
+    findings: tuple[finding.Finding, ...]
+    checked: tuple[str, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether all facts are known and none is a fault; notes may be."""
+        return not any(item.severity in finding.FAULTS
+                       for item in self.findings)
+
+
+def audit(facts: facts_module.Facts,
+          profile: profiles.Profile | None = None) -> Audit:
+    """Audit a host.
+
+    :param profile: the profile for which the host should be configured; None
+        to judge it by itself
+    """
+    subject = rules.Subject(
+        facts, profile, None if profile is None else _planned(facts, profile))
+    found: list[finding.Finding] = []
+    silent: dict[fact.Unknown, list[str]] = {}
+    checked = []
+    for rule in RULES:
+        violations, unknown = _apply(rule, subject)
+        found += [finding.Finding(
+            rule.code, item.severity or rule.severity, item.found,
+            item.expected, rule.why, rule.sources, item.change)
+            for item in violations]
+        if unknown is None:
+            checked.append(rule.code)
+        else:
+            silent.setdefault(unknown, []).append(rule.code)
+    found += [_unknown(item, codes) for item, codes in silent.items()]
+    return Audit(facts.name, tuple(sorted(
+        found, key=lambda item: finding.ORDER.index(item.severity))),
+        tuple(checked))
+
+
+def _apply(rule: rules.Rule, subject: rules.Subject,
+           ) -> tuple[list[rules.Violation], fact.Unknown | None]:
+    """Apply a rule; what it found before a fact was unknown counts."""
+    found: list[rules.Violation] = []
+    violations = rule.find(subject)
+    while True:
+        try:
+            found.append(next(violations))
+        except StopIteration:
+            return found, None
+        except fact.NotKnown as exc:
+            return found, exc.unknown
+
+
+def counts(audit: Audit) -> Mapping[finding.Severity, int]:
+    """Count the findings of each severity."""
+    return {severity: sum(item.severity is severity
+                          for item in audit.findings)
+            for severity in finding.ORDER}
+
+
+def _planned(facts: facts_module.Facts, profile: profiles.Profile,
+             ) -> plans.PlannedHost | fact.Unknown:
+    if isinstance(facts.host, fact.Unknown):
+        return facts.host
+    try:
+        return planner.plan([facts.host], profile).hosts[0]
+    except exception.InvalidInput as exc:
+        return fact.Unknown('the plan of this host with the profile',
+                            exc.what)
+
+
+def _unknown(item: fact.Unknown, codes: Sequence[str]) -> finding.Finding:
+    return finding.Finding(
+        UNKNOWN, finding.Severity.UNKNOWN, f'{item.where}: {item.problem}',
+        f'an answer of {", ".join(codes)}',
+        'what is not known is not taken for good', (),
+        ('# run the audit as root',) if 'ermi' in item.problem else ())

@@ -1,0 +1,262 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The facts of a host that an audit judges.
+
+A field is :class:`~hpcvirt.audit.fact.Unknown` if it cannot be read, and None
+if the host does not have such a thing, for example no governor without
+cpufreq. CPU numbers, cells and units are those of
+:mod:`hpcvirt.model.host`.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+from hpcvirt.audit.fact import Unknown
+from hpcvirt.model import host as host_model
+
+Cpus = frozenset[int]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class IdleState:
+    """A C-state of a CPU.
+
+    :ivar latency_us: the time it takes to leave the state
+    :ivar cpus: the CPUs that may enter it
+    """
+
+    name: str
+    latency_us: int
+    cpus: Cpus
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Frequency:
+    """The frequency scaling of CPUs.
+
+    :ivar preference: the energy performance preference, None without one
+    :ivar boost: of this policy, None if the driver has one switch for all
+    """
+
+    cpus: Cpus
+    driver: str
+    governor: str
+    preference: str | None
+    boost: bool | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CpuFacts:
+    """The CPUs.
+
+    :ivar vendor: ``GenuineIntel``, ``AuthenticAMD``; None on other
+        architectures than x86
+    :ivar is_guest: whether the machine is itself a guest
+    :ivar smt: ``on``, ``off``, ``forceoff``, ``notsupported`` and so on; None
+        if the architecture has no such control
+    :ivar no_turbo: of intel_pstate, None without this driver
+    :ivar boost: of cpufreq, None without such a switch
+    :ivar microcode: version -> CPUs, None without such versions
+    :ivar wake_limit_us: the longest exit latency that a program allows at
+        present, None if no program limits it
+    """
+
+    vendor: str | Unknown | None
+    is_guest: bool | Unknown
+    smt: str | Unknown | None
+    frequencies: tuple[Frequency, ...] | Unknown
+    no_turbo: bool | Unknown | None
+    boost: bool | Unknown | None
+    idle_states: tuple[IdleState, ...] | Unknown
+    wake_limit_us: int | Unknown | None
+    microcode: Mapping[str, Cpus] | Unknown | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ksm:
+    """Kernel samepage merging.
+
+    :ivar run: 0 stopped, 1 running, 2 stopped and everything unmerged
+    :ivar merge_across_nodes: None on a kernel without NUMA
+    :ivar pages_shared: pages that are merged now
+    :ivar full_scans: how often it has scanned all memory since the boot
+    """
+
+    run: int
+    merge_across_nodes: bool | None
+    pages_shared: int
+    full_scans: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HugePages:
+    """A pool of huge pages of a cell.
+
+    :ivar surplus: pages above the reservation, which the kernel gives back
+    """
+
+    cell: int
+    size_kib: int
+    total: int
+    free: int
+    surplus: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MemoryFacts:
+    """The memory.
+
+    :ivar ksm: None for a kernel without it
+    :ivar thp: ``always``, ``madvise`` or ``never``; None without them
+    :ivar available_mib: cell -> memory that programs can still get there:
+        free, in the page cache, or in slabs that can be reclaimed
+    :ivar numa_balancing: None on a kernel without it
+    """
+
+    total_mib: int | Unknown
+    swap_total_mib: int | Unknown
+    swap_used_mib: int | Unknown
+    slab_unreclaimable_mib: int | Unknown
+    available_mib: Mapping[int, int] | Unknown
+    huge_pages: tuple[HugePages, ...] | Unknown
+    ksm: Ksm | Unknown | None
+    thp: str | Unknown | None
+    thp_defrag: str | Unknown | None
+    swappiness: int | Unknown
+    numa_balancing: int | Unknown | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Interrupt:
+    """A device interrupt.
+
+    :ivar name: of the driver or queue; empty if nothing uses it
+    :ivar allowed: the CPUs that may be chosen for it
+    :ivar effective: the CPUs that get it, None on a kernel that does not say
+    """
+
+    number: int
+    name: str
+    allowed: Cpus
+    effective: Cpus | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KernelFacts:
+    """The kernel, and what runs beside the guests.
+
+    :ivar command_line: the parameters, each NAME or NAME=VALUE, in order
+    :ivar nested_paging: whether KVM uses EPT, NPT or the like; None if KVM is
+        not loaded or its architecture always has it
+    :ivar nested_parameter: ``kvm_intel.ept``, or None likewise
+    :ivar has_kvm: whether KVM can run guests
+    :ivar init_cpus: the CPUs on which PID 1 and all services may run
+    :ivar interrupts: without those of single CPUs
+    :ivar banned_cpus: the CPUs to which irqbalance gives no interrupts by its
+        configuration, None if that names none
+    :ivar programs: the names of all programs that run
+    :ivar vulnerabilities: name -> state, as the kernel words it
+    :ivar tuned_profile: None without an active profile
+    :ivar has_tuned: whether tuned is installed
+    """
+
+    release: str | Unknown
+    command_line: tuple[str, ...] | Unknown
+    has_kvm: bool | Unknown
+    nested_paging: bool | Unknown | None
+    nested_parameter: str | Unknown | None
+    isolated: Cpus | Unknown
+    nohz_full: Cpus | Unknown
+    init_cpus: Cpus | Unknown
+    interrupts: tuple[Interrupt, ...] | Unknown
+    banned_cpus: Cpus | Unknown | None
+    programs: frozenset[str] | Unknown
+    vulnerabilities: Mapping[str, str] | Unknown
+    has_tuned: bool | Unknown
+    tuned_profile: str | Unknown | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class VirtualFunctions:
+    """The virtual functions of a device.
+
+    :ivar count: how many exist
+    :ivar cells: the cells that they say they are near to
+    :ivar drivers: their drivers
+    """
+
+    address: str
+    count: int
+    cells: frozenset[int | None]
+    drivers: frozenset[str | None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """The devices.
+
+    :ivar iommus: their names
+    :ivar iommu_types: the types of the default domains of the groups:
+        ``identity``, ``DMA``, ``DMA-FQ``; empty on a kernel that does not say
+    :ivar functions: of each device that supports SR-IOV
+    :ivar creators: device address -> the files that create its virtual
+        functions at boot; ``*`` for files that name no device
+    """
+
+    iommus: tuple[str, ...] | Unknown
+    iommu_types: frozenset[str] | Unknown
+    functions: tuple[VirtualFunctions, ...] | Unknown
+    creators: Mapping[str, tuple[str, ...]] | Unknown
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NovaFacts:
+    """The options of nova-compute.
+
+    :ivar files: the files that were read, in the order in which a later one
+        has the last word
+    :ivar options: (group, option) -> its values, in order
+    """
+
+    files: tuple[str, ...]
+    options: Mapping[tuple[str, str], tuple[str, ...]]
+
+    def all(self, group: str, name: str) -> tuple[str, ...]:
+        """Return every value of an option that may be repeated."""
+        return self.options.get((group, name), ())
+
+    def get(self, group: str, name: str, default: str = '') -> str:
+        """Return the value of an option that has one."""
+        values = self.all(group, name)
+        return values[-1] if values else default
+
+    def is_true(self, group: str, name: str) -> bool:
+        """Whether a switch is on, as oslo.config reads it."""
+        return self.get(group, name).lower() in ('true', '1', 'on', 'yes')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Facts:
+    """A host.
+
+    :ivar host: the topology
+    :ivar nova: None if no configuration of nova-compute is there
+    """
+
+    name: str
+    host: host_model.Host | Unknown
+    cpu: CpuFacts
+    memory: MemoryFacts
+    kernel: KernelFacts
+    devices: DeviceFacts
+    nova: NovaFacts | Unknown | None

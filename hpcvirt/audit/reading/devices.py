@@ -1,0 +1,98 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read the facts of the devices: IOMMU, virtual functions, their creators."""
+
+import re
+from collections.abc import Iterator
+from collections.abc import Mapping
+
+from hpcvirt.audit import facts
+from hpcvirt.audit.fact import fact
+from hpcvirt.audit.reading import files as files_module
+
+Files = files_module.Files
+
+_PCI = 'sys/bus/pci/devices'
+_GROUPS = 'sys/kernel/iommu_groups'
+
+#: Where sites create virtual functions at boot, and the endings of the files.
+_PLACES = (
+    ('etc/udev/rules.d', ('.rules',)),
+    ('etc/systemd/system', ('.service',)),
+    ('etc/systemd/network', ('.link', '.network')),
+    ('etc/tmpfiles.d', ('.conf',)),
+    ('etc/modprobe.d', ('.conf',)),
+    ('etc/NetworkManager/system-connections', ('',)),
+    ('etc/netplan', ('.yaml',)),
+    ('etc/os-net-config', ('.yaml', '.json')),
+    ('etc/network/interfaces.d', ('',)),
+    ('etc/tuned', ('.conf',)),
+)
+_FILES = ('etc/rc.local', 'etc/rc.d/rc.local', 'etc/network/interfaces',
+          'etc/os-net-config/sriov_config.yaml')
+
+#: The words of the kernel, systemd, NetworkManager, netplan, os-net-config
+#: and the drivers for a number of virtual functions.
+_WORDS = re.compile(
+    'sriov_numvfs|SR-IOVVirtualFunctions|sriov-vfs|total-vfs|'
+    'virtual-function-count|sriov_pf|numvfs|max_vfs|num_vfs')
+_ADDRESS = re.compile('[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}[.][0-7]')
+
+
+def read(files: Files) -> facts.DeviceFacts:
+    """Read the devices."""
+    return facts.DeviceFacts(
+        iommus=fact(lambda: files.names('sys/class/iommu', 'sys/class')),
+        iommu_types=fact(lambda: _iommu_types(files)),
+        functions=fact(lambda: tuple(_functions(files))),
+        creators=fact(lambda: _creators(files)))
+
+
+def _iommu_types(files: Files) -> frozenset[str]:
+    types = {files.text(f'{_GROUPS}/{group}/type', _GROUPS)
+             for group in files.names(_GROUPS, 'sys/kernel')}
+    return frozenset(kind for kind in types if kind)
+
+
+def _functions(files: Files) -> Iterator[facts.VirtualFunctions]:
+    for address in files.names(_PCI, 'sys'):
+        here = f'{_PCI}/{address}'
+        if not files.number(f'{here}/sriov_totalvfs', here):
+            continue
+        links = [name for name in files.names(here, here)
+                 if re.fullmatch('virtfn[0-9]+', name)]
+        yield facts.VirtualFunctions(
+            address.lower(), files.need_number(f'{here}/sriov_numvfs'),
+            frozenset(_cell(files, f'{here}/{link}') for link in links),
+            frozenset(files.link_name(f'{here}/{link}/driver')
+                      for link in links))
+
+
+def _cell(files: Files, device: str) -> int | None:
+    number = files.number(f'{device}/numa_node', _PCI)
+    return None if number is None or number < 0 else number
+
+
+def _creators(files: Files) -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    names = [*_FILES]
+    for place, endings in _PLACES:
+        names += [f'{place}/{name}' for name in files.names(place, 'etc')
+                  if name.endswith(endings)]
+    for name in names:
+        text = files.text(name, 'etc') if not files.exists(name) else ''
+        if text and _WORDS.search(text):
+            for address in _ADDRESS.findall(text.lower()) or ['*']:
+                found.setdefault(address, []).append(f'/{name}')
+    return {address: tuple(dict.fromkeys(files))
+            for address, files in found.items()}

@@ -1,0 +1,165 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read the files of a host one by one: a value, or None if it has no such.
+
+A file that is missing is None only if a directory that every kernel has is
+there (the anchor): a copy of a host may lack both, and then nothing is known.
+What cannot be read raises NotKnown.
+"""
+
+import pathlib
+import re
+from collections.abc import Mapping
+
+from hpcvirt import exception
+from hpcvirt.audit import fact
+from hpcvirt.model import cpuset
+from hpcvirt.topology import sysfs_tree
+
+#: How the kernel writes an empty list of CPUs.
+_EMPTY = ('', '(null)')
+
+
+class Files:
+    """The files below a root.
+
+    :param root: ``/``, or the root (or the ``sys``) of a copy
+    :raises InvalidInput: if it is not the root of a host
+    """
+
+    def __init__(self, root: pathlib.Path) -> None:
+        self._tree = sysfs_tree.Tree(root)
+        self.is_running = self._tree.is_running
+
+    def host_name(self) -> str:
+        """Return the host name."""
+        try:
+            return self._tree.host_name()
+        except exception.InvalidInput:
+            return 'host'
+
+    def text(self, name: str, anchor: str) -> str | None:
+        """Read a file."""
+        try:
+            text = self._tree.text(name)
+        except exception.InvalidInput as exc:
+            raise unknown(name, exc.what) from exc
+        if text is None and not self.exists(anchor):
+            raise unknown(name)
+        return text
+
+    def need(self, name: str) -> str:
+        """Read a file that every host has."""
+        text = self.text(name, name)
+        if text is None:
+            raise unknown(name)
+        return text
+
+    def beginning(self, name: str, most: int) -> str:
+        """Read no more than the beginning of a file that every host has."""
+        try:
+            text = self._tree.beginning(name, most)
+        except exception.InvalidInput as exc:
+            raise unknown(name, exc.what) from exc
+        if text is None:
+            raise unknown(name)
+        return text
+
+    def latency_request(self, name: str) -> bytes:
+        """Read the four bytes of ``/dev/cpu_dma_latency``.
+
+        A program that holds this device limits the latency of all CPUs. To
+        open it adds a request that limits nothing.
+        """
+        if not self.is_running:
+            raise unknown(name, 'is a device, which a copy does not have')
+        try:
+            with open(f'/{name}', 'rb') as stream:
+                data = stream.read(4)
+        except OSError as exc:
+            raise unknown(name, f'cannot be read ({exc.strerror})') from exc
+        if len(data) != 4:
+            raise unknown(name, 'is too short')
+        return data
+
+    def number(self, name: str, anchor: str) -> int | None:
+        """Read a whole number."""
+        text = self.text(name, anchor)
+        return None if text is None else _whole(text, name)
+
+    def need_number(self, name: str) -> int:
+        """Read a whole number that every host has."""
+        return _whole(self.need(name), name)
+
+    def flag(self, name: str, anchor: str) -> bool | None:
+        """Read a switch: 0 or N, 1 or Y."""
+        text = self.text(name, anchor)
+        if text is None:
+            return None
+        if text not in ('0', '1', 'N', 'Y'):
+            raise unknown(name, 'is neither on nor off')
+        return text in ('1', 'Y')
+
+    def cpus(self, name: str, anchor: str) -> frozenset[int] | None:
+        """Read a list of CPUs."""
+        text = self.text(name, anchor)
+        return None if text is None else parsed_cpus(text, name)
+
+    def names(self, name: str, anchor: str) -> tuple[str, ...]:
+        """List a directory; empty if it is missing."""
+        try:
+            names = self._tree.names(name)
+        except exception.InvalidInput as exc:
+            raise unknown(name, exc.what) from exc
+        if not names and not self.exists(anchor):
+            raise unknown(name)
+        return tuple(names)
+
+    def link_name(self, name: str) -> str | None:
+        """Return the last component of the target of a symbolic link."""
+        return self._tree.link_name(name)
+
+    def exists(self, directory: str) -> bool:
+        """Whether a directory is there and has anything in it."""
+        try:
+            return bool(self._tree.names(directory))
+        except exception.InvalidInput:
+            return False
+
+
+def unknown(name: str, problem: str = 'is missing') -> fact.NotKnown:
+    """Say that a file tells nothing."""
+    return fact.NotKnown(fact.Unknown(f'/{name}', problem))
+
+
+def parsed_cpus(text: str, name: str) -> frozenset[int]:
+    """Read the text of a list of CPUs."""
+    if text in _EMPTY:
+        return frozenset()
+    try:
+        return cpuset.parse(text, name)
+    except exception.InvalidInput as exc:
+        raise unknown(name, exc.what) from exc
+
+
+def amounts_kib(text: str) -> Mapping[str, int]:
+    """Read the lines ``Name: 12 kB`` of a meminfo."""
+    return {match[1]: int(match[2]) for match in re.finditer(
+        r'^(?:Node +[0-9]+ )?([\w()]+): +([0-9]{1,18})(?: kB)?$', text,
+        re.MULTILINE)}
+
+
+def _whole(text: str, name: str) -> int:
+    if not re.fullmatch('-?[0-9]{1,18}', text):
+        raise unknown(name, 'is not a number')
+    return int(text)

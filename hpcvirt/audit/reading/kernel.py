@@ -1,0 +1,149 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read the facts of the kernel and of what runs beside the guests."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from collections.abc import Mapping
+
+from hpcvirt.audit import facts
+from hpcvirt.audit.fact import fact
+from hpcvirt.audit.reading import files as files_module
+
+Files = files_module.Files
+
+_CPU = 'sys/devices/system/cpu'
+_IRQ = 'proc/irq'
+_MODULE = 'sys/module'
+
+#: The parameters that switch nested paging, by module.
+_NESTED = {'kvm_intel': 'ept', 'kvm_amd': 'npt'}
+
+#: The configuration of irqbalance: Debian's, Red Hat's.
+_IRQBALANCE = ('etc/default/irqbalance', 'etc/sysconfig/irqbalance')
+
+#: What the kernel puts into the directory of an interrupt beside one
+#: directory for each action.
+_OF_INTERRUPT = frozenset({
+    'affinity_hint', 'effective_affinity', 'effective_affinity_list', 'node',
+    'smp_affinity', 'smp_affinity_list', 'spurious'})
+
+
+def read(files: Files) -> facts.KernelFacts:
+    """Read the kernel."""
+    return facts.KernelFacts(
+        release=fact(lambda: files.need('proc/sys/kernel/osrelease')),
+        command_line=fact(lambda: command_line(files.need('proc/cmdline'))),
+        has_kvm=fact(lambda: _has_kvm(files)),
+        nested_paging=fact(lambda: _nested(files)[1]),
+        nested_parameter=fact(lambda: _nested(files)[0]),
+        isolated=fact(lambda: _cpus(files, 'isolated')),
+        nohz_full=fact(lambda: _cpus(files, 'nohz_full')),
+        init_cpus=fact(lambda: _init_cpus(files)),
+        interrupts=fact(lambda: tuple(_interrupts(files))),
+        banned_cpus=fact(lambda: _banned_cpus(files)),
+        programs=fact(lambda: _programs(files)),
+        vulnerabilities=fact(lambda: _vulnerabilities(files)),
+        has_tuned=fact(lambda: files.exists('etc/tuned')),
+        tuned_profile=fact(lambda: files.text(
+            'etc/tuned/active_profile', 'etc') or None))
+
+
+def command_line(text: str) -> tuple[str, ...]:
+    """Divide the kernel command line; quotes hold spaces.
+
+    What follows ``--`` is for init.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError:  # a quote without an end
+        words = text.split()
+    return tuple(words[:words.index('--')] if '--' in words else words)
+
+
+def _has_kvm(files: Files) -> bool:
+    if files.exists('sys/class/misc'):
+        return files.exists('sys/class/misc/kvm')
+    return any(name.startswith('kvm') for name in files.names(
+        _MODULE, _MODULE))
+
+
+def _nested(files: Files) -> tuple[str | None, bool | None]:
+    """Read the parameter for nested paging, and its value."""
+    for module, name in _NESTED.items():
+        value = files.flag(f'{_MODULE}/{module}/parameters/{name}', _MODULE)
+        if value is not None:
+            return f'{module}.{name}', value
+    return None, None
+
+
+def _cpus(files: Files, name: str) -> frozenset[int]:
+    return files.cpus(f'{_CPU}/{name}', _CPU) or frozenset()
+
+
+def _init_cpus(files: Files) -> frozenset[int]:
+    name = 'proc/1/status'
+    match = re.search(r'^Cpus_allowed_list:\s*(\S*)$', files.need(name),
+                      re.MULTILINE)
+    if match is None:
+        raise files_module.unknown(name, 'has no Cpus_allowed_list')
+    return files_module.parsed_cpus(match[1], name)
+
+
+def _interrupts(files: Files) -> Iterator[facts.Interrupt]:
+    for number in files.names(_IRQ, _IRQ):
+        if not re.fullmatch('[0-9]{1,9}', number):
+            continue
+        here = f'{_IRQ}/{number}'
+        actions = [name for name in files.names(here, _IRQ)
+                   if name not in _OF_INTERRUPT]
+        allowed = files.cpus(f'{here}/smp_affinity_list', _IRQ)
+        if actions and allowed:
+            yield facts.Interrupt(
+                int(number), ', '.join(actions), allowed,
+                files.cpus(f'{here}/effective_affinity_list', _IRQ))
+
+
+def _banned_cpus(files: Files) -> frozenset[int] | None:
+    for name in _IRQBALANCE:
+        text = files.text(name, 'etc') or ''
+        listed = re.search(
+            r'^\s*IRQBALANCE_BANNED_CPULIST=["\']?([0-9,^-]+)', text,
+            re.MULTILINE)
+        masked = re.search(
+            r'^\s*IRQBALANCE_BANNED_CPUS=["\']?([0-9a-fA-F,]+)', text,
+            re.MULTILINE)
+        if listed:
+            return files_module.parsed_cpus(listed[1], name)
+        if masked:
+            bits = int(masked[1].replace(',', '') or '0', 16)
+            return frozenset(cpu for cpu in range(bits.bit_length())
+                             if bits >> cpu & 1)
+    return None
+
+
+def _programs(files: Files) -> frozenset[str]:
+    # A process that has ended meanwhile has no name.
+    found = [files.text(f'proc/{name}/comm', 'proc') or ''
+             for name in files.names('proc', 'proc')
+             if re.fullmatch('[0-9]{1,9}', name)]
+    if not any(found):
+        raise files_module.unknown('proc', 'shows no process')
+    return frozenset(found) - {''}
+
+
+def _vulnerabilities(files: Files) -> Mapping[str, str]:
+    here = f'{_CPU}/vulnerabilities'
+    return {name: files.need(f'{here}/{name}')
+            for name in files.names(here, _CPU)}

@@ -1,0 +1,236 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Rules about CPUs: SMT, frequency, C-states, microcode, cells."""
+
+import collections
+from collections.abc import Iterator
+
+from hpcvirt.audit import facts
+from hpcvirt.audit import finding
+from hpcvirt.audit.fact import known
+from hpcvirt.audit.rule import cpu_words
+from hpcvirt.audit.rule import Rule
+from hpcvirt.audit.rule import Subject
+from hpcvirt.audit.rule import Violation
+from hpcvirt.flavors import profile as profiles
+
+_WARNING = finding.Severity.WARNING
+_NOTE = finding.Severity.NOTE
+
+#: The longest exit latency that the profile virtual-host of TuneD allows
+#: where the processor has no third state: cstate.id_no_zero:3|70.
+MOST_LATENCY_US = 70
+
+#: Cells of a host whose memory differs by more than both have been filled
+#: with different modules; firmware and kernel alone take less of one cell.
+UNEVEN_PERCENT = 10
+UNEVEN_MIB = 1024
+
+#: With so many last-level caches in one cell, the processor can usually be
+#: divided into cells.
+MANY_CACHES = 4
+
+
+def _smt(subject: Subject) -> Iterator[Violation]:
+    state = known(subject.facts.cpu.smt)
+    odd = frozenset().union(*(
+        core for cell in subject.host.cells for core in cell.siblings
+        if len(core) < cell.threads_per_core))
+    if odd:
+        yield Violation(
+            f'{cpu_words(odd)} without SMT sibling, because that is offline',
+            'all siblings online, or none',
+            ('echo on > /sys/devices/system/cpu/smt/control',
+             '# or SMT off in the firmware'))
+    if subject.profile is None:
+        return
+    if (subject.profile.smt is profiles.SMT.USE
+            and state in ('off', 'forceoff')):
+        yield Violation(
+            f'SMT is switched off by the kernel ({state}); the profile has '
+            'smt: use', 'SMT on, or smt: leave in the profile',
+            ('# remove nosmt from the kernel command line, then',
+             'echo on > /sys/devices/system/cpu/smt/control'))
+    if (subject.profile.smt is profiles.SMT.LEAVE
+            and subject.host.threads_per_core > 1):
+        yield Violation(
+            'SMT is on; the profile has smt: leave',
+            'nothing runs on the siblings of dedicated CPUs, or SMT is off',
+            ('# in the firmware, or nosmt on the kernel command line',),
+            _NOTE)
+
+
+def _performs(item: facts.Frequency) -> bool:
+    return (item.governor == 'performance'
+            or (item.preference == 'performance'
+                and item.driver in ('intel_pstate', 'amd-pstate-epp')))
+
+
+def _governor(subject: Subject) -> Iterator[Violation]:
+    nova = subject.nova
+    if nova and nova.is_true('libvirt', 'cpu_power_management') and nova.get(
+            'libvirt', 'cpu_power_management_strategy') == 'governor':
+        return  # Nova sets the governors itself.
+    slow: dict[str, set[int]] = {}
+    for item in known(subject.facts.cpu.frequencies):
+        if not _performs(item):
+            slow.setdefault(item.governor, set()).update(item.cpus)
+    for governor, cpus in slow.items():
+        yield Violation(
+            f'{cpu_words(frozenset(cpus))} with the governor {governor}',
+            'the governor performance',
+            ('cpupower frequency-set -g performance',
+             '# lasting: a tuned profile with governor=performance'))
+
+
+def _turbo(subject: Subject) -> Iterator[Violation]:
+    cpu = subject.facts.cpu
+    if known(cpu.no_turbo):
+        yield Violation(
+            'turbo is off (intel_pstate/no_turbo is 1)', 'turbo on',
+            ('echo 0 > /sys/devices/system/cpu/intel_pstate/no_turbo',))
+    elif known(cpu.boost) is False:
+        yield Violation(
+            'boost is off (cpufreq/boost is 0)', 'boost on',
+            ('echo 1 > /sys/devices/system/cpu/cpufreq/boost',))
+    else:
+        slow = frozenset().union(*(
+            item.cpus for item in known(cpu.frequencies)
+            if item.boost is False))
+        if slow:
+            yield Violation(
+                f'{cpu_words(slow)} without boost', 'boost on',
+                (('for f in /sys/devices/system/cpu/cpufreq/policy*/boost; '
+                 'do echo 1 > $f; done'),))
+
+
+def _idle(subject: Subject) -> Iterator[Violation]:
+    deep = [state for state in known(subject.facts.cpu.idle_states)
+            if state.latency_us > MOST_LATENCY_US]
+    if not deep:
+        return
+    limit = known(subject.facts.cpu.wake_limit_us)
+    if limit is not None and limit <= MOST_LATENCY_US:
+        return
+    cpus = frozenset().union(*(state.cpus for state in deep))
+    worst = max(deep, key=lambda state: state.latency_us)
+    yield Violation(
+        f'{cpu_words(cpus)} may enter {worst.name}, which takes '
+        f'{worst.latency_us} us to leave',
+        f'no state that takes more than {MOST_LATENCY_US} us to leave',
+        (f'cpupower idle-set -D {MOST_LATENCY_US}',
+         ('# lasting: a tuned profile with '
+         f'force_latency={MOST_LATENCY_US}, such as one that includes '
+         'virtual-host')))
+
+
+def _microcode(subject: Subject) -> Iterator[Violation]:
+    cpu = subject.facts.cpu
+    if known(cpu.is_guest):
+        return  # The host of this machine has the microcode.
+    versions = known(cpu.microcode) or {}
+    if len(versions) > 1:
+        yield Violation(
+            'CPUs have different microcode: ' + '; '.join(
+                f'{cpu_words(cpus)} {version}'
+                for version, cpus in sorted(versions.items())),
+            'one version on all CPUs', _NEW_MICROCODE)
+    lacking = sorted(
+        name for name, state
+        in known(subject.facts.kernel.vulnerabilities).items()
+        if 'no microcode' in state.lower()
+        or (name == 'old_microcode' and state.startswith('Vulnerable')))
+    if lacking:
+        yield Violation(
+            'the microcode is too old: ' + ', '.join(lacking),
+            'the present microcode of the vendor', _NEW_MICROCODE)
+
+
+_NEW_MICROCODE = (
+    ('# install the package of the vendor (intel-microcode, amd64-microcode, '
+    'microcode_ctl, linux-firmware) or update the firmware, then reboot'),)
+
+
+def _cells(subject: Subject) -> Iterator[Violation]:
+    cells = [cell for cell in subject.host.cells if cell.cpus]
+    per_package = collections.Counter(cell.package for cell in cells)
+    if len(set(per_package.values())) > 1:
+        yield Violation(
+            'packages have different numbers of cells: ' + ', '.join(
+                f'package {package} has {count}'
+                for package, count in sorted(per_package.items())),
+            'the same NPS or SNC setting for all packages', _FIRMWARE)
+    elif (set(per_package.values()) == {1}
+            and known(subject.facts.cpu.vendor) == 'AuthenticAMD'
+            and min(len(cell.llc) for cell in cells) >= MANY_CACHES):
+        yield Violation(
+            f'one cell per package (NPS1) with {len(cells[0].llc)} '
+            'last-level caches',
+            'several cells per package (NPS4), if guests are smaller than a '
+            'package', _FIRMWARE, _NOTE)
+
+
+_FIRMWARE = ('# in the firmware: NPS (AMD), SNC (Intel)',)
+
+
+def _uneven(subject: Subject) -> Iterator[Violation]:
+    sizes = {cell.id: cell.memory_mib for cell in subject.host.cells
+             if cell.cpus}
+    most = max(sizes.values(), default=0)
+    poor = {cell: mib for cell, mib in sizes.items()
+            if mib * 100 < most * (100 - UNEVEN_PERCENT)
+            and mib < most - UNEVEN_MIB}
+    for cell, mib in poor.items():
+        yield Violation(
+            f'cell {cell} has {mib} MiB of memory, another has {most} MiB',
+            'the same memory on all cells',
+            ((f'# look for a missing or disabled module of cell {cell}: '
+             'dmidecode --type memory'),))
+
+
+RULES = (
+    Rule('smt', _WARNING,
+         'SMT is as the profile wants it, and all cores have all siblings.',
+         'a guest with whole cores needs both siblings of each, and a core '
+         'with one sibling busy with something else is slower',
+         ('Nova-Cpus',), _smt),
+    Rule('governor', _WARNING,
+         'The frequency governor is ``performance``, or the energy '
+         'preference is.',
+         'other governors lower the frequency of CPUs whose guest waits for '
+         'messages', ('Tuned-Partitioning', 'Linux-Cpufreq'), _governor),
+    Rule('turbo', _WARNING, 'Turbo (Intel) or boost (AMD, Arm) is on.',
+         'without it, the CPUs stay at their base frequency',
+         ('Linux-Pstate', 'Linux-Cpufreq'), _turbo),
+    Rule('c-states', _WARNING,
+         'No CPU may enter an idle state that takes more than '
+         f'{MOST_LATENCY_US} microseconds to leave.',
+         'a guest that waits for a message waits for its CPU to wake up as '
+         'well', ('Tuned-Partitioning', 'Linux-Cpuidle'), _idle),
+    Rule('microcode', _WARNING,
+         'All CPUs have the same microcode, and it is not too old.',
+         'CPUs with different microcode differ in speed and features, and '
+         'without a new one the kernel falls back to costlier mitigations',
+         ('Linux-Vulnerabilities',), _microcode),
+    Rule('cells-per-package', _WARNING,
+         'All packages are divided into as many cells (NPS, SNC); a note if '
+         'an AMD processor is not divided.',
+         'guests are sized for cells, which must be alike, and of a cell '
+         'with many caches Nova gives guests cores of any of them',
+         ('AMD-HPC-2023', 'Nova-Cpus'), _cells),
+    Rule('cell-memory', _WARNING,
+         f'The memory of cells differs by no more than {UNEVEN_PERCENT} %, '
+         f'or {UNEVEN_MIB} MiB.',
+         'a missing module takes bandwidth and room for guests from one cell',
+         ('AMD-HPC-2023',), _uneven),
+)

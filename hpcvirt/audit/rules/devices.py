@@ -1,0 +1,137 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Rules about devices: IOMMU and virtual functions."""
+
+from collections.abc import Iterator
+
+from hpcvirt.audit import finding
+from hpcvirt.audit.fact import known
+from hpcvirt.audit.rule import Rule
+from hpcvirt.audit.rule import Subject
+from hpcvirt.audit.rule import Violation
+from hpcvirt.flavors import profile as profiles
+
+_ERROR = finding.Severity.ERROR
+_WARNING = finding.Severity.WARNING
+
+
+def _passes_devices(subject: Subject) -> bool:
+    """Whether guests get devices of the host."""
+    if subject.profile and subject.profile.devices:
+        return True
+    if any(item.count for item in known(subject.facts.devices.functions)):
+        return True
+    return bool(subject.nova and subject.nova.all('pci', 'device_spec'))
+
+
+def _iommu(subject: Subject) -> Iterator[Violation]:
+    if known(subject.facts.devices.iommus) or not _passes_devices(subject):
+        return
+    intel = known(subject.facts.cpu.vendor) == 'GenuineIntel'
+    yield Violation(
+        'no IOMMU is on, and guests get devices', 'IOMMU on',
+        (('# on in the firmware (VT-d, AMD-Vi, SMMU), and on the kernel '
+         'command line'), 'intel_iommu=on iommu=pt' if intel else 'iommu=pt'))
+
+
+def _translation(subject: Subject) -> Iterator[Violation]:
+    types = known(subject.facts.devices.iommu_types)
+    if types and 'identity' not in types and _passes_devices(subject):
+        yield Violation(
+            'the IOMMU translates the DMA of the host itself '
+            f'({", ".join(sorted(types))})',
+            'only that of guests (identity for the host)',
+            ('# on the kernel command line', 'iommu=pt'))
+
+
+def _present(subject: Subject) -> Iterator[Violation]:
+    plan, profile = subject.plan, subject.profile
+    if (plan is None or profile is None or profile.devices is None
+            or profile.devices.kind is not profiles.Kind.VF):
+        return
+    counts = {item.address: item.count
+              for item in known(subject.facts.devices.functions)}
+    for item in plan.settings.devices:
+        address, has = item.device.address, counts.get(item.device.address, 0)
+        if has < item.count:
+            if item.device.driver is None:
+                yield Violation(
+                    f'{address} has no driver, which creates virtual '
+                    'functions', 'the driver of the vendor',
+                    (f'# find out why: dmesg | grep {address}',))
+            yield Violation(
+                f'{address} has {has} virtual functions',
+                f'{item.count}, as the flavors need them',
+                (*((('echo 0 > /sys/bus/pci/devices/'
+                    f'{address}/sriov_numvfs'),) if has else ()),
+                 (f'echo {item.count} > /sys/bus/pci/devices/{address}/'
+                 'sriov_numvfs')))
+
+
+def _cell(subject: Subject) -> Iterator[Violation]:
+    if len(subject.host.cells) < 2:
+        return
+    lost = [item.address for item in known(subject.facts.devices.functions)
+            if None in item.cells]
+    lost += [device.address for device in subject.host.devices
+             if device.total_vfs and device.cell is None
+             and device.address not in lost]
+    for address in lost:
+        yield Violation(
+            f'the cell of {address} or of its virtual functions is unknown',
+            'the cell that the slot belongs to',
+            (('# update the firmware, which names the cells of slots '
+             '(ACPI _PXM); until then Nova takes the device for equally near '
+             'to all'),))
+
+
+def _persistent(subject: Subject) -> Iterator[Violation]:
+    created = [item for item in known(subject.facts.devices.functions)
+               if item.count]
+    creators = known(subject.facts.devices.creators) if created else {}
+    for item in created:
+        if item.address not in creators and '*' not in creators:
+            rule = '/etc/udev/rules.d/70-hpcvirt-vfs.rules'
+            yield Violation(
+                f'nothing creates the {item.count} virtual functions of '
+                f'{item.address} at boot', 'a rule that does',
+                (f'# {rule}',
+                 ('ACTION=="bind", SUBSYSTEM=="pci", '
+                 f'KERNEL=="{item.address}", '
+                 f'ATTR{{sriov_numvfs}}="{item.count}"')))
+
+
+RULES = (
+    Rule('iommu', _ERROR,
+         'The IOMMU is on where guests get devices.',
+         'without it no device can be passed to a guest',
+         ('SDSC-SRIOV-2013', 'Linux-Parameters'), _iommu),
+    Rule('iommu-passthrough', _WARNING,
+         'The IOMMU does not translate the DMA of the host itself.',
+         "the host's own network and disks otherwise pay for each mapping",
+         ('Linux-Parameters',), _translation),
+    Rule('virtual-functions', _ERROR,
+         'With a profile: each device has the virtual functions that the '
+         'flavors need.',
+         'Nova refuses guests that find no virtual function',
+         ('SDSC-SRIOV-2013', 'Linux-Sriov'), _present),
+    Rule('device-cell', _WARNING,
+         'The cells of devices and of their virtual functions are known.',
+         'a guest must be near its device, and Nova knows the cell only from '
+         'the kernel', ('SDSC-SRIOV-2013',), _cell),
+    Rule('persistent-functions', _WARNING,
+         'Something creates the virtual functions at every boot: udev, '
+         'systemd, NetworkManager, netplan, os-net-config, modprobe.',
+         'after a reboot the host otherwise offers none',
+         ('Linux-Sriov',), _persistent),
+)

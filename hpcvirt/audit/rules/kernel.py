@@ -1,0 +1,129 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Rules about the kernel: KVM, tuned, mitigations."""
+
+import re
+from collections.abc import Iterator
+
+from hpcvirt.audit import finding
+from hpcvirt.audit.fact import known
+from hpcvirt.audit.rule import Rule
+from hpcvirt.audit.rule import Subject
+from hpcvirt.audit.rule import Violation
+
+_ERROR = finding.Severity.ERROR
+_WARNING = finding.Severity.WARNING
+_NOTE = finding.Severity.NOTE
+
+#: Profiles of TuneD that save power, or are for desktops and guests.
+UNFIT_PROFILES = frozenset({
+    'aws', 'balanced', 'balanced-battery', 'cpu-partitioning-powersave',
+    'default', 'desktop', 'desktop-powersave', 'laptop-ac-powersave',
+    'laptop-battery-powersave', 'powersave', 'realtime-virtual-guest',
+    'sap-hana-kvm-guest', 'server-powersave', 'spindown-disk',
+    'virtual-guest', 'atomic-guest'})
+
+#: What the kernel says of a mitigation that costs: at each system call, each
+#: exit of a guest, each indirect jump or each gather instruction.
+COSTS = {
+    'gather_data_sampling': 'Mitigation: Microcode',
+    'itlb_multihit': 'Split huge pages',
+    'l1tf': 'cache flushes',
+    'mds': 'Clear CPU buffers',
+    'meltdown': 'Mitigation: PTI',
+    'mmio_stale_data': 'Clear CPU buffers',
+    'reg_file_data_sampling': 'Clear Register File',
+    'retbleed': 'Mitigation: (?!Enhanced)',
+    'spec_rstack_overflow': 'Mitigation: .*(Safe RET|safe RET|IBPB)',
+    'spectre_v2': 'Mitigation: (IBRS|Retpolines)',
+    'srbds': 'Mitigation: Microcode',
+    'tsa': 'Clear CPU buffers',
+    'tsx_async_abort': 'Clear CPU buffers',
+    'vmscape': 'IBPB before exit',
+}
+
+
+def _kvm(subject: Subject) -> Iterator[Violation]:
+    if not known(subject.facts.kernel.has_kvm):
+        yield Violation(
+            'KVM cannot run guests on this host', 'KVM',
+            ('# virtualization on in the firmware (VT-x, AMD-V), then',
+             'modprobe kvm_intel || modprobe kvm_amd'))
+
+
+def _nested(subject: Subject) -> Iterator[Violation]:
+    kernel = subject.facts.kernel
+    if known(kernel.nested_paging) is False:
+        parameter = known(kernel.nested_parameter) or ''
+        module, _, name = parameter.partition('.')
+        yield Violation(
+            f'nested paging is off ({parameter} is 0)', 'on',
+            ((f'echo "options {module} {name}=1" > '
+             '/etc/modprobe.d/hpcvirt-kvm.conf'),
+             '# without guests on the host:',
+             f'modprobe -r {module} && modprobe {module}'))
+
+
+def _tuned(subject: Subject) -> Iterator[Violation]:
+    kernel = subject.facts.kernel
+    if not known(kernel.has_tuned):
+        return
+    names = (known(kernel.tuned_profile) or '').split()
+    unfit = UNFIT_PROFILES.intersection(names)
+    if not names:
+        yield Violation('tuned is installed without an active profile',
+                        'virtual-host, cpu-partitioning or one of your own',
+                        ('tuned-adm profile virtual-host',))
+    elif unfit:
+        yield Violation(
+            f'the tuned profile is {" ".join(names)}',
+            'virtual-host, cpu-partitioning or one of your own',
+            ('tuned-adm profile virtual-host',))
+    elif 'tuned' not in known(kernel.programs):
+        yield Violation(
+            f'the tuned profile is {" ".join(names)}, but tuned does not run',
+            'tuned runs', ('systemctl enable --now tuned',))
+
+
+def _mitigations(subject: Subject) -> Iterator[Violation]:
+    states = known(subject.facts.kernel.vulnerabilities)
+    costly = [f'{name} ({states[name]})' for name, pattern in COSTS.items()
+              if name in states and re.search(pattern, states[name])]
+    if costly:
+        yield Violation(
+            'mitigations that cost: ' + '; '.join(costly),
+            'your decision between speed and isolation',
+            (('# only if all tenants of the host trust each other: '
+             'mitigations=off on the kernel command line'),))
+
+
+RULES = (
+    Rule('kvm', _ERROR, 'KVM can run guests.',
+         'guests are otherwise emulated, or do not start at all',
+         ('Nova-Options',), _kvm),
+    Rule('nested-paging', _WARNING,
+         'KVM runs guests with nested paging (EPT, NPT).',
+         'without it a small part of jobs took ten times as long, with more '
+         'than 100,000 interrupts per second on the host while the guest '
+         'looked well', ('CERN-HEPiX-2015',), _nested),
+    Rule('tuned', _WARNING,
+         'Where tuned is installed it runs, with a profile that saves no '
+         'power and is not for guests.',
+         'other profiles lower the frequency and allow deep idle states',
+         ('Tuned-Partitioning',), _tuned),
+    Rule('mitigations', _NOTE,
+         'Mitigations of processor defects that cost time are listed.',
+         'they slow down system calls, the exits of guests or gather '
+         'instructions; whether they are needed depends on the tenants',
+         ('Linux-Vulnerabilities',), _mitigations),
+)

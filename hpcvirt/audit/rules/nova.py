@@ -1,0 +1,210 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Rules about the other options of nova-compute."""
+
+import re
+from collections.abc import Iterator
+
+from hpcvirt.audit import finding
+from hpcvirt.audit.fact import known
+from hpcvirt.audit.rule import Rule
+from hpcvirt.audit.rule import Subject
+from hpcvirt.audit.rule import Violation
+
+_ERROR = finding.Severity.ERROR
+_WARNING = finding.Severity.WARNING
+_NOTE = finding.Severity.NOTE
+
+_PACK = 'packing_host_numa_cells_allocation_strategy'
+
+#: The default of reserved_host_memory_mb.
+_DEFAULT_RESERVE = '512'
+#: A cell's worth of what hpcvirt keeps by default.
+LEAST_RESERVE_MIB = 1024
+
+_UNIT_KIB = {'': 1, 'K': 1, 'M': 1024, 'G': 1024 ** 2, 'T': 1024 ** 3}
+
+
+def _found(subject: Subject) -> Iterator[Violation]:
+    if subject.nova is None:
+        yield Violation(
+            'no configuration of nova-compute was found',
+            'one in /etc/nova, or where kolla-ansible, RHOSO, TripleO or '
+            'DevStack have it', (), finding.Severity.UNKNOWN)
+
+
+def _reserved_memory(subject: Subject) -> Iterator[Violation]:
+    nova, plan = subject.nova, subject.plan
+    if nova is None:
+        return
+    text = nova.get('DEFAULT', 'reserved_host_memory_mb', _DEFAULT_RESERVE)
+    if not text.isdigit():
+        yield Violation(f'reserved_host_memory_mb is {text!r}',
+                        'a whole number', ('# correct nova.conf',), _ERROR)
+        return
+    reserved = int(text)
+    if plan:
+        wanted = plan.settings.reserved_host_memory_mib
+        if reserved != wanted:
+            yield Violation(
+                f'reserved_host_memory_mb is {reserved}', str(wanted),
+                _memory_lines(wanted),
+                _ERROR if reserved > wanted else _WARNING)
+        return
+    huge_mib = sum(pool.total * pool.size_kib // 1024
+                   for pool in known(subject.facts.memory.huge_pages))
+    total_mib = known(subject.facts.memory.total_mib)
+    least = LEAST_RESERVE_MIB
+    if reserved < least:
+        yield Violation(
+            f'reserved_host_memory_mb is {reserved}', f'at least {least}',
+            _memory_lines(least))
+    if huge_mib and reserved + huge_mib > total_mib:
+        yield Violation(
+            f'reserved_host_memory_mb is {reserved}, and {huge_mib} MiB of '
+            f'{total_mib} MiB are huge pages',
+            f'at most {total_mib - huge_mib}',
+            _memory_lines(total_mib - huge_mib))
+
+
+def _memory_lines(mib: int) -> tuple[str, ...]:
+    return '# nova.conf', '[DEFAULT]', f'reserved_host_memory_mb = {mib}'
+
+
+def _page(text: str) -> tuple[int, int, int] | None:
+    """Read an item of reserved_huge_pages: (node, size in KiB, count)."""
+    parts = dict(part.split(':', 1) for part in text.split(',')
+                 if ':' in part)
+    parts = {key.strip(): value.strip() for key, value in parts.items()}
+    size = re.fullmatch(r'([0-9]{1,12}) ?([KMGT]?)(?:i?B)?',
+                        parts.get('size', ''), re.IGNORECASE)
+    if size is None or not all(re.fullmatch('[0-9]{1,12}', parts.get(key, ''))
+                               for key in ('node', 'count')):
+        return None
+    return (int(parts['node']), int(size[1]) * _UNIT_KIB[size[2].upper()],
+            int(parts['count']))
+
+
+def _reserved_pages(subject: Subject) -> Iterator[Violation]:
+    nova, plan = subject.nova, subject.plan
+    if nova is None:
+        return
+    given: dict[tuple[int, int], int] = {}
+    for text in nova.all('DEFAULT', 'reserved_huge_pages'):
+        item = _page(text)
+        if item is None:
+            yield Violation(
+                f'reserved_huge_pages has {text!r}',
+                'node:N,size:KIB,count:N', ('# correct nova.conf',))
+            return
+        given[item[:2]] = item[2]
+    totals = {(cell.id, pool.size_kib): pool.total
+              for cell in subject.host.cells for pool in cell.pages}
+    for place, count in given.items():
+        if count > totals.get(place, 0):
+            yield Violation(
+                f'reserved_huge_pages keeps {count} pages of {place[1]} KiB '
+                f'of cell {place[0]}, which has {totals.get(place, 0)}',
+                'no more than there are', ('# correct nova.conf',))
+    if plan is None:
+        return
+    wanted = {(item.node, item.size_kib): item.count
+              for item in plan.settings.reserved_pages}
+    if given != wanted:
+        lines = [f'reserved_huge_pages = node:{node},size:{size},'
+                 f'count:{count}' for (node, size), count in wanted.items()]
+        yield Violation(
+            'reserved_huge_pages is ' + (_pages_words(given) or 'not set'),
+            _pages_words(wanted) or 'not set',
+            ('# nova.conf', '[DEFAULT]', *lines) if lines else
+            ('# remove reserved_huge_pages from nova.conf',), _WARNING)
+
+
+def _pages_words(pages: dict[tuple[int, int], int]) -> str:
+    return ' '.join(f'node:{node},size:{size},count:{count}'
+                    for (node, size), count in sorted(pages.items()))
+
+
+def _packing(subject: Subject) -> Iterator[Violation]:
+    nova = subject.nova
+    if nova is None:
+        return
+    packs = nova.is_true('compute', _PACK)
+    if subject.profile and packs != subject.profile.pack_cells:
+        wanted = str(subject.profile.pack_cells).lower()
+        yield Violation(
+            f'{_PACK} is {str(packs).lower()}', f'{wanted}, as the profile '
+            'has it, here and in nova-scheduler',
+            ('# nova.conf', '[compute]', f'{_PACK} = {wanted}'))
+    elif packs:
+        yield Violation(
+            f'{_PACK} is true', 'the same in nova-scheduler, which an audit '
+            'of this host cannot see',
+            ('# compare nova.conf of nova-scheduler',), _NOTE)
+
+
+def _cpu_mode(subject: Subject) -> Iterator[Violation]:
+    nova = subject.nova
+    if nova is None:
+        return
+    kind = nova.get('libvirt', 'virt_type', 'kvm')
+    mode = nova.get('libvirt', 'cpu_mode', 'host-model').lower()
+    change = ('# nova.conf', '[libvirt]', 'cpu_mode = host-passthrough')
+    if kind not in ('kvm', 'parallels', 'lxc'):
+        yield Violation(f'[libvirt]virt_type is {kind}', 'kvm',
+                        ('# nova.conf', '[libvirt]', 'virt_type = kvm'),
+                        _ERROR)
+    if mode == 'none':
+        yield Violation(
+            '[libvirt]cpu_mode is none: guests get the default model of QEMU',
+            'host-passthrough', change)
+    elif mode == 'custom':
+        models = nova.get('libvirt', 'cpu_models') or 'no model'
+        yield Violation(
+            f'[libvirt]cpu_mode is custom ({models})',
+            'host-passthrough, unless guests migrate between different '
+            'processors', change, _NOTE)
+    elif mode == 'host-model':
+        yield Violation(
+            '[libvirt]cpu_mode is host-model', 'host-passthrough, unless '
+            'guests migrate between different processors', change, _NOTE)
+
+
+RULES = (
+    Rule('nova-conf', finding.Severity.UNKNOWN,
+         'The configuration of nova-compute can be found.',
+         'without it the CPU sets of guests are not known',
+         ('Nova-Options',), _found),
+    Rule('nova-memory', _WARNING,
+         '``reserved_host_memory_mb`` is that of the plan (an error if it is '
+         f'more); without a profile, at least {LEAST_RESERVE_MIB} MiB and no '
+         'more than huge pages leave.',
+         'Placement otherwise offers memory that the host needs, or less '
+         'than the flavors fill', ('CERN-HEPiX-2015', 'Nova-Options'),
+         _reserved_memory),
+    Rule('nova-reserved-pages', _ERROR,
+         '``reserved_huge_pages`` keeps no more pages than there are; with a '
+         'profile, those of the plan (a warning).',
+         'Nova otherwise offers no pages of a cell, or those of the host',
+         ('Nova-Hugepages',), _reserved_pages),
+    Rule('nova-packing', _WARNING,
+         f'``{_PACK}`` is that of the profile; a note if it is on, because '
+         'nova-scheduler must have the same.',
+         'the claim of the compute host otherwise takes other cells than the '
+         'scheduler counts with', ('Nova-Options',), _packing),
+    Rule('cpu-mode', _WARNING,
+         'Guests are run by KVM (an error if not), and see the processor of '
+         'the host; a note if only its model.',
+         'a guest that does not see AVX-512 or the caches computes slower',
+         ('Nova-Options', 'Nova-Cpus'), _cpu_mode),
+)

@@ -1,0 +1,236 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Rules about the CPU options of nova-compute against the topology."""
+
+from collections.abc import Iterator
+
+from hpcvirt import exception
+from hpcvirt.audit import finding
+from hpcvirt.audit.rule import cpu_words
+from hpcvirt.audit.rule import Rule
+from hpcvirt.audit.rule import Subject
+from hpcvirt.audit.rule import Violation
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.model import cpuset
+
+_ERROR = finding.Severity.ERROR
+_WARNING = finding.Severity.WARNING
+_NOTE = finding.Severity.NOTE
+
+_DEDICATED = 'cpu_dedicated_set'
+_SHARED = 'cpu_shared_set'
+
+
+def _assignment(name: str, cpus: frozenset[int]) -> tuple[str, ...]:
+    return ('# nova.conf', '[compute]', f'{name} = {cpuset.render(cpus)}')
+
+
+def _valid(subject: Subject) -> Iterator[Violation]:
+    """Find what nova-compute refuses to start with."""
+    nova = subject.nova
+    if nova is None:
+        return
+    # With power management, Nova takes CPUs offline and back itself.
+    sleeping = (nova.is_true('libvirt', 'cpu_power_management')
+                and nova.get('libvirt', 'cpu_power_management_strategy',
+                             'cpu_state') == 'cpu_state')
+    sets = {}
+    for name in (_DEDICATED, _SHARED):
+        text = nova.get('compute', name)
+        try:
+            sets[name] = cpus = cpuset.parse(text, name)
+        except exception.InvalidInput as exc:
+            yield Violation(f'[compute]{name}: {exc.what}', 'a list of CPUs',
+                            ('# correct nova.conf',))
+            continue
+        missing = cpus - subject.host.cpus
+        if missing and not (sleeping and name == _DEDICATED):
+            yield Violation(
+                f'[compute]{name} names {cpu_words(missing)}, which the host '
+                'does not have online', 'CPUs that are online',
+                _assignment(name, cpus & subject.host.cpus))
+        if text and not cpus:
+            yield Violation(f'[compute]{name} is {text!r}, which is no CPU',
+                            'at least one CPU', ('# correct nova.conf',))
+    both = sets.get(_DEDICATED, frozenset()) & sets.get(_SHARED, frozenset())
+    if both:
+        yield Violation(
+            f'{cpu_words(both)} in both cpu_dedicated_set and cpu_shared_set',
+            'each CPU in one of them at most',
+            _assignment(_SHARED, sets[_SHARED] - both))
+    if nova.get('DEFAULT', 'vcpu_pin_set') and nova.get('compute',
+                                                        _DEDICATED):
+        yield Violation('vcpu_pin_set and cpu_dedicated_set are both set',
+                        'only cpu_dedicated_set',
+                        ('# remove vcpu_pin_set from nova.conf',))
+
+
+def _set(subject: Subject) -> Iterator[Violation]:
+    if subject.nova is None:
+        return
+    given = subject.option_cpus(_DEDICATED)
+    if given is None:
+        cpus = subject.plan.settings.dedicated if subject.plan else None
+        yield Violation(
+            'cpu_dedicated_set is not set', 'the CPUs of guests',
+            _assignment(_DEDICATED, cpus) if cpus else
+            ('# hpcvirt host audit --profile default says which',))
+
+
+def _as_planned(subject: Subject) -> Iterator[Violation]:
+    plan, nova = subject.plan, subject.nova
+    if plan is None or nova is None:
+        return
+    for name, wanted in ((_DEDICATED, plan.settings.dedicated),
+                         (_SHARED, plan.settings.shared)):
+        given = subject.option_cpus(name)
+        if (given or frozenset()) == wanted or (
+                given is None and name == _DEDICATED):
+            continue
+        yield Violation(
+            f'[compute]{name} is '
+            + (cpuset.render(given) if given else 'not set'),
+            cpuset.render(wanted) if wanted else 'not set',
+            _assignment(name, wanted) if wanted else
+            (f'# remove {name} from nova.conf',),
+            _ERROR if name == _DEDICATED else _WARNING)
+
+
+def _siblings(subject: Subject) -> Iterator[Violation]:
+    dedicated, shared = subject.dedicated, subject.shared
+    leaves = (subject.profile is not None
+              and subject.profile.smt is profiles.SMT.LEAVE)
+    for cell in subject.host.cells:
+        mixed, lost = set[int](), set[int]()
+        for core in cell.siblings:
+            if core & dedicated and core & shared:
+                mixed |= core
+            elif core & dedicated and core - dedicated:
+                lost |= core - dedicated
+        if mixed:
+            yield Violation(
+                f'cores of cell {cell.id} with a dedicated and a shared '
+                f'thread: {cpu_words(frozenset(mixed))}',
+                'all threads of a core in one set',
+                _assignment(_SHARED, shared - frozenset(mixed)))
+        if lost and not leaves:
+            yield Violation(
+                f'{cpu_words(frozenset(lost))} of cell {cell.id} not '
+                'dedicated, but an SMT sibling is',
+                'all threads of a core in one set, or smt: leave in the '
+                'profile', _assignment(_DEDICATED,
+                                       dedicated | frozenset(lost)))
+
+
+def _cells(subject: Subject) -> Iterator[Violation]:
+    dedicated = subject.dedicated
+    if not dedicated or subject.plan:
+        return  # The plan is compared CPU by CPU.
+    cells = [cell for cell in subject.host.cells if cell.cpus]
+    counts = {cell.id: len(cell.cpus & dedicated) for cell in cells}
+    if len({len(cell.cpus) for cell in cells}) == 1 and len(
+            set(counts.values())) > 1:
+        yield Violation(
+            'cells give guests different numbers of CPUs: ' + ', '.join(
+                f'cell {cell} {count}' for cell, count in counts.items()),
+            'as many of each cell',
+            ('# hpcvirt host audit --profile default says which',))
+    without = [cell.id for cell in cells if not cell.cpus & subject.shared]
+    if subject.shared and without:
+        yield Violation(
+            f'no shared CPU on cell {cpuset.render(without)}',
+            'shared CPUs on each cell',
+            ('# hpcvirt host audit --profile default says which',), _NOTE)
+
+
+def _host(subject: Subject) -> Iterator[Violation]:
+    if subject.plan or not subject.dedicated:
+        return
+    bare = [cell.id for cell in subject.host.cells
+            if cell.cpus and cell.cpus <= subject.dedicated]
+    if bare:
+        yield Violation(
+            f'all CPUs of cell {cpuset.render(bare)} are dedicated',
+            'at least a core of each cell for the host',
+            ('# hpcvirt host audit --profile default says which',))
+
+
+def _emulators(subject: Subject) -> Iterator[Violation]:
+    plan = subject.plan
+    if not subject.dedicated or (plan and not plan.settings.shared):
+        return
+    if not subject.shared:
+        yield Violation(
+            'no shared CPUs: the IOThread and the emulator threads of a '
+            'guest run on its own CPUs',
+            'cpu_shared_set, and hw:emulator_threads_policy=share in flavors',
+            _assignment(_SHARED, subject.others) if subject.others else ())
+
+
+def _migration(subject: Subject) -> Iterator[Violation]:
+    nova = subject.nova
+    text = nova.get('libvirt', 'live_migration_parallel_connections',
+                    '1') if nova else '1'
+    if not text.isdigit():
+        return
+    cores = sum(not core & subject.dedicated
+                for cell in subject.host.cells for core in cell.siblings)
+    if int(text) > 1 and int(text) > cores:
+        yield Violation(
+            f'{text} connections for a live migration, and {cores} cores '
+            'that are not dedicated',
+            'no more connections than such cores',
+            ('# nova.conf', '[libvirt]',
+             f'live_migration_parallel_connections = {max(1, cores)}'))
+
+
+RULES = (
+    Rule('nova-cpu-sets', _ERROR,
+         'nova-compute accepts its CPU sets: they are lists of CPUs that are '
+         'online, without overlap, and without ``vcpu_pin_set``.',
+         'nova-compute does not start, or refuses every guest',
+         ('Nova-Options',), _valid),
+    Rule('nova-dedicated', _ERROR, '``cpu_dedicated_set`` is set.',
+         'without it no guest can have CPUs of its own',
+         ('Nova-Cpus',), _set),
+    Rule('nova-planned-cpus', _ERROR,
+         'With a profile: the CPU sets are those of the plan (a warning for '
+         '``cpu_shared_set``).',
+         'the flavors are sized for these CPUs', ('Nova-Cpus',),
+         _as_planned),
+    Rule('nova-siblings', _WARNING,
+         'All threads of a core are in one set.',
+         'what runs on a sibling takes half of the core of a guest, and Nova '
+         'gives guests only whole cores', ('Nova-Cpus',),
+         _siblings),
+    Rule('nova-cells', _WARNING,
+         'Without a profile: equal cells give guests as many CPUs; a note if '
+         'a cell has no shared CPU.',
+         'a guest of several cells needs as many CPUs of each',
+         ('LBNL-Partitioning', 'Nova-Cpus'), _cells),
+    Rule('host-cpus', _WARNING,
+         'Without a profile: each cell has a CPU for the host.',
+         'the host and its interrupts otherwise run on the CPUs of guests',
+         ('CERN-HEPiX-2015',), _host),
+    Rule('emulator-threads', _WARNING,
+         'There are shared CPUs for emulator threads and IOThreads, unless '
+         'the profile has none.',
+         'since Nova 2026.1 each guest has an IOThread, which runs where its '
+         'emulator threads run', ('Nova-Gazpacho', 'Nova-Cpus'),
+         _emulators),
+    Rule('migration-cores', _WARNING,
+         'There is a core that is not dedicated for each of '
+         '``live_migration_parallel_connections``.',
+         'each connection can keep one core busy, above all with TLS',
+         ('Nova-Options',), _migration),
+)

@@ -1,0 +1,177 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Hosts as they are read: copies, emulated machines, damaged files."""
+
+import contextlib
+import pathlib
+import random
+import unittest
+
+from hpcvirt import exception
+from hpcvirt.audit import audit
+from hpcvirt.audit import facts as facts_module
+from hpcvirt.audit.fact import Unknown
+from hpcvirt.audit.reading import host
+from hpcvirt.flavors import profile as profiles
+from tests import audited
+from tests.unit.topology import sysfs_files
+
+
+class ReadingTest(audited.Case):
+
+    def setUp(self):
+        super().setUp()
+        self.root = pathlib.Path(sysfs_files.scratch(self), 'good')
+        sysfs_files.lay_out(audited.tree(), self.root)
+
+    def changed(self, change):
+        """Return the codes of findings while files are changed.
+
+        :param change: path -> its text; None takes a file or folder away
+        """
+        with contextlib.ExitStack() as back:
+            for name, text in change.items():
+                path = self.root / name
+                if path.exists():
+                    away = self.root / f'away{len(name)}'
+                    path.rename(away)
+                    back.callback(away.rename, path)
+                if text is not None:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_text(text + '\n')
+                    back.callback(path.unlink)
+            return set(self.codes(host.read(self.root)))
+
+    def test_each_file_leads_to_its_finding(self):
+        mm, cpu = 'sys/kernel/mm', audited.CPU
+        for name, text, code in (
+                (f'{mm}/ksm/run', '1', 'ksm'),
+                (f'{mm}/transparent_hugepage/defrag',
+                 '[always] defer madvise never', 'thp'),
+                ('proc/sys/vm/swappiness', '60', 'swappiness'),
+                ('proc/sys/kernel/numa_balancing', '1', 'numa-balancing'),
+                ('proc/meminfo', ('MemTotal: 134217728 kB\nSwapTotal: 999999 '
+                 'kB\nSwapFree: 0 kB\nSUnreclaim: 9 kB'), 'swap'),
+                ('proc/9/comm', 'numad', 'numad'),
+                ('proc/9/comm', 'ksmtuned', 'ksm'),
+                ('sys/module/kvm_intel/parameters/ept', 'N',
+                 'nested-paging'),
+                ('proc/1/status', 'Cpus_allowed_list:\t0-15', 'isolation'),
+                (f'{cpu}/nohz_full', '(null)', 'nohz-full'),
+                (f'{cpu}/isolated', '0-15', 'isolated-shared'),
+                ('proc/irq/24/effective_affinity_list', '1', 'irq-affinity'),
+                ('etc/default/irqbalance',
+                 'IRQBALANCE_BANNED_CPUS=00000000,00000002', 'irqbalance'),
+                ('etc/sysconfig/irqbalance', 'IRQBALANCE_BANNED_CPULIST=1',
+                 'irqbalance'),
+                (f'{cpu}/cpufreq/policy0/scaling_governor', 'ondemand',
+                 'governor'),
+                (f'{cpu}/intel_pstate/no_turbo', '1', 'turbo'),
+                (f'{cpu}/cpu3/cpuidle/state1/latency', '133',
+                 'unknown-fact'),
+                (f'{cpu}/cpu3/microcode/version', '0x1', 'microcode'),
+                ('etc/tuned/active_profile', 'balanced', 'tuned'),
+                ('sys/kernel/iommu_groups/1/type', 'DMA-FQ',
+                 'iommu-passthrough'),
+                ('sys/class/iommu', None, 'iommu'),
+                ('sys/devices/pci0000:00/0000:41:00.0/sriov_numvfs', '1',
+                 'virtual-functions'),
+                ('sys/devices/pci0000:00/0000:41:01.0/numa_node', '-1',
+                 'device-cell'),
+                ('etc/udev/rules.d', None, 'persistent-functions'),
+                (audited.NOVA, '[compute]\ncpu_dedicated_set = 2-9',
+                 'nova-planned-cpus'),
+                (audited.NOVA, None, 'nova-conf'),
+                (audited.NOVA, 'no group', 'unknown-fact'),
+                ('sys/class/misc/kvm', None, 'kvm')):
+            if (name, text) == ('sys/class/misc/kvm', None):
+                change = {name: None, 'sys/class/misc/fuse/dev': '10:229'}
+            elif (name, text) == ('sys/class/iommu', None):
+                change = {name: None, 'sys/class/net/lo/x': ''}
+            else:
+                change = {name: text}
+            self.assertIn(code, self.changed(change), name)
+
+    def test_a_limit_for_one_cpu_keeps_it_from_deep_states(self):
+        cpu = f'{audited.CPU}/cpu3'
+        deep = {f'{cpu}/cpuidle/state1/latency': '133'}
+        limit = f'{cpu}/power/pm_qos_resume_latency_us'
+        for text, expected in (('0', {'unknown-fact'}), ('50', set()),
+                               ('n/a', set()), ('133', {'unknown-fact'})):
+            self.assertEqual(expected, self.changed({**deep, limit: text}))
+
+    def test_what_is_missing_is_unknown(self):
+        for name in ('proc', 'etc', 'sys/kernel', 'proc/meminfo',
+                     'proc/sys/vm', 'proc/1/status', 'proc/irq',
+                     'sys/kernel/mm'):
+            self.assertIn(audit.UNKNOWN, self.changed({name: None}), name)
+
+    def test_a_directory_that_is_no_host_is_refused(self):
+        root = pathlib.Path(sysfs_files.scratch(self))
+        self.assertRaises(exception.InvalidInput, host.read, root)
+
+    def test_files_of_any_content_are_read_or_unknown(self):
+        dice = random.Random(7)
+        good = audited.tree()
+        names = [name for name, text in sorted(good.items())
+                 if not isinstance(text, sysfs_files.Link)]
+        for _ in range(10):
+            for name in dice.sample(names, 25):
+                (self.root / name).write_text(dice.choice((
+                    '', '-1', '9' * 40, 'x\0y', '[', '\u202e', '0-99999999',
+                    'a: b\n c', '1' * 70000)))
+            result = audit.audit(host.read(self.root), profiles.DEFAULT)
+            self.assertFalse(result.is_clean)
+
+
+class EmulatedTest(audited.Case):
+    """Machines of tests/data/hosts."""
+
+    def read(self, name):
+        root = pathlib.Path(sysfs_files.scratch(self), name)
+        sysfs_files.lay_out(sysfs_files.emulated(name), root)
+        return host.read(root)
+
+    def test_a_machine_that_nobody_tuned(self):
+        codes = self.codes(self.read('intel-2s-untuned'), None)
+        for code in ('ksm', 'numa-balancing', 'swappiness'):
+            self.assertIn(code, codes)
+
+    def test_a_machine_with_pages_and_quiet_cpus(self):
+        facts = self.read('intel-2s-tuned')
+        codes = self.codes(facts, None)
+        for code in ('ksm', 'numa-balancing', 'swappiness', 'nohz-full',
+                     'huge-pages-even', 'irq-affinity', 'nova-cpu-sets',
+                     'isolated-shared', 'iommu', 'device-cell'):
+            self.assertNotIn(code, codes)
+        self.assertIn('persistent-functions', codes)
+        self.assertEqual([2, 2], [item.count for item
+                                  in facts.devices.functions])
+
+    def test_vendors_and_their_nested_paging(self):
+        self.assertEqual('kvm_amd.npt',
+                         self.read('amd-2s').kernel.nested_parameter)
+        self.assertEqual('AuthenticAMD', self.read('amd-2s').cpu.vendor)
+        intel = self.read('intel-2s-smt')
+        self.assertEqual('GenuineIntel', intel.cpu.vendor)
+        self.assertTrue(intel.cpu.is_guest)
+
+
+class RunningTest(unittest.TestCase):
+
+    def test_this_machine_is_read(self):
+        facts = host.read()
+        self.assertIsInstance(facts.kernel.programs, frozenset)
+        self.assertIsInstance(facts.memory.total_mib, int)
+        self.assertNotIsInstance(facts.host, Unknown)
+        self.assertIsInstance(facts, facts_module.Facts)

@@ -1,0 +1,74 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The configuration of nova-compute, where deployments have it."""
+
+import pathlib
+import unittest
+
+from hpcvirt.audit import fact
+from hpcvirt.audit.reading import files as files_module
+from hpcvirt.audit.reading import nova
+from tests import audited
+from tests.unit.topology import sysfs_files
+
+TEXT = '[compute]\ncpu_dedicated_set = {}\n'
+SET = ('compute', 'cpu_dedicated_set')
+
+
+class NovaTest(unittest.TestCase):
+
+    def read(self, **paths):
+        root = pathlib.Path(sysfs_files.scratch(self), str(len(paths)))
+        sysfs_files.lay_out({
+            f'{audited.CPU}/online': '0', 'etc/hostname': 'n1', **paths},
+            root)
+        return nova.read(files_module.Files(root))
+
+    def test_files_of_each_deployment(self):
+        for name in ('etc/kolla/nova-compute/nova.conf',
+                     'var/lib/openstack/nova/02-nova-host-specific.conf',
+                     'etc/nova/nova-cpu.conf', 'etc/nova/nova.conf',
+                     'etc/nova/nova.conf.d/01-cpus.conf',
+                     ('var/lib/config-data/puppet-generated/nova_libvirt/etc/'
+                     'nova/nova.conf')):
+            facts = self.read(**{name: TEXT.format('2-9')})
+            self.assertEqual((f'/{name}',), facts.files)
+            self.assertEqual('2-9', facts.get(*SET))
+
+    def test_a_container_does_not_read_the_files_of_the_host(self):
+        facts = self.read(**{
+            'etc/nova/nova.conf': TEXT.format('1'),
+            'etc/kolla/nova-compute/nova.conf': TEXT.format('2')})
+        self.assertEqual('2', facts.get(*SET))
+
+    def test_a_later_file_has_the_last_word(self):
+        facts = self.read(**{
+            'etc/nova/nova.conf': TEXT.format('1'),
+            'etc/nova/nova.conf.d/01.conf': TEXT.format('2'),
+            'etc/nova/nova.conf.d/02.conf': TEXT.format('3'),
+            'etc/nova/nova.conf.d/notes.txt': TEXT.format('4')})
+        self.assertEqual('3', facts.get(*SET))
+        self.assertEqual(('1', '2', '3'), facts.all(*SET))
+
+    def test_none_and_nothing_known_differ(self):
+        self.assertIsNone(self.read())
+        root = pathlib.Path(sysfs_files.scratch(self), 'bare')
+        sysfs_files.lay_out({f'{audited.CPU}/online': '0'}, root)
+        self.assertRaises(fact.NotKnown, nova.read,
+                          files_module.Files(root))
+
+    def test_passwords_are_not_kept(self):
+        facts = self.read(**{'etc/nova/nova.conf':
+                             '[database]\nconnection = mysql://n:secret@db\n'
+                             '[compute]\ncpu_dedicated_set = 1\n'})
+        self.assertNotIn('secret', repr(facts))

@@ -1,0 +1,132 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The audit of a host: what is clean, what is unknown."""
+
+import dataclasses
+
+from hpcvirt import bibliography
+from hpcvirt.audit import audit
+from hpcvirt.audit import fact
+from hpcvirt.audit import finding
+from hpcvirt.flavors import profile as profiles
+from tests import audited
+from tests import hosts
+
+LOST = fact.Unknown('/the/file', 'cannot be read (Permission denied)')
+
+
+class AuditTest(audited.Case):
+
+    def test_a_host_with_its_configuration_has_no_finding(self):
+        for host, profile in (
+                (audited.HOST, audited.PROFILE),
+                (audited.HOST, profiles.DEFAULT),
+                (hosts.build(1, 4), profiles.DEFAULT),
+                (hosts.build(4, 2, packages=2), profiles.DEFAULT),
+                (hosts.build(1, 4, 2, small_kib=64), profiles.DEFAULT)):
+            facts = audited.facts(audited.tree(host, profile))
+            result = audit.audit(facts, profile)
+            self.assertEqual((), result.findings)
+            self.assertTrue(result.is_clean)
+            self.assertEqual(len(audit.RULES), len(result.checked))
+            self.assertEqual([], self.codes(facts, None))
+
+    def test_a_fact_that_is_not_known_is_never_fine(self):
+        """Each fact that any rule looks at is missed."""
+        silent = set()
+        for part in ('cpu', 'memory', 'kernel', 'devices'):
+            group = getattr(audited.GOOD, part)
+            for field in dataclasses.fields(group):
+                facts = self.but(**{part: {field.name: LOST}})
+                result = audit.audit(facts, audited.PROFILE)
+                if result.findings:
+                    self.assertFalse(result.is_clean)
+                    self.assertEqual([finding.Severity.UNKNOWN], [
+                        item.severity for item in result.findings])
+                else:
+                    silent.add(field.name)
+        # They matter where another fact is bad: with deep idle states, a
+        # driver without turbo switch, nested paging off and so on.
+        self.assertEqual(
+            {'release', 'nested_parameter', 'wake_limit_us',
+             'slab_unreclaimable_mib', 'total_mib'}, silent)
+
+    def test_facts_that_matter_only_then_are_missed_then(self):
+        for parts, code in (
+                ({'cpu': {'wake_limit_us': LOST, 'idle_states': (
+                    audited.GOOD.cpu.idle_states[0].__class__(
+                        'C6', 133, frozenset({0})),)}}, 'c-states'),
+                ({'kernel': {'command_line': LOST,
+                             'nohz_full': frozenset()}}, 'rcu-callbacks')):
+            facts = self.but(**parts)
+            self.assertNotIn(code, audit.audit(facts,
+                                               audited.PROFILE).checked)
+            self.assertIn(audit.UNKNOWN, self.codes(facts))
+
+    def test_one_unknown_file_is_one_finding(self):
+        facts = dataclasses.replace(audited.GOOD, nova=LOST)
+        item, = audit.audit(facts).findings
+        self.assertEqual('/the/file: cannot be read (Permission denied)',
+                         item.found)
+        self.assertIn('isolation', item.expected)
+        self.assertIn('nova-cpu-sets', item.expected)
+        self.assertEqual(('# run the audit as root',), item.change)
+
+    def test_without_topology_the_rules_that_need_none_answer(self):
+        facts = dataclasses.replace(audited.GOOD, host=LOST)
+        result = audit.audit(facts, audited.PROFILE)
+        self.assertFalse(result.is_clean)
+        for code in ('swap', 'kvm', 'governor', 'tuned'):
+            self.assertIn(code, result.checked)
+
+    def test_a_host_that_cannot_be_planned(self):
+        profile = profiles.build({'page_size': '16M'}, 'profile')
+        result = audit.audit(audited.GOOD, profile)
+        self.assertFalse(result.is_clean)
+        self.assertTrue(any('the plan of this host' in item.found
+                            for item in result.findings))
+
+    def test_the_worst_comes_first(self):
+        facts = self.but(memory={'swappiness': 60, 'swap_used_mib': LOST},
+                         kernel={'has_kvm': False,
+                                 'nohz_full': frozenset()})
+        found = [item.severity for item in audit.audit(
+            facts, audited.PROFILE).findings]
+        self.assertEqual(sorted(found, key=finding.ORDER.index), found)
+        self.assertEqual(['error', 'unknown', 'warning', 'note'],
+                         list(dict.fromkeys(found)))
+
+    def test_notes_alone_are_clean(self):
+        facts = self.but(kernel={'nohz_full': frozenset(),
+                                 'banned_cpus': audited.HOST.cpus})
+        result = audit.audit(facts, audited.PROFILE)
+        self.assertTrue(result.findings)
+        self.assertTrue(result.is_clean)
+
+
+class RulesTest(audited.Case):
+
+    def test_codes_are_unique_and_sources_exist(self):
+        codes = [rule.code for rule in audit.RULES]
+        self.assertEqual(len(codes), len(set(codes)))
+        self.assertNotIn(audit.UNKNOWN, codes)
+        for rule in audit.RULES:
+            self.assertRegex(rule.code, '^[a-z]+(-[a-z]+)*$')
+            self.assertTrue(rule.sources, rule.code)
+            for key in rule.sources:
+                bibliography.get(key)
+
+    def test_texts_are_sentences_and_clauses(self):
+        for rule in audit.RULES:
+            self.assertTrue(rule.checks.endswith('.'), rule.code)
+            self.assertFalse(rule.why.endswith('.'), rule.code)
