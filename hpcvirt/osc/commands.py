@@ -174,6 +174,11 @@ class MakeRoom(_Answer):
             yield 'No such moves make room'
         for place in document.get('places', ()):
             yield f'Then it fits on {place["host"]}'
+        for kept in document.get('standing', ()):
+            hosts = ', '.join(place['host'] for place in kept['places'])
+            yield (f'{kept["flavor"]}, {kept["count"]} of them: '
+                   + (f'then on {hosts}' if kept['fits'] else
+                      'no such moves make room'))
 
 
 class FlavorPlan(_Answer):
@@ -200,6 +205,13 @@ class FlavorLint(_Answer):
     fields = ('severity', 'flavor', 'key', 'code', 'message', 'advice')
 
 
+class _List(format_columns.ListColumn):
+    """A list, also of numbers, in one line for people."""
+
+    def human_readable(self) -> str:
+        return ', '.join(map(str, self._value))
+
+
 def _heading(field: str) -> str:
     return field.replace('_', ' ').title()
 
@@ -207,7 +219,7 @@ def _heading(field: str) -> str:
 def _cell(value: Any) -> Any:
     """Let formatters for people write lists and mappings in one line."""
     if isinstance(value, list):
-        return format_columns.ListColumn(value)
+        return _List(value)
     if isinstance(value, dict):
         return format_columns.DictColumn(value)
     return value

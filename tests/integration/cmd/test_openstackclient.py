@@ -36,9 +36,10 @@ import contextlib, io, json, sys
 from openstackclient import shell
 found = []
 for words in json.load(sys.stdin):
-    with contextlib.redirect_stdout(io.StringIO()) as out:
+    with (contextlib.redirect_stdout(io.StringIO()) as out,
+          contextlib.redirect_stderr(io.StringIO()) as err):
         status = shell.OpenStackShell().run(words)
-    found.append((status, out.getvalue()))
+    found.append((status, out.getvalue(), err.getvalue()))
 options = sorted(shell.OpenStackShell().parser._option_string_actions)
 print(json.dumps([found, options]))
 """
@@ -83,14 +84,15 @@ class OpenStackClientTest(unittest.TestCase):
             ['hpc', 'capacity', *fleet, '-f', 'value', '-c', 'total'],
             ['hpc', 'make', 'room', *wanted, '-f', 'json', '-c', 'id',
              '-c', 'from', '-c', 'to', '-c', 'cells'],
+            ['hpc', 'make', 'room', '--standing', 'hpc.16c1n.2m=1', *fleet],
             ['hpc', 'flavor', 'plan', '--profile', 'dense', str(HOST),
              '-f', 'value', '-c', 'vcpus'],
             ['hpc', 'flavor', 'lint', str(plan), '-f', 'json'],
             ['hpc', 'flavor', 'apply', '--profile', 'dense', str(HOST)]])
-        self.assertEqual([1, 1, 2, 0, 0, 0, 0, 1],
-                         [status for status, _ in found])
-        explained, refused, none, total, moves, vcpus, lint, _ = (
-            text for _, text in found)
+        self.assertEqual([1, 1, 2, 0, 0, 0, 0, 0, 1],
+                         [status for status, *_ in found])
+        explained, refused, none, total, moves, standing, vcpus, lint, _ = (
+            text for _, text, _ in found)
         self.assertEqual([
             {'Name': 'n1', 'Fits': False, 'Code': 'no-cell'},
             {'Name': 'n2', 'Fits': False, 'Code': 'resources'},
@@ -102,6 +104,9 @@ class OpenStackClientTest(unittest.TestCase):
         self.assertEqual(['4', '0', '0', '0'], total.split())
         self.assertEqual([{'Id': 'ana', 'From': 'n1', 'To': 'n3',
                            'Cells': [1]}], json.loads(moves))
+        self.assertIn('| ana | n1   | n3', standing)
+        self.assertEqual('hpc.16c1n.2m, 1 of them: then on n1\n',
+                         found[5][2])
         self.assertEqual(['8', '16', '24', '32'], vcpus.split())
         self.assertEqual([], json.loads(lint))
         self.assertIn('--log-file', options)
