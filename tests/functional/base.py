@@ -12,8 +12,16 @@
 
 """A Nova with hpcvirt, configured as described for operators."""
 
+import json
+
 from hpcvirt.nova import config
+from testing import machines
 from testing import nova
+
+#: The option with an alias, ``fast``, of the virtual functions of machines.
+PCI_ALIAS = ('pci', 'alias', [json.dumps({
+    'name': 'fast', 'vendor_id': machines.VENDOR_ID,
+    'product_id': machines.VF_PRODUCT_ID, 'device_type': 'type-VF'})])
 
 
 class HPCNova(nova.EmbeddedNova):

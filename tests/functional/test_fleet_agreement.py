@@ -14,7 +14,6 @@
 
 import collections
 import itertools
-import json
 import random
 from typing import ClassVar
 
@@ -80,10 +79,7 @@ class AgreementTest(base.HPCNova):
     ENABLED_FILTERS = (*nova.USUAL_FILTERS, 'HPCTopologyFilter',
                        'AggregateInstanceExtraSpecsFilter')
     OPTIONS = (
-        ('pci', 'alias', [json.dumps({
-            'name': 'fast', 'vendor_id': machines.VENDOR_ID,
-            'product_id': machines.VF_PRODUCT_ID,
-            'device_type': 'type-VF'})]),
+        base.PCI_ALIAS,
         ('scheduler', 'enable_isolated_aggregate_filtering', True),
         # Alternates are all hosts that pass.
         ('scheduler', 'max_attempts', MOST_HOSTS + 1),

@@ -30,10 +30,7 @@ class ExplainACloudTest(base.HPCNova):
     ENABLED_FILTERS = (*nova.USUAL_FILTERS, 'HPCTopologyFilter',
                        'AggregateInstanceExtraSpecsFilter')
     OPTIONS = (
-        ('pci', 'alias', [json.dumps({
-            'name': 'fast', 'vendor_id': machines.VENDOR_ID,
-            'product_id': machines.VF_PRODUCT_ID,
-            'device_type': 'type-VF'})]),
+        base.PCI_ALIAS,
         ('scheduler', 'enable_isolated_aggregate_filtering', True),
     )
 
