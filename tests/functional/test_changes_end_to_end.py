@@ -21,16 +21,14 @@ import fixtures
 
 from hpcvirt.cmd import main
 from testing import machines
+from tests.functional import base
 from tests.functional import lives
 
 
 class ChangesTest(lives.LivesNova):
     """Each refusal is by a running Nova, and so is what succeeds then."""
 
-    OPTIONS = (('pci', 'alias', [json.dumps({
-        'name': 'fast', 'vendor_id': machines.VENDOR_ID,
-        'product_id': machines.VF_PRODUCT_ID,
-        'device_type': 'type-VF'})]),)
+    OPTIONS = (base.PCI_ALIAS,)
 
     def setUp(self):
         super().setUp()
