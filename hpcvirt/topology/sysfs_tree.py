@@ -26,6 +26,9 @@ from hpcvirt.topology import document
 #: The longest file is a list of 8192 CPUs.
 _MAX_BYTES = 1024 * 1024
 
+#: What the kernel shows of itself.
+_OF_KERNEL = ('sys/', 'proc/')
+
 
 class Tree:
     """The files below a root, by name: ``sys/...``, ``proc/...``.
@@ -37,44 +40,56 @@ class Tree:
 
     def __init__(self, root: pathlib.Path) -> None:
         self.where = str(root)
-        top = pathlib.Path(os.path.realpath(root))
-        if (top / 'devices/system/cpu').is_dir():
-            self._sys, self._proc = top, top.parent / 'proc'
-            self._root = top.parent
+        top = os.path.realpath(root)
+        if os.path.isdir(f'{top}/devices/system/cpu'):
+            self._root = os.path.dirname(top)
+            self._tops = {'sys': top}
         else:
-            self._sys, self._proc = top / 'sys', top / 'proc'
             self._root = top
-        if not (self._sys / 'devices/system/cpu').is_dir():
+            self._tops = {}
+        sysfs = self._below('sys')
+        if not os.path.isdir(f'{sysfs}/devices/system/cpu'):
             raise exception.InvalidInput(
                 self.where, 'has no sys/devices/system/cpu in it')
-        self.is_running = self._sys == pathlib.Path('/sys')
+        self.is_running = sysfs == '/sys'
+        self._folders: dict[str, str | None] = {}
 
     def text(self, name: str) -> str | None:
         """Read a file without surrounding white space; None if missing."""
-        path = self._path(name)
-        if path is None:
+        here = self._below(name)
+        data = (_kernel_file(here) if self._is_of_kernel(name)
+                else self._file(name))
+        if data is None:
             return None
-        here = self._where(name)
         try:
-            text = input_file.content(path, _MAX_BYTES, here).decode()
+            text = data.decode()
         except UnicodeDecodeError as exc:
             raise exception.InvalidInput(here, 'is not text') from exc
         # Older kernels end their lists with a NUL.
         return text.strip(' \t\r\n\0')
 
+    def _is_of_kernel(self, name: str) -> bool:
+        """Whether the running kernel shows it: no device, no link away."""
+        return self.is_running and name.startswith(_OF_KERNEL)
+
+    def _file(self, name: str) -> bytes | None:
+        path = self._path(name)
+        return None if path is None else input_file.content(
+            path, _MAX_BYTES, self._below(name))
+
     def beginning(self, name: str, most: int) -> str | None:
         """Read no more than the first bytes of a file; None if missing."""
         path = self._path(name)
-        if path is None:
+        if path is None or not os.path.lexists(path):
             return None
-        return input_file.beginning(path, most, self._where(name)).decode(
+        return input_file.beginning(path, most, self._below(name)).decode(
             errors='replace')
 
     def need(self, name: str) -> str:
         """Read a file that the kernel always provides."""
         text = self.text(name)
         if text is None:
-            raise exception.InvalidInput(self._where(name), 'is missing')
+            raise exception.InvalidInput(self._below(name), 'is missing')
         return text
 
     def cpus(self, name: str, as_map: str = '') -> frozenset[int]:
@@ -87,24 +102,24 @@ class Tree:
             text = self.text(as_map)
             if text is not None:
                 return bitmap.members(text, range(cpuset.MAX_CPU + 1),
-                                      self._where(as_map))
-        return cpuset.parse(self.need(name), self._where(name))
+                                      self._below(as_map))
+        return cpuset.parse(self.need(name), self._below(name))
 
     def number(self, name: str, most: int, least: int = 0) -> int:
         """Read a number that the kernel always provides."""
-        return document.whole(self.need(name), self._where(name),
+        return document.whole(self.need(name), self._below(name),
                               'the content', most, least)
 
     def names(self, name: str) -> list[str]:
         """List a directory; empty if it is missing."""
         path = self._path(name)
-        if path is None:
-            return []
         try:
-            return sorted(os.listdir(path))
+            return [] if path is None else sorted(os.listdir(path))
+        except FileNotFoundError:
+            return []
         except OSError as exc:
             raise exception.InvalidInput(
-                self._where(name),
+                self._below(name),
                 f'cannot be listed ({exc.strerror or exc})') from exc
 
     def link_name(self, name: str) -> str | None:
@@ -120,33 +135,64 @@ class Tree:
         if self.is_running:
             return socket.gethostname()
         name = (self.text('proc/sys/kernel/hostname')
-                or self.text('etc/hostname') or self._root.name)
+                or self.text('etc/hostname')
+                or os.path.basename(self._root))
         return printable.one_line(name) or 'host'
 
     def small_page_kib(self) -> int | None:
         """Return the page size of the running kernel; None for a copy."""
         return os.sysconf('SC_PAGE_SIZE') // 1024 if self.is_running else None
 
-    def _where(self, name: str) -> str:
-        return str(self._below(name))
-
-    def _below(self, name: str) -> pathlib.Path:
+    def _below(self, name: str) -> str:
         top, _, rest = name.partition('/')
-        tops = {'sys': self._sys, 'proc': self._proc}
-        return tops.get(top, self._root / top) / rest
+        # The root "/" has its slash already.
+        found = self._tops.get(top) or f'{self._root.rstrip("/")}/{top}'
+        return f'{found}/{rest}' if rest else found
 
-    def _path(self, name: str) -> pathlib.Path | None:
+    def _path(self, name: str) -> str | None:
         """Resolve the links of a name; refuse links that leave the copy."""
+        here = self._below(name)
+        if self._is_of_kernel(name):
+            return here
+        folder, _, last = here.rpartition('/')
+        if folder not in self._folders:
+            self._folders[folder] = self._resolved(folder or '/', here)
+        found = self._folders[folder]
+        if found is None:
+            return None
+        path = f'{found.rstrip("/")}/{last}'
+        if os.path.islink(path) or last in ('', '.', '..'):
+            return self._resolved(path, here)
+        return path if os.path.lexists(path) else None
+
+    def _resolved(self, path: str, here: str) -> str | None:
+        """Resolve all links of a path.
+
+        :param here: what to name in an error
+        """
         try:
-            path = pathlib.Path(os.path.realpath(self._below(name),
-                                                 strict=True))
+            found = os.path.realpath(path, strict=True)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as exc:
             raise exception.InvalidInput(
-                self._where(name),
-                f'cannot be read ({exc.strerror or exc})') from exc
-        if not path.is_relative_to(self._root):
+                here, f'cannot be read ({exc.strerror or exc})') from exc
+        if not f'{found}/'.startswith(f'{self._root.rstrip("/")}/'):
             raise exception.InvalidInput(
-                self._where(name), 'is a link that leads out of the copy')
-        return path
+                here, 'is a link that leads out of the copy')
+        return found
+
+
+def _kernel_file(path: str) -> bytes | None:
+    """Read a file of the running kernel; None if missing."""
+    try:
+        with open(path, 'rb', buffering=0) as stream:
+            data = stream.read(_MAX_BYTES)
+            while more := stream.read(_MAX_BYTES):
+                data += more
+            return data
+    except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
+        return None
+    except OSError as exc:
+        raise exception.InvalidInput(
+            path, f'cannot be read ({exc.strerror or exc})') from exc
