@@ -16,8 +16,10 @@ Only the options of :data:`OPTIONS` are kept: a configuration also has
 passwords, which no report must show.
 """
 
+import itertools
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 from hpcvirt.audit import facts
 from hpcvirt.audit.reading import files as files_module
@@ -77,6 +79,9 @@ def read(files: Files) -> facts.NovaFacts | None:
     found = {}
     for (group, option), before in OPTIONS.items():
         values = ini.merge(sections, [(group, option), *before])
+        if any('$' in value for value in values):
+            raise files_module.unknown(
+                names[-1], f'[{group}]{option} refers to another option')
         if values:
             found[group, option] = values
     return facts.NovaFacts(tuple(f'/{name}' for name in names), found)
@@ -86,18 +91,53 @@ def _names(files: Files) -> tuple[str, ...]:
     """Find the files, in the order in which nova-compute reads them.
 
     Containers have their configuration outside of ``/etc/nova``, which then
-    belongs to nothing.
+    belongs to nothing. Outside of containers, the command line of a
+    nova-compute that runs says which files it reads.
     """
     for alone in (_KOLLA, _TRIPLEO):
         if _is_there(files, alone):
             return (alone,)
-    for choice in (tuple(_directory(files, _EDPM)),
-                   (_DEVSTACK,) if _is_there(files, _DEVSTACK) else ()):
-        if choice:
-            return choice
-    found = [name for name in _ETC if _is_there(files, name)]
+    found = tuple(_directory(files, _EDPM)) or _named(files, _words(files))
+    if not found and _is_there(files, _DEVSTACK):
+        return (_DEVSTACK,)
+    return found or tuple(
+        [name for name in _ETC if _is_there(files, name)]
+        + list(_default_directories(files)))
+
+
+def _default_directories(files: Files) -> Iterator[str]:
     for directory in _ETC_DIRECTORIES:
-        found += _directory(files, directory)
+        yield from _directory(files, directory)
+
+
+def _words(files: Files) -> list[str]:
+    """Return the command line of a nova-compute that runs."""
+    for number in files.names('proc', 'sys'):
+        here = f'proc/{number}'
+        if number.isdigit() and files.text(f'{here}/comm',
+                                           'proc') == 'nova-compute':
+            return (files.text(f'{here}/cmdline', 'proc') or '').split('\0')
+    return []
+
+
+def _named(files: Files, words: Sequence[str]) -> tuple[str, ...]:
+    """List the files that a command line names; none if it names none.
+
+    With ``--config-file`` and no ``--config-dir``, oslo.config reads the
+    directories that it knows by itself first.
+    """
+    found: list[str] = []
+    directories = False
+    for word, after in itertools.pairwise([*words, '']):
+        option, equals, value = word.partition('=')
+        name = (value if equals else after).lstrip('/')
+        if option == '--config-file':
+            found.append(name)
+        elif option == '--config-dir':
+            directories = True
+            found += _directory(files, name)
+    if found and not directories:
+        found = [*_default_directories(files), *found]
     return tuple(found)
 
 

@@ -28,7 +28,7 @@ _NOTE = finding.Severity.NOTE
 _PACK = 'packing_host_numa_cells_allocation_strategy'
 
 #: The default of reserved_host_memory_mb.
-_DEFAULT_RESERVE = '512'
+DEFAULT_RESERVE = '512'
 #: A cell's worth of what hpcvirt keeps by default.
 LEAST_RESERVE_MIB = 1024
 
@@ -47,7 +47,7 @@ def _reserved_memory(subject: Subject) -> Iterator[Violation]:
     nova, plan = subject.nova, subject.plan
     if nova is None:
         return
-    text = nova.get('DEFAULT', 'reserved_host_memory_mb', _DEFAULT_RESERVE)
+    text = nova.get('DEFAULT', 'reserved_host_memory_mb', DEFAULT_RESERVE)
     if not text.isdigit():
         yield Violation(f'reserved_host_memory_mb is {text!r}',
                         'a whole number', ('# correct nova.conf',), _ERROR)

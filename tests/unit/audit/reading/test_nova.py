@@ -28,7 +28,7 @@ SET = ('compute', 'cpu_dedicated_set')
 class NovaTest(unittest.TestCase):
 
     def read(self, **paths):
-        root = pathlib.Path(sysfs_files.scratch(self), str(len(paths)))
+        root = pathlib.Path(sysfs_files.scratch(self), 'host')
         sysfs_files.lay_out({
             f'{audited.CPU}/online': '0', 'etc/hostname': 'n1', **paths},
             root)
@@ -59,6 +59,27 @@ class NovaTest(unittest.TestCase):
             'etc/nova/nova.conf.d/notes.txt': TEXT.format('4')})
         self.assertEqual('3', facts.get(*SET))
         self.assertEqual(('1', '2', '3'), facts.all(*SET))
+
+    def test_the_command_line_says_which_files_are_read(self):
+        files = {'etc/nova/nova.conf': TEXT.format('1'),
+                 'etc/nova/nova.conf.d/01.conf': TEXT.format('2'),
+                 'etc/own.conf': TEXT.format('3'),
+                 'etc/own.d/01.conf': TEXT.format('4'),
+                 'proc/7/comm': 'nova-compute'}
+        nova_conf, first, own, last = [f'/{name}' for name in files][:4]
+        for line, expected in (
+                ('nova-compute', (nova_conf, first)),
+                (('nova-compute --config-file /etc/nova/nova.conf '
+                 '--config-file=/etc/own.conf'), (first, nova_conf, own)),
+                (('nova-compute --config-file=/etc/own.conf --config-dir '
+                 '/etc/own.d'), (own, last))):
+            facts = self.read(**files, **{
+                'proc/7/cmdline': line.replace(' ', '\0')})
+            self.assertEqual(expected, facts.files)
+
+    def test_a_reference_to_another_option_is_unknown(self):
+        self.assertRaises(fact.NotKnown, self.read, **{
+            'etc/nova/nova.conf': TEXT.format('$my_cpus')})
 
     def test_none_and_nothing_known_differ(self):
         self.assertIsNone(self.read())
