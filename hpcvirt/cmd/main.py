@@ -75,7 +75,7 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
 #: line of help). The function imports the modules of the noun when it is
 #: called, and each verb sets ``run=callable(args) -> int``.
 NOUNS = {
-    'topology': (_add_topology, "read a compute host's topology and draw it"),
+    'topology': (_add_topology, 'read, draw and group topologies of hosts'),
     'host': (_add_host, 'check, configure and accept compute hosts'),
     'flavor': (_add_flavor, 'plan, create and check flavors for hosts'),
     'capacity': (_add_capacity, 'count what a fleet still takes'),

@@ -37,14 +37,15 @@ class CellShare:
     """The CPUs of one host cell that guests and emulator threads get.
 
     :ivar id: the host cell
-    :ivar package: the package of the cell
+    :ivar package: the package of the cell; if it is unknown, a negative
+        number that no other cell has, so that the cell counts as a package
     :ivar cores: the dedicated CPUs of each core
     :ivar llc: the number of these cores under each last-level cache
     :ivar shared: CPUs for emulator threads and shared guests
     """
 
     id: int
-    package: int | None
+    package: int
     cores: tuple[Core, ...]
     llc: tuple[int, ...]
     shared: frozenset[int] = frozenset()
@@ -189,7 +190,8 @@ def _share(cell: host_model.Cell, usable: Iterable[Core], threads: int,
     dedicated = sorted(queue[undedicated:], key=min)
     cores = tuple(frozenset(sorted(core)[:threads]) for core in dedicated)
     llc = [len(inside) for inside in _by_cache(cores, cell.llc)]
-    return CellShare(cell.id, cell.package, cores,
+    package = -1 - cell.id if cell.package is None else cell.package
+    return CellShare(cell.id, package, cores,
                      tuple(count for count in llc if count), shared)
 
 

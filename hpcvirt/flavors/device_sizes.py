@@ -111,7 +111,7 @@ def _groups(partition: cpu_partition.Partition, size: sizes.Size,
     """List the sets of cells of which the guest is a part."""
     if not (size.one_package or size.share.is_package):
         return [partition.cells]
-    packages: dict[int | None, list[cpu_partition.CellShare]] = {}
+    packages: dict[int, list[cpu_partition.CellShare]] = {}
     for share in partition.cells:
         packages.setdefault(share.package, []).append(share)
     return packages.values()

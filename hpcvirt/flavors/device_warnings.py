@@ -20,6 +20,7 @@ from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import subjects
 from hpcvirt.flavors import warning
+from hpcvirt.model import host as host_model
 
 
 def on(planned: plans.PlannedHost,
@@ -29,23 +30,27 @@ def on(planned: plans.PlannedHost,
         yield from _other_type(planned, wanted)
         yield from _unsure_type(planned)
     if not planned.settings.devices:
-        yield missing(planned.name, wanted)
+        yield missing(planned.host, wanted)
     yield from (_vgpus(planned) if wanted.kind is profiles.Kind.VGPU
                 else _without_cell(planned, wanted))
     if wanted.kind is profiles.Kind.VF:
         yield from _unknown_products(planned, wanted)
 
 
-def missing(host: str, wanted: profiles.Devices) -> warning.PlanWarning:
-    """Warn about a host without the devices."""
+def missing(host: host_model.Host,
+            wanted: profiles.Devices) -> warning.PlanWarning:
+    """Warn about a host without the devices, or with unknown ones."""
+    unknown = (host_model.Unknown.VFS if wanted.kind is profiles.Kind.VF
+               else host_model.Unknown.DEVICES) in host.unknown
     return warning.PlanWarning(
         warning.Code.DEVICES_MISSING,
-        'the host has no device'
+        ('the topology does not say whether the host has a device' if unknown
+         else 'the host has no device')
         + (' with virtual functions' if wanted.kind is profiles.Kind.VF
            else ' that can be given')
         + (f' of vendor {wanted.vendor_id}' if wanted.vendor_id else '')
         + (f' and product {wanted.product_id}' if wanted.product_id else ''),
-        (host,))
+        (host.name,))
 
 
 def not_shared(host: str, found: Sequence[given_devices.Given],
@@ -75,9 +80,9 @@ def _other_type(planned: plans.PlannedHost,
 def _unsure_type(planned: plans.PlannedHost,
                  ) -> Iterator[warning.PlanWarning]:
     """Warn if the topology has neither drivers nor VFs, as from lstopo."""
-    if planned.settings.devices and not any(
-            device.driver or device.total_vfs
-            for device in planned.host.devices):
+    unknown = host_model.Unknown.VFS in planned.host.unknown or not any(
+        device.driver or device.total_vfs for device in planned.host.devices)
+    if planned.settings.devices and unknown:
         yield warning.PlanWarning(
             warning.Code.DEVICE_TYPE_UNSURE,
             'the topology does not say whether devices support SR-IOV; if '

@@ -19,6 +19,7 @@ from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import settings
 from hpcvirt.model import cpuset
+from hpcvirt.model import host as host_model
 
 SCHEMA_VERSION = 1
 
@@ -42,7 +43,9 @@ def _host(planned: plans.PlannedHost) -> dict[str, Any]:
     host = planned.host
     return {
         'name': host.name,
-        'packages': len(host.packages),
+        'packages': (len(host.packages)
+                     if host_model.Unknown.PACKAGES not in host.unknown
+                     else None),
         'cells': len(host.cells),
         'cells_with_cpus': sum(bool(cell.cpus) for cell in host.cells),
         'cpus': len(host.cpus),

@@ -22,7 +22,18 @@ from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import published_losses
 from hpcvirt.flavors import sizes as guest_sizes
 from hpcvirt.flavors import warning
+from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
+
+#: What a plan takes for true where the topology says nothing. Pages have a
+#: warning of their own, devices those of the profile.
+_ASSUMED = {
+    host_model.Unknown.PACKAGES:
+        'which cells share a package; each counts as a package of its own',
+    host_model.Unknown.CACHES:
+        'which cores share a last-level cache; those of a cell count as '
+        'sharing one, so that parts of a cell may cut a cache',
+}
 
 
 def on(hosts: Sequence[plans.PlannedHost],
@@ -39,6 +50,7 @@ def on(hosts: Sequence[plans.PlannedHost],
             'housekeeping_cores_per_cell to keep cores for the host')
     for planned in hosts:
         yield from _served(planned, flavors)
+        yield from _unknown(planned)
         yield from _parts(planned, profile)
         yield from _caches(planned)
         yield from _given_back(planned, profile)
@@ -53,6 +65,14 @@ def _served(planned: plans.PlannedHost,
     if not any(item.per_host[planned.name] for item in flavors):
         yield warning.PlanWarning(warning.Code.HOST_NOT_SERVED,
                             'none of the flavors fits', (planned.name,))
+
+
+def _unknown(planned: plans.PlannedHost) -> Iterator[warning.PlanWarning]:
+    for unknown, assumed in _ASSUMED.items():
+        if unknown in planned.host.unknown:
+            yield warning.PlanWarning(
+                warning.Code.TOPOLOGY_UNKNOWN,
+                f'the topology does not say {assumed}', (planned.name,))
 
 
 def _parts(planned: plans.PlannedHost,

@@ -82,7 +82,7 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
             warnings.append(
                 device_warnings.not_shared(name, divided.devices)
                 if divided.devices else
-                device_warnings.missing(name, profile.devices))
+                device_warnings.missing(partition.host, profile.devices))
         offers += [
             catalogue.Offer(item.guest, {partition.host.name: item.size.share})
             for item in proposals]

@@ -147,9 +147,10 @@ def _whole(partition: cpu_partition.Partition) -> Iterator[Size]:
     if widths:
         yield Size(widths, partition.threads, _sockets(partition, widths),
                    share=Share('host'))
+    known = all(cell.package >= 0 for cell in partition.cells)
     for package in packages:
         yield Size(package, partition.threads, 1, len(package) > 1,
-                   Share('package', is_package=True))
+                   Share('package' if known else 'cell', is_package=True))
 
 
 def _in_packages(partition: cpu_partition.Partition) -> Iterator[Size]:
@@ -207,15 +208,10 @@ def _sockets(partition: cpu_partition.Partition, cores: Sequence[int]) -> int:
 
 
 def _packages(partition: cpu_partition.Partition) -> list[tuple[int, ...]]:
-    """List the cores of the cells of each package, largest cell first.
-
-    A cell of an unknown package counts as a package.
-    """
-    found: dict[tuple[str, int], list[int]] = {}
+    """List the cores of the cells of each package, largest cell first."""
+    found: dict[int, list[int]] = {}
     for cell in partition.cells:
-        key = (('cell', cell.id) if cell.package is None
-               else ('package', cell.package))
-        found.setdefault(key, []).append(len(cell.cores))
+        found.setdefault(cell.package, []).append(len(cell.cores))
     return [_falling(widths) for widths in found.values()]
 
 

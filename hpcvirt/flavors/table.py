@@ -23,6 +23,7 @@ from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import published_losses
 from hpcvirt.flavors import subjects
+from hpcvirt.model import host as host_model
 
 #: Columns where there is no terminal.
 WIDTH = 100
@@ -94,7 +95,10 @@ def _facts(planned: plans.PlannedHost,
     host = planned.host
     cells = [cell for cell in host.cells if cell.cpus]
     total = sum(cell.memory_mib for cell in host.cells)
-    return (f'{counted(len(host.packages), "package")}, '
+    packages = (counted(len(host.packages), 'package')
+                if host_model.Unknown.PACKAGES not in host.unknown
+                else 'unknown packages')
+    return (f'{packages}, '
             f'{counted(len(cells), "cell")} with CPUs, '
             f'{len(planned.settings.dedicated)} of {len(host.cpus)} CPUs '
             f'dedicated, {_gib(planned.guest_memory_mib)} of '

@@ -44,6 +44,7 @@ class Code(enum.StrEnum):
     SIBLINGS_IDLE = 'siblings-idle'
     SIZE_NOT_PLACED = 'size-not-placed'
     SMT_MIXED = 'smt-mixed'
+    TOPOLOGY_UNKNOWN = 'topology-unknown'
     VF_PRODUCT_UNKNOWN = 'vf-product-unknown'
     VGPU_AFFINITY = 'vgpu-affinity'
     VGPU_ON_SRIOV = 'vgpu-on-sriov'

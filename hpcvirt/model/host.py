@@ -17,10 +17,34 @@ gaps. Memory is in MiB, page sizes in KiB.
 """
 
 import dataclasses
+import enum
 import functools
 from collections.abc import Mapping
 
 SMALL_PAGE_KIB = 4
+
+
+class Unknown(enum.StrEnum):
+    """What a source does not say about a machine.
+
+    A Host has a value all the same, which is not a fact; each value here says
+    which. Distances are unknown if a Host has none.
+    """
+
+    PACKAGES = 'packages'
+    """``package`` is None although the cell has CPUs."""
+
+    CACHES = 'caches'
+    """``llc`` has one set with all CPUs of the cell."""
+
+    PAGES = 'pages'
+    """All memory is in small pages of 4 KiB."""
+
+    VFS = 'vfs'
+    """``total_vfs`` of each device is 0."""
+
+    DEVICES = 'devices'
+    """There may be more devices than ``devices`` has."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,7 +71,8 @@ class Cell:
 
     :ivar id: the operating system's node number
     :ivar package: physical package ("socket") of the cell's CPUs, the lowest
-        if they span several; None for a cell without CPUs
+        if they span several; None for a cell without CPUs, and if it is
+        unknown
     :ivar cpus: online CPUs; empty for a memory-only cell (CXL, HBM)
     :ivar siblings: the SMT siblings of each core, one set per core, online
         CPUs only; every CPU of the cell is in exactly one
@@ -113,12 +138,16 @@ class Host:
         ACPI SLIT); empty if unknown
     :ivar devices: PCI network, accelerator and storage functions that are
         SR-IOV capable or assignable, ascending by address
+    :ivar unknown: what the source of this host does not say
+    :ivar processor: the name of its processors, None if it is unknown
     """
 
     name: str
     cells: tuple[Cell, ...]
     distances: tuple[tuple[int, ...], ...] = ()
     devices: tuple[Device, ...] = ()
+    unknown: frozenset[Unknown] = frozenset()
+    processor: str | None = None
 
     @functools.cached_property
     def by_id(self) -> Mapping[int, Cell]:

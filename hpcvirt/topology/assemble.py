@@ -60,7 +60,9 @@ def host(where: str, name: str, cells: Sequence[CellFacts],
          siblings: Mapping[int, frozenset[int]],
          caches: Mapping[int, frozenset[int]],
          distances: Mapping[tuple[int, int], int],
-         devices: Iterable[host_model.Device]) -> host_model.Host:
+         devices: Iterable[host_model.Device],
+         unknown: frozenset[host_model.Unknown] = frozenset(),
+         processor: str | None = None) -> host_model.Host:
     """Check the facts of a machine and build the Host.
 
     :param where: the file or directory, for errors
@@ -69,12 +71,15 @@ def host(where: str, name: str, cells: Sequence[CellFacts],
         may span several cells; the CPUs of a cell that are left out are
         taken to share one cache
     :param distances: (from cell, to cell) -> distance; empty if unknown
+    :param unknown: what the source does not say
+    :param processor: the name of the processors; blanks are made single
     :raises InvalidInput: for a contradiction or an impossible value
     """
     _check_name(where, name)
     ordered = sorted(cells, key=lambda cell: cell.id)
     for cell in ordered:
-        _check_cell(_of_cell(where, cell.id), cell)
+        _check_cell(_of_cell(where, cell.id), cell,
+                    host_model.Unknown.PACKAGES in unknown)
     for before, after in itertools.pairwise(ordered):
         if before.id == after.id:
             raise exception.InvalidInput(
@@ -90,7 +95,8 @@ def host(where: str, name: str, cells: Sequence[CellFacts],
         name=name,
         cells=tuple(_cell(where, cell, cores, shared) for cell in ordered),
         distances=_matrix(where, [cell.id for cell in ordered], distances),
-        devices=pci.checked(where, {cell.id for cell in ordered}, devices))
+        devices=pci.checked(where, {cell.id for cell in ordered}, devices),
+        unknown=unknown, processor=_processor(where, processor))
 
 
 def small_page_kib(sizes: Iterable[int]) -> int:
@@ -126,7 +132,16 @@ def _check_name(where: str, name: str) -> None:
             where, f'{name[:40]!r} cannot be the name of a host')
 
 
-def _check_cell(where: str, cell: CellFacts) -> None:
+def _processor(where: str, processor: str | None) -> str | None:
+    words = ' '.join((processor or '').split())
+    if len(words) > 255 or not words.isprintable():
+        raise exception.InvalidInput(
+            where, f'{words[:40]!r} cannot be the name of a processor')
+    return words or None
+
+
+def _check_cell(where: str, cell: CellFacts,
+                may_lack_package: bool) -> None:
     if not 0 <= cell.id <= MAX_CELL:
         raise exception.InvalidInput(
             where, f'a cell has a number from 0 to {MAX_CELL}')
@@ -134,7 +149,7 @@ def _check_cell(where: str, cell: CellFacts) -> None:
         if not 0 <= cpu <= cpuset.MAX_CPU:
             raise exception.InvalidInput(
                 where, f'CPU {cpu} is not within 0 to {cpuset.MAX_CPU}')
-    if not cell.packages and cell.cpus:
+    if not cell.packages and cell.cpus and not may_lack_package:
         raise exception.InvalidInput(where, 'has CPUs but no package')
     if len(cell.packages) > max(1, len(cell.cpus)):
         raise exception.InvalidInput(

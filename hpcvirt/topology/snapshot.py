@@ -26,7 +26,9 @@
 ``pages`` maps the page size in KiB to the number of pages. A file written by
 hand may leave out ``llc`` (one cache for the cell), ``distances``,
 ``devices``, and of a device ``total_vfs``, ``driver`` and ``vf_product_id``
-(the product id of its VFs).
+(the product id of its VFs). ``unknown`` lists what the source of the host did
+not say (:class:`hpcvirt.model.host.Unknown`); it is left out if there is
+nothing, and ``processor`` if the name of the processors is unknown.
 """
 
 import dataclasses
@@ -72,6 +74,8 @@ class _Snapshot:
     cells: tuple[_Cell, ...]
     distances: tuple[tuple[_Number, ...], ...] = ()
     devices: tuple[host_model.Device, ...] = ()
+    unknown: frozenset[host_model.Unknown] = frozenset()
+    processor: str | None = None
 
 
 def to_json(host: host_model.Host) -> dict[str, Any]:
@@ -85,7 +89,11 @@ def to_json(host: host_model.Host) -> dict[str, Any]:
         for cell in host.cells)
     plain: dict[str, Any] = serialization.to_plain(_Snapshot(
         schema_version=SCHEMA_VERSION, name=host.name, cells=cells,
-        distances=host.distances, devices=host.devices))
+        distances=host.distances, devices=host.devices,
+        unknown=host.unknown, processor=host.processor))
+    for key in ('unknown', 'processor'):
+        if not plain[key]:
+            del plain[key]
     for cell in plain['cells']:
         if not cell['other_packages']:
             del cell['other_packages']
@@ -139,7 +147,8 @@ def read(data: bytes, where: str) -> host_model.Host:
                            [cell.id for cell in cells])
     return assemble.host(where, snapshot.name, cells, siblings, caches,
                          distances,
-                         [_lower_case(device) for device in snapshot.devices])
+                         [_lower_case(device) for device in snapshot.devices],
+                         snapshot.unknown, snapshot.processor)
 
 
 def _cell(cell: _Cell, where: str, siblings: dict[int, frozenset[int]],

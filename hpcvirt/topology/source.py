@@ -30,6 +30,7 @@ from hpcvirt import exception
 from hpcvirt.model import host
 from hpcvirt.topology import document
 from hpcvirt.topology import hwloc
+from hpcvirt.topology import ironic
 from hpcvirt.topology import libvirt
 from hpcvirt.topology import snapshot
 from hpcvirt.topology import sysfs
@@ -65,6 +66,10 @@ def _xml(name: str, root: str,
 _SOURCES = (
     _xml('libvirt', 'capabilities', libvirt.read),
     _xml('hwloc', 'topology', hwloc.read),
+    _Source('ironic', 'JSON with an inventory',
+            lambda file: file.begins_with('{') and ironic.recognizes(
+                file.data),
+            lambda file: ironic.read(file.data, file.path, file.stem)),
     _Source('snapshot', 'JSON', lambda file: file.begins_with('{['),
             lambda file: snapshot.read(file.data, file.path)),
 )

@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt import printable
 from hpcvirt.model import host as host_model
 from hpcvirt.topology import assemble
 from hpcvirt.topology import document
@@ -37,6 +38,9 @@ from hpcvirt.topology import sysfs_tree
 _CPU = 'sys/devices/system/cpu'
 _NODE = 'sys/devices/system/node'
 _PCI = 'sys/bus/pci/devices'
+
+#: The first CPU has 2 KiB; thousands of CPUs follow.
+_CPUINFO_BYTES = 8192
 
 #: The kernel's types of caches that hold data.
 _DATA = ('Unified', 'Data')
@@ -61,7 +65,14 @@ def read(root: pathlib.Path) -> host_model.Host:
         siblings=dict(_siblings(tree, online)),
         caches=dict(_caches(tree, online)),
         distances=_distances(tree, nodes),
-        devices=list(_devices(tree)))
+        devices=list(_devices(tree)), processor=_processor(tree))
+
+
+def _processor(tree: sysfs_tree.Tree) -> str | None:
+    """Return the name of the first processor; ARM's kernel has none."""
+    match = re.search('^model name[ \t]*:(.*)$', tree.beginning(
+        'proc/cpuinfo', _CPUINFO_BYTES) or '', re.MULTILINE)
+    return printable.one_line(match[1])[:255] if match else None
 
 
 def _nodes(tree: sysfs_tree.Tree) -> list[int]:

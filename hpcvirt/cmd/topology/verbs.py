@@ -10,13 +10,14 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``hpcvirt topology``: read a compute host's topology and draw it."""
+"""``hpcvirt topology``: read, draw and group topologies of hosts."""
 
 import argparse
 import shutil
 import sys
 
 from hpcvirt import topology
+from hpcvirt.cmd.topology import group
 from hpcvirt.topology import snapshot
 from hpcvirt.topology import source
 from hpcvirt.topology.draw import boxes
@@ -25,8 +26,9 @@ from hpcvirt.topology.draw import diagram
 _SHOW = """\
 Without PATH the running machine is read. PATH may be the root directory (or
 the sys directory) of a copy of the sysfs of another machine, the XML of
-"virsh capabilities", the XML of "lstopo --of xml", or a snapshot: the output
-of this command with --format json. PATH may be - for standard input:
+"virsh capabilities", the XML of "lstopo --of xml", the JSON of "openstack
+baremetal node inventory save" or "introspection data save", or a snapshot: the
+output of this command with --format json. PATH may be - for standard input:
 "virsh capabilities | hpcvirt topology show -".
 """
 
@@ -47,6 +49,7 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
                       help='a drawing for people (the default) or a '
                       'snapshot for programs')
     show.set_defaults(run=run_show)
+    group.add(verbs)
 
 
 def run_show(args: argparse.Namespace) -> int:

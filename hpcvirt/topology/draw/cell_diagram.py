@@ -84,8 +84,9 @@ def _cache_groups(cell: host_model.Cell) -> list[list[frozenset[int]]]:
 
 
 def shares_caches(cell: host_model.Cell) -> bool:
-    """Whether any cores share a last-level cache."""
-    return len(cell.llc) < len(cell.siblings) or len(cell.siblings) == 1
+    """Whether any cores share a last-level cache that is known."""
+    return bool(cell.llc) and (
+        len(cell.llc) < len(cell.siblings) or len(cell.siblings) == 1)
 
 
 def label_width(host: host_model.Host) -> int:

@@ -15,6 +15,7 @@
 :mod:`hpcvirt.topology.draw.cell_diagram` draws the contents of a cell's box.
 """
 
+import dataclasses
 import itertools
 
 from hpcvirt.model import cpuset
@@ -29,6 +30,16 @@ _LEAST_INNER = 32
 _GAP = 2
 _FRAME = 4
 
+#: What a drawing says about each value that is unknown.
+_NOT_SAID = {
+    host_model.Unknown.PACKAGES: 'the packages of the cells',
+    host_model.Unknown.CACHES: 'last-level caches',
+    host_model.Unknown.PAGES: 'pages',
+    host_model.Unknown.VFS: 'numbers of VFs',
+    host_model.Unknown.DEVICES: 'devices other than network adapters (the '
+    'collector pci-devices of ironic-python-agent lists them)',
+}
+
 
 def draw(host: host_model.Host, width: int = 80) -> str:
     """Draw a host.
@@ -36,21 +47,35 @@ def draw(host: host_model.Host, width: int = 80) -> str:
     :param width: columns to fill; a part that needs more is wider
     :returns: lines, each ended by a newline
     """
+    host = _without_unknown(host)
     parts = [_summary(host, width),
              _packages(host, width),
              _memory_cells(host, width),
              _devices_without_cell(host, width),
              _distances(host, width),
-             _legend(host, width)]
+             _legend(host, width),
+             _not_said(host, width)]
     lines = itertools.chain.from_iterable(
         [*part, ''] for part in parts if part)
     return '\n'.join(line.rstrip() for line in lines).rstrip() + '\n'
 
 
+def _without_unknown(host: host_model.Host) -> host_model.Host:
+    """Remove the values that are no facts."""
+    cells = host.cells
+    if host_model.Unknown.CACHES in host.unknown:
+        cells = tuple(dataclasses.replace(cell, llc=()) for cell in cells)
+    if host_model.Unknown.PAGES in host.unknown:
+        cells = tuple(dataclasses.replace(cell, pages=()) for cell in cells)
+    return dataclasses.replace(host, cells=cells)
+
+
 def _summary(host: host_model.Host, width: int) -> list[str]:
     cores = sum(len(cell.siblings) for cell in host.cells)
     memory_mib = sum(cell.memory_mib for cell in host.cells)
-    words = [cell_diagram.count(len(host.packages), 'package'),
+    packages = ([] if host_model.Unknown.PACKAGES in host.unknown else
+                [cell_diagram.count(len(host.packages), 'package')])
+    words = [*packages,
              cell_diagram.count(len(host.cells), 'cell'),
              cell_diagram.count(cores, 'core'),
              cell_diagram.count(len(host.cpus), 'CPU'),
@@ -60,6 +85,8 @@ def _summary(host: host_model.Host, width: int) -> list[str]:
 
 
 def _packages(host: host_model.Host, width: int) -> list[str]:
+    if host_model.Unknown.PACKAGES in host.unknown:
+        return _cells_alone(host, width)
     members = {package: [cell for cell in host.cells
                          if cell.package == package and cell.cpus]
                for package in host.packages}
@@ -81,6 +108,16 @@ def _packages(host: host_model.Host, width: int) -> list[str]:
              for cell, lines in zip(cells, inside, strict=True)],
             room, _GAP), boxes.HEAVY))
     return boxes.side_by_side(drawn, width, _GAP)
+
+
+def _cells_alone(host: host_model.Host, width: int) -> list[str]:
+    """Draw cells whose packages are unknown."""
+    cells = [cell for cell in host.cells if cell.cpus]
+    outer = _cell_width(host, len(cells), width)
+    return boxes.side_by_side(
+        [boxes.box(f'cell {cell.id}', cell_diagram.contents(
+            host, cell, outer - _FRAME), width=outer) for cell in cells],
+        width, _GAP)
 
 
 def _cell_width(host: host_model.Host, count: int, room: int) -> int:
@@ -167,6 +204,19 @@ def _legend(host: host_model.Host, width: int) -> list[str]:
         words.append('A bracket groups the cores that share a last-level '
                      'cache.')
     return boxes.wrap(' '.join(words).split(), width)
+
+
+def _not_said(host: host_model.Host, width: int) -> list[str]:
+    """List what the source does not say."""
+    if not host.unknown:
+        return []
+    missing = [words for unknown, words in _NOT_SAID.items()
+               if unknown in host.unknown]
+    if len(host.cells) > 1 and not host.distances:
+        missing.append('distances')
+    return boxes.wrap(
+        f'Unknown, because the source does not say: {", ".join(missing)}.'
+        .split(), width)
 
 
 def _distance_list(host: host_model.Host, width: int) -> list[str]:

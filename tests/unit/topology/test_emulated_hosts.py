@@ -17,6 +17,7 @@ import unittest
 
 from hpcvirt import topology
 from hpcvirt.model import host as host_model
+from hpcvirt.topology.alike import traits
 from tests.unit.topology import sysfs_files
 
 
@@ -43,6 +44,26 @@ class EmulatedHostsTest(unittest.TestCase):
             'intel-2s-tuned': (2, two_of_four, 1),
             'amd-2s': (2, [{0, 1}, {2, 3}], 1),
             'intel-2s-untuned': (2, two_of_four, 2)}, found)
+
+    def test_inspection_by_ironic_agrees_with_sysfs(self) -> None:
+        inspected = topology.read(
+            str(sysfs_files.HOSTS / 'intel-2s-smt.ironic.json'))
+        host = self.read('intel-2s-smt')
+        self.assertEqual(host.processor, inspected.processor)
+        self.assertEqual(
+            [(cell.id, cell.cpus, cell.siblings, cell.llc)
+             for cell in host.cells],
+            [(cell.id, cell.cpus, cell.siblings, cell.llc)
+             for cell in inspected.cells])
+        # The inspection lists no drivers but those of network adapters.
+        self.assertEqual(
+            [(device.address, device.vendor_id, device.product_id,
+              device.cell) for device in host.devices],
+            [(device.address, device.vendor_id, device.product_id,
+              device.cell) for device in inspected.devices])
+        for cell, other in zip(host.cells, inspected.cells, strict=True):
+            self.assertTrue(traits.is_close(cell.memory_mib,
+                                            other.memory_mib))
 
     def test_pages_reserved_at_boot_are_in_their_cells(self) -> None:
         host = self.read('intel-2s-tuned')

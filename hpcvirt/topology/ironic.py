@@ -1,0 +1,187 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read what Ironic's inspection found out about a machine, as JSON.
+
+The file is the output of ``openstack baremetal node inventory save`` (a
+mapping with ``inventory`` and ``plugin_data``), of ``openstack baremetal
+introspection data save`` of ironic-inspector (the same values in one mapping),
+or one that kayobe saved with either. ironic-python-agent collects the values
+on the machine, before it has an operating system:
+
+* ``numa_topology``, of the collector ``numa-topology``: memory, cores and
+  network interfaces of each cell (``numa_inspector.py``). It is required.
+* ``pci_devices``, of the collector ``pci-devices``. Without it only the
+  network adapters of the inventory are known.
+
+Neither has packages, caches, page pools, distances, or VFs: the Host declares
+that these are unknown. A machine with one socket has one package.
+"""
+
+import dataclasses
+import re
+from typing import Annotated
+from typing import Any
+
+from hpcvirt import exception
+from hpcvirt import serialization
+from hpcvirt.model import cpuset
+from hpcvirt.model import host as host_model
+from hpcvirt.topology import assemble
+from hpcvirt.topology import ironic_devices
+from hpcvirt.topology import ironic_records as records
+
+#: What no collector says. Ironic's inventory has the number of sockets.
+_NEVER_SAID = frozenset({host_model.Unknown.CACHES, host_model.Unknown.PAGES,
+                         host_model.Unknown.VFS})
+
+#: Processors of x86 have two threads per core, except the Xeon Phi, which has
+#: four.
+_X86_THREADS = 2
+
+_KEYS = re.compile(rb'"(inventory|numa_topology|plugin_data)"\s*:')
+
+_Number = Annotated[int, serialization.whole(0, 2 ** 53)]
+_Cell = Annotated[int, serialization.whole(0, assemble.MAX_CELL)]
+_CPU = Annotated[int, serialization.whole(0, cpuset.MAX_CPU)]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Memory:
+    """The memory of a cell.
+
+    :ivar size_kb: MemTotal of the cell, in KiB
+    """
+
+    numa_node: _Cell
+    size_kb: _Number
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Core:
+    """A core of a cell.
+
+    :ivar cpu: the kernel's core_id, which is not a CPU
+    """
+
+    cpu: Annotated[int, serialization.whole(-1, 2 ** 31)]
+    numa_node: _Cell
+    thread_siblings: tuple[_CPU, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Processor:
+    """The processors of the inventory; versions of the agent differ."""
+
+    count: _Number | None = None
+    socket_count: _Number | None = None
+    architecture: str | None = None
+    model_name: str | None = None
+
+
+def recognizes(data: bytes) -> bool:
+    """Tell whether JSON is that of an inspection, and not a snapshot."""
+    return bool(_KEYS.search(data)) and b'"schema_version"' not in data
+
+
+def read(data: bytes, where: str, stem: str) -> host_model.Host:
+    """Read a machine.
+
+    :param data: the file's content
+    :param where: the file's name, for errors
+    :param stem: the name of the host, because that in the inventory is the
+        name of the agent's RAM disk
+    :raises InvalidInput: if it is not the result of an inspection, the
+        topology is missing, or it describes a machine that cannot be
+    """
+    plain = serialization.json_value(data, where)
+    inventory = records.mapping(plain, 'inventory', where)
+    collected = records.collected(plain, where)
+    if collected.get('numa_topology') is None:
+        raise exception.InvalidInput(
+            where, 'has no numa_topology: add numa-topology to the collectors '
+            'of ironic-python-agent (the kernel parameter '
+            'ipa-inspection-collectors=default,pci-devices,numa-topology, or '
+            "kayobe's ipa_collectors_extra) and inspect the machine again")
+    topology = records.mapping(collected, 'numa_topology', where)
+    here = f'{where}: numa_topology'
+    memory = records.read(_Memory, topology, 'ram', here)
+    cores = records.read(_Core, topology, 'cpus', here)
+    processor = _processor(inventory, where)
+    _check_cores(cores, processor, len({core.numa_node for core in cores}),
+                 here)
+    one_package = processor.socket_count == 1
+    unknown = _NEVER_SAID if one_package else (
+        _NEVER_SAID | {host_model.Unknown.PACKAGES})
+    if collected.get('pci_devices') is None:
+        unknown |= {host_model.Unknown.DEVICES}
+    return assemble.host(
+        where, stem or 'host', _cells(memory, cores, one_package, here),
+        siblings={cpu: frozenset(core.thread_siblings) for core in cores
+                  for cpu in core.thread_siblings},
+        caches={}, distances={},
+        devices=ironic_devices.read(inventory, collected, topology, where),
+        unknown=unknown, processor=processor.model_name)
+
+
+def _processor(inventory: dict[str, Any], where: str) -> _Processor:
+    plain = inventory.get('cpu')
+    return records.one(_Processor, {} if plain is None else plain,
+                       f'{where}: inventory.cpu')
+
+
+def _check_cores(cores: tuple[_Core, ...], processor: _Processor,
+                 cells: int, where: str) -> None:
+    """Refuse cores that the collector cannot have told apart.
+
+    It takes the CPUs of a cell with the same core_id for one core, although
+    the core_id is only unique in a package.
+    """
+    most = max((len(set(core.thread_siblings)) for core in cores), default=0)
+    is_x86 = processor.architecture in ('x86_64', 'i686')
+    is_phi = 'Phi' in (processor.model_name or '')
+    if (processor.socket_count or 0) > cells or (
+            is_x86 and not is_phi and most > _X86_THREADS):
+        raise exception.InvalidInput(
+            where, 'a cell has the cores of several packages, which the '
+            'collector numa-topology does not tell apart; read the machine '
+            'from sysfs')
+    cpus: set[int] = set()
+    for core in cores:
+        twice = cpus.intersection(core.thread_siblings)
+        if twice:
+            raise exception.InvalidInput(
+                f'{where}.cpus', f'CPU {min(twice)} is in several cores')
+        cpus.update(core.thread_siblings)
+    if processor.count and processor.count != len(cpus):
+        raise exception.InvalidInput(
+            f'{where}.cpus', f'has {len(cpus)} CPUs, but the inventory '
+            f'{processor.count}')
+
+
+def _cells(memory: tuple[_Memory, ...], cores: tuple[_Core, ...],
+           one_package: bool, where: str) -> list[assemble.CellFacts]:
+    cpus: dict[int, set[int]] = {entry.numa_node: set() for entry in memory}
+    for core in cores:
+        if core.numa_node not in cpus:
+            raise exception.InvalidInput(
+                f'{where}.ram', f'has no memory of cell {core.numa_node}, '
+                'which has CPUs')
+        cpus[core.numa_node].update(core.thread_siblings)
+    return [assemble.CellFacts(
+        id=entry.numa_node,
+        packages=frozenset({0} if one_package and cpus[entry.numa_node]
+                           else ()),
+        cpus=frozenset(cpus[entry.numa_node]), memory_kib=entry.size_kb,
+        pages=assemble.with_small_pages(entry.size_kb, (),
+                                        host_model.SMALL_PAGE_KIB))
+        for entry in memory]
