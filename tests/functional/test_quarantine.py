@@ -15,9 +15,12 @@
 import contextlib
 import io
 import json
+import pathlib
 
 import fixtures
+import keystoneauth1.exceptions
 
+from benchmarks import host_frames
 from hpcvirt import exception
 from hpcvirt.cloud import compute_hosts
 from hpcvirt.cloud import placement
@@ -26,6 +29,7 @@ from hpcvirt.cloud import session
 from hpcvirt.cmd import main
 from hpcvirt.fleet import log_reading
 from hpcvirt.health import quarantine
+from hpcvirt.health import recording
 from hpcvirt.nova.controller import view
 from testing import machines
 from tests.functional import lives
@@ -157,7 +161,7 @@ class QuarantineSchedulingTest(QuarantineNova):
             'hosts'][0]['fits'])
         self.flags(filter_mode='enforce', group='hpcvirt')
 
-    def test_instances_leave_a_host_in_quarantine_and_do_not_return(self):
+    def test_periodic_instances_leave_a_host_and_do_not_return(self):
         flavor, larger = (self.create_hpc_flavor(pcpus=pcpus)
                           for pcpus in (1, 2))
         self.flags(allow_resize_to_same_host=True)
@@ -181,6 +185,73 @@ class QuarantineSchedulingTest(QuarantineNova):
             self.wait_for(servers[1], 'ACTIVE')))
         self.assertIn('node1, node1 refused: the host is in quarantine',
                       self.refusals()[before])
+
+
+class WatchTest(QuarantineNova):
+    """Recorded frames of a slow host, and a Placement that is stopped."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.down = False
+        ask = session.placement().__class__.request
+
+        def request(adapter, *args, **kwargs):
+            if self.down and adapter.service_type == 'placement':
+                raise keystoneauth1.exceptions.ConnectFailure('no Placement')
+            return ask(adapter, *args, **kwargs)
+        self.useFixture(fixtures.MonkeyPatch(
+            'keystoneauth1.adapter.Adapter.request', request))
+
+    def watch(self, *minutes, status=0):
+        """Let the service go on with these minutes."""
+        state = self.folder / 'state'
+        frames = self.folder / 'frames'
+        frames.unlink(missing_ok=True)
+        last = recording.load(str(state)).last
+        for frame in host_frames.frames_of(minutes, last):
+            recording.append(str(frames), frame)
+        ended, text = self.hpcvirt(
+            'host', 'watch', '--host', 'node1', '--replay', str(frames),
+            '--state', str(state), '--apply')
+        self.assertEqual(status, ended, text)
+        return text
+
+    def test_periodic_a_signature_moves_instances_away_until_it_clears(self):
+        flavor = self.create_hpc_flavor(pcpus=1)
+        self.watch(*[{}] * 40)
+        self.boot(flavor, host='node1')
+        self.assertIn('shootdowns begins: system time 40%', self.watch(
+            *[host_frames.SHOOTDOWNS] * 10))
+        (hold,) = self.cloud.holds('node1')
+        self.assertEqual('watch', hold.holder)
+        self.assertIn('system time 40%', hold.reason)
+        self.assertIn(quarantine.TRAIT, self.traits('node1'))
+        for _ in range(3):
+            self.assertEqual('node2', self.host_of(self.boot(flavor)))
+        self.assertIn('is over', self.watch(*[{}] * 30))
+        self.assertEqual([], self.holders('node1'))
+        self.assertNotIn(quarantine.TRAIT, self.traits('node1'))
+        self.boot(flavor, host='node1')
+
+    def test_an_outage_of_placement_loses_and_harms_nothing(self):
+        self.quarantine('node1')
+        self.watch({}, {})
+        self.down = True
+        self.assertIn('its trait CUSTOM_HPCVIRT_QUARANTINED may say '
+                      'otherwise', self.watch(
+                          *[host_frames.SHOOTDOWNS] * 10, status=2))
+        self.down = False
+        # Nova knows it already, and the next minute completes it.
+        self.assertEqual(['operator', 'watch'], self.holders('node1'))
+        self.assertIn('quarantine is done',
+                      self.watch(host_frames.SHOOTDOWNS))
+        self.down = True
+        self.watch(*[{}] * 30, status=2)
+        self.down = False
+        self.assertIn('release from quarantine is done', self.watch({}))
+        self.assertEqual(['operator'], self.holders('node1'))
+        self.assertIn(quarantine.TRAIT, self.traits('node1'))
 
 
 class QuarantineStateTest(QuarantineNova):
@@ -211,8 +282,7 @@ class QuarantineStateTest(QuarantineNova):
         self.assertIn('node1 is not in quarantine', self.release('node1'))
         self.assertEqual(before, self.traits('node1'))
         self.assertIn('Nothing is to be done', self.release('node1'))
-
-    def test_all_holders_must_release_a_host(self):
+        # All holders must release it.
         self.quarantine('node1')
         self.hold('node1', quarantine.WATCH, 'steal')
         self.assertEqual(['operator', 'watch'], self.holders('node1'))
@@ -222,8 +292,9 @@ class QuarantineStateTest(QuarantineNova):
         self.release('node1', '--holder', 'watch')
         self.assertEqual([], self.holders('node1'))
         self.assertNotIn(quarantine.TRAIT, self.traits('node1'))
+        self.refuse_bad_input()
 
-    def test_a_trait_that_could_not_be_set_is_set_by_repeating(self):
+    def test_periodic_a_trait_that_could_not_be_set_is_set_by_repeating(self):
         down = [True]
         ask = placement.Placement.change_traits
 
@@ -242,7 +313,7 @@ class QuarantineStateTest(QuarantineNova):
         self.quarantine('node1', 'x')
         self.assertIn(quarantine.TRAIT, self.traits('node1'))
 
-    def test_a_holder_that_comes_during_a_release_keeps_the_trait(self):
+    def test_periodic_a_holder_that_comes_during_a_release(self):
         self.hold('node1', quarantine.OPERATOR)
         change = placement.Placement.change_traits
 
@@ -256,7 +327,8 @@ class QuarantineStateTest(QuarantineNova):
         self.assertEqual(['watch'], self.holders('node1'))
         self.assertIn(quarantine.TRAIT, self.traits('node1'))
 
-    def test_bad_input_is_one_line_and_changes_nothing(self):
+    def refuse_bad_input(self):
+        """Bad input is reported in one line, and changes nothing."""
         for words, pattern in (
                 (('host', 'quarantine', 'node9', '--reason', 'x'),
                  'no compute host'),
@@ -268,4 +340,4 @@ class QuarantineStateTest(QuarantineNova):
             self.assertEqual(2, status)
             self.assertIn(pattern, text)
             self.assertEqual(1, text.count('\n'), text)
-        self.assertEqual([], self.nova.aggregates.list())
+        self.assertEqual([], self.holders('node1'))

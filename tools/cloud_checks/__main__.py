@@ -30,6 +30,7 @@ from tools.cloud_checks import flavors
 from tools.cloud_checks import fleet
 from tools.cloud_checks import guide
 from tools.cloud_checks import load
+from tools.cloud_checks import quarantine
 from tools.cloud_checks import schedulers
 from tools.cloud_checks import store
 from tools.cloud_checks import tempest_run
@@ -41,6 +42,7 @@ CHECKS = {
     'fleet': fleet.check,
     'schedulers': schedulers.check,
     'load': load.check,
+    'quarantine': quarantine.check,
     'store': store.check,
     'benchmarks': benchmarks.check,
 }

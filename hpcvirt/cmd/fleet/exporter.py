@@ -18,6 +18,7 @@ failed there are no figures of the fleet until one succeeds: what was true
 before is not shown as if it still were.
 """
 
+import contextlib
 import ipaddress
 import signal
 import threading
@@ -68,7 +69,7 @@ class Collector(registry.Collector):
         with self._lock:
             if self._clock() >= self._due:
                 self._refresh()
-            found = [*self._own(), *map(_metric, self._families)]
+            found = [*self._own(), *map(metric, self._families)]
         yield from found
 
     def _refresh(self, first: bool = False) -> None:
@@ -108,12 +109,13 @@ class Collector(registry.Collector):
             value=self._failures)
 
 
-def _metric(family: metrics.Family) -> core.Metric:
-    metric = core.GaugeMetricFamily(family.name, family.help,
+def metric(family: metrics.Family) -> core.Metric:
+    """Turn a gauge into one of the library."""
+    found = core.GaugeMetricFamily(family.name, family.help,
                                     labels=family.labels)
     for labels, value in family.samples.items():
-        metric.add_metric(labels, value)
-    return metric
+        found.add_metric(labels, value)
+    return found
 
 
 def address(words: str) -> tuple[str, int]:
@@ -146,23 +148,36 @@ def serve(read: Read, where: tuple[str, int], interval_s: float) -> None:
     stop = threading.Event()
     before = signal.signal(signal.SIGTERM, lambda *_: stop.set())
     try:
-        collectors = registry.CollectorRegistry()
-        collectors.register(Collector(read, interval_s))
-        try:
-            server, thread = prometheus_client.start_http_server(
-                where[1], where[0], collectors)
-        except (OSError, UnicodeError) as exc:
-            raise exception.InvalidInput(
-                '--serve', f'{_shown(*where)} cannot be used '
-                f'({getattr(exc, "strerror", None) or exc})') from exc
-        print(f'Serving http://{_shown(where[0], server.server_port)}/metrics',
-              flush=True)
-        stop.wait()
+        with serving(Collector(read, interval_s), where):
+            stop.wait()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def serving(collector: registry.Collector,
+            where: tuple[str, int]) -> Iterator[None]:
+    """Serve what is collected in another thread.
+
+    :raises InvalidInput: if the address cannot be used
+    """
+    collectors = registry.CollectorRegistry()
+    collectors.register(collector)
+    try:
+        server, thread = prometheus_client.start_http_server(
+            where[1], where[0], collectors)
+    except (OSError, UnicodeError) as exc:
+        raise exception.InvalidInput(
+            '--serve', f'{_shown(*where)} cannot be used '
+            f'({getattr(exc, "strerror", None) or exc})') from exc
+    print(f'Serving http://{_shown(where[0], server.server_port)}/metrics',
+          flush=True)
+    try:
+        yield
+    finally:
         server.shutdown()
         server.server_close()
         thread.join()
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _is_ipv6(words: str) -> bool:

@@ -17,6 +17,7 @@ import argparse
 from hpcvirt.cmd.host import audit
 from hpcvirt.cmd.host import config
 from hpcvirt.cmd.host import quarantine
+from hpcvirt.cmd.host import watch
 
 
 def add_verbs(parser: argparse.ArgumentParser) -> None:
@@ -25,3 +26,4 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
     audit.add(verbs)
     config.add(verbs)
     quarantine.add(verbs)
+    watch.add(verbs)

@@ -1,0 +1,129 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a host did between two frames.
+
+Nothing is said about an interval in which the host was booted, or that is too
+long or not positive. A counter that became smaller says nothing about this
+interval. The interrupts of each CPU are counted in 32 bits: their sums are
+compared modulo 2^32, unless a CPU went offline or came online, with which its
+part of the sum goes and comes.
+"""
+
+import enum
+from collections.abc import Mapping
+
+from hpcvirt.health import frame as frames
+
+
+class Quantity(enum.StrEnum):
+    """What is computed, with its unit."""
+
+    #: Fractions of the time of all CPUs.
+    SYSTEM = 'system'
+    IOWAIT = 'iowait'
+    STEAL = 'steal'
+    #: For each CPU and second.
+    INTERRUPTS = 'interrupts'
+    SHOOTDOWNS = 'shootdowns'
+    #: Pages swapped in and out in a second.
+    SWAPPED = 'swapped'
+    #: The growth of unreclaimable slab, as a fraction of the memory.
+    SLAB = 'slab'
+    #: The fraction of the time of dedicated CPUs that strangers take.
+    STRANGERS = 'strangers'
+    #: In a minute.
+    ERRORS = 'errors'
+    THROTTLES = 'throttles'
+
+
+#: What is not known is missing.
+Rates = Mapping[Quantity, float]
+
+#: Two frames that are further apart are not compared: a rate over a long time
+#: hides what happened in it.
+LONGEST_S = 900.0
+
+_SHORTEST_S = 0.5
+_WRAP = 1 << 32
+
+
+def seconds(before: frames.Frame, after: frames.Frame) -> float | None:
+    """Return the time between two frames; None if they cannot be compared.
+
+    The time since boot counts, because the clock may be set.
+    """
+    if before.boot_id != after.boot_id:
+        return None
+    length = after.uptime_s - before.uptime_s
+    return length if _SHORTEST_S <= length <= LONGEST_S else None
+
+
+def between(before: frames.Frame, after: frames.Frame,
+            slab_kib: int | None = None) -> Rates:
+    """Compute the rates between two frames.
+
+    :param slab_kib: the unreclaimable slab from which growth is counted
+    """
+    length = seconds(before, after)
+    if length is None:
+        return {}
+    found: dict[Quantity, float | None] = {
+        **_times(before.cpu_time, after.cpu_time),
+        Quantity.INTERRUPTS: _part(
+            _grown(before.interrupts, after.interrupts), length * after.cpus),
+        Quantity.SHOOTDOWNS: _part(
+            _wrapped(before, after), length * after.cpus),
+        Quantity.SWAPPED: _part(
+            _grown(before.swapped_pages, after.swapped_pages), length),
+        Quantity.STRANGERS: _part(
+            _grown(before.strangers_s, after.strangers_s),
+            length * after.dedicated)
+        if before.dedicated == after.dedicated else None,
+        Quantity.ERRORS: _part(_grown(
+            before.corrected_errors, after.corrected_errors), length / 60),
+        Quantity.THROTTLES: _part(
+            _grown(before.throttles, after.throttles), length / 60)
+        if before.online == after.online else None,
+    }
+    if slab_kib is not None and after.slab_kib is not None:
+        found[Quantity.SLAB] = _part(
+            max(0, after.slab_kib - slab_kib), after.memory_kib)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _times(before: frames.CpuTime | None, after: frames.CpuTime | None,
+           ) -> dict[Quantity, float | None]:
+    if before is None or after is None:
+        return {}
+    total = _grown(before.total, after.total)
+    return {
+        Quantity.SYSTEM: _part(_grown(before.system, after.system), total),
+        Quantity.IOWAIT: _part(_grown(before.iowait, after.iowait), total),
+        Quantity.STEAL: _part(_grown(before.steal, after.steal), total)}
+
+
+def _wrapped(before: frames.Frame, after: frames.Frame) -> int | None:
+    if (before.shootdowns is None or after.shootdowns is None
+            or before.online != after.online):
+        return None
+    return (after.shootdowns - before.shootdowns) % _WRAP
+
+
+def _grown(before: float | None, after: float | None) -> float | None:
+    if before is None or after is None or after < before:
+        return None
+    return after - before
+
+
+def _part(amount: float | None, of: float | None) -> float | None:
+    return None if amount is None or not of else amount / of

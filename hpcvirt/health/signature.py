@@ -1,0 +1,192 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Decide by the rates of a host whether it has become a slow node.
+
+The host has a sign of slowness while all quantities of the sign are over
+their limits. The sign is on when this has lasted for ten minutes if it is a
+published one, and for two hours if it may also be a backup or a hot
+afternoon. It is off again when one of the quantities was well below its limit
+for half an hour.
+In between nothing changes, and neither does it while the quantities are not
+known. So a burst does not put a host in quarantine, and one quiet minute does
+not release it.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt.health import frame as frames
+from hpcvirt.health import rates
+from hpcvirt.health.rates import Quantity
+
+SCHEMA_VERSION = 1
+
+#: How long a sign must last before it is on, one that says less for longer.
+ON_S = 600.0
+LONG_S = 7200.0
+
+#: How long a sign must be gone before it is off.
+OFF_S = 1800.0
+
+#: The fraction of a limit below which a quantity is well below it.
+WELL_BELOW = 0.7
+
+
+@dataclasses.dataclass(frozen=True)
+class Sign:
+    """A sign of slowness.
+
+    :ivar limits: of all quantities that must be over them
+    :ivar words: what the host does then, with the placeholders of quantities
+    :ivar on_s: how long it must last
+    :ivar source: the key of a document of the bibliography; None if the
+        limits are a choice of this program
+    """
+
+    name: str
+    limits: Mapping[Quantity, float]
+    words: str
+    on_s: float = LONG_S
+    source: str | None = None
+
+
+#: The published hosts had 32 CPUs, 30 to 50 % system load, over 100,000
+#: interrupts per second, most of them TLB shoot-downs, 20 to 30 % iowait while
+#: they swapped, and 1.2 of 64 GB in unreclaimable slab [CERN-HEPiX-2015]. The
+#: document does not say how many pages they swapped. The signs after these
+#: three have no source: their limits were chosen so that the noise of
+#: benchmarks/slow_nodes.py stays below them.
+SIGNS = (
+    Sign('shootdowns',
+         {Quantity.SYSTEM: 0.30, Quantity.INTERRUPTS: 100_000 / 32,
+          Quantity.SHOOTDOWNS: 50_000 / 32},
+         'system time {system:.0%}, {interrupts:.0f} interrupts per second '
+         'and CPU, of them {shootdowns:.0f} TLB shoot-downs', ON_S,
+         'CERN-HEPiX-2015'),
+    Sign('swapping', {Quantity.IOWAIT: 0.20, Quantity.SWAPPED: 100.0},
+         'iowait {iowait:.0%} and {swapped:.0f} pages swapped per second',
+         ON_S, 'CERN-HEPiX-2015'),
+    Sign('slab', {Quantity.SLAB: 0.02},
+         'unreclaimable slab has grown by {slab:.1%} of the memory',
+         ON_S, 'CERN-HEPiX-2015'),
+    Sign('strangers', {Quantity.STRANGERS: 0.20},
+         'strangers take {strangers:.0%} of the dedicated CPUs'),
+    Sign('steal', {Quantity.STEAL: 0.10}, 'steal time {steal:.0%}'),
+    Sign('memory-errors', {Quantity.ERRORS: 1.0},
+         '{errors:.0f} corrected memory errors per minute'),
+    Sign('throttling', {Quantity.THROTTLES: 120.0},
+         'throttled {throttles:.0f} times per minute'),
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far a sign is.
+
+    :ivar over_s: how long it has lasted
+    :ivar below_s: how long it has been gone
+    :ivar words: what the host did when the sign came on
+    """
+
+    over_s: float = 0.0
+    below_s: float = 0.0
+    on: bool = False
+    words: str = ''
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class State:
+    """What is known of a host; it outlives the program.
+
+    :ivar last: the last frame
+    :ivar slab_kib: the least unreclaimable slab since the host was booted
+    :ivar observed_s: for how long the host was observed
+    :ivar signs: by name
+    :ivar held: whether the host was put in quarantine; None if that is not
+        known
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    last: frames.Frame | None = None
+    slab_kib: int | None = None
+    observed_s: float = 0.0
+    signs: Mapping[str, Progress] = dataclasses.field(default_factory=dict)
+    held: bool | None = None
+
+    @property
+    def reason(self) -> str:
+        """Say what is wrong with the host; empty if nothing is."""
+        return '; '.join(progress.words for progress in self.signs.values()
+                         if progress.on)
+
+    @property
+    def wanted(self) -> bool | None:
+        """Whether the host belongs in quarantine; None if it is too early.
+
+        If it is not known whether the host is in quarantine, it is not
+        released before it was observed for as long as a sign needs to go.
+        """
+        if self.reason:
+            return True
+        return (False if self.held is not None or self.observed_s >= OFF_S
+                else None)
+
+
+def follow(state: State, frame: frames.Frame,
+           signs: Sequence[Sign] = SIGNS) -> tuple[State, rates.Rates]:
+    """Take a frame into account.
+
+    :returns: the new state, and the rates since the last frame
+    """
+    last = state.last
+    rebooted = last is None or last.boot_id != frame.boot_id
+    known = [value for value in (None if rebooted else state.slab_kib,
+                                 frame.slab_kib) if value is not None]
+    slab_kib = min(known, default=None)
+    length = None if last is None else rates.seconds(last, frame)
+    found: rates.Rates = {}
+    progress = dict(state.signs)
+    if last is not None and length is not None:
+        found = rates.between(last, frame, slab_kib)
+        progress = {sign.name: _advance(
+            sign, state.signs.get(sign.name, Progress()), found, length)
+            for sign in signs}
+    elif rebooted:
+        # What was wrong before may be over, which takes its time to be seen.
+        progress = {name: dataclasses.replace(each, over_s=0.0, below_s=0.0)
+                    for name, each in progress.items()}
+    return dataclasses.replace(
+        state, last=frame, slab_kib=slab_kib, signs=progress,
+        observed_s=state.observed_s + (length or 0.0)), found
+
+
+def _advance(sign: Sign, before: Progress, found: rates.Rates,
+             length: float) -> Progress:
+    values = [(found.get(name), limit)
+              for name, limit in sign.limits.items()]
+    if any(value is not None and value < WELL_BELOW * limit
+           for value, limit in values):
+        below_s = before.below_s + length
+        on = before.on and below_s < OFF_S
+        return Progress(below_s=below_s, on=on,
+                        words=before.words if on else '')
+    if all(value is not None and value >= limit for value, limit in values):
+        over_s = before.over_s + length
+        if before.on or over_s < sign.on_s:
+            return dataclasses.replace(before, over_s=over_s, below_s=0.0)
+        return Progress(over_s=over_s, on=True,
+                        words=sign.words.format(**{
+                            name.value: value
+                            for name, value in found.items()}))
+    return before

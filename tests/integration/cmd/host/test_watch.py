@@ -1,0 +1,110 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``hpcvirt host watch`` as systemd, Prometheus and operators see it."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.request
+
+from benchmarks import host_frames
+from hpcvirt.health import recording
+
+WATCH = (sys.executable, '-m', 'hpcvirt.cmd.main', 'host', 'watch',
+         '--host=n1')
+
+
+class WatchTest(unittest.TestCase):
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(
+            tempfile.TemporaryDirectory()))
+        self.state = self.folder / 'state'
+        self.frames = self.folder / 'frames'
+
+    def run_watch(self, *words, status=0):
+        environment = {key: value for key, value in os.environ.items()
+                       if not key.startswith('OS_')}
+        environment['OS_CLIENT_CONFIG_FILE'] = '/nowhere'
+        done = subprocess.run([*WATCH, *words], capture_output=True,
+                              text=True, check=False, env=environment)
+        self.assertEqual(status, done.returncode, done)
+        return done
+
+    def record(self, *minutes):
+        for frame in host_frames.frames_of(minutes):
+            recording.append(str(self.frames), frame)
+
+    def test_this_machine_is_sampled_until_sigterm(self):
+        with subprocess.Popen(
+                [*WATCH, '--interval=1', '--serve=127.0.0.1:0',
+                 f'--record={self.frames}', f'--state={self.state}',
+                 '--dedicated=0'], stdout=subprocess.PIPE, text=True,
+        ) as process:
+            self.addCleanup(process.kill)
+            url = process.stdout.readline().split()[1]
+            opener = urllib.request.build_opener(
+                urllib.request.ProxyHandler({}))
+            text = ''
+            while 'hpcvirt_host_rate{quantity="interrupts"}' not in text:
+                with opener.open(url, timeout=30) as answer:
+                    text = answer.read().decode()
+            for line in ('hpcvirt_host_sign{sign="swapping"} 0.0',
+                         ('hpcvirt_host_limit{quantity="system",'
+                         'sign="shootdowns"} 0.3'),
+                         'hpcvirt_host_quarantine_wanted 0.0',
+                         'hpcvirt_host_quarantine_failures_total 0.0'):
+                self.assertIn(line, text)
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(0, process.wait(30))
+        taken = list(recording.read(str(self.frames)))
+        self.assertGreaterEqual(len(taken), 2)
+        self.assertGreater(taken[-1].interrupts, taken[0].interrupts)
+        self.assertEqual(taken[-1], recording.load(str(self.state)).last)
+        self.assertIn('no sign is on', self.run_watch(
+            f'--replay={self.frames}').stdout)
+
+    def test_a_recording_is_replayed_and_goes_on_where_it_was(self):
+        self.record(*[host_frames.SHOOTDOWNS] * 10)
+        for _ in range(2):
+            text = self.run_watch(f'--replay={self.frames}',
+                                  f'--state={self.state}').stdout
+            self.assertIn('n1: slow: system time 40%', text)
+        self.frames.unlink()
+        last = recording.load(str(self.state)).last
+        for frame in host_frames.frames_of([{}] * 30, last):
+            recording.append(str(self.frames), frame)
+        text = self.run_watch(f'--replay={self.frames}',
+                              f'--state={self.state}').stdout
+        self.assertIn('n1: shootdowns is over', text)
+
+    def test_what_the_cloud_does_not_have_yet_is_status_2(self):
+        self.record(*[host_frames.SHOOTDOWNS] * 10)
+        done = self.run_watch(f'--replay={self.frames}', '--apply',
+                              f'--state={self.state}', status=2)
+        self.assertIn('quarantine failed, next attempt in', done.stdout)
+        self.assertIsNone(json.loads(self.state.read_text())['held'])
+
+    def test_a_damaged_state_stops_nothing(self):
+        self.record({}, {})
+        self.state.write_text('{')
+        done = self.run_watch(f'--replay={self.frames}',
+                              f'--state={self.state}')
+        self.assertIn('.unreadable', done.stderr)
+        self.assertEqual('{', pathlib.Path(
+            f'{self.state}.unreadable').read_text())

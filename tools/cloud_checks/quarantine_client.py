@@ -1,0 +1,122 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+"""A client that replays frames of a host, and starts instances.
+
+The cloud's Python environment runs it. The arguments are the command hpcvirt,
+nova.conf, an image, the folder of the frames, and the name of a recording
+there.
+"""
+
+import contextlib
+import json
+import pathlib
+import subprocess
+import sys
+
+import fleet_client
+from openstack import exceptions
+
+SLOW, FELLOW = fleet_client.HOSTS
+TRAIT = 'CUSTOM_HPCVIRT_QUARANTINED'
+
+#: How the replay of each recording ends. Without Placement the host stays as
+#: it is, and what is left to do is done later.
+ENDS = {
+    'slow': (0, 'shootdowns begins: system time 40%'),
+    'outage': (2, 'release from quarantine failed'),
+    'over': (0, 'release from quarantine is done'),
+}
+
+
+class Client(fleet_client.Client):
+    """Starts instances, and looks at the host."""
+
+    def explain_slow(self, flavor):
+        """Ask hpcvirt why the host refuses a flavor."""
+        done = subprocess.run(
+            [self._hpcvirt, 'explain', '--config-file', self._conf,
+             '--flavor', flavor.name, '--format', 'json'],
+            capture_output=True, text=True, check=False,
+            timeout=fleet_client.LIMIT_S)
+        hosts = {host['name']: host for host in
+                 json.loads(done.stdout or '{"hosts": []}')['hosts']}
+        if (SLOW not in hosts or hosts[SLOW]['code'] != 'quarantined'
+                or 'watch since' not in hosts[SLOW]['reason']):
+            sys.exit(f'explain ended with {done.returncode}: '
+                     f'{done.stdout[-1500:]}{done.stderr[-1500:]}')
+
+    def boot_on(self, flavor, wanted, **more):
+        """Start a server, which must be on this host."""
+        server = self.boot(flavor, 'ACTIVE', **more)
+        if server['OS-EXT-SRV-ATTR:host'] != wanted:
+            sys.exit(f'the server is not on {wanted}: {server}')
+
+    def has_trait(self):
+        """Whether the host has the trait of quarantine."""
+        return any(
+            found['name'] == SLOW for found in self._placement.get(
+                f'/resource_providers?required={TRAIT}',
+                microversion='1.18').json()['resource_providers'])
+
+
+def watch(hpcvirt, work, part):
+    """Replay a recording."""
+    status, words = ENDS[part]
+    done = subprocess.run(
+        [hpcvirt, 'host', 'watch', '--host', SLOW, '--apply',
+         '--replay', str(pathlib.Path(work, part)),
+         '--state', str(pathlib.Path(work, 'state'))],
+        capture_output=True, text=True, check=False,
+        timeout=fleet_client.LIMIT_S)
+    if done.returncode != status or words not in done.stdout:
+        sys.exit(f'host watch ended with {done.returncode}: '
+                 f'{done.stdout[-1500:]}{done.stderr[-1500:]}')
+
+
+def slow(client):
+    """New instances land on the other host, and explain says why."""
+    flavor = client.flavor(4)
+    if not client.has_trait():
+        sys.exit(f'{SLOW} lacks the trait')
+    for _ in range(3):
+        client.boot_on(flavor, FELLOW)
+    client.boot(flavor, 'ERROR', host=SLOW)
+    client.explain_slow(flavor)
+
+
+def over(client):
+    """Instances come again."""
+    if client.has_trait():
+        sys.exit(f'{SLOW} still has the trait')
+    client.boot_on(client.flavor(4), SLOW, host=SLOW)
+
+
+AFTER = {'slow': slow, 'over': over}
+
+
+def main(hpcvirt, conf, image, work, part):
+    """Replay one recording, and look what becomes of instances."""
+    watch(hpcvirt, work, part)
+    if part not in AFTER:
+        return
+    client = Client(hpcvirt, conf, image)
+    client.traits(*fleet_client.HOSTS, names=(fleet_client.OURS,))
+    try:
+        AFTER[part](client)
+    finally:
+        with contextlib.suppress(exceptions.SDKException):
+            client.clear()
+        client.traits(*fleet_client.HOSTS, names=())
+
+
+if __name__ == '__main__':
+    main(*sys.argv[1:])
