@@ -46,6 +46,7 @@ DECIDERS = ('model', 'specs', 'fit', 'flavors', 'bench/parsers',
             'bench/analysis/stats.py', 'bench/analysis/verdict.py')
 #: Tests of a whole package or of a document, which no module is named for.
 BROAD_TESTS = frozenset({
+    'audit/test_documentation.py',
     'bench/analysis/test_error_rates.py',
     'docs/test_contributor.py',
     'docs/test_readme.py',

@@ -160,7 +160,7 @@ class KernelFacts:
         not loaded or its architecture always has it
     :ivar nested_parameter: ``kvm_intel.ept``, or None likewise
     :ivar has_kvm: whether KVM can run guests
-    :ivar init_cpus: the CPUs on which PID 1 and all services may run
+    :ivar init_cpus: the CPUs on which services may run
     :ivar interrupts: without those of single CPUs
     :ivar banned_cpus: the CPUs to which irqbalance gives no interrupts by its
         configuration, None if that names none

@@ -45,17 +45,19 @@ def options():
 def any_text(dice):
     """Draw a file; some are refused."""
     lines = ['[DEFAULT]'] if dice.random() < 0.95 else []
-    for _ in range(dice.randrange(12)):
-        lines.append(dice.choice((
-            f'[{dice.choice(GROUPS)}]', '', '# comment', '; comment',
-            f'{dice.choice(NAMES)} = {dice.randrange(9)}',
-            f'{dice.choice(NAMES)}={dice.choice(("a:b", "x=y", ""))}',
-            f'{dice.choice(NAMES)}: {dice.randrange(9)}',
-            f'{dice.choice(NAMES)} = {{"k": "v"}}',
-            f'{dice.choice(NAMES)} = "quoted "', '  continued',
-            f"{dice.choice(NAMES)} = 'it'", f'{dice.choice(NAMES)} = "half',
-            *(['word', '[', '[]', '= 1'] if dice.random() < 0.05 else []))))
+    lines += [any_line(dice) for _ in range(dice.randrange(12))]
     return '\n'.join(lines) + '\n'
+
+
+def any_line(dice):
+    name = dice.choice(NAMES)
+    return dice.choice((
+        f'[{dice.choice(GROUPS)}]', '', '# comment', '; comment',
+        f'{name} = {dice.randrange(9)}', f'{name}: {dice.randrange(9)}',
+        f'{name}={dice.choice(("a:b", "x=y", ""))}',
+        f'{name} = {{"k": "v"}}', f'{name} = "quoted "', '  continued',
+        f"{name} = 'it'", f'{name} = "half',
+        *(['word', '[', '[]', '= 1'] if dice.random() < 0.05 else [])))
 
 
 class ConfigurationTest(unittest.TestCase):

@@ -42,10 +42,10 @@ _FILES = ('etc/rc.local', 'etc/rc.d/rc.local', 'etc/network/interfaces',
           'etc/os-net-config/sriov_config.yaml')
 
 #: The words of the kernel, systemd, NetworkManager, netplan, os-net-config
-#: and the drivers for a number of virtual functions.
+#: and the drivers for virtual functions, and of most scripts of sites.
 _WORDS = re.compile(
-    'sriov_numvfs|SR-IOVVirtualFunctions|sriov-vfs|total-vfs|'
-    'virtual-function-count|sriov_pf|numvfs|max_vfs|num_vfs')
+    'sr-?iov|total-vfs|virtual-function-count|max_vfs|num_?vfs',
+    re.IGNORECASE)
 _ADDRESS = re.compile('[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}[.][0-7]')
 
 

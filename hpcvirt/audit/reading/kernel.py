@@ -30,6 +30,9 @@ _MODULE = 'sys/module'
 #: The parameters that switch nested paging, by module.
 _NESTED = {'kvm_intel': 'ept', 'kvm_amd': 'npt'}
 
+#: The groups of all services and logins.
+_SLICES = ('system.slice', 'user.slice')
+
 #: The configuration of irqbalance: Debian's, Red Hat's.
 _IRQBALANCE = ('etc/default/irqbalance', 'etc/sysconfig/irqbalance')
 
@@ -98,7 +101,12 @@ def _init_cpus(files: Files) -> frozenset[int]:
                       re.MULTILINE)
     if match is None:
         raise files_module.unknown(name, 'has no Cpus_allowed_list')
-    return files_module.parsed_cpus(match[1], name)
+    allowed = files_module.parsed_cpus(match[1], name)
+    # AllowedCPUs= of systemd limits slices, not PID 1.
+    slices = [files.cpus(f'sys/fs/cgroup/{group}/cpuset.cpus.effective',
+                         'sys') for group in _SLICES]
+    limits = [cpus for cpus in slices if cpus is not None]
+    return allowed & frozenset().union(*limits) if limits else allowed
 
 
 def _interrupts(files: Files) -> Iterator[facts.Interrupt]:

@@ -145,7 +145,7 @@ def _irqbalance(subject: Subject) -> Iterator[Violation]:
 RULES = (
     Rule('isolation', _WARNING,
          'systemd and all services are kept off dedicated CPUs, by '
-         '``CPUAffinity`` or ``isolcpus``.',
+         '``CPUAffinity``, ``AllowedCPUs`` of the slices, or ``isolcpus``.',
          'a service that runs on the CPU of a guest takes its time, and a '
          'parallel job waits for the slowest CPU',
          ('CERN-HEPiX-2015', 'Systemd-Manager'), _services),

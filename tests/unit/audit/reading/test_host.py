@@ -23,6 +23,7 @@ from hpcvirt.audit import facts as facts_module
 from hpcvirt.audit.fact import Unknown
 from hpcvirt.audit.reading import host
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.model import cpuset
 from tests import audited
 from tests.unit.topology import sysfs_files
 
@@ -109,6 +110,33 @@ class ReadingTest(audited.Case):
         for text, expected in (('0', {'unknown-fact'}), ('50', set()),
                                ('n/a', set()), ('133', {'unknown-fact'})):
             self.assertEqual(expected, self.changed({**deep, limit: text}))
+
+    def test_slices_may_limit_services(self):
+        free = {'proc/1/status': 'Cpus_allowed_list:\t0-15'}
+        own = cpuset.render(audited.GOOD.kernel.init_cpus)
+        groups = [f'sys/fs/cgroup/{group}/cpuset.cpus.effective'
+                  for group in ('system.slice', 'user.slice')]
+        self.assertEqual(set(), self.changed({
+            **free, **dict.fromkeys(groups, own)}))
+        self.assertIn('isolation', self.changed({
+            **free, groups[0]: own, groups[1]: '0-15'}))
+
+    def test_what_creates_functions_is_recognised(self):
+        rule = 'etc/udev/rules.d/70-hpcvirt-vfs.rules'
+        for name, text in (
+                ('etc/systemd/system/vfs.service',
+                 'ExecStart=/opt/site/enable-SRIOV'),
+                ('etc/NetworkManager/system-connections/a.nmconnection',
+                 '[sriov]\ntotal-vfs=2'),
+                ('etc/netplan/01.yaml', 'virtual-function-count: 2'),
+                ('etc/os-net-config/sriov_config.yaml', 'numvfs: 2'),
+                ('etc/systemd/network/1.link', 'SR-IOVVirtualFunctions=2'),
+                ('etc/modprobe.d/igb.conf', 'options igb max_vfs=2'),
+                ('etc/rc.local', 'echo 2 > /sys/x/sriov_numvfs')):
+            self.assertEqual(set(), self.changed({rule: None, name: text}),
+                             name)
+        self.assertEqual({'persistent-functions'}, self.changed({
+            rule: 'KERNEL=="0000:41:00.0", ATTR{sriov_numvfs}="2"'}))
 
     def test_what_is_missing_is_unknown(self):
         for name in ('proc', 'etc', 'sys/kernel', 'proc/meminfo',

@@ -1,0 +1,55 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The page on audits against what the program does."""
+
+import dataclasses
+import pathlib
+import textwrap
+
+from hpcvirt.audit import audit
+from hpcvirt.audit import finding
+from hpcvirt.audit.reading import nova
+from hpcvirt.audit.report import table
+from tests import audited
+
+ROOT = pathlib.Path(__file__).parents[3]
+PAGE = (ROOT / 'docs/source/audit.rst').read_text()
+
+
+class DocumentationTest(audited.Case):
+
+    def test_an_audit_is_shown(self):
+        pools = [dataclasses.replace(pool, total=14336)
+                 if (pool.cell, pool.size_kib) == (1, 2048) else pool
+                 for pool in audited.GOOD.memory.huge_pages]
+        facts = dataclasses.replace(self.but(memory={
+            'swappiness': 60, 'huge_pages': tuple(pools)}), name='n17')
+        shown = table.text(audit.audit(facts, audited.PROFILE), None)
+        self.assertIn(textwrap.indent(shown, '   '), PAGE)
+
+    def test_severities_are_described(self):
+        described = PAGE.partition('Severity and exit status')[2]
+        for severity in finding.Severity:
+            self.assertIn(f'   * - {severity}\n', described)
+        self.assertIn(f'``{audit.UNKNOWN}``', described)
+
+    def test_places_of_configuration_are_described(self):
+        for name in (nova._KOLLA, nova._DEVSTACK, *nova._ETC):
+            self.assertIn(f'``/{name}``', PAGE)
+        self.assertIn(f'``/{nova._TRIPLEO.removesuffix(nova._ETC[1])}'
+                      .rstrip('/') + '``', PAGE)
+        for folder in (nova._EDPM, *nova._ETC_DIRECTORIES):
+            self.assertIn(f'``/{folder}/*.conf``', PAGE)
+
+    def test_rules_are_listed_from_the_code(self):
+        self.assertIn('.. audit-rules::', PAGE)
