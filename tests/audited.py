@@ -19,8 +19,8 @@ import unittest
 
 from hpcvirt.audit import audit
 from hpcvirt.audit.reading import host as reading
+from hpcvirt.deployment import host_files
 from hpcvirt.deployment import kernel
-from hpcvirt.deployment import nova_conf
 from hpcvirt.flavors import host_state
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
@@ -43,7 +43,11 @@ PROFILE = profiles.build({'devices': {
 
 def tree(host: host_model.Host = HOST,
          profile: profiles.Profile = PROFILE) -> dict[str, str]:
-    """Write the files of a host that is configured for a profile."""
+    """Write the files of a host that is configured for a profile.
+
+    Its /etc is what ``host config`` writes, its /proc and /sys are what that
+    leads to.
+    """
     plan = planner.plan([host], profile)
     planned = plan.hosts[0]
     state = host_state.of(planned, profile)
@@ -110,10 +114,10 @@ def tree(host: host_model.Host = HOST,
         'proc/sys/kernel/numa_balancing': '0',
         'proc/sys/vm/swappiness': '1',
         'etc/tuned/active_profile': 'hpcvirt',
-        'etc/udev/rules.d/70-hpcvirt-vfs.rules':
-            'ACTION=="bind", ATTR{sriov_numvfs}="2"',
-        NOVA: '\n'.join([*nova_conf.compute(planned, profile),
-                         '[libvirt]', 'cpu_mode = host-passthrough']),
+        **{file.path: file.text
+           for file in host_files.system(planned, profile)},
+        NOVA: (host_files.nova_text(planned, profile)
+               + '[libvirt]\ncpu_mode = host-passthrough'),
     }
 
 

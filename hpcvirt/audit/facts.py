@@ -192,13 +192,11 @@ class VirtualFunctions:
 
     :ivar count: how many exist
     :ivar cells: the cells that they say they are near to
-    :ivar drivers: their drivers
     """
 
     address: str
     count: int
     cells: frozenset[int | None]
-    drivers: frozenset[str | None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

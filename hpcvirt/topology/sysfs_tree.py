@@ -15,6 +15,7 @@
 import os
 import pathlib
 import socket
+import stat
 
 from hpcvirt import exception
 from hpcvirt import input_file
@@ -115,7 +116,7 @@ class Tree:
         path = self._path(name)
         try:
             return [] if path is None else sorted(os.listdir(path))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as exc:
             raise exception.InvalidInput(
@@ -161,9 +162,13 @@ class Tree:
         if found is None:
             return None
         path = f'{found.rstrip("/")}/{last}'
-        if os.path.islink(path) or last in ('', '.', '..'):
-            return self._resolved(path, here)
-        return path if os.path.lexists(path) else None
+        try:
+            is_link = stat.S_ISLNK(os.lstat(path).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError) as exc:
+            raise _unreadable(here, exc) from exc
+        return self._resolved(path, here) if is_link else path
 
     def _resolved(self, path: str, here: str) -> str | None:
         """Resolve all links of a path.
@@ -174,9 +179,8 @@ class Tree:
             found = os.path.realpath(path, strict=True)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except OSError as exc:
-            raise exception.InvalidInput(
-                here, f'cannot be read ({exc.strerror or exc})') from exc
+        except (OSError, ValueError) as exc:
+            raise _unreadable(here, exc) from exc
         if not f'{found}/'.startswith(f'{self._root.rstrip("/")}/'):
             raise exception.InvalidInput(
                 here, 'is a link that leads out of the copy')
@@ -194,5 +198,9 @@ def _kernel_file(path: str) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
         return None
     except OSError as exc:
-        raise exception.InvalidInput(
-            path, f'cannot be read ({exc.strerror or exc})') from exc
+        raise _unreadable(path, exc) from exc
+
+
+def _unreadable(where: str, exc: Exception) -> exception.InvalidInput:
+    reason = getattr(exc, 'strerror', None) or exc
+    return exception.InvalidInput(where, f'cannot be read ({reason})')

@@ -82,7 +82,7 @@ class ConfigurationTest(unittest.TestCase):
                             ini.parse(text)
                     continue
                 self.same(conf, [ini.parse(text) for text in texts], texts)
-        self.assertIn(refused, range(10, 200))
+        self.assertIn(refused, range(10, 300))
 
     def same(self, conf, found, texts):
         for group in ('DEFAULT', 'compute', 'pci'):
@@ -96,6 +96,9 @@ class ConfigurationTest(unittest.TestCase):
         for (group, name), former in nova.OPTIONS.items():
             place = (nova_conf.CONF if group == 'DEFAULT'
                      else nova_conf.CONF._groups[group])
+            if name == 'live_migration_parallel_connections' and (
+                    name not in place._opts):
+                continue  # Nova 32 has one connection.
             option = place._opts[name]['opt']
             self.assertEqual(former, tuple(
                 (item.group or group, item.name)

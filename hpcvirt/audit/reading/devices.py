@@ -73,9 +73,7 @@ def _functions(files: Files) -> Iterator[facts.VirtualFunctions]:
                  if re.fullmatch('virtfn[0-9]+', name)]
         yield facts.VirtualFunctions(
             address.lower(), files.need_number(f'{here}/sriov_numvfs'),
-            frozenset(_cell(files, f'{here}/{link}') for link in links),
-            frozenset(files.link_name(f'{here}/{link}/driver')
-                      for link in links))
+            frozenset(_cell(files, f'{here}/{link}') for link in links))
 
 
 def _cell(files: Files, device: str) -> int | None:

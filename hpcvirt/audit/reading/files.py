@@ -125,16 +125,12 @@ class Files:
             raise unknown(name)
         return tuple(names)
 
-    def link_name(self, name: str) -> str | None:
-        """Return the last component of the target of a symbolic link."""
-        return self._tree.link_name(name)
-
     def exists(self, directory: str) -> bool:
         """Whether a directory is there and has anything in it."""
         try:
             return bool(self._tree.names(directory))
-        except exception.InvalidInput:
-            return False
+        except exception.InvalidInput as exc:
+            raise unknown(directory, exc.what) from exc
 
 
 def unknown(name: str, problem: str = 'is missing') -> fact.NotKnown:

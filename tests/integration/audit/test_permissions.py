@@ -1,0 +1,67 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""An audit by a user who may not read everything."""
+
+import multiprocessing
+import os
+import pathlib
+import tempfile
+import unittest
+
+from hpcvirt.audit import audit
+from hpcvirt.audit import finding
+from hpcvirt.audit.reading import host
+from tests import audited
+from tests.unit.topology import sysfs_files
+
+NOBODY = 65534
+
+
+def findings(root, queue):
+    """Audit a copy without the rights of root."""
+    if not os.geteuid():
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    result = audit.audit(host.read(root), audited.PROFILE)
+    queue.put([(item.severity, item.found, item.change)
+               for item in result.findings])
+
+
+class PermissionsTest(unittest.TestCase):
+
+    def audit_without(self, name):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            root = pathlib.Path(folder)
+            sysfs_files.lay_out(audited.tree(), root)
+            (root / name).chmod(0)
+            context = multiprocessing.get_context('fork')
+            queue = context.SimpleQueue()
+            child = context.Process(target=findings, args=(root, queue))
+            child.start()
+            found = queue.get()
+            child.join()
+            (root / name).chmod(0o755)
+        return found
+
+    def test_what_may_not_be_read_is_unknown(self):
+        for name in (audited.NOVA, 'etc/kolla/nova-compute', 'proc/irq',
+                     'sys/kernel/mm/ksm/run', 'proc/meminfo',
+                     'etc/udev/rules.d', 'sys/module/kvm_intel/parameters'):
+            found = self.audit_without(name)
+            self.assertTrue(found, name)
+            for severity, text, change in found:
+                self.assertEqual(finding.Severity.UNKNOWN, severity, text)
+                self.assertIn('Permission denied', text)
+                self.assertEqual(('# run the audit as root',), change)
