@@ -110,6 +110,11 @@ DOCUMENTS = (
         'Annals of Mathematical Statistics 34(2), pages 598 to 611', '1963',
         'doi.org/10.1214/aoms/1177704172'),
     Document(
+        'Meeker-2017',
+        'William Q. Meeker, Gerald J. Hahn and Luis A. Escobar',
+        'Statistical Intervals: A Guide for Practitioners and Researchers',
+        'Wiley, second edition', '2017', 'doi.org/10.1002/9781118594841'),
+    Document(
         'Hawkins-2003', 'Douglas M. Hawkins, Peihua Qiu and Chang Wook Kang',
         'The Changepoint Model for Statistical Process Control',
         'Journal of Quality Technology 35(4), pages 355 to 366', '2003',
@@ -164,6 +169,11 @@ DOCUMENTS = (
         'Attaching physical PCI devices to guests',
         'documentation of Nova, admin/pci-passthrough', 'Nova 34 (2026.2)',
         'docs.openstack.org/nova/latest/admin/pci-passthrough.html'),
+    Document(
+        'Nova-Zones', 'The Nova developers', 'Availability Zones',
+        'documentation of Nova, admin/availability-zones',
+        'Nova 34 (2026.2)',
+        'docs.openstack.org/nova/latest/admin/availability-zones.html'),
     Document(
         'Nova-Providers', 'The Nova developers',
         'Managing Resource Providers Using Config Files',

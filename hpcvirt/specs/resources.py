@@ -40,6 +40,13 @@ def traits(specs: Mapping[str, str], wish: str) -> frozenset[str]:
                      if value == wish and name.startswith(prefix))
 
 
+def without_traits(specs: Mapping[str, str],
+                   names: Iterable[str]) -> dict[str, str]:
+    """Leave out what a flavor says of some traits."""
+    keys = {vocabulary.TRAIT.at(group='', trait=name) for name in names}
+    return {name: value for name, value in specs.items() if name not in keys}
+
+
 def is_device(resource_class: str) -> bool:
     """Whether a class is that of vGPUs, or not one of OpenStack's own."""
     return resource_class == 'VGPU' or resource_class.startswith('CUSTOM_')

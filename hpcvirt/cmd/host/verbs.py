@@ -14,6 +14,7 @@
 
 import argparse
 
+from hpcvirt.cmd.host import accept
 from hpcvirt.cmd.host import audit
 from hpcvirt.cmd.host import config
 from hpcvirt.cmd.host import quarantine
@@ -23,6 +24,7 @@ from hpcvirt.cmd.host import watch
 def add_verbs(parser: argparse.ArgumentParser) -> None:
     """Add the verbs of this noun."""
     verbs = parser.add_subparsers(dest='verb', metavar='VERB', required=True)
+    accept.add(verbs)
     audit.add(verbs)
     config.add(verbs)
     quarantine.add(verbs)

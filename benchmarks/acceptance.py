@@ -1,0 +1,155 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Simulate how often the acceptance of a host against its class is wrong.
+
+The levels of hosts differ, and those of launches on one host, and runs differ
+within a launch. Hosts exactly at the bound must neither pass nor fail, typical
+hosts of the class must not fail, however much the class differs; and hosts
+that are 15 % slower should fail. The table of docs/source/acceptance.rst is
+printed by this script; the exit status is 1 if a rate of error is above 5 % by
+more than three standard errors.
+"""
+
+import argparse
+import dataclasses
+import math
+import random
+import sys
+from concurrent import futures
+
+from hpcvirt import text_table
+from hpcvirt.acceptance import class_verdict
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import record
+
+Word = judgement.Word
+PROMISED = 0.05
+#: The bound of the verdict, and a host that is clearly slower.
+BOUND, SLOW = math.log(1.05), math.log(1.15)
+SAMPLES = 10
+#: How much slower a slow fellow is.
+SLOW_FELLOW = 0.2
+
+
+@dataclasses.dataclass(frozen=True)
+class Class:
+    """A class of hosts; standard deviations of logarithms.
+
+    :ivar hosts: of the levels of hosts
+    :ivar launches: of the levels of launches on one host
+    :ivar runs: of the runs in one launch
+    :ivar slow: the number of fellows that are slow
+    :ivar skewed: the levels of hosts have an exponential tail
+    """
+
+    hosts: float
+    launches: float
+    runs: float
+    slow: int = 0
+    skewed: bool = False
+
+
+CLASSES = {
+    'hosts 1 %, runs 1 %': Class(0.01, 0.0, 0.01),
+    'hosts alike, launches 1 %': Class(0.0, 0.01, 0.01),
+    'hosts alike, runs 2 %': Class(0.0, 0.0, 0.02),
+    'hosts alike, runs 10 %': Class(0.0, 0.0, 0.1),
+    'hosts 3 %, launches 1 %, runs 2 %': Class(0.03, 0.01, 0.02),
+    'hosts 5 %, runs 2 %': Class(0.05, 0.0, 0.02),
+    'hosts 3 %, with a tail': Class(0.03, 0.0, 0.01, skewed=True),
+    'hosts 1 %, one fellow 20 % slower': Class(0.01, 0.0, 0.01, slow=1),
+    'hosts 1 %, two fellows 20 % slower': Class(0.01, 0.0, 0.01, slow=2),
+}
+
+
+def main() -> int:
+    """Print the table.
+
+    :returns: 1 if a rate is too high
+    """
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--trials', type=int, default=2000,
+                        help='hosts of each kind (default: 2000)')
+    parser.add_argument('--fellows', type=int, nargs='+', default=[5, 8, 20],
+                        help='numbers of fellows (default: 5 8 20)')
+    args = parser.parse_args()
+    cases = [(name, count, args.trials) for name in CLASSES
+             for count in args.fellows]
+    with futures.ProcessPoolExecutor() as pool:
+        found = list(pool.map(rates, *zip(*cases, strict=True)))
+    wrong = PROMISED + 3 * math.sqrt(PROMISED * (1 - PROMISED) / args.trials)
+    rows = [(name, str(count), *(f'{100 * rate:.1f}' for rate in each))
+            for (name, count, _), each in zip(cases, found, strict=True)]
+    headings = ('Class', 'Fellows', 'False PASS', 'False FAIL',
+                'FAIL of typical', 'PASS of typical', 'FAIL of slow')
+    sys.stdout.write(text_table.draw(headings, rows, set(headings[1:]), 200))
+    failed = max(max(each[:3]) for each in found) > wrong
+    if failed:
+        print(f'a rate of error is above {wrong:.1%}', file=sys.stderr)
+    return int(failed)
+
+
+def rates(name: str, fellows: int,
+          trials: int) -> tuple[float, float, float, float, float]:
+    """Simulate one kind of class.
+
+    :returns: the rates of PASS and of FAIL at the bound, of FAIL and of PASS
+        of typical hosts, of FAIL of slow hosts
+    """
+    dice = random.Random(f'{name} {fellows}')
+    kind = CLASSES[name]
+    words = {loss: [_word(dice, kind, fellows, loss) for _ in range(trials)]
+             for loss in (BOUND, None, SLOW)}
+    return tuple(words[loss].count(word) / trials for loss, word in (
+        (BOUND, Word.PASS), (BOUND, Word.FAIL), (None, Word.FAIL),
+        (None, Word.PASS), (SLOW, Word.FAIL)))
+
+
+def _word(dice: random.Random, kind: Class, fellows: int,
+          loss: float | None) -> Word:
+    """Judge a host.
+
+    :param loss: None for a typical host
+    """
+    own = _run(dice, kind, 'new', _typical(dice, kind)
+               if loss is None else loss)
+    stored = [_run(dice, kind, f'n{number}', _typical(dice, kind) + (
+        SLOW_FELLOW if number < kind.slow else 0))
+        for number in range(fellows)]
+    return class_verdict.judge([own], stored).word
+
+
+def _typical(dice: random.Random, kind: Class) -> float:
+    if kind.skewed:
+        # Its median is that of the class.
+        return kind.hosts * (dice.expovariate(1) - math.log(2))
+    return dice.gauss(0, kind.hosts)
+
+
+def _run(dice: random.Random, kind: Class, host: str,
+         level: float) -> record.Run:
+    level += dice.gauss(0, kind.launches)
+    return record.Run(
+        id=host, benchmark='hs06', variant='', host=host,
+        purpose=record.Purpose.UNPAIRED, planned_pairs=SAMPLES,
+        samples=tuple(record.Sample(
+            record.Arm.GUEST, number, number, outcome.Outcome(True, None, {
+                'score': outcome.Metric(
+                    100 * math.exp(-level - dice.gauss(0, kind.runs)),
+                    'HS06', outcome.Direction.UP)}))
+            for number in range(SAMPLES)))
+
+
+if __name__ == '__main__':
+    sys.exit(main())

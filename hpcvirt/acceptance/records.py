@@ -1,0 +1,126 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Keep the records of acceptances, in the directory of raw outputs.
+
+Each acceptance is a file of its own below ``acceptances``, which is written
+anew after each step, in one step. Nothing is ever deleted except the private
+key of an acceptance that has ended.
+"""
+
+import json
+import os
+import pathlib
+import re
+import tempfile
+
+from hpcvirt import exception
+from hpcvirt import input_file
+from hpcvirt import serialization
+from hpcvirt.acceptance import acceptance
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.results import location
+
+_FOLDER = 'acceptances'
+_MAX_BYTES = 64 * 1024 * 1024
+_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}')
+
+
+class Records:
+    """The acceptances in a directory of raw outputs.
+
+    :raises InvalidInput: if the directory cannot be used
+    """
+
+    def __init__(self, data: str) -> None:
+        location.make_directory(data)
+        self._folder = pathlib.Path(data, _FOLDER)
+        location.make_directory(str(self._folder))
+
+    def path(self, found: acceptance.Acceptance) -> str:
+        """The file of an acceptance."""
+        began = re.sub('[^0-9T]', '', found.began_at.partition('+')[0])
+        return str(self._folder / f'{found.host}.{began}.json')
+
+    def key_file(self, host: str) -> str:
+        """The file of the private key for the guests of an acceptance."""
+        return str(self._folder / f'{host}.key')
+
+    def write(self, found: acceptance.Acceptance) -> None:
+        """Write an acceptance.
+
+        :raises Unreachable: if that fails; what was there before is kept
+        """
+        text = json.dumps(serialization.to_plain(found), indent=1,
+                          allow_nan=False) + '\n'
+        path = self.path(found)
+        try:
+            handle, draft = tempfile.mkstemp(dir=self._folder)
+            with os.fdopen(handle, 'w', encoding='utf-8') as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(draft, path)
+        except OSError as exc:
+            raise exception.Unreachable(
+                f'{path}: {exc.strerror or exc}') from exc
+
+    def read(self) -> tuple[acceptance.Acceptance, ...]:
+        """Read all acceptances, oldest first.
+
+        :raises InvalidInput: if a file is none
+        """
+        found = [_read(str(path)) for path in self._folder.glob('*.json')]
+        return tuple(sorted(found, key=lambda each: each.began_at))
+
+    def unfinished(self, host: str,
+                   request: str) -> acceptance.Acceptance | None:
+        """Find the acceptance that the same request began."""
+        return next((each for each in reversed(self.read())
+                     if (each.host, each.request, each.ended_at)
+                     == (host, request, '')), None)
+
+    def repaired_at(self, host: str) -> str:
+        """Return when the first acceptance after the last repair began.
+
+        :returns: an empty text if the host was never repaired
+        """
+        of_host = [each for each in self.read() if each.host == host]
+        last = next((each.repaired for each in reversed(of_host)
+                     if each.repaired), None)
+        return next((each.began_at for each in of_host
+                     if each.repaired == last), '')
+
+    def refused(self) -> frozenset[str]:
+        """List the hosts of which the last acceptance failed."""
+        last = {each.host: each.word for each in self.read()
+                if each.ended_at}
+        return frozenset(host for host, word in last.items()
+                         if word is judgement.Word.FAIL)
+
+
+def check_host(name: str) -> None:
+    """Check that a file can be named after a host.
+
+    :raises InvalidInput: if not
+    """
+    if not _NAME.fullmatch(name):
+        raise exception.InvalidInput(
+            f'host {name[:64]}', 'is not the name of a compute host')
+
+
+def _read(path: str) -> acceptance.Acceptance:
+    where = input_file.name(path)
+    plain = serialization.json_value(
+        input_file.content(path, _MAX_BYTES), where)
+    serialization.require_version(plain, acceptance.SCHEMA_VERSION, where)
+    return serialization.from_plain(acceptance.Acceptance, plain, where)

@@ -1,0 +1,124 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The report of an acceptance as plain text, for the ticket of a vendor."""
+
+import textwrap
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+from hpcvirt import printable
+from hpcvirt import text_table
+from hpcvirt.acceptance import acceptance
+from hpcvirt.acceptance import decision
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.report import text
+
+#: Lines that are longer would be broken by mail programs and trackers.
+WIDTH = 78
+
+
+def render(found: acceptance.Acceptance, outputs: str) -> str:
+    """Write the report of an acceptance that has ended.
+
+    :param outputs: the directory of raw outputs
+    """
+    blocks = [_lines(_summary(found)), _block('Machine', _machine(found)),
+              _block('Measured', _measured(found)),
+              *_figures(found), _block('Audit', _audit(found)),
+              _block('To repeat it', [
+                  found.command,
+                  f'All outputs of the programs are below {outputs}.'])]
+    return '\n'.join(blocks)
+
+
+def _summary(found: acceptance.Acceptance) -> Iterator[str]:
+    yield f'{found.word}: host {found.host} against {found.against}'
+    if found.reason:
+        yield f'Reason: {found.reason}'
+    if found.overhead is not None:
+        yield ('Programs in guests take at most '
+               f'{found.overhead:.1%} longer than natively, by the upper end '
+               'of the interval of the worst figure.')
+    if found.traits:
+        yield 'Traits: ' + ', '.join(found.traits)
+    if found.repaired:
+        yield f'Repaired before it was measured: {found.repaired}'
+    yield f'Begun {found.began_at}, ended {found.ended_at}'
+
+
+def _machine(found: acceptance.Acceptance) -> Iterator[str]:
+    if not found.machine:
+        yield 'not read: there was no --native to read it from'
+    for name, value in found.machine.items():
+        yield f'{name}: {value}'
+
+
+def _measured(found: acceptance.Acceptance) -> Iterator[str]:
+    for part in found.parts:
+        yield (f'{part.instances} x {part.flavor}, all at once: '
+               + (f'{", ".join(found.benchmarks)}; result {part.result}'
+                  if part.result else 'not finished'))
+    yield f'against: {found.against}'
+    if found.verdict is not None:
+        yield f'method: {found.verdict.method}'
+        for clause in found.verdict.differences:
+            yield f'differs between host and guest: {clause}'
+
+
+def _figures(found: acceptance.Acceptance) -> Iterator[str]:
+    judged = found.verdict.judgements if found.verdict else ()
+    if not judged:
+        return
+    other = 'Native' if found.native else 'Class'
+    ratio = f'Guest / {other.lower()}'
+    rows: list[tuple[str, ...]] = []
+    for figure in judged:
+        if not rows or figure.label not in [row[0] for row in rows]:
+            rows.append((figure.label,))
+        rows.append((
+            f'  {figure.metric}', figure.unit, text.figure(figure.native),
+            text.figure(figure.guest), text.ratio(figure),
+            text.bound(figure), str(figure.word)))
+    table = text_table.draw(
+        ('Figure', 'Unit', other, 'Guest', ratio, 'Bound', 'Verdict'), rows,
+        {other, 'Guest', ratio, 'Bound'}, WIDTH)
+    yield f'Figures\n\n{textwrap.indent(table, "  ")}' + _lines(
+        _notes(judged), '  ')
+
+
+def _notes(judged: Iterable[judgement.Judgement]) -> Iterator[str]:
+    for figures, note in text.notes(judged):
+        yield f'{figures}: {note}'
+
+
+def _audit(found: acceptance.Acceptance) -> Iterator[str]:
+    if found.audit is None:
+        yield 'none was given'
+    elif decision.is_sound(found.audit):
+        yield 'no fault'
+    for each in found.audit or ():
+        yield (f'{each.severity} {each.code}: found {each.found}; expected '
+               f'{each.expected}')
+
+
+def _block(title: str, lines: Iterable[str]) -> str:
+    return f'{title}\n\n' + _lines(lines, '  ')
+
+
+def _lines(lines: Iterable[str], indent: str = '') -> str:
+    return ''.join(
+        textwrap.fill(printable.escaped(line), WIDTH,
+                      initial_indent=indent,
+                      subsequent_indent=indent + '  ',
+                      break_long_words=False, break_on_hyphens=False) + '\n'
+        for line in lines)

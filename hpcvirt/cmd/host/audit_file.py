@@ -1,0 +1,39 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read the findings that ``hpcvirt host audit --format json`` printed."""
+
+from hpcvirt import exception
+from hpcvirt import input_file
+from hpcvirt import serialization
+from hpcvirt.audit import finding
+
+_SCHEMA_VERSION = 1
+_MAX_BYTES = 16 * 1024 * 1024
+
+
+def read(path: str) -> tuple[finding.Finding, ...]:
+    """Read the findings of an audit.
+
+    :raises InvalidInput: if the file cannot be read, or is no audit
+    """
+    where = input_file.name(path)
+    plain = serialization.json_value(
+        input_file.content(path, _MAX_BYTES), where)
+    serialization.require_version(plain, _SCHEMA_VERSION, where)
+    found = plain.get('findings') if isinstance(plain, dict) else None
+    if not isinstance(found, list) or 'checked' not in plain:
+        raise exception.InvalidInput(
+            where, 'is not the output of "hpcvirt host audit --format json"')
+    return tuple(serialization.from_plain(
+        finding.Finding, item, f'{where}: finding {number}')
+        for number, item in enumerate(found, 1))

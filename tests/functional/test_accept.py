@@ -1,0 +1,313 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Accept hosts of a Nova: instances, traits, quarantine, interruptions.
+
+This machine stands in for the guests: what is started in one runs here.
+"""
+
+import contextlib
+import copy
+import dataclasses
+import io
+import json
+import os
+import pathlib
+
+import fixtures
+
+from hpcvirt.acceptance import decision
+from hpcvirt.bench.results import store
+from hpcvirt.cloud import compute_hosts
+from hpcvirt.cloud import guests
+from hpcvirt.cloud import placement
+from hpcvirt.cloud import quarantine as cloud_quarantine
+from hpcvirt.cloud import servers
+from hpcvirt.cloud import session
+from hpcvirt.cmd import main
+from hpcvirt.cmd.host import acceptance_run
+from hpcvirt.health import quarantine
+from testing import machines
+from tests.functional import base
+from tests.integration.bench import rebooting
+
+DATA = pathlib.Path(__file__).parents[1] / 'data' / 'bench'
+HOST, OTHER = 'node1', 'node2'
+GUESTS = 2
+
+MAKEFILE = """\
+ep:
+\tmkdir -p bin
+\tcp program.sh bin/ep.$(CLASS).x
+\tchmod 755 bin/ep.$(CLASS).x
+"""
+#: Native runs are confined to one CPU. Each run has other last digits.
+PROGRAM = """\
+#!/bin/sh
+digits=$(pwd | cksum | sed 's/ .*//; s/.*\\(....\\)$/\\1/')
+output='{native}'
+if grep -q 'Cpus_allowed_list:.*[-,]' /proc/self/status; then
+  echo run >> '{trace}'
+  [ ! -e '{slow}' ] || output='{guest}'
+fi
+sed "/^ Mop.s total/s/$/$digits/" "$output"
+"""
+
+
+class AcceptTest(base.HPCNova):
+
+    def setUp(self):
+        super().setUp()
+        if len(os.sched_getaffinity(0)) < 2:
+            self.fail('needs two CPUs')
+        self.add_machines(*(machines.build(
+            name, cells=1, cores=GUESTS, pages={2048: 1024})
+            for name in (HOST, OTHER)))
+        self.use_as_cloud()
+        self.scratch = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.slow, self.trace = self.scratch / 'slow', self.scratch / 'trace'
+        self.data = self.scratch / 'data'
+        self.stand_in()
+        self.words = self.arguments(self.create_hpc_flavor(pcpus=1))
+        self.placement_api = placement.Placement(session.placement())
+        self.quarantine = cloud_quarantine.Quarantine(
+            session.compute(), self.placement_api)
+
+    def arguments(self, flavor):
+        name = self.api.get_flavor(flavor)['name']
+        source = self.scratch / 'NPB'
+        source.mkdir(exist_ok=True)
+        (source / 'Makefile').write_text(MAKEFILE)
+        (source / 'program.sh').write_text(PROGRAM.format(
+            trace=self.trace, slow=self.slow,
+            native=DATA / 'native_np1' / 'npb_ep.S.out',
+            guest=DATA / 'guest_tcg_np1' / 'npb_ep.S.out'))
+        plan = self.scratch / 'plan.json'
+        plan.write_text(json.dumps({'schema_version': 1, 'flavors': [
+            {'name': name, 'per_host': {HOST: GUESTS, OTHER: 0}}]}))
+        audit = self.scratch / 'audit.json'
+        audit.write_text(json.dumps({
+            'schema_version': 1, 'host': HOST, 'findings': [],
+            'checked': ['ksm']}))
+        return ['host', 'accept', HOST, '--flavors', name, '--plan',
+                str(plan), '--image', 'bench', '--network', 'net',
+                '--benchmarks', 'npb-ep/serial', '--set', f'npb_ser={source}',
+                '--set', 'class=S', '--pairs', '5', '--audit', str(audit),
+                '--data', str(self.data), '--format', 'json']
+
+    def stand_in(self):
+        """Let this machine be the guests, and Glance and Neutron answer."""
+        self.places = []
+        reboot = servers.Rebooter.reboot
+
+        def place(*_):
+            self.places.append(rebooting.Guest())
+            return self.places[-1]
+
+        def reboot_all(rebooter):
+            reboot(rebooter)
+            for each in self.places:
+                each.reboot()
+        for name, new in (
+                ('cmd.bench.targets._ssh', place),
+                ('cloud.servers.Rebooter.reboot', reboot_all),
+                ('cloud.guests.Guests.image',
+                 lambda *_: self.glance.image1['id']),
+                ('cloud.guests.Guests.network',
+                 lambda *_: self.neutron.network_1['id'])):
+            self.useFixture(fixtures.MonkeyPatch(f'hpcvirt.{name}', new))
+        self.ports = copy.deepcopy(self.neutron._net1_ports)
+
+    def accept(self, *words):
+        """Run the command; return its status, what it printed."""
+        # The fixture gives each of its ports once.
+        self.neutron._net1_ports = copy.deepcopy(self.ports)
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = main.main([*self.words, *words])
+        return status, out.getvalue(), err.getvalue()
+
+    def decided(self, word, *words):
+        status, out, err = self.accept('--apply', *words)
+        self.assertEqual(int(word != 'PASS'), status, err)
+        found = json.loads(out)
+        self.assertEqual(word, found['word'], found['reason'])
+        self.assertEqual((), guests.Guests(session.compute(), HOST).left())
+        self.assertEqual([], self.api.get_servers())
+        return found
+
+    def provider(self, host=HOST):
+        (node,) = compute_hosts.nodes(session.compute(), host)
+        return node.uuid
+
+    def traits(self, host=HOST):
+        return {name for name in self.placement_api.traits(
+            self.provider(host)).names if name.startswith(placement.OWN)}
+
+    def holders(self):
+        return [hold.holder for hold in self.quarantine.holds(HOST)]
+
+    def runs(self):
+        return len(self.trace.read_text().split())
+
+    def add_fellows(self, result):
+        """Store what was measured under the names of fellows."""
+        opened = store.Store(None, str(self.data))
+        self.addCleanup(opened.close)
+        (run,) = opened.result(result).runs
+        for number, level in enumerate((0.99, 0.995, 1.0, 1.005, 1.01)):
+            name = f'fellow{number}'
+            opened.open_entry(store.Entry(name, 'p', run.started_at, None),
+                              {})
+            opened.add_run(name, 0, dataclasses.replace(
+                run, id=name, host=name))
+            for sample in run.samples:
+                metrics = {key: dataclasses.replace(
+                    figure, value=figure.value * level)
+                    for key, figure in sample.outcome.metrics.items()}
+                opened.add_sample(name, dataclasses.replace(
+                    sample, outcome=dataclasses.replace(
+                        sample.outcome, metrics=metrics)))
+            opened.finish(name, run.started_at)
+
+    def test_a_host_passes_when_its_class_is_known(self):
+        # Somebody else holds the host as well, and keeps holding it.
+        self.quarantine.hold(HOST, quarantine.Hold('operator', 'new'))
+        first = self.decided('INCONCLUSIVE')
+        self.assertIn('0 fellows are known', first['reason'])
+        self.assertEqual(['accept', 'operator'], self.holders())
+        self.assertEqual({quarantine.TRAIT}, self.traits())
+        self.add_fellows(first['parts'][0]['result'])
+        found = self.decided('PASS')
+        self.assertEqual([decision.AUDITED], found['traits'])
+        self.assertEqual(['operator'], self.holders())
+        self.assertEqual({quarantine.TRAIT, decision.AUDITED}, self.traits())
+        # A warm-up and five samples, in each guest, twice.
+        self.assertEqual(2 * 6 * GUESTS, self.runs())
+
+    def test_traits_stay_whatever_nova_compute_does(self):
+        mine = {decision.AUDITED, *decision.OVERHEAD.values()}
+        before = self.placement_api.traits(self.provider()).names
+        self.placement_api.change_traits(self.provider(), mine)
+        for host in (HOST, OTHER):
+            self.restart_compute_service(host)
+        self._run_periodics()
+        self.assertEqual(before | mine, self.placement_api.traits(
+            self.provider()).names)
+        # nova-compute has traits of its own to add, with what it remembers
+        # of the provider.
+        self.placement_api.change_traits(
+            self.provider(), (), [decision.OVERHEAD[3]])
+        driver = self.computes[HOST].driver
+        update = driver.update_provider_tree
+
+        def add(tree, node, *args, **kwargs):
+            update(tree, node, *args, **kwargs)
+            tree.add_traits(node, 'HW_CPU_X86_AVX512F')
+        self.stub_out('nova.virt.libvirt.driver.LibvirtDriver'
+                      '.update_provider_tree',
+                      lambda _, *args, **kwargs: add(*args, **kwargs))
+        self._run_periodics()
+        self.assertEqual(
+            (before | mine | {'HW_CPU_X86_AVX512F'}) - {decision.OVERHEAD[3]},
+            self.placement_api.traits(self.provider()).names)
+
+    def test_nothing_is_changed_without_apply(self):
+        status, out, err = self.accept('--format', 'table')
+        self.assertEqual((0, ''), (status, err))
+        self.assertIn(f'Start {GUESTS} x ', out)
+        self.assertIn('use --apply', out)
+        self.assertEqual([], self.holders())
+        self.assertFalse(self.data.exists())
+
+    def test_a_host_that_is_in_use_is_refused(self):
+        self.boot(self.create_hpc_flavor(pcpus=1), host=HOST)
+        status, out, err = self.accept('--apply')
+        self.assertEqual((2, ''), (status, out))
+        self.assertIn('has 1 instances of others', err)
+        self.assertEqual([], self.holders())
+
+    def test_periodic_a_slow_host_fails_and_stays_in_quarantine(self):
+        self.placement_api.change_traits(self.provider(), decision.TRAITS)
+        self.slow.touch()
+        found = self.decided('FAIL', '--native', 'local')
+        self.assertEqual({quarantine.TRAIT}, self.traits())
+        self.assertEqual(['accept'], self.holders())
+        (figure,) = found['verdict']['judgements']
+        self.assertLess(figure['interval']['high'], 0.2)
+        self.assertEqual(5, figure['launches'])
+        self.slow.unlink()
+        found = self.decided('INCONCLUSIVE', '--native', 'local')
+        self.assertIn('find out what changed', found['reason'])
+        self.assertEqual({quarantine.TRAIT}, self.traits())
+        found = self.decided('PASS', '--native', 'local', '--repaired',
+                             'the DIMM in slot 3')
+        self.assertEqual(set(decision.TRAITS), self.traits())
+        self.assertEqual([], self.holders())
+
+    def test_periodic_a_killed_acceptance_is_continued(self):
+        kept = []
+
+        def die(shown, sample):
+            finished(shown, sample)
+            kept.append(sample)
+            if len(kept) == 3:
+                raise KeyboardInterrupt
+        finished = acceptance_run._Progress.sample_finished
+        with contextlib.ExitStack() as stack:
+            # A process that is killed cleans up nothing.
+            for name, new in (('_Progress.sample_finished', die),
+                              ('_Acceptance._clear', lambda _: None),
+                              ('_stop', lambda *_: None)):
+                stack.enter_context(fixtures.MonkeyPatch(
+                    f'hpcvirt.cmd.host.acceptance_run.{name}', new))
+            self.assertEqual(130, self.accept('--apply')[0])
+        begun = {server['id'] for server in self.api.get_servers()}
+        self.assertEqual(GUESTS, len(begun))
+        status, out, _ = self.accept('--format', 'table')
+        self.assertEqual(0, status)
+        for server in begun:
+            self.assertIn(f'left server {server}', out)
+        found = self.decided('INCONCLUSIVE')
+        self.assertEqual(6 * GUESTS, self.runs())
+        opened = store.Store(None, str(self.data))
+        self.addCleanup(opened.close)
+        (run,) = opened.result(found['parts'][0]['result']).runs
+        self.assertEqual([sample.started_at for sample in kept],
+                         [sample.started_at for sample in run.samples[:3]])
+        self.assertEqual({' '.join(sorted(begun))}, {
+            ' '.join(sorted(value for key, value
+                            in sample.environment.items()
+                            if key.startswith('server.id')))
+            for sample in run.samples})
+
+    def test_periodic_a_flavor_may_require_what_the_host_shall_get(self):
+        self.words = self.arguments(self.create_hpc_flavor(
+            pcpus=1, **{f'trait:{decision.OVERHEAD[5]}': 'required'}))
+        self.decided('INCONCLUSIVE')
+
+    def test_periodic_an_interrupted_acceptance_leaves_nothing(self):
+        def die(*_):
+            raise KeyboardInterrupt
+        with fixtures.MonkeyPatch('hpcvirt.cmd.host.acceptance_run'
+                                  '._Progress.sample_finished', die):
+            self.assertEqual(130, self.accept('--apply')[0])
+        self.assertEqual([], self.api.get_servers())
+        self.assertEqual((), guests.Guests(session.compute(), HOST).left())
+        self.assertEqual(['accept'], self.holders())
+
+    def test_periodic_the_time_is_limited(self):
+        with fixtures.MonkeyPatch(
+                'hpcvirt.cmd.host.acceptance_run._MINUTE_S', 0.02):
+            found = self.decided('INCONCLUSIVE', '--time-limit', '1')
+        self.assertIn('the time limit of 1 minutes was reached',
+                      found['reason'])

@@ -1,0 +1,112 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The records of acceptances, and what the firmware says of a machine."""
+
+import dataclasses
+import json
+import os
+import pathlib
+
+import fixtures
+import testtools
+
+from hpcvirt import exception
+from hpcvirt.acceptance import acceptance
+from hpcvirt.acceptance import machine
+from hpcvirt.acceptance import records
+from hpcvirt.bench.execute import executor
+from hpcvirt.bench.model import judgement
+
+BEGUN = acceptance.Acceptance(
+    host='n1', request='r', began_at='2026-11-22T20:00:00+00:00',
+    command='hpcvirt host accept n1', native='', benchmarks=('hpcc',),
+    parts=(acceptance.Part('hpc.8c', 4),))
+
+
+def at(hour, **more):
+    return dataclasses.replace(
+        BEGUN, began_at=f'2026-11-22T{hour}:00:00+00:00', **more)
+
+
+class RecordsTest(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.data = self.useFixture(fixtures.TempDir()).path
+        self.records = records.Records(self.data)
+
+    def test_what_is_written_is_read(self):
+        ended = at(21, word=judgement.Word.FAIL, ended_at='later',
+                   machine={'vendor': 'Dell'}, audit=())
+        for each in (ended, BEGUN):
+            self.records.write(each)
+        self.assertEqual((BEGUN, ended), self.records.read())
+        self.assertTrue(pathlib.Path(self.records.path(ended)).exists())
+        self.assertEqual(0o700, os.stat(
+            pathlib.Path(self.data, 'acceptances')).st_mode & 0o777)
+
+    def test_the_same_request_finds_what_it_began(self):
+        self.records.write(BEGUN)
+        self.records.write(at(21, request='other'))
+        self.assertEqual(BEGUN, self.records.unfinished('n1', 'r'))
+        self.assertIsNone(self.records.unfinished('n2', 'r'))
+        self.records.write(dataclasses.replace(BEGUN, ended_at='later'))
+        self.assertIsNone(self.records.unfinished('n1', 'r'))
+
+    def test_the_last_acceptance_refuses_a_host(self):
+        fail, good = judgement.Word.FAIL, judgement.Word.PASS
+        self.records.write(at(20, word=fail, ended_at='x'))
+        self.records.write(at(20, host='n2', word=fail, ended_at='x'))
+        self.records.write(at(21, host='n2', word=good, ended_at='x'))
+        self.records.write(at(22))
+        self.assertEqual({'n1'}, self.records.refused())
+
+    def test_a_repair_begins_a_new_time(self):
+        self.assertEqual('', self.records.repaired_at('n1'))
+        for hour, text in ((18, ''), (19, 'DIMM'), (20, ''), (21, 'riser'),
+                           (22, 'riser'), (23, '')):
+            self.records.write(at(hour, repaired=text))
+        self.assertEqual(at(21).began_at, self.records.repaired_at('n1'))
+        self.assertEqual('', self.records.repaired_at('n2'))
+
+    def test_a_damaged_record_is_named(self):
+        path = pathlib.Path(self.records.path(BEGUN))
+        self.records.write(BEGUN)
+        plain = json.loads(path.read_text())
+        for text in ('', '[]', '{}', json.dumps({**plain, 'x': 1}),
+                     json.dumps({**plain, 'schema_version': 2})):
+            path.write_text(text)
+            error = self.assertRaises(exception.InvalidInput,
+                                      self.records.read)
+            self.assertIn(str(path), str(error))
+
+    def test_a_file_cannot_be_named_after_anything(self):
+        for name in ('', '../x', '.x', 'a/b', 'a b', 'x' * 300):
+            self.assertRaises(exception.InvalidInput, records.check_host,
+                              name)
+        for name in ('n1', 'node-1.example.org', 'N_1'):
+            records.check_host(name)
+
+
+class MachineTest(testtools.TestCase):
+
+    def test_what_the_firmware_says_is_read(self):
+        printed = {'dmi': b'sys_vendor=Dell Inc.\nbios_version=2.19.1\n',
+                   'facts': b'cpu.model=AMD EPYC 7763\nkernel=6.1.0\n'}
+
+        class Place:
+            def run(self, argv):
+                return executor.Completed(0, printed[argv[3]], b'')
+        self.assertEqual({
+            'vendor': 'Dell Inc.', 'firmware': '2.19.1',
+            'CPU': 'AMD EPYC 7763', 'kernel': '6.1.0'}, machine.read(Place()))
