@@ -25,6 +25,7 @@ from tools.cloud import cloud as clouds
 from tools.cloud import errors
 from tools.cloud import progress
 from tools.cloud import settings as cloud_settings
+from tools.cloud_checks import accept
 from tools.cloud_checks import benchmarks
 from tools.cloud_checks import flavors
 from tools.cloud_checks import fleet
@@ -45,6 +46,7 @@ CHECKS = {
     'quarantine': quarantine.check,
     'store': store.check,
     'benchmarks': benchmarks.check,
+    'accept': accept.check,
 }
 #: Checks that run only if they are selected: they take long, and what they
 #: check changes little.

@@ -1,0 +1,93 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Accept hosts: an emulated one, and one that this machine stands in for.
+
+The libvirt host emulates its guest, so that it must FAIL against a class of
+hosts on which the same program runs as fast as on this machine, far from the
+bound, and stay in quarantine. A simulated host has no guests: this machine
+stands in for them, as a guest without any loss would be. It must pass against
+its class. A flavor that requires the trait which it gets then starts there
+only.
+
+The figures of the fellows are stored as soon as the acceptance has begun: the
+program is run on this machine, and the fellows differ by 1 %.
+"""
+
+import json
+import pathlib
+import shutil
+import subprocess
+from typing import Any
+
+from tools.cloud import cloud as clouds
+from tools.cloud import fleet
+from tools.cloud import image as guest_image
+from tools.cloud import progress
+from tools.cloud.config import compute
+from tools.cloud_checks import load
+
+HERE = pathlib.Path(__file__).resolve().parent
+#: A simulated host; another one is like it, and is not accepted.
+STAND_IN = 'intel1'
+LIMIT_S = 400
+
+
+def check(cloud: clouds.Cloud) -> None:
+    """Accept the hosts.
+
+    :raises CloudError: if a verdict, a trait or a quarantine is wrong
+    """
+    settings = cloud.settings
+    work = settings.run / 'accept'
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    common = {'work': str(work), 'program': str(guest_image.BENCHMARK)}
+    plan = json.loads(fleet.guest_plan_file(settings).read_text())
+    (host,) = plan['flavors'][0]['per_host']
+    # Emulation takes its time, and needs one of the CPUs.
+    clients = {
+        'the emulated host': _start(cloud, 'emulated', {
+            **common, 'hpcvirt': [settings.program('hpcvirt')],
+            'host': compute.LIBVIRT_HOST, 'image': 'guest',
+            'script': guest_image.BENCHMARK_PATH,
+            'flavor': _single(plan, host),
+            'plan': str(fleet.guest_plan_file(settings))}),
+        'the stand-in': _start(cloud, 'stand-in', {
+            **common, 'hpcvirt': [settings.program('python'),
+                                  str(HERE / 'accept_stand_in.py')],
+            'host': STAND_IN, 'image': 'simulated',
+            'script': str(guest_image.BENCHMARK),
+            'flavor': _single(json.loads(
+                fleet.plan_file(settings).read_text()), STAND_IN),
+            'plan': str(fleet.plan_file(settings))})}
+    try:
+        for what, client in clients.items():
+            with progress.step(f'accepted {what}'):
+                load.finish(client, f'accepting {what}', LIMIT_S)
+    finally:
+        for client in clients.values():
+            if client.poll() is None:
+                client.kill()
+
+
+def _single(plan: dict[str, Any], host: str) -> dict[str, Any]:
+    """Choose a flavor of which one instance fills a host."""
+    flavor: dict[str, Any] = next(
+        flavor for flavor in plan['flavors']
+        if flavor['per_host'][host] == 1)
+    return flavor
+
+
+def _start(cloud: clouds.Cloud, what: str,
+           options: dict[str, Any]) -> 'subprocess.Popen[str]':
+    return load.script(cloud, 'accept_client.py', what, json.dumps(options))
