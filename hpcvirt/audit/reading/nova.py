@@ -17,6 +17,7 @@ passwords, which no report must show.
 """
 
 import itertools
+import re
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -49,6 +50,10 @@ OPTIONS: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
 #: Whether a directory of a configuration is there says nothing alone.
 _ALWAYS = 'sys'
 
+#: An option that has the value of another one. (In device_spec it is the end
+#: of a regular expression.)
+_REFERENCE = re.compile(r'[$]\{?[A-Za-z_]')
+
 _KOLLA = 'etc/kolla/nova-compute/nova.conf'
 _TRIPLEO = ('var/lib/config-data/puppet-generated/nova_libvirt/etc/nova/'
             'nova.conf')
@@ -79,7 +84,7 @@ def read(files: Files) -> facts.NovaFacts | None:
     found = {}
     for (group, option), before in OPTIONS.items():
         values = ini.merge(sections, [(group, option), *before])
-        if any('$' in value for value in values):
+        if option != 'device_spec' and any(map(_REFERENCE.search, values)):
             raise files_module.unknown(
                 names[-1], f'[{group}]{option} refers to another option')
         if values:

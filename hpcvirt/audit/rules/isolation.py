@@ -111,13 +111,13 @@ def _interrupts(subject: Subject) -> Iterator[Violation]:
         cpus = frozenset().union(*(
             item.allowed if item.effective is None else item.effective
             for item in found)) & subject.guests
-        named = ', '.join(f'{item.number} ({item.name})' for item in found[:3])
+        named = ', '.join(f'{item.name} ({item.number})' for item in found[:3])
         more = f' and {len(found) - 3} more' if len(found) > 3 else ''
         numbers = ' '.join(str(item.number) for item in found)
         others = cpuset.render(subject.others)
         yield Violation(
-            f'the dedicated {cpu_words(cpus)} get the interrupts '
-            f'{named}{more}',
+            f'{named}{more}: interrupts go to the dedicated '
+            f'{cpu_words(cpus)}',
             f'interrupts only on {cpu_words(subject.others)}',
             ((f'for i in {numbers}; do echo {others} > '
              '/proc/irq/$i/smp_affinity_list; done'),

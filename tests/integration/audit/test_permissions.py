@@ -42,7 +42,7 @@ class PermissionsTest(unittest.TestCase):
 
     def audit_without(self, name):
         with tempfile.TemporaryDirectory() as folder:
-            os.chmod(folder, 0o755)
+            os.chmod(folder, 0o755)  # noqa: S103
             root = pathlib.Path(folder)
             sysfs_files.lay_out(audited.tree(), root)
             (root / name).chmod(0)

@@ -32,6 +32,7 @@ class AuditTest(audited.Case):
                 (audited.HOST, audited.PROFILE),
                 (audited.HOST, profiles.DEFAULT),
                 (hosts.build(1, 4), profiles.DEFAULT),
+                (hosts.build(2, 2, 2), profiles.DENSE),
                 (hosts.build(4, 2, packages=2), profiles.DEFAULT),
                 (hosts.build(1, 4, 2, small_kib=64), profiles.DEFAULT)):
             facts = audited.facts(audited.tree(host, profile))
@@ -39,7 +40,9 @@ class AuditTest(audited.Case):
             self.assertEqual((), result.findings)
             self.assertTrue(result.is_clean)
             self.assertEqual(len(audit.RULES), len(result.checked))
-            self.assertEqual([], self.codes(facts, None))
+            # By itself, a host that keeps no CPU is not as it should be.
+            self.assertEqual(profile is not profiles.DENSE,
+                             audit.audit(facts).is_clean)
 
     def test_a_fact_that_is_not_known_is_never_fine(self):
         """Each fact that any rule looks at is missed."""
