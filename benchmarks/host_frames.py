@@ -64,7 +64,7 @@ HEALTHY = {
     'steal': Noise(0.0001, bursts=1.0, height=0.01, most=0.5),
     'strangers': Noise(0.0008, 0.8, height=0.01, bursts=10.0, most=0.5),
     'errors': Noise(0.0, bursts=0.02, height=1.0),
-    'throttles': Noise(0.0, bursts=1.0, height=20.0),
+    'throttles': Noise(0.0, bursts=1.0, height=0.2),
     'slab': Noise(0.0),
 }
 
@@ -174,4 +174,5 @@ def _after(last: frames.Frame, rates: Mapping[str, float]) -> frames.Frame:
             INTERVAL_S * CPUS * rates.get('strangers', 0.0)),
         corrected_errors=(last.corrected_errors or 0) + round(
             rates.get('errors', 0.0)),
-        throttles=(last.throttles or 0) + round(rates.get('throttles', 0.0)))
+        throttles=(last.throttles or 0) + round(
+            CPUS * rates.get('throttles', 0.0)))

@@ -66,7 +66,8 @@ class Frame:
     :ivar strangers_s: CPU time of strangers on dedicated CPUs
     :ivar dedicated: the number of dedicated CPUs
     :ivar busiest: the stranger with the most time since the last frame
-    :ivar throttles: how often cores and packages were slowed down for heat
+    :ivar throttles: how often the cores and packages of the CPUs were slowed
+        down for heat, added up over the CPUs
     """
 
     schema_version: int = SCHEMA_VERSION

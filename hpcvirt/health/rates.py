@@ -43,6 +43,7 @@ class Quantity(enum.StrEnum):
     STRANGERS = 'strangers'
     #: In a minute.
     ERRORS = 'errors'
+    #: For each CPU and minute; all CPUs of a core or package count the same.
     THROTTLES = 'throttles'
 
 
@@ -92,7 +93,8 @@ def between(before: frames.Frame, after: frames.Frame,
         Quantity.ERRORS: _part(_grown(
             before.corrected_errors, after.corrected_errors), length / 60),
         Quantity.THROTTLES: _part(
-            _grown(before.throttles, after.throttles), length / 60)
+            _grown(before.throttles, after.throttles),
+            length / 60 * after.cpus)
         if before.online == after.online else None,
     }
     if slab_kib is not None and after.slab_kib is not None:

@@ -85,8 +85,8 @@ SIGNS = (
     Sign('steal', {Quantity.STEAL: 0.10}, 'steal time {steal:.0%}'),
     Sign('memory-errors', {Quantity.ERRORS: 1.0},
          '{errors:.0f} corrected memory errors per minute'),
-    Sign('throttling', {Quantity.THROTTLES: 120.0},
-         'throttled {throttles:.0f} times per minute'),
+    Sign('throttling', {Quantity.THROTTLES: 1.0},
+         'CPUs throttled {throttles:.1f} times per minute'),
 )
 
 

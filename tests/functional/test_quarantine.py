@@ -296,14 +296,14 @@ class QuarantineStateTest(QuarantineNova):
 
     def test_periodic_a_trait_that_could_not_be_set_is_set_by_repeating(self):
         down = [True]
-        ask = placement.Placement.change_traits
+        ask = placement.Placement._ask
 
-        def change(this, *args, **kwargs):
+        def ask_or_fail(this, *args):
             if down[0]:
                 raise exception.Unreachable('Placement is down')
-            return ask(this, *args, **kwargs)
+            return ask(this, *args)
         self.useFixture(fixtures.MonkeyPatch(
-            'hpcvirt.cloud.placement.Placement.change_traits', change))
+            'hpcvirt.cloud.placement.Placement._ask', ask_or_fail))
         status, text = self.hpcvirt('host', 'quarantine', 'node1', '--reason',
                                     'x', '--apply')
         self.assertEqual(2, status)

@@ -13,6 +13,7 @@
 """``hpcvirt host quarantine`` and ``release``: keep new instances away."""
 
 import argparse
+import contextlib
 import datetime
 import getpass
 import socket
@@ -117,7 +118,7 @@ def run_release(args: argparse.Namespace) -> int:
     if len(others) < len(holds):
         steps.append('remove the host from the aggregate '
                      + quarantine.aggregate_name(args.holder))
-    if is_marked and not others:
+    if is_marked is not False and not others:
         steps.append(f'remove the trait {quarantine.TRAIT}')
     _print(args, holds, steps)
     if args.apply and steps:
@@ -127,8 +128,12 @@ def run_release(args: argparse.Namespace) -> int:
 
 
 def _look(args: argparse.Namespace,
-          ) -> tuple[Any, tuple[quarantine.Hold, ...], bool]:
-    """Connect to the cloud and read the state of the host."""
+          ) -> tuple[Any, tuple[quarantine.Hold, ...], bool | None]:
+    """Connect to the cloud and read the state of the host.
+
+    Without Placement it is not known whether the host has the trait, but Nova
+    can be told already.
+    """
     # The client libraries take half a second to load.
     from hpcvirt.cloud import placement
     from hpcvirt.cloud import quarantine as cloud_quarantine
@@ -136,8 +141,11 @@ def _look(args: argparse.Namespace,
     cloud = cloud_quarantine.Quarantine(
         cloud_arguments.connect(args),
         placement.Placement(session.placement(args.os_cloud)))
-    is_marked = cloud.is_marked(args.host)
-    return cloud, cloud.holds(args.host), is_marked
+    is_marked = None
+    holds = cloud.holds(args.host)
+    with contextlib.suppress(exception.Unreachable):
+        is_marked = cloud.is_marked(args.host)
+    return cloud, holds, is_marked
 
 
 def _print(args: argparse.Namespace, holds: tuple[quarantine.Hold, ...],
