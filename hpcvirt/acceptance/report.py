@@ -12,6 +12,7 @@
 
 """The report of an acceptance as plain text, for the ticket of a vendor."""
 
+import shlex
 import textwrap
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -35,9 +36,8 @@ def render(found: acceptance.Acceptance, outputs: str) -> str:
     blocks = [_lines(_summary(found)), _block('Machine', _machine(found)),
               _block('Measured', _measured(found)),
               *_figures(found), _block('Audit', _audit(found)),
-              _block('To repeat it', [
-                  found.command,
-                  f'All outputs of the programs are below {outputs}.'])]
+              f'To repeat it\n\n{_command(found.command)}\n' + _lines([
+                  f'All outputs of the programs are below {outputs}.'], '  ')]
     return '\n'.join(blocks)
 
 
@@ -109,6 +109,18 @@ def _audit(found: acceptance.Acceptance) -> Iterator[str]:
     for each in found.audit or ():
         yield (f'{each.severity} {each.code}: found {each.found}; expected '
                f'{each.expected}')
+
+
+def _command(command: str) -> str:
+    """Break a command between its words, as a shell takes it."""
+    lines = ['']
+    for word in map(shlex.quote, shlex.split(command)):
+        if len(lines[-1]) + len(word) + 5 > WIDTH and lines[-1]:
+            lines.append('')
+        lines[-1] += f'{" " if lines[-1] else ""}{word}'
+    text = ' \\\n'.join('  ' + ('  ' if number else '') + line
+                        for number, line in enumerate(lines))
+    return printable.escaped(text, '\n') + '\n'
 
 
 def _block(title: str, lines: Iterable[str]) -> str:

@@ -25,6 +25,7 @@ import pathlib
 
 import fixtures
 
+from hpcvirt import exception
 from hpcvirt.acceptance import decision
 from hpcvirt.bench.results import store
 from hpcvirt.cloud import compute_hosts
@@ -179,19 +180,28 @@ class AcceptTest(base.HPCNova):
                         sample.outcome, metrics=metrics)))
             opened.finish(name, run.started_at)
 
-    def test_a_host_passes_when_its_class_is_known(self):
-        # Somebody else holds the host as well, and keeps holding it.
+    def first(self, count=5):
+        """Accept the first host of its class, which somebody holds."""
         self.quarantine.hold(HOST, quarantine.Hold('operator', 'new'))
-        first = self.decided('INCONCLUSIVE')
-        self.assertIn('0 fellows are known', first['reason'])
+        first = self.decided('INCONCLUSIVE', '--pairs', str(count))
         self.assertEqual(['accept', 'operator'], self.holders())
         self.assertEqual({quarantine.TRAIT}, self.traits())
+        # With a warm-up, in each guest.
+        self.assertEqual((1 + count) * GUESTS, self.runs())
+        return first
+
+    def test_the_first_host_of_a_class_stays_in_quarantine(self):
+        found = self.first(1)
+        self.assertIn('1 samples, at least 5 are needed', found['reason'])
+
+    def test_periodic_a_host_passes_when_its_class_is_known(self):
+        first = self.first()
+        self.assertIn('0 fellows are known', first['reason'])
         self.add_fellows(first['parts'][0]['result'])
         found = self.decided('PASS')
         self.assertEqual([decision.AUDITED], found['traits'])
         self.assertEqual(['operator'], self.holders())
         self.assertEqual({quarantine.TRAIT, decision.AUDITED}, self.traits())
-        # A warm-up and five samples, in each guest, twice.
         self.assertEqual(2 * 6 * GUESTS, self.runs())
 
     def test_traits_stay_whatever_nova_compute_does(self):
@@ -228,8 +238,7 @@ class AcceptTest(base.HPCNova):
         self.assertIn('use --apply', out)
         self.assertEqual([], self.holders())
         self.assertFalse(self.data.exists())
-
-    def test_a_host_that_is_in_use_is_refused(self):
+        # A host that is in use is refused.
         self.boot(self.create_hpc_flavor(pcpus=1), host=HOST)
         status, out, err = self.accept('--apply')
         self.assertEqual((2, ''), (status, out))
@@ -304,6 +313,19 @@ class AcceptTest(base.HPCNova):
         self.assertEqual([], self.api.get_servers())
         self.assertEqual((), guests.Guests(session.compute(), HOST).left())
         self.assertEqual(['accept'], self.holders())
+
+    def test_periodic_an_outage_at_the_end_loses_nothing(self):
+        def fail(*_):
+            raise exception.Unreachable('no Placement')
+        with fixtures.MonkeyPatch('hpcvirt.cmd.host.acceptance_state'
+                                  '.HostState.end', fail):
+            status, out, err = self.accept('--apply')
+        self.assertEqual((2, ''), (status, out))
+        self.assertIn('no Placement', err)
+        self.assertEqual(6 * GUESTS, self.runs())
+        self.assertEqual([], self.api.get_servers())
+        self.decided('INCONCLUSIVE')
+        self.assertEqual(6 * GUESTS, self.runs())
 
     def test_periodic_the_time_is_limited(self):
         with fixtures.MonkeyPatch(

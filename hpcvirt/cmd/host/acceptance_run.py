@@ -117,11 +117,7 @@ def look(guests: cloud_guests.Guests, args: argparse.Namespace,
     host = guests.find_host()
     if host.obstacle:
         raise exception.InvalidInput(f'host {host.name}', host.obstacle)
-    others = guests.others()
-    if others:
-        raise exception.InvalidInput(
-            f'host {host.name}', f'has {len(others)} instances of others, '
-            f'such as {others[0]}; an acceptance needs the whole host')
+    _check_free(guests)
     existing = {each.flavor.name: each
                 for each in cloud_flavors.read(guests.nova)}
     for part in parts:
@@ -155,6 +151,8 @@ def accept(guests: cloud_guests.Guests, places: Places,
                 parts=begun.parts if begun else asked.parts)
             kept.write(found)
             state.begin(found)
+            # Something may have started before the host was held.
+            _check_free(guests)
             found = _Acceptance(guests, places, wanted, own_bounds, args,
                                 kept, store).carry_out(found)
             state.end(found)
@@ -162,6 +160,14 @@ def accept(guests: cloud_guests.Guests, places: Places,
             return found, kept.path(found)
     finally:
         store.close()
+
+
+def _check_free(guests: cloud_guests.Guests) -> None:
+    others = guests.others()
+    if others:
+        raise exception.InvalidInput(
+            f'host {guests.host}', f'has {len(others)} instances of others, '
+            f'such as {others[0]}; an acceptance needs the whole host')
 
 
 @dataclasses.dataclass(frozen=True)

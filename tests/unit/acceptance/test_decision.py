@@ -13,6 +13,7 @@
 """What a host gets from its verdict, and what a plan says that fills it."""
 
 import dataclasses
+import shlex
 
 import testtools
 
@@ -152,6 +153,17 @@ class ReportTest(testtools.TestCase):
             BEGUN, None, 'Nova started 0', 'later'), '/data')
         for words in ('Reason: Nova started 0', 'not read', 'none was given'):
             self.assertIn(words, text)
+
+    def test_a_shell_takes_the_command(self):
+        words = ['hpcvirt', 'host', 'accept', 'n1', '--repaired',
+                 'a DIMM, and the "riser"', *(f'--set=x{n}={"y" * 20}'
+                                              for n in range(9))]
+        text = report.render(dataclasses.replace(
+            decided(), command=shlex.join(words)), '/data')
+        shown = text.partition('To repeat it')[2].partition('All out')[0]
+        self.assertGreater(shown.count('\\\n'), 2)
+        self.assertTrue(all(len(line) < 79 for line in shown.splitlines()))
+        self.assertEqual(words, shlex.split(shown.replace('\\\n', '')))
 
     def test_no_text_reaches_the_terminal_as_a_command(self):
         text = report.render(dataclasses.replace(
