@@ -12,7 +12,9 @@
 
 """The lines for NHC, evaluated by bash as NHC 1.4.3 does."""
 
+import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -32,6 +34,23 @@ while read LINE; do
     eval $CHECK
 done
 """
+
+#: How NHC loads and runs the checks of a configuration.
+RUN = """\
+hpcvirt() { cat audit; return "$STATUS"; }
+die() { shift; echo "died: $*"; }
+nhc_load_conf() {
+    while read LINE; do
+        CHECKS+=("${LINE#*||}")
+    done < "$1"
+}
+nhc_load_conf conf
+for ((CNUM = 0; CNUM < ${#CHECKS[*]}; CNUM++)); do
+    eval ${CHECKS[$CNUM]} || echo "failed: $?"
+done
+"""
+
+PAGE = pathlib.Path(__file__).parents[3] / 'docs/source/audit.rst'
 
 EVIL = (
     '[ab]* is $(touch touched) `touch touched` "quoted\' \\ ; touch touched'
@@ -72,3 +91,31 @@ class NhcTest(unittest.TestCase):
 
     def test_no_fault_is_no_check(self):
         self.assertEqual([], self.evaluate())
+
+
+class PageTest(unittest.TestCase):
+    """The lines for nhc.conf that the page shows."""
+
+    def run_with(self, status, *lines):
+        shown = re.findall(r'^   (\* \|\| .*)$', PAGE.read_text(),
+                           re.MULTILINE)
+        self.assertEqual(2, len(shown))
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, 'conf').write_text(''.join(
+                line.replace('/run/', './') + '\n' for line in shown))
+            pathlib.Path(folder, 'audit').write_text(''.join(
+                f'{line}\n' for line in lines))
+            return subprocess.run(
+                ['bash', '-c', RUN], cwd=folder, capture_output=True,
+                env={**os.environ, 'STATUS': str(status)}, text=True,
+                check=True).stdout
+
+    def test_a_clean_audit_passes(self):
+        self.assertEqual('', self.run_with(0))
+
+    def test_a_fault_fails(self):
+        self.assertEqual('died: hpcvirt swap\n', self.run_with(
+            1, '* || die 1 "hpcvirt swap"'))
+
+    def test_an_audit_that_cannot_be_made_fails(self):
+        self.assertEqual('failed: 1\n', self.run_with(2))

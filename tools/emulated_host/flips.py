@@ -1,0 +1,68 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Change the state of emulated machines, and see what ``host audit`` says.
+
+    python -m tools.emulated_host.flips
+
+Each machine boots, and flip_states.py changes one thing after the other there
+and puts it back: the finding must appear and disappear. Needs what
+``python -m tools.emulated_host`` needs.
+"""
+
+import dataclasses
+import pathlib
+import sys
+import tempfile
+
+from tools.emulated_host import boot
+from tools.emulated_host import kernel
+from tools.emulated_host import machines
+
+FLIP = pathlib.Path(__file__).with_name('flip_states.py')
+
+_NOVA_CONF = """\
+[DEFAULT]
+reserved_host_memory_mb = 1024
+[compute]
+cpu_dedicated_set = 2-3,6-7
+cpu_shared_set = 0-1,4-5
+[libvirt]
+cpu_mode = host-passthrough
+"""
+
+#: Two sockets with SMT, swap space, an IOMMU and a good configuration.
+INTEL = dataclasses.replace(
+    machines.UNTUNED, parameters=(
+        'intel_iommu=on iommu=pt irqaffinity=0-1,4-5'),
+    iommu='intel-iommu,intremap=off', tuning=(
+        'echo 256M > /sys/block/zram0/disksize; mkswap /dev/zram0; '
+        'swapon /dev/zram0; '
+        'for disk in /sys/bus/pci/drivers/nvme/*/sriov_numvfs; do '
+        'echo 2 > "$disk"; done'),
+    etc=(('nova/nova.conf', _NOVA_CONF), ('tuned/active_profile', 'site\n'),
+         ('udev/rules.d/70-vfs.rules', 'ATTR{sriov_numvfs}="2"\n')))
+
+
+def main() -> int:
+    """Flip the states of each machine."""
+    unpacked = kernel.prepare(boot.CLONE / '.emulated')
+    for machine in (INTEL, machines.AMD):
+        with tempfile.TemporaryDirectory() as directory:
+            sys.stdout.write(boot.run(
+                machine, unpacked, pathlib.Path(directory),
+                f'{sys.executable} {FLIP} {machine.name} {unpacked.root}\n'))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
