@@ -1,0 +1,76 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Let the programs that read the configuration of hosts read it.
+
+``python -m tools.deployment_check``, as root on Debian, plans every shipped
+machine with every shipped profile, and gives what ``hpcvirt host config``
+writes to systemd, systemd-tmpfiles, sysctl, modprobe, udev, TuneD, the shell
+that reads GRUB's files, Ansible, kolla-ansible, kolla-build and the templates
+of kayobe. Each must understand it as the plan means it, and refuse a damaged
+file. The last line counts the checks.
+"""
+
+import dataclasses
+import pathlib
+import sys
+import tempfile
+from collections.abc import Iterator
+
+from hpcvirt import exception
+from hpcvirt.cmd import fleet_arguments
+from hpcvirt.flavors import planned as plans
+from hpcvirt.flavors import planner
+from tools.deployment_check import orchestration
+from tools.deployment_check import readers
+from tools.deployment_check import system
+
+ROOT = pathlib.Path(__file__).parents[2]
+CHECKS = (*system.CHECKS, *orchestration.CHECKS)
+
+
+def main() -> int:
+    """Run the checks, and print the faults."""
+    found = list(_plans())
+    failed = 0
+    for check in CHECKS:
+        with tempfile.TemporaryDirectory(prefix='hpcvirt-') as folder:
+            try:
+                words = check(found, pathlib.Path(folder))
+                print(f'{check.__name__}: {words}', flush=True)
+            except readers.Fault as exc:
+                failed += 1
+                print(f'{check.__name__}: FAILED: {exc}', flush=True)
+    print(f'{len(CHECKS) - failed} passed, {failed} failed')
+    return int(failed > 0)
+
+
+def _plans() -> Iterator[plans.Plan]:
+    """Plan each machine with each profile that suits it."""
+    topologies = sorted((ROOT / 'etc/hpcvirt/topologies').glob('*.json'))
+    profiles = [fleet_arguments.read_profile(str(path)) for path in sorted(
+        (ROOT / 'etc/hpcvirt/profiles').glob('*.yaml'))]
+    for host in fleet_arguments.read_hosts([str(path)
+                                            for path in topologies]):
+        for profile in profiles:
+            try:
+                yield planner.plan([host], dataclasses.replace(
+                    profile, smallest_cores=None, extra_specs=(
+                        ('trait:CUSTOM_HPC', 'required'),)))
+            except exception.InvalidInput:
+                # The machine has not the devices of the profile.
+                if profile.devices is None:
+                    raise
+
+
+if __name__ == '__main__':
+    sys.exit(main())

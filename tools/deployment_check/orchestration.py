@@ -1,0 +1,252 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The deployment tools that read the configuration."""
+
+import json
+import pathlib
+import re
+import sysconfig
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+import yaml
+
+from hpcvirt.deployment import formats
+from hpcvirt.deployment import host_files
+from hpcvirt.deployment import kolla
+from hpcvirt.deployment import services
+from hpcvirt.flavors import planned as plans
+from tools.deployment_check import readers
+from tools.deployment_check import system
+
+ROOT = pathlib.Path(__file__).parents[2]
+ROLES = ROOT / 'ansible' / 'roles'
+_DATA = pathlib.Path(sysconfig.get_path('data')) / 'share'
+KOLLA_ANSIBLE = _DATA / 'kolla-ansible' / 'ansible'
+KAYOBE = ROOT / 'constraints' / 'kayobe.txt'
+
+#: What a site may have in nova.conf of all services.
+SITE = """[DEFAULT]
+debug = true
+reserved_host_memory_mb = 512
+[pci]
+device_spec = {"address": "0000:ff:00.0"}
+"""
+MERGE = """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - merge_configs:
+        sources:
+          - '{folder}/site.conf'
+          - '{folder}/config/nova/{{{{ inventory_hostname }}}}/nova.conf'
+        dest: '{folder}/merged/{{{{ inventory_hostname }}}}.conf'
+        mode: '0660'
+"""
+#: The task and the template of kayobe that use its variables.
+USE = """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - template:
+        src: '{template}'
+        dest: '{folder}/kolla-build.conf'
+        mode: '0644'
+      run_once: true
+    - copy:
+        content: "{{{{ [sysctl_parameters, tuned_active_builtin_profile]
+          | to_json }}}}"
+        dest: '{folder}/{{{{ inventory_hostname }}}}.json'
+        mode: '0644'
+"""
+LOCAL = ('--connection', 'local', '-e', 'ansible_become=false', '-e',
+         f'ansible_python_interpreter={system.SYSTEM_PYTHON}')
+
+
+def lint(_: Sequence[plans.Plan], folder: pathlib.Path) -> str:
+    """Let ansible-lint judge the role."""
+    readers.run('ansible-lint', '--offline', '--profile', 'production',
+                '--project-dir', ROOT / 'ansible', ROLES,
+                env={'ANSIBLE_HOME': str(folder)})
+    return 'production'
+
+
+def role(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
+    """Apply the role to roots: check mode, change, repeat, other profile."""
+    # One machine, first with and then without virtual functions.
+    plans_ = [plan for plan in found
+              if plan.hosts[0].name == 'epyc-2s-64c-nps4']
+    before = next(plan for plan in plans_ if plan.hosts[0].settings.devices)
+    after = next(plan for plan in plans_
+                 if not plan.hosts[0].settings.devices)
+    root = folder / 'root'
+    root.mkdir()
+    readers.require('failed=0' in _play(folder, before, '--check'), 'check')
+    readers.equal([], list(root.iterdir()), 'what check mode wrote')
+    _play(folder, before)
+    _same(root, before)
+    readers.require('changed=0 ' in _play(folder, before),
+                    'the second run changes something')
+    _play(folder, after)
+    _same(root, after)
+    readers.require(any(root.rglob('*.rules.removed~')),
+                    'no copy of a removed file')
+    place = root / host_files.NOVA_CONF
+    place.write_text('[DEFAULT]\n')
+    text = _play(folder, after, status=2)
+    readers.require('was not written by hpcvirt' in text, text)
+    readers.equal('[DEFAULT]\n', place.read_text(), 'a file of the site')
+    return 'check mode, twice, another profile, a file of the site'
+
+
+def _play(folder: pathlib.Path, plan: plans.Plan, *words: str,
+          status: int = 0) -> str:
+    readers.write(folder / 'site', formats.FORMATS['ansible'](plan))
+    return readers.run(
+        'ansible-playbook', '-i', folder / 'site/inventory/hpcvirt.yml',
+        folder / 'site/hpcvirt.yml', *LOCAL, '-e',
+        f'hpcvirt_host_root={folder / "root"}', *words, status=status,
+        env={'ANSIBLE_ROLES_PATH': str(ROLES),
+             'ANSIBLE_HOME': str(folder / 'home')})
+
+
+def _same(root: pathlib.Path, plan: plans.Plan) -> None:
+    there = {str(place.relative_to(root)): place.read_text()
+             for place in root.rglob('*')
+             if place.is_file() and not place.name.endswith('~')}
+    readers.equal({file.path: file.text for file
+                   in host_files.files(plan.hosts[0], plan)}, there, 'files')
+
+
+def kolla_ansible(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
+    """Let kolla-ansible merge nova.conf, and read the variables."""
+    number = 0
+    for profile, plan in _one_of_each_profile(found):
+        place = folder / str(profile)
+        readers.write(place, formats.FORMATS['kolla'](plan))
+        (place / 'merged').mkdir()
+        (place / 'site.conf').write_text(SITE)
+        (place / 'merge.yml').write_text(MERGE.format(folder=place))
+        inventory = place / 'inventory/hpcvirt.yml'
+        readers.run('ansible-playbook', '-i', inventory, place / 'merge.yml',
+                    *LOCAL, env={
+                        'ANSIBLE_ACTION_PLUGINS':
+                        str(KOLLA_ANSIBLE / 'action_plugins'),
+                        'ANSIBLE_LIBRARY': str(KOLLA_ANSIBLE / 'library'),
+                        'ANSIBLE_HOME': str(folder / 'home')})
+        (planned,) = plan.hosts
+        own = _options((place / 'config/nova' / planned.name / 'nova.conf')
+                       .read_text())
+        merged = _options((place / 'merged' / f'{planned.name}.conf')
+                          .read_text())
+        readers.equal(_options(SITE) | own, merged, 'the merged nova.conf')
+        variables = json.loads(readers.run(
+            'ansible-inventory', '-i', inventory, '--host', planned.name))
+        readers.equal(
+            ['CUSTOM_HPC'], variables['nova_cell_compute_provider_config'][
+                'providers'][0]['traits']['additional'], 'traits')
+        number += 1
+    return f'{number} hosts'
+
+
+def _one_of_each_profile(found: Sequence[plans.Plan],
+                         ) -> Iterator[tuple[int, plans.Plan]]:
+    """Choose a plan of each profile, the last machine that it suits."""
+    chosen = {(plan.profile.smt, plan.profile.devices,
+               plan.profile.shared_cores_per_cell): plan for plan in found}
+    yield from enumerate(chosen.values())
+
+
+def _options(text: str) -> dict[tuple[str, str], list[str]]:
+    found: dict[tuple[str, str], list[str]] = {}
+    section = ''
+    for line in text.splitlines():
+        if line.startswith('['):
+            section = line
+        elif line and not line.startswith('#'):
+            name, _, value = line.partition(' = ')
+            found.setdefault((section, name), []).append(value)
+    return found
+
+
+def kolla_build(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
+    """Let kolla-build find the plugin of the image of Nova."""
+    readers.write(folder, formats.FORMATS['kolla'](found[0]))
+    readers.run('kolla-build', '--config-file',
+                folder / 'kolla-build-hpcvirt.conf', '--template-only',
+                '--work-dir', folder / 'work', '--engine', 'podman',
+                'nova-base')
+    dockerfile = next(folder.rglob('nova-base/Dockerfile')).read_text()
+    readers.require('ADD plugins-archive' in dockerfile, dockerfile)
+    words = readers.run(
+        'python', '-c', 'import sys\n'
+        'from kolla.common import config\n'
+        'from kolla.image import kolla_worker\n'
+        'from oslo_config import cfg\n'
+        'conf = cfg.ConfigOpts()\n'
+        'config.parse(conf, sys.argv[1:], prog="kolla-build")\n'
+        'worker = kolla_worker.KollaWorker(conf)\n'
+        'worker.setup_working_dir()\n'
+        'worker.find_dockerfiles()\n'
+        'worker.create_dockerfiles()\n'
+        'worker.build_image_list()\n'
+        'print([plugin["source"] for image in worker.images\n'
+        '       if image.name == "nova-base" for plugin in image.plugins\n'
+        f'       if plugin["name"] == "{kolla.SOURCE}"])\n',
+        '--config-file', folder / 'kolla-build-hpcvirt.conf',
+        '--template-only', '--work-dir', folder / 'second', '--engine',
+        'podman')
+    readers.equal(f'[{kolla.SOURCE_PLACE!r}]', words.splitlines()[-1],
+                  kolla.SOURCE)
+    return kolla.SOURCE
+
+
+def kayobe(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
+    """Let kayobe's group variables and template use the variables."""
+    # The package requires all collections of Ansible; two files are enough.
+    readers.run('python', '-m', 'pip', 'install', '--quiet', '--no-deps',
+                '--target', folder / 'wheel', '--disable-pip-version-check',
+                '--requirement', KAYOBE)
+    base = next(folder.rglob('inventory/group_vars/compute')).parents[2]
+    for number, plan in _one_of_each_profile(found):
+        place = folder / str(number)
+        readers.write(place, formats.FORMATS['kayobe'](plan))
+        (place / 'use.yml').write_text(USE.format(
+            folder=place, template=next(base.rglob('kolla-build.conf'))))
+        (planned,) = plan.hosts
+        (base / 'inventory/hosts').write_text(f'[compute]\n{planned.name}\n')
+        readers.run(
+            'ansible-playbook', '-i', base / 'inventory', '-i',
+            place / 'inventory', place / 'use.yml', *LOCAL, '-e',
+            f'@{place / "hpcvirt.yml"}', '-e',
+            json.dumps({'kolla_bifrost_source_url': 'url',
+                        'kolla_bifrost_source_version': 'master',
+                        'kolla_base_distro': 'debian', 'kolla_base_tag': 't',
+                        'kolla_base_arch': 'x86_64', 'kolla_tag': 't',
+                        'kolla_docker_namespace': 'n',
+                        'kolla_build_config_path': '/etc/kolla'}),
+            env={'ANSIBLE_HOME': str(folder / 'home')})
+        sysctl, profile = yaml.safe_load(
+            (place / f'{planned.name}.json').read_text())
+        readers.equal(('1', services.PROFILE), (
+            str(sysctl['vm.swappiness']), profile), 'variables of kayobe')
+        text = (place / 'kolla-build.conf').read_text()
+        readers.require(re.search(
+            rf'\[{kolla.SOURCE}\]\n# .*\ntype = local\n# .*\n'
+            f'location = {kolla.SOURCE_PLACE}\n', text) is not None, text)
+        readers.require('[bifrost-base]' in text, text)
+    return f'{number + 1} hosts'
+
+
+CHECKS: tuple[system.Check, ...] = (
+    lint, role, kolla_ansible, kolla_build, kayobe)

@@ -1,0 +1,70 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Run a program that reads a file, and tell what it says."""
+
+import os
+import pathlib
+import subprocess
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+from hpcvirt.deployment import tree
+
+LIMIT_S = 240
+
+
+class Fault(Exception):
+    """A program does not read what hpcvirt writes as the plan means it."""
+
+
+def run(*words: str | pathlib.Path, env: Mapping[str, str] | None = None,
+        status: int | None = 0) -> str:
+    """Run a program, and return what it prints on both outputs.
+
+    :param status: what it must exit with; None for anything
+    :raises Fault: for another status
+    """
+    done = subprocess.run(
+        [str(word) for word in words], stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False,
+        stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+    if status is not None and done.returncode != status:
+        raise Fault(f'{words[0]} ended with {done.returncode}: '
+                    f'{done.stdout[-2000:]}')
+    return done.stdout
+
+
+def require(true: bool, what: str) -> None:
+    """Require that something holds.
+
+    :raises Fault: if it does not
+    """
+    if not true:
+        raise Fault(what)
+
+
+def equal(expected: object, found: object, what: str) -> None:
+    """Require that two values are equal.
+
+    :raises Fault: if they are not
+    """
+    require(expected == found, f'{what}: {expected!r} expected, {found!r} '
+            'found')
+
+
+def write(folder: pathlib.Path, files: Iterable[tree.File]) -> None:
+    """Write files below a folder."""
+    for file in files:
+        place = folder / file.path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(file.text)

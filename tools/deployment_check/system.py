@@ -1,0 +1,220 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The programs of the operating system that read the configuration."""
+
+import json
+import pathlib
+import re
+import shlex
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from hpcvirt.deployment import host_files
+from hpcvirt.deployment import kernel
+from hpcvirt.deployment import services
+from hpcvirt.deployment import tree
+from hpcvirt.flavors import host_state
+from hpcvirt.flavors import planned as plans
+from hpcvirt.model import cpuset
+from tools.deployment_check import readers
+
+Check = Callable[[Sequence[plans.Plan], pathlib.Path], str]
+
+#: Python of the distribution, which has the modules of TuneD.
+SYSTEM_PYTHON = '/usr/bin/python3'
+TUNED = """
+import json, sys
+from tuned.profiles import Factory, Loader, Locator, Merger
+from tuned.profiles.variables import Variables
+variables = Variables()
+profile = Loader(Locator(['/usr/lib/tuned', sys.argv[1]]), Factory(),
+                 Merger(), None, variables).load(['hpcvirt'])
+print(json.dumps({name: {key: variables.expand(value)
+                         for key, value in unit.options.items()}
+                  for name, unit in profile.units.items()}))
+"""
+
+
+def _trees(found: Sequence[plans.Plan], folder: pathlib.Path, *paths: str,
+           ) -> Iterator[tuple[pathlib.Path, plans.Plan,
+                               host_state.HostState]]:
+    """Write the files of each plan; only those with one of the paths."""
+    for number, plan in enumerate(found):
+        files = host_files.files(plan.hosts[0], plan)
+        if not paths or set(paths) & {file.path for file in files}:
+            root = folder / str(number)
+            readers.write(root, files)
+            yield root, plan, host_state.of(plan.hosts[0], plan.profile)
+
+
+def command_line(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
+    """Let the shell read the file, as grub-mkconfig does."""
+    number = 0
+    for root, _, state in _trees(found, folder):
+        text = readers.run(
+            'sh', '-euc', f'GRUB_CMDLINE_LINUX=quiet; . '
+            f'{shlex.quote(str(root / kernel.COMMAND_LINE))}; '
+            'printf %s "$GRUB_CMDLINE_LINUX"')
+        readers.equal('quiet ' + kernel.command_line(state), text,
+                      kernel.COMMAND_LINE)
+        number += 1
+    return f'{number} files'
+
+
+def units(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
+    """Let systemd verify the units and drop-ins."""
+    number = 0
+    for root, _, state in _trees(found, folder, kernel.PAGES[0]):
+        units_ = root / 'etc/systemd/system'
+        names = [kernel.PAGES_UNIT]
+        for place in units_.glob('*.service.d'):
+            names.append(place.name.removesuffix('.d'))
+            (units_ / names[-1]).write_text(
+                '[Service]\nType=oneshot\nExecStart=/bin/true\n')
+        readers.equal('', _verify(units_, names), f'{root} of systemd')
+        text = (units_ / kernel.PAGES_UNIT).read_text()
+        counts = {(int(cell), int(size)): int(count) for count, cell, size
+                  in re.findall(r"echo (\d+) > \S+/node(\d+)/\S+-(\d+)kB/",
+                                text)}
+        readers.equal({(cell, size): count
+                       for cell, sizes in state.pages.items()
+                       for size, count in sizes.items()}, counts, 'pages')
+        number += 1
+    (units_ / kernel.PAGES_UNIT).write_text(
+        text.replace('ConditionKernelVersion=', 'ConditionKernel='))
+    readers.require('Unknown key' in _verify(units_, [kernel.PAGES_UNIT]),
+                    'systemd accepts a damaged unit')
+    return f'{number} hosts'
+
+
+def _verify(folder: pathlib.Path, names: Sequence[str]) -> str:
+    return readers.run(
+        'systemd-analyze', 'verify', '--man=no', '--recursive-errors=no',
+        *(folder / name for name in names), status=None,
+        env={'SYSTEMD_UNIT_PATH': f'{folder}:', 'SYSTEMD_LOG_LEVEL': 'info'})
+
+
+def affinity(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
+    """Let systemd join the file with its own, and read the CPUs."""
+    number = 0
+    for root, _, state in _trees(found, folder, services.AFFINITY):
+        text = readers.run('systemd-analyze', 'cat-config', '--root', root,
+                           'systemd/system.conf', status=None)
+        text = text + (root / services.AFFINITY).read_text()
+        values = re.findall('^CPUAffinity=(.*)$', text, re.MULTILINE)
+        readers.equal(['', cpuset.render(state.housekeeping)], values[-2:],
+                      services.AFFINITY)
+        unit = root / 'affinity.service'
+        unit.write_text('[Service]\nExecStart=/bin/true\n' + ''.join(
+            f'CPUAffinity={value}\n' for value in values[-2:]))
+        readers.equal('', _verify(root, [unit.name]), 'CPUAffinity')
+        number += 1
+    return f'{number} hosts'
+
+
+def ksm(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
+    """Let systemd-tmpfiles write to a copy of sysfs."""
+    root, _, _ = next(_trees(found, folder))
+    place = root / 'sys/kernel/mm/ksm/run'
+    place.parent.mkdir(parents=True)
+    place.write_text('1')
+    readers.run('systemd-tmpfiles', '--create', f'--root={root}')
+    readers.equal(host_state.KSM_STOPPED, place.read_text().strip(), 'KSM')
+    return 'stopped in a copy of sysfs'
+
+
+def sysctls(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
+    """Let sysctl read the file without writing."""
+    root, _, state = next(_trees(found, folder))
+    text = readers.run('sysctl', '--dry-run', '-p', root / kernel.SYSCTL)
+    readers.equal([f'{item.name} = {item.value}' for item in state.sysctls],
+                  text.splitlines(), kernel.SYSCTL)
+    return f'{len(state.sysctls)} values'
+
+
+def modules(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
+    """Let modprobe print its configuration."""
+    root, _, state = next(_trees(found, folder))
+    text = readers.run('modprobe', '-C', root / 'etc/modprobe.d', '-c')
+    for module, item in state.module_options.items():
+        readers.require(
+            f'options {module} {item.name}={item.value}' in
+            text.splitlines(), f'modprobe does not know {module}: {text}')
+    return f'{len(state.module_options)} modules'
+
+
+def virtual_functions(found: Sequence[plans.Plan],
+                      folder: pathlib.Path) -> str:
+    """Let udev read the rules."""
+    rules = pathlib.Path('/run/udev/rules.d/70-hpcvirt-check.rules')
+    rules.parent.mkdir(parents=True, exist_ok=True)
+    number = 0
+    try:
+        for root, _, _ in _trees(found, folder, host_files.VFS):
+            text = (root / host_files.VFS).read_text()
+            rules.write_text(text)
+            readers.equal([], _complaints(rules), str(rules))
+            number += 1
+        rules.write_text(text.replace('KERNEL==', 'KERNEL=>'))
+        readers.require(_complaints(rules) != [],
+                        'udev accepts a damaged rule')
+    finally:
+        rules.unlink()
+    return f'{number} hosts'
+
+
+def _complaints(rules: pathlib.Path) -> list[str]:
+    text = readers.run('udevadm', 'test', '--action=bind',
+                       '/sys/devices/virtual/net/lo', status=None)
+    readers.require(f'Reading rules file: {rules}' in text
+                    or str(rules) in text, f'udev does not read: {text}')
+    return [line for line in text.splitlines()
+            if line.startswith(f'{rules}:')]
+
+
+def tuned(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
+    """Let TuneD load the profile with those that it includes."""
+    number = 0
+    for root, _, state in _trees(found, folder):
+        for path in services.TUNED:
+            place = (root / path).parents[1]
+            profile = json.loads(readers.run(
+                SYSTEM_PYTHON, '-c', TUNED, place).splitlines()[-1])
+            readers.equal('performance', profile['cpu']['governor'],
+                          'governor')
+            banned = profile.get('irqbalance', {}).get('banned_cpus', '')
+            readers.equal(
+                state.isolated if state.housekeeping else frozenset(),
+                cpuset.parse(banned) if banned else frozenset(), 'banned')
+        number += 1
+        if number == 8:
+            break
+    return f'{number} hosts'
+
+
+def marked(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
+    """Look for what hpcvirt would not know as its own."""
+    number = 0
+    for root, _, _ in _trees(found, folder):
+        for place in root.rglob('*'):
+            if place.is_file():
+                number += 1
+                readers.require(place.read_text().startswith(tree.MARK),
+                                f'{place} has no mark')
+    return f'{number} files'
+
+
+CHECKS: tuple[Check, ...] = (
+    marked, command_line, units, affinity, ksm, sysctls, modules,
+    virtual_functions, tuned)
