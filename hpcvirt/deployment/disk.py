@@ -48,13 +48,25 @@ def present(root: pathlib.Path, paths: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def nova_files(root: pathlib.Path, own: str) -> dict[str, str]:
-    """Read the other files that configure nova-compute."""
-    paths = [path for path in _NOVA if (root / path).exists()]
-    for folder in _NOVA_FOLDERS:
-        paths += [f'{folder}/{place.name}'
-                  for place in sorted((root / folder).glob('*.conf'))]
-    return present(root, (path for path in paths if path != own))
+def nova_files(root: pathlib.Path,
+               own: str) -> tuple[dict[str, str], list[str]]:
+    """Read the other files that configure nova-compute.
+
+    :returns: path -> content, and the paths of those that cannot be read,
+        as happens without root
+    """
+    found, unread = {}, []
+    for path in (*_NOVA, *_NOVA_FOLDERS):
+        try:
+            paths = sorted(
+                f'{path}/{name}' for name in os.listdir(root / path)
+                if name.endswith('.conf')) if path in _NOVA_FOLDERS else [path]
+            found.update(present(root, set(paths) - {own}))
+        except FileNotFoundError:
+            continue
+        except (exception.InvalidInput, OSError):
+            unread.append(path)
+    return found, unread
 
 
 def write(root: pathlib.Path, steps: Sequence[step_model.Step],

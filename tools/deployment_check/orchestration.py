@@ -69,6 +69,8 @@ USE = """
         dest: '{folder}/{{{{ inventory_hostname }}}}.json'
         mode: '0644'
 """
+#: Without it, each task of each host starts several processes.
+FAST = {'ANSIBLE_PIPELINING': 'true'}
 LOCAL = ('--connection', 'local', '-e', 'ansible_become=false', '-e',
          f'ansible_python_interpreter={system.SYSTEM_PYTHON}')
 
@@ -116,7 +118,7 @@ def _play(folder: pathlib.Path, plan: plans.Plan, *words: str,
         'ansible-playbook', '-i', folder / 'site/inventory/hpcvirt.yml',
         folder / 'site/hpcvirt.yml', *LOCAL, '-e',
         f'hpcvirt_host_root={folder / "root"}', *words, status=status,
-        env={'ANSIBLE_ROLES_PATH': str(ROLES),
+        env={**FAST, 'ANSIBLE_ROLES_PATH': str(ROLES),
              'ANSIBLE_HOME': str(folder / 'home')})
 
 
@@ -140,7 +142,7 @@ def kolla_ansible(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
         inventory = place / 'inventory/hpcvirt.yml'
         readers.run('ansible-playbook', '-i', inventory, place / 'merge.yml',
                     *LOCAL, env={
-                        'ANSIBLE_ACTION_PLUGINS':
+                        **FAST, 'ANSIBLE_ACTION_PLUGINS':
                         str(KOLLA_ANSIBLE / 'action_plugins'),
                         'ANSIBLE_LIBRARY': str(KOLLA_ANSIBLE / 'library'),
                         'ANSIBLE_HOME': str(folder / 'home')})
@@ -235,7 +237,7 @@ def kayobe(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
                         'kolla_base_arch': 'x86_64', 'kolla_tag': 't',
                         'kolla_docker_namespace': 'n',
                         'kolla_build_config_path': '/etc/kolla'}),
-            env={'ANSIBLE_HOME': str(folder / 'home')})
+            env={**FAST, 'ANSIBLE_HOME': str(folder / 'home')})
         sysctl, profile = yaml.safe_load(
             (place / f'{planned.name}.json').read_text())
         readers.equal(('1', services.PROFILE), (

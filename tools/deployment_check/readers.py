@@ -20,7 +20,7 @@ from collections.abc import Mapping
 
 from hpcvirt.deployment import tree
 
-LIMIT_S = 240
+LIMIT_S = 600
 
 
 class Fault(Exception):
@@ -32,12 +32,15 @@ def run(*words: str | pathlib.Path, env: Mapping[str, str] | None = None,
     """Run a program, and return what it prints on both outputs.
 
     :param status: what it must exit with; None for anything
-    :raises Fault: for another status
+    :raises Fault: for another status, and if it cannot be run
     """
-    done = subprocess.run(
-        [str(word) for word in words], stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False,
-        stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+    try:
+        done = subprocess.run(
+            [str(word) for word in words], stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S, check=False,
+            stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise Fault(f'{words[0]} cannot be run: {exc}') from exc
     if status is not None and done.returncode != status:
         raise Fault(f'{words[0]} ended with {done.returncode}: '
                     f'{done.stdout[-2000:]}')

@@ -85,7 +85,7 @@ def units(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
         readers.equal('', _verify(units_, names), f'{root} of systemd')
         text = (units_ / kernel.PAGES_UNIT).read_text()
         counts = {(int(cell), int(size)): int(count) for count, cell, size
-                  in re.findall(r"echo (\d+) > \S+/node(\d+)/\S+-(\d+)kB/",
+                  in re.findall(r'echo (\d+) > \S+/node(\d+)/\S+-(\d+)kB/',
                                 text)}
         readers.equal({(cell, size): count
                        for cell, sizes in state.pages.items()

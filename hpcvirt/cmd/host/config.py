@@ -65,7 +65,7 @@ def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
         help='write the files into a folder; one that is there and differs is '
         'an error, unless --apply is given')
     parser.add_argument(
-        '--root', metavar='DIR', type=pathlib.Path, default=pathlib.Path('/'),
+        '--root', metavar='DIR', type=pathlib.Path,
         help='the root of the host that is compared and, with --apply, '
         'changed (default: /)')
     parser.add_argument(
@@ -84,10 +84,15 @@ def run(args: argparse.Namespace) -> int:
                 host.name, 'cannot be the name of a folder or of a host in an '
                 'inventory; write NAME=PATH to give the host another name')
     plan = planner.plan(hosts, profile, part)
+    one = args.format == 'files' and len(hosts) == 1 and args.write is None
+    if args.root is not None and not one:
+        raise exception.InvalidInput(
+            '--root', 'is for one host, with --format files and without '
+            '--write')
     if args.write is not None:
         _write(args.write, formats.FORMATS[args.format](plan), args.apply)
-    elif args.format == 'files' and len(hosts) == 1:
-        _host(args.root, plan, args.apply)
+    elif one:
+        _host(args.root or pathlib.Path('/'), plan, args.apply)
     elif args.apply:
         raise exception.InvalidInput(
             '--apply', 'changes one host, with --format files; give one host, '
@@ -104,8 +109,10 @@ def _host(root: pathlib.Path, plan: plans.Plan, apply: bool) -> None:
     files = host_files.files(plan.hosts[0], plan)
     found = step_model.compare(files, disk.present(
         root, {*(file.path for file in files), *host_files.OPTIONAL}))
-    warnings = list(step_model.conflicts(
-        files[0].text, disk.nova_files(root, files[0].path)))
+    others, unread = disk.nova_files(root, files[0].path)
+    warnings = [*step_model.conflicts(files[0].text, others),
+                *(f'{path} cannot be read, so it may set the same options; '
+                  'run the command as root' for path in unread)]
     if not apply:
         _print(found)
         _report(found, root, 'to write')

@@ -128,6 +128,17 @@ class ConfigTest(unittest.TestCase):
         self.assertIn('Warning: etc/nova/nova.conf sets '
                       '[compute]cpu_dedicated_set too', out)
 
+    def test_a_file_of_nova_that_cannot_be_read_may_set_the_same(self):
+        # As nova.conf looks without root: there, and not to be read.
+        (self.root / 'etc/nova/nova.conf').mkdir(parents=True)
+        status, out, _ = self.run_command(self.host(), '--root', self.root)
+        self.assertEqual(0, status)
+        self.assertIn('Warning: etc/nova/nova.conf cannot be read', out)
+
+    def test_a_root_is_for_one_host(self):
+        self.fails('--root: is for one host', self.host(), '--root',
+                   self.root, '--format', 'kolla')
+
     def test_several_hosts_are_written_below_their_names(self):
         paths = [self.host('a'), self.host('b', cores=8)]
         target = self.folder / 'tree'
@@ -150,7 +161,7 @@ class ConfigTest(unittest.TestCase):
 
     def test_apply_is_for_one_host(self):
         self.fails('--apply: changes one host', self.host('a'),
-                   self.host('b'), '--apply', '--root', self.root)
+                   self.host('b'), '--apply')
 
     def test_names_that_are_no_folder_are_refused(self):
         for name in ('..', 'a/b', '-x', 'a b', 'é', 'a\n'):
