@@ -21,10 +21,13 @@ file. The last line counts the checks.
 """
 
 import dataclasses
+import functools
 import pathlib
 import sys
 import tempfile
 from collections.abc import Iterator
+from collections.abc import Sequence
+from concurrent import futures
 
 from hpcvirt import exception
 from hpcvirt.cmd import fleet_arguments
@@ -42,16 +45,25 @@ def main() -> int:
     """Run the checks, and print the faults."""
     found = list(_plans())
     failed = 0
-    for check in CHECKS:
-        with tempfile.TemporaryDirectory(prefix='hpcvirt-') as folder:
-            try:
-                words = check(found, pathlib.Path(folder))
-                print(f'{check.__name__}: {words}', flush=True)
-            except readers.Fault as exc:
-                failed += 1
-                print(f'{check.__name__}: FAILED: {exc}', flush=True)
+    # They mostly wait for other programs. The longest are the last.
+    with futures.ThreadPoolExecutor(2) as pool:
+        for ran, words in pool.map(functools.partial(_run, found),
+                                   reversed(CHECKS)):
+            print(words, flush=True)
+            failed += not ran
     print(f'{len(CHECKS) - failed} passed, {failed} failed')
     return int(failed > 0)
+
+
+def _run(found: Sequence[plans.Plan],
+         check: system.Check) -> tuple[bool, str]:
+    """Run a check, and return whether it passed and what it says."""
+    with tempfile.TemporaryDirectory(prefix='hpcvirt-') as folder:
+        try:
+            words = check(found, pathlib.Path(folder))
+        except readers.Fault as exc:
+            return False, f'{check.__name__}: FAILED: {exc}'
+        return True, f'{check.__name__}: {words}'
 
 
 def _plans() -> Iterator[plans.Plan]:
