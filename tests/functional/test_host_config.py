@@ -199,7 +199,8 @@ class ChangeUnderInstancesTest(test.NoDBTestCase):
         self.validate(instance(self.MIXED, [1]), cpu_dedicated_set='0-3',
                       cpu_shared_set='4')
 
-    @mock.patch.object(sys.modules[VALIDATE.__module__].LOG, 'warning')
+    @mock.patch.object(sys.modules[VALIDATE.__module__].LOG, 'warning',
+                       autospec=True)
     def test_a_pin_outside_of_the_set_is_only_a_warning(self, warning):
         self.validate(instance(self.DEDICATED, [1]), cpu_dedicated_set='1-3')
         warning.assert_not_called()
