@@ -26,6 +26,7 @@ CLONE = pathlib.Path(__file__).resolve().parents[2]
 _INIT = """\
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export HOME=/root LC_ALL=C.UTF-8 PYTHONPATH={clone} PYTHONDONTWRITEBYTECODE=1
+export PYTHONPYCACHEPREFIX={cache}
 exec > /job/log 2>&1
 hostname {name}
 cat /sys/bus/pci/devices/*/modalias | sort -u |
@@ -54,17 +55,21 @@ class BootFailed(Exception):
 
 def run(machine: machines.Machine, kernel: kernels.Kernel,
         job: pathlib.Path, commands: str, limit_s: int = 300,
-        parameters: str | None = None) -> str:
+        configuration: pathlib.Path | None = None,
+        parameters: str = '') -> str:
     """Run shell commands on a machine.
 
-    :param job: a directory that the machine sees as /job; ``etc`` in it
-        becomes the machine's /etc
-    :param parameters: kernel parameters instead of those of the machine
+    :param job: a directory that the machine sees as /job
+    :param configuration: a directory with the machine's /etc, besides the
+        files of the machine itself
+    :param parameters: more kernel parameters
     :returns: the output
     :raises BootFailed: if the machine or a command fails, or time is over
     """
     shutil.rmtree(job / 'etc', ignore_errors=True)
     (job / 'etc').mkdir(parents=True)
+    if configuration is not None:
+        shutil.copytree(configuration, job / 'etc', dirs_exist_ok=True)
     for name, text in machine.etc:
         (job / 'etc' / name).parent.mkdir(parents=True, exist_ok=True)
         (job / 'etc' / name).write_text(text)
@@ -73,17 +78,17 @@ def run(machine: machines.Machine, kernel: kernels.Kernel,
     (job / 'directories').write_text(''.join(
         f'{directory}\n' for directory in _directories(kernel)))
     (job / 'init').write_text(_INIT.format(
-        clone=CLONE, name=machine.name, root=kernel.root,
+        clone=CLONE, cache=sys.pycache_prefix or '', name=machine.name,
+        root=kernel.root,
         modules=' '.join(machine.modules), cells=len(machine.cells),
         tuning=machine.tuning))
     (job / 'commands').write_text(commands)
-    if parameters is None:
-        parameters = machine.parameters
     with open(job / 'qemu', 'w') as messages:
         try:
             subprocess.run(
                 ['qemu-system-x86_64', *machine.arguments(),
-                 *_surroundings(kernel, job, parameters)],
+                 *_surroundings(kernel, job,
+                                f'{machine.parameters} {parameters}')],
                 check=False, timeout=limit_s, stdin=subprocess.DEVNULL,
                 stdout=messages, stderr=messages)
         except subprocess.TimeoutExpired as exc:
@@ -111,7 +116,9 @@ def _surroundings(kernel: kernels.Kernel, job: pathlib.Path,
         '-accel', 'tcg,thread=multi', '-nodefaults', '-no-user-config',
         '-display', 'none', '-no-reboot', '-serial', f'file:{job}/console',
         '-kernel', str(kernel.image), '-initrd', str(kernel.initrd),
-        '-append', f'console=ttyS0 quiet panic=-1 {parameters}']
+        # On a busy machine, the kernel's check of the timer may fail.
+        '-append',
+        f'console=ttyS0 quiet panic=-1 no_timer_check {parameters}']
     how = 'security_model=none,multidevs=remap'
     for tag, path, rest in (('outer', '/', ',readonly=on'), ('job', job, '')):
         arguments += [
@@ -121,9 +128,12 @@ def _surroundings(kernel: kernels.Kernel, job: pathlib.Path,
 
 
 def _tail(job: pathlib.Path) -> str:
+    """Return the last lines of what QEMU, the kernel and the job said."""
     lines: list[str] = []
-    for name in ('qemu', 'console', 'log'):
+    for name, number in (('qemu', 5), ('console', 15), ('log', 60)):
         if (job / name).exists():
             text = (job / name).read_text(errors='replace')
-            lines += [f'{name}: {line}' for line in text.splitlines()[-15:]]
+            lines += [f'{name}: {line}' for line in [
+                line for line in text.splitlines()
+                if ': warning: ' not in line][-number:]]
     return '\n'.join(lines)

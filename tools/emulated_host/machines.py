@@ -144,5 +144,10 @@ UNTUNED = Machine(
     'echo 256M > /sys/block/zram0/disksize; mkswap /dev/zram0; '
     'swapon /dev/zram0')
 
+#: A compute host that is to be configured; KVM works on it.
+COMPUTE = Machine('compute', 'EPYC,+svm,+npt', 2, 4, 1,
+                  (('0-3', 1536), ('4-7', 1536)), modules=('kvm_amd',))
+
+#: Those in tests/data/hosts.
 MACHINES = {machine.name: machine
             for machine in (TWO_SOCKETS, FOUR_CELLS, TUNED, AMD, UNTUNED)}

@@ -1,0 +1,55 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Inspect this machine with the collectors of ironic-python-agent.
+
+    python -m tools.emulated_host.inspection FILE
+
+Runs on an emulated host, in the place of the agent, which would send the same
+data to Ironic. The collector "default" needs a RAM disk with udev; of its
+inventory, the functions that find processors, memory and interfaces do not.
+"""
+
+import sys
+
+from ironic_python_agent import config
+from ironic_python_agent import encoding
+from ironic_python_agent import errors
+from ironic_python_agent import hardware
+from ironic_python_agent import inspector
+from ironic_python_agent import utils
+from oslo_config import cfg
+
+COLLECTORS = ('pci-devices', 'numa-topology')
+
+
+def main() -> int:
+    """Write what Ironic stores: an inventory and the data of plug-ins."""
+    cfg.CONF([], project=config.__name__)
+    # There is no disk to wait for.
+    cfg.CONF.set_override('disk_wait_attempts', 0)
+    failures = utils.AccumulatedFailures(exc_class=errors.InspectionError)
+    data: dict[str, object] = {}
+    for extension in inspector.extension_manager(COLLECTORS):
+        extension.plugin(data, failures)
+    failures.raise_if_needed()
+    manager = hardware.GenericHardwareManager()
+    inventory = {'cpu': manager.get_cpus(), 'memory': manager.get_memory(),
+                 'interfaces': manager.list_network_interfaces()}
+    with open(sys.argv[1], 'w', encoding='utf-8') as stream:
+        stream.write(encoding.RESTJSONEncoder().encode(
+            {'inventory': inventory, 'plugin_data': data}))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
