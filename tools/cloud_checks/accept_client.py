@@ -58,6 +58,8 @@ class Client:
     def __init__(self, hpcvirt, work, program, script, host, image, flavor,
                  plan):
         self.host, self.flavor, self.program = host, flavor, program
+        self.hpcvirt = hpcvirt
+        self.made = []
         self.cloud = openstack.connect()
         self.work = pathlib.Path(work)
         self.data = self.work / f'data-{host}'
@@ -80,6 +82,7 @@ class Client:
             made = self.cloud.compute.create_flavor(
                 name=name, vcpus=self.flavor['vcpus'],
                 ram=self.flavor['ram_mib'], disk=self.flavor['disk_gib'])
+            self.made.append(made)
             self.cloud.compute.create_flavor_extra_specs(made, specs)
         return made
 
@@ -214,6 +217,12 @@ def emulated(client):
     client.delete(uuid)
     if host is not None:
         sys.exit(f'a server started on {host}, which is in quarantine')
+    # Other checks need it.
+    subprocess.run([*client.hpcvirt, 'host', 'release', client.host,
+                    '--holder', 'accept', '--apply'], check=True,
+                   env={**os.environ, 'OS_CLOUD': 'envvars'},
+                   stdout=subprocess.DEVNULL)
+    client.check_state()
 
 
 def stand_in(client):
@@ -228,11 +237,19 @@ def stand_in(client):
     hosts = [client.boot(flavor, 'simulated') for _ in range(2)]
     for uuid, _ in hosts:
         client.delete(uuid)
-    client.cloud.compute.delete_flavor(flavor)
     if [host for _, host in hosts] != [client.host, None]:
         sys.exit(f'a flavor that requires {AUDITED} started on {hosts}')
 
 
+def main(what, options):
+    """Accept a host, and delete the flavors that were created for it."""
+    client = Client(**json.loads(options))
+    try:
+        {'emulated': emulated, 'stand-in': stand_in}[what](client)
+    finally:
+        for flavor in client.made:
+            client.cloud.compute.delete_flavor(flavor)
+
+
 if __name__ == '__main__':
-    {'emulated': emulated, 'stand-in': stand_in}[sys.argv[1]](
-        Client(**json.loads(sys.argv[2])))
+    main(*sys.argv[1:])
