@@ -43,7 +43,7 @@ def _services(subject: Subject) -> Iterator[Violation]:
         yield Violation(
             f'services may run on the dedicated {cpu_words(disturbed)}',
             f'only on {cpu_words(subject.others)}',
-            ('# /etc/systemd/system.conf.d/hpcvirt.conf', '[Manager]',
+            ('# /etc/systemd/system.conf.d/90-hpcvirt.conf', '[Manager]',
              f'CPUAffinity={cpuset.render(subject.others)}',
              '# then reboot'))
 
