@@ -84,4 +84,3 @@ def _tuned(state: host_state.HostState) -> str:
         '[irqbalance]\nbanned_cpus=${isolated_cores}'
         if state.housekeeping else '',
         source='Tuned-Partitioning')
-

@@ -140,4 +140,3 @@ class ConfigurationTest(unittest.TestCase):
                     ini.parse(pathlib.Path(folder, name).read_text())
                     for name in names], [('compute', 'one')])
                 self.assertEqual(conf.compute.one, found[-1], words)
-

@@ -45,7 +45,8 @@ PROVIDER = 'provider.yaml'
 LOCAL = 'local.conf'
 
 #: Files of other programs.
-OF_OTHERS = {'prometheus.yml', 'hpcvirt.service', 'watcher.conf'}
+OF_OTHERS = {'prometheus.yml', 'rules.yml', 'hpcvirt.service', 'ipa.yml',
+             'watcher.conf'}
 
 #: "``[group]option``" and "``[group]option = value``" within a sentence.
 NAMED = re.compile(r'``\[(\w+)\]\s*(\w+)(?:\s*=\s*([^`]+))?``')

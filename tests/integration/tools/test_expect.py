@@ -98,7 +98,7 @@ class LockstepTest(unittest.TestCase):
                           r'( *--hash=sha256:[0-9a-f]{64})+')
         for path in sorted(ROOT.glob('constraints/*.txt')):
             pins = path.read_text().replace(' \\\n', ' ').splitlines()
-            self.assertGreater(len(pins), 10)
+            self.assertGreater(len(pins), 1)
             for pin in pins:
                 self.assertTrue(form.fullmatch(pin), f'{path}: {pin[:80]}')
 
