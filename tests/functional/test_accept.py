@@ -190,7 +190,7 @@ class AcceptTest(base.HPCNova):
         self.assertEqual((1 + count) * GUESTS, self.runs())
         return first
 
-    def test_the_first_host_of_a_class_stays_in_quarantine(self):
+    def test_periodic_the_first_host_of_a_class_stays_in_quarantine(self):
         found = self.first(1)
         self.assertIn('1 samples, at least 5 are needed', found['reason'])
 

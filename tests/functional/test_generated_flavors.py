@@ -207,7 +207,7 @@ class GeneratedFlavorsTest(base.HPCNova):
     def test_periodic_a_share_of_the_whole_devices(self):
         self.check(GPU_HOST, devices={**GPU, 'per_instance': 'share'})
 
-    def test_vgpus_each_guest_from_one_card(self):
+    def test_periodic_vgpus_each_guest_from_one_card(self):
         self.change_gpus(1)
         document = self.check(GPU_HOST, devices={
             'kind': 'vgpu', 'per_instance': 2, 'vgpus_per_device': 5,

@@ -72,7 +72,7 @@ class MakeRoomApplyTest(lives.LivesNova):
     def carry_out(self, move):
         return migrations.Migrator(session.compute()).carry_out(move)
 
-    def test_live_migrations_make_room(self):
+    def test_periodic_live_migrations_make_room(self):
         servers = {item['id']: item for item in self.half_full()}
         big = self.create_hpc_flavor(pcpus=4)
         words = ('--flavor', self.name(big), '--count', '2')
