@@ -18,13 +18,12 @@ key of an acceptance that has ended.
 """
 
 import json
-import os
 import pathlib
 import re
-import tempfile
 
 from hpcvirt import exception
 from hpcvirt import input_file
+from hpcvirt import output_file
 from hpcvirt import serialization
 from hpcvirt.acceptance import acceptance
 from hpcvirt.bench.model import judgement
@@ -64,12 +63,7 @@ class Records:
                           allow_nan=False) + '\n'
         path = self.path(found)
         try:
-            handle, draft = tempfile.mkstemp(dir=self._folder)
-            with os.fdopen(handle, 'w', encoding='utf-8') as stream:
-                stream.write(text)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(draft, path)
+            output_file.replace(pathlib.Path(path), text.encode())
         except OSError as exc:
             raise exception.Unreachable(
                 f'{path}: {exc.strerror or exc}') from exc

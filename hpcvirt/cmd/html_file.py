@@ -14,10 +14,10 @@
 
 import os
 import pathlib
-import tempfile
 
 from hpcvirt import exception
 from hpcvirt import input_file
+from hpcvirt import output_file
 
 
 def write(path: str, content: str, title: str) -> None:
@@ -33,12 +33,6 @@ def write(path: str, content: str, title: str) -> None:
                 input_file.beginning(target, 4096)):
             raise exception.InvalidInput(
                 path, 'exists and is no report; it is left as it is')
-        handle, scratch = tempfile.mkstemp(
-            dir=target.parent, prefix=f'.{target.name}.')
-        with os.fdopen(handle, 'w', encoding='utf-8') as stream:
-            stream.write(content)
-        # mkstemp lets the owner alone read it.
-        pathlib.Path(scratch).chmod(0o644)
-        os.replace(scratch, target)
+        output_file.replace(target, content.encode(), 0o644)
     except OSError as exc:
         raise exception.InvalidInput(path, exc.strerror or str(exc)) from exc

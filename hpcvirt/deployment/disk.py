@@ -20,12 +20,12 @@ import datetime
 import errno
 import os
 import pathlib
-import tempfile
 from collections.abc import Iterable
 from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import input_file
+from hpcvirt import output_file
 from hpcvirt.deployment import steps as step_model
 
 _MOST_BYTES = 1024 * 1024
@@ -127,17 +127,6 @@ def _require_folder(folder: pathlib.Path) -> None:
 
 
 def _put(place: pathlib.Path, content: bytes) -> None:
-    """Write a file as a whole: a reader sees the former one or this one."""
+    """Write a file, and the folders that it is in."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=place.parent,
-                                    prefix=f'.{place.name}.')
-    try:
-        with os.fdopen(handle, 'wb') as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, place)
-    except BaseException:
-        os.unlink(name)
-        raise
+    output_file.replace(place, content, 0o644)

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 
 from hpcvirt import exception
 from hpcvirt import input_file
+from hpcvirt import output_file
 from hpcvirt import serialization
 from hpcvirt.health import frame as frames
 from hpcvirt.health import signature
@@ -84,14 +85,9 @@ def save(path: str, state: signature.State) -> None:
     :raises InvalidInput: if it cannot be written
     """
     target = pathlib.Path(os.path.realpath(path))
-    scratch = target.with_name(f'.{target.name}.new')
+    text = json.dumps(serialization.to_plain(state)) + '\n'
     try:
-        with open(scratch, 'w', encoding='utf-8') as stream:
-            json.dump(serialization.to_plain(state), stream)
-            stream.write('\n')
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(scratch, target)
+        output_file.replace(target, text.encode(), 0o644)
     except OSError as exc:
         raise _unusable(path, exc) from exc
 

@@ -30,7 +30,6 @@ import json
 import os
 import pathlib
 import re
-import tempfile
 from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Any
@@ -40,6 +39,7 @@ from oslo_db import exception as db_exception
 from sqlalchemy import exc as sa_exception
 
 from hpcvirt import exception
+from hpcvirt import output_file
 from hpcvirt import waiting
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import activity
@@ -189,12 +189,7 @@ class Store:
         relative = target.relative_to(self._raw)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            handle, scratch = tempfile.mkstemp(dir=target.parent)
-            with os.fdopen(handle, 'wb') as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(scratch, target)
+            output_file.replace(target, content)
         except OSError as exc:
             raise exception.Unreachable(
                 f'{target}: {exc.strerror or exc}') from exc
