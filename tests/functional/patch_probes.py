@@ -20,6 +20,7 @@ it is installed, and on a patched copy.
 import json
 import sys
 import types
+import uuid
 from unittest import mock
 
 import nova.conf
@@ -203,20 +204,75 @@ def _filtered(read, request):
             'passed': [state.host for state in passed]}
 
 
+def topologies_kept():
+    """Requests at ten hosts, one after the other.
+
+    :returns: how many topologies are deserialized for the first request, for
+        the second, after the usage of one host has changed, and after a guest
+        has been placed on a host; and the hosts that pass
+    """
+    with mock.patch.multiple(
+            host_manager.HostManager, _init_aggregates=lambda _: None,
+            _init_instance_info=lambda _: None), \
+            mock.patch.object(objects.CellMappingList, 'get_all',
+                              new=lambda _: []):
+        manager = host_manager.HostManager()
+    manager._instance_info = {f'host{number}': {
+        'instances': {}, 'updated': True} for number in range(10)}
+    nodes = [_compute_node(number) for number in range(10)]
+    counts = []
+    _, passed = _ask(manager, nodes, counts)
+    _ask(manager, nodes, counts)
+    nodes[3].numa_topology = host(0, 0, 8, 8)._to_json()
+    states, _ = _ask(manager, nodes, counts)
+    states[0].consume_from_request(_dedicated())
+    _, again = _ask(manager, nodes, counts)
+    return {'counts': counts, 'passed': [passed, again]}
+
+
+def _ask(manager, nodes, counts):
+    read = []
+    claim_order.spares_devices(types.SimpleNamespace())
+    from_json = objects.NUMATopology.obj_from_db_obj
+    with mock.patch.object(
+            objects.NUMATopology, 'obj_from_db_obj', new=staticmethod(
+                lambda text: read.append(text) or from_json(text))):
+        states = sorted(manager._get_host_states(
+            None, {'cell': nodes}, {node.host: {'version': 1}
+                                    for node in nodes}),
+            key=lambda state: state.host)
+        for state in states:
+            state.service = {}
+            state.allocation_candidates = [{'mappings': {}}]
+        passed = filters.HPCTopologyFilter().filter_all(states, _dedicated())
+        passed = [state.host for state in passed]
+    counts.append(len(read))
+    return states, passed
+
+
+def _dedicated():
+    return _request(flavor(8, DEDICATED))
+
+
 def _host_state(number):
     """One of which cell 0 is free and a device is on one of four cells."""
     state = host_manager.HostState(f'host{number}', 'node', '1')
-    state.update(compute=objects.ComputeNode(
-        uuid='1', memory_mb=0, free_disk_gb=0, local_gb=0, local_gb_used=0,
-        free_ram_mb=0, vcpus=0, vcpus_used=0, disk_available_least=None,
+    state.update(compute=_compute_node(number))
+    state.allocation_candidates = [{'mappings': {}}]
+    return state
+
+
+def _compute_node(number):
+    return objects.ComputeNode(
+        host=f'host{number}', uuid=str(uuid.UUID(int=number)), memory_mb=0,
+        free_disk_gb=0, local_gb=0, local_gb_used=0, free_ram_mb=0, vcpus=0,
+        vcpus_used=0, disk_available_least=None,
         updated_at=None, host_ip=None, hypervisor_type='', cpu_info='',
         hypervisor_hostname='', supported_hv_specs=[], hypervisor_version=1,
         stats={}, metrics=None, cpu_allocation_ratio=1.0,
         ram_allocation_ratio=1.0, disk_allocation_ratio=1.0,
         pci_device_pools=pci_device_pool.from_pci_stats([pool(number % 4)]),
-        numa_topology=host(0, 8, 8, 8)._to_json()))
-    state.allocation_candidates = [{'mappings': {}}]
-    return state
+        numa_topology=host(0, 8, 8, 8)._to_json())
 
 
 def _request(of, pci_requests=None):

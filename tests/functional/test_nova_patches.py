@@ -28,7 +28,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 PATCHES = sorted((ROOT / 'contrib/nova').glob('*.patch'))
 INSTALLED = pathlib.Path(nova.__file__).parent
 PROBES = ROOT / 'tests/functional/patch_probes.py'
-NAMES = ('cell_ids', 'move_policy', 'pci_copies', 'topologies_read')
+NAMES = ('cell_ids', 'move_policy', 'pci_copies', 'topologies_read',
+         'topologies_kept')
 
 
 def patched_files(patch):
@@ -46,15 +47,7 @@ class PatchesTest(unittest.TestCase):
         directory = tempfile.TemporaryDirectory()
         cls.addClassCleanup(directory.cleanup)
         cls.patched = pathlib.Path(directory.name)
-        for patch in PATCHES:
-            for path in patched_files(patch):
-                copy_file(path, cls.patched / 'nova')
-        for patch in PATCHES:
-            # Fails unless every hunk fits; none may be fuzzy.
-            subprocess.run(
-                ('git', 'apply', '--whitespace=error-all', patch),
-                cwd=cls.patched, check=True,
-                env={**os.environ, 'GIT_CEILING_DIRECTORIES': directory.name})
+        make_patched(cls.patched)
 
     def see(self, probe):
         """What a probe sees of the installed Nova and of the patched one."""
@@ -83,13 +76,13 @@ class PatchesTest(unittest.TestCase):
         return run.stdout
 
     def test_each_patch_has_a_message_for_novas_reviewers(self):
-        self.assertEqual(4, len(PATCHES))
+        self.assertEqual(5, len(PATCHES))
         for number, patch in enumerate(PATCHES, 1):
             header = patch.read_text().partition('\n---\n')[0].splitlines()
             with self.subTest(patch.name):
                 subject = header[3].removeprefix('Subject: ')
-                self.assertTrue(subject.startswith(f'[PATCH {number}/4] '))
-                self.assertLessEqual(len(subject), 50 + len('[PATCH 1/4] '))
+                self.assertTrue(subject.startswith(f'[PATCH {number}/5] '))
+                self.assertLessEqual(len(subject), 50 + len('[PATCH 1/5] '))
                 self.assertLessEqual(max(map(len, header[4:])), 72)
 
     def test_periodic_a_rescheduled_guest_is_never_left_unpinned(self):
@@ -120,6 +113,12 @@ class PatchesTest(unittest.TestCase):
             self.assertEqual(installed[kind]['passed'],
                              patched[kind]['passed'])
 
+    def test_topologies_are_read_when_they_change(self):
+        installed, patched = self.see('topologies_kept')
+        self.assertEqual([10, 10, 10, 10], installed['counts'])
+        self.assertEqual([10, 0, 1, 0], patched['counts'])
+        self.assertEqual(installed['passed'], patched['passed'])
+
     def test_periodic_novas_own_tests_pass(self):
         self.run_python(
             self.patched, '-m', 'testtools.run',
@@ -131,6 +130,19 @@ def reads(seen):
     """Topologies deserialized before and after the filter."""
     return [(seen[kind]['before'], seen[kind]['after'])
             for kind in ('shared', 'dedicated')]
+
+
+def make_patched(directory):
+    """Make a copy of the installed Nova with the patches."""
+    for patch in PATCHES:
+        for path in patched_files(patch):
+            copy_file(path, directory / 'nova')
+    for patch in PATCHES:
+        # Fails unless every hunk fits; none may be fuzzy.
+        subprocess.run(
+            ('git', 'apply', '--whitespace=error-all', patch),
+            cwd=directory, check=True,
+            env={**os.environ, 'GIT_CEILING_DIRECTORIES': str(directory)})
 
 
 def copy_file(path, patched):
