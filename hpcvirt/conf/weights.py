@@ -23,25 +23,26 @@ _OPTS = [
     cfg.FloatOpt(
         'numa_fragmentation_weight_multiplier', default=20.0,
         help="""
-Multiplier of the weight of hosts that keep room for larger guests.
+Multiplier of the weight of hosts that keep room for what is requested.
 
 NUMAFragmentationWeigher predicts the host cells that a guest with a NUMA
-topology will get. It gives the highest weight to the host that keeps the most
-room for larger guests: whole cells, packages, hosts, and cells with free PCI
-devices. It gives all hosts the same weight for guests without a NUMA topology.
+topology will get. It gives the highest weight to the host where the guest
+takes the least room from the guests that the scheduler has seen requested,
+above all room that is scarce among the hosts. It gives all hosts the same
+weight for guests without a NUMA topology.
 
 The weights of the hosts of a request range from 0 to 1, as for Nova's own
-weighers. Three of these (CPU, RAM and disk) spread guests over hosts, with a
-multiplier of 1.0 each.
+weighers; the best host is at least 0.5 ahead of the next one. Three of Nova's
+weighers (CPU, RAM and disk) spread guests over hosts, with a multiplier of 1.0
+each.
 
 Possible values:
 
 * 0: the weigher is off.
 * A positive number: guests go to hosts on which they leave the most room. With
-  a value above 3.0, a clear difference outweighs Nova's three spreading
-  weighers. With the default, most small differences do so as well, and soft
-  affinity decides only between hosts of equal weight. Use a larger value if
-  large flavors are refused while the hosts have free CPUs.
+  a value above 6.0, the smallest difference outweighs Nova's three spreading
+  weighers; with the default, soft affinity decides only between hosts of equal
+  weight.
 * A negative number: guests go to hosts on which they leave the least room,
   which is useful only in tests.
 
@@ -72,7 +73,7 @@ Possible values:
 
 * 0: the weigher is off.
 * A positive number: hosts with local devices are preferred. If local devices
-  leave less room for larger guests, the larger of this option and
+  leave less room for other guests, the larger of this option and
   ``numa_fragmentation_weight_multiplier`` decides.
 * A negative number: hosts with local devices are avoided.
 

@@ -53,12 +53,21 @@ def check(demand: demands.Demand, supply: supplies.Supply,
 
     :returns: None if the guest fits and Nova's claim will place it soundly
     """
-    if (demand.cells and is_immune(demand) and not demand.selective and
-            math.perm(len(supply.cells), len(demand.cells)) <=
-            claim_replay.MOST_ARRANGEMENTS):
+    if counts_cells(demand, supply):
         return engine.check(demand, supply, packing, providers)
     predicted = predict(demand, supply, packing, providers)
     return predicted if isinstance(predicted, reasons.Misfit) else None
+
+
+def counts_cells(demand: demands.Demand, supply: supplies.Supply) -> bool:
+    """Whether a guest fits if enough host cells have room for a guest cell.
+
+    No device, no network and no defect matters then.
+    """
+    return (bool(demand.cells) and is_immune(demand)
+            and not demand.selective
+            and math.perm(len(supply.cells), len(demand.cells))
+            <= claim_replay.MOST_ARRANGEMENTS)
 
 
 def predict(demand: demands.Demand, supply: supplies.Supply,

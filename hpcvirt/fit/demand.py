@@ -19,6 +19,7 @@ becomes a :class:`Demand`, which is then compared with the
 
 import dataclasses
 import functools
+from collections.abc import Hashable
 
 from hpcvirt.fit import devices
 from hpcvirt.model import shape as shape_model
@@ -91,6 +92,12 @@ class Demand:
         return bool(self.requests or self.physnets or self.tunneled or
                     self.numa_scope is not shape_model.NUMAScope.HOST or
                     self.exclusive_cells)
+
+    @functools.cached_property
+    def key(self) -> Hashable:
+        """What it needs: guests with equal keys fit on the same hosts."""
+        return (self.cells, self.physnets, self.tunneled, self.numa_scope,
+                self.exclusive_cells, tuple(map(devices.key, self.requests)))
 
     @functools.cached_property
     def pages_by_class(self) -> bool:

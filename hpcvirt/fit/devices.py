@@ -22,6 +22,7 @@ import collections
 import dataclasses
 import typing
 from collections.abc import Collection
+from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -37,7 +38,7 @@ _TRUE = frozenset(('1', 't', 'true', 'on', 'y', 'yes'))
 class Pool(typing.NamedTuple):
     """Free devices of one kind on one cell.
 
-    :ivar cell: NUMA cell, None if it is unknown
+    :ivar cell: NUMA cell, None if unknown
     :ivar free: number of devices
     :ivar tags: the properties that requests match, such as vendor_id,
         dev_type and physical_network
@@ -48,6 +49,11 @@ class Pool(typing.NamedTuple):
     free: int
     tags: Mapping[str, typing.Any]
     provider: str | None = None
+
+    @property
+    def is_pci(self) -> bool:
+        """Not vGPUs, which only Placement knows."""
+        return self.tags.keys() != {'resource_class'}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,6 +115,14 @@ def alias_tag(alias: str) -> str:
     return f'alias {alias.lower()}'
 
 
+def key(request: Request) -> Hashable:
+    """Return what a request needs, whatever its name is."""
+    return (tuple(tuple(sorted((tag, str(value))
+                               for tag, value in spec.items()))
+                  for spec in request.specs),
+            request.count, request.affinity, request.one_pool)
+
+
 def serves(pool: Pool, request: Request) -> bool:
     """Whether the devices of a pool are of the kind that is requested."""
     return _matches(request, pool) and _is_eligible(request, pool)
@@ -165,11 +179,9 @@ class Allocator:
 
         :returns: the request and the number of devices that it could get
         """
-        for request, usable in zip(self._requests, self._usable,
-                                   strict=True):
+        for request, usable in zip(self._requests, self._usable, strict=True):
             counts = [self._pools[index].free for index in usable]
-            free = (max(counts, default=0) if request.one_pool
-                    else sum(counts))
+            free = max(counts, default=0) if request.one_pool else sum(counts)
             if free < request.count:
                 return request, free
         return None

@@ -87,6 +87,6 @@ class FitMatrix:
             column = self._misfits[guest_cell]
             for rank in range(len(column)) if ranks is None else ranks:
                 misfit = column[rank]
-                if misfit is not None and misfit not in found:
+                if misfit is not None:
                     found.append(misfit)
         return reasons.by_cell(found)

@@ -17,8 +17,6 @@ arrangement that fits, in lexicographic order of the sorted cells
 (``nova.virt.hardware.numa_fit_instance_to_host`` in Nova 32 to 34).
 """
 
-import collections
-
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
@@ -41,10 +39,13 @@ def claim_order(demand: demands.Demand, supply: supplies.Supply,
     if len(cells) <= len(demand.cells):
         return cells
     sign = 1 if packing else -1
-    near: collections.Counter[int | None] = collections.Counter()
-    if demand.requests or supply.spares_devices:
+    near = {cell.id: 0 for cell in cells}
+    # The claim does not know of vGPUs, which only Placement allocates.
+    wants = any(not request.one_pool for request in demand.requests)
+    if wants or supply.spares_devices:
         for pool in supply.pools or ():
-            near[pool.cell] += -pool.free if demand.requests else pool.free
+            if pool.cell in near and pool.is_pci:
+                near[pool.cell] += -pool.free if wants else pool.free
     if demand.cells[0].policy is shape_model.CPUPolicy.SHARED:
         return sorted(cells, key=lambda cell: (
             near[cell.id], -sign * cell.cpu_usage,

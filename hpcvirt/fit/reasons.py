@@ -303,18 +303,15 @@ class Misfit:
         if not self.causes:
             return sentence
         causes = [cause.message for cause in self.causes[:_MOST_CAUSES]]
-        more = len(self.causes) - len(causes)
-        if more:
-            causes.append(f'and {more} more')
+        if len(self.causes) > _MOST_CAUSES:
+            causes.append(f'and {len(self.causes) - _MOST_CAUSES} more')
         return f'{sentence}: {"; ".join(causes)}'
 
     @property
     def root(self) -> Code:
         """The kind to count it under: the most frequent of its causes."""
-        if not self.causes:
-            return self.code
-        counts = collections.Counter(cause.root for cause in self.causes)
-        return counts.most_common(1)[0][0]
+        codes = [cause.root for cause in self.causes] or [self.code]
+        return max(dict.fromkeys(codes), key=codes.count)
 
     def __str__(self) -> str:
         return self.message
@@ -324,22 +321,24 @@ def too_few_cells(free: int, needed: int,
                   obstacles: Iterable[Misfit]) -> Misfit:
     """Refuse a host because obstacles leave too few of its cells free."""
     return Misfit(Code.TOO_FEW_CELLS if free else Code.NO_CELL,
-                  {'free': free, 'needed': needed},
-                  by_cell(dict.fromkeys(obstacles)))
+                  {'free': free, 'needed': needed}, by_cell(obstacles))
 
 
 def by_cell(obstacles: Iterable[Misfit]) -> tuple[Misfit, ...]:
-    """Sort refusals by the number of the host cell."""
-    return tuple(sorted(
-        obstacles, key=lambda misfit: misfit.details.get('cell', -1)))
+    """Sort refusals by the number of the host cell, without repetitions."""
+    misfits = tuple(obstacles)
+    numbers = [misfit.details.get('cell', -1) for misfit in misfits]
+    if numbers == sorted(set(numbers)):
+        return misfits
+    found = dict.fromkeys(zip(numbers, misfits, strict=True))
+    return tuple(pair[1] for pair in sorted(found, key=lambda pair: pair[0]))
 
 
 def cells(numbers: Iterable[int]) -> str:
     """Name cells in a message: ``cell 2``, ``cells 2, 0`` or ``no cell``."""
     texts = [str(number) for number in numbers]
-    if not texts:
-        return 'no cell'
-    return f'cell{"s" * (len(texts) > 1)} {", ".join(texts)}'
+    named = f'cell{"s" * (len(texts) > 1)} {", ".join(texts)}'
+    return named if texts else 'no cell'
 
 
 def tally(refused: Mapping[Code, int]) -> str:

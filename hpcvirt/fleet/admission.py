@@ -23,6 +23,7 @@ from hpcvirt.fit import claim
 from hpcvirt.fit import devices
 from hpcvirt.fit import placement as placements
 from hpcvirt.fit import reasons
+from hpcvirt.fit import supply as supplies
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
 
@@ -64,6 +65,11 @@ def take(guest: guests.Guest, host: state.State,
         free=host.free.minus(guest.sums))
 
 
+def most_of_one_pool(request: devices.Request, host: supplies.Supply) -> int:
+    """Count the free devices of the pool that has most for a request."""
+    return max(devices.free_devices(request, host.pools or ()), default=0)
+
+
 def _placement(guest: guests.Guest,
                host: state.State) -> reasons.Misfit | None:
     for name, free, needed in zip(_CLASSES, host.free, guest.sums,
@@ -73,8 +79,7 @@ def _placement(guest: guests.Guest,
                 'resource': name, 'free': max(free, 0), 'needed': needed})
     for request in guest.demand.requests:
         if request.one_pool:
-            free = max(devices.free_devices(
-                request, host.supply.pools or ()), default=0)
+            free = most_of_one_pool(request, host.supply)
             if request.count > free:
                 return reasons.Misfit(reasons.Code.RESOURCES, {
                     'resource': request.name, 'free': free,

@@ -23,8 +23,6 @@ times slower, and a request in a large cloud looks at 100,000 cells.
 
 import operator
 import typing
-from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -32,21 +30,14 @@ from nova import exception as nova_exception
 from nova import objects
 from nova.objects import numa
 from nova.virt import hardware
-from oslo_versionedobjects import exception as object_exception
 
-from hpcvirt import exception
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
+from hpcvirt.nova import lazy
 from hpcvirt.specs import codec
 from hpcvirt.specs import vocabulary
-
-_Item = typing.TypeVar('_Item')
-
-#: What a broken object of Nova raises when it is read.
-BROKEN = (AttributeError, LookupError, NotImplementedError, TypeError,
-           ValueError, object_exception.VersionedObjectsException)
 
 #: What Nova's claim reads of every cell.
 _CELL_FIELDS = operator.attrgetter(
@@ -154,14 +145,14 @@ def supply(host_state: typing.Any) -> supplies.Supply:
                 _CELL_FIELDS(cell)
         where = 'the allocation ratios'
         return supplies.Supply(
-            cells=Lazy(cells, _cell),
+            cells=lazy.Lazy(cells, _cell),
             pools=_pools(host_state, 'numa_node'),
             cpu_ratio=float(host_state.cpu_allocation_ratio),
             ram_ratio=float(host_state.ram_allocation_ratio))
-    except BROKEN as exc:
+    except lazy.BROKEN as exc:
         if isinstance(where, int):
             where = f'NUMA cell {where}'
-        raise _malformed(where, exc) from exc
+        raise lazy.malformed(where, exc) from exc
 
 
 def device_supply(host_state: typing.Any) -> supplies.Supply:
@@ -170,42 +161,6 @@ def device_supply(host_state: typing.Any) -> supplies.Supply:
     :raises InvalidInput: if the data of the devices is malformed
     """
     return supplies.Supply(cells=(), pools=_pools(host_state))
-
-
-class Lazy(Sequence[_Item]):
-    """A sequence that makes each item when it is first read."""
-
-    __slots__ = ('_items', '_make', '_source')
-
-    def __init__(self, source: Sequence[typing.Any],
-                 make: Callable[[typing.Any], _Item]) -> None:
-        self._source = source
-        self._make = make
-        self._items: list[_Item] = []
-
-    def __len__(self) -> int:
-        return len(self._source)
-
-    def __iter__(self) -> Iterator[_Item]:
-        items = self._items
-        yield from items
-        for source in self._source[len(items):]:
-            try:
-                item = self._make(source)
-            except BROKEN as exc:
-                where = f'{type(source).__name__} {len(items)}'
-                raise _malformed(where, exc) from exc
-            items.append(item)
-            yield item
-
-    @typing.overload
-    def __getitem__(self, index: int) -> _Item: ...
-
-    @typing.overload
-    def __getitem__(self, index: slice) -> list[_Item]: ...
-
-    def __getitem__(self, index: int | slice) -> _Item | list[_Item]:
-        return list(self)[index]
 
 
 def _unused_topology(spec: typing.Any) -> typing.Any:
@@ -303,9 +258,9 @@ def _pools(host_state: typing.Any,
             operator.index(pool['count'])
             for tag in needed:
                 pool[tag]
-        return Lazy(stats.pools, _pool)
-    except BROKEN as exc:
-        raise _malformed('the PCI devices', exc) from exc
+        return lazy.Lazy(stats.pools, _pool)
+    except lazy.BROKEN as exc:
+        raise lazy.malformed('the PCI devices', exc) from exc
 
 
 def _pool(pool: Mapping[str, typing.Any]) -> devices.Pool:
@@ -328,7 +283,7 @@ def _cell(cell: typing.Any) -> supplies.CellSupply:
         cell._obj_id, package, dedicated, dedicated - cell._obj_pinned_cpus,
         cell._obj_cpuset, cell._obj_siblings, cell._obj_cpu_usage,
         cell._obj_memory, cell._obj_memory_usage,
-        Lazy(cell._obj_mempages, _pages), physnets, tunneled)
+        lazy.Lazy(cell._obj_mempages, _pages), physnets, tunneled)
 
 
 def _pages(pages: typing.Any) -> supplies.PageSupply:
@@ -336,11 +291,6 @@ def _pages(pages: typing.Any) -> supplies.PageSupply:
     return supplies.PageSupply(
         pages._obj_size_kb, total, used,
         total - used - getattr(pages, '_obj_reserved', 0))
-
-
-def _malformed(where: str, error: Exception) -> exception.InvalidInput:
-    said = str(error).replace('_obj_', '')
-    return exception.InvalidInput(where, f'{type(error).__name__}: {said}')
 
 
 def _get(thing: typing.Any, field: str, default: typing.Any) -> typing.Any:

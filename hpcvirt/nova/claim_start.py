@@ -49,6 +49,7 @@ from oslo_log import log as logging
 from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
+from hpcvirt.fit import engine
 from hpcvirt.fit import move_check
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
@@ -106,6 +107,11 @@ class ClaimStart:
     def bound(self, allocation: Allocation) -> demands.Demand:
         """Return the demand of a new instance with this allocation."""
         return port_interface.bind(self.demand, allocation.interfaces)
+
+    def is_short(self, supply: supplies.Supply) -> bool:
+        """Whether counting shows that a guest must not be sent to a host."""
+        return (self.move is None and bool(self.demand.cells) and
+                engine.is_short(self.demand, supply))
 
     def check(self, supply: supplies.Supply, packing: bool,
               allocation: Allocation) -> reasons.Misfit | None:

@@ -40,6 +40,7 @@ Each refused host is logged at DEBUG level with the reason. If no host is left,
 one line at INFO level counts the reasons; ``hpcvirt explain --log`` reads it.
 """
 
+import functools
 import typing
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -53,6 +54,7 @@ from oslo_log import log as logging
 from hpcvirt import exception
 from hpcvirt.conf import filters as filter_options
 from hpcvirt.fit import demand as demands
+from hpcvirt.fit import late_misfit
 from hpcvirt.fit import reasons
 from hpcvirt.fit import retry_check
 from hpcvirt.fit import supply as supplies
@@ -144,6 +146,9 @@ class Request:
             self._malformed = reasons.Misfit(
                 reasons.Code.EXTRA_SPEC, {'key': exc.where, 'what': exc.what})
         self._needs_threads = adapter.needs_threads(spec)
+        # Counting first pays if a host is refused, and costs one that passes:
+        # each host is expected to do what the one before it did.
+        self._expects_refusal = True
         self._packing: bool = (
             nova.conf.CONF.compute
             .packing_host_numa_cells_allocation_strategy)
@@ -213,7 +218,8 @@ class Request:
         for candidate in host_state.allocation_candidates:
             allocation = start.allocation(host_state, candidate['mappings'])
             if allocation not in misfits:
-                misfits[allocation] = self._check(start, left, allocation)
+                misfits[allocation] = self._check(start, left, allocation,
+                                                  host_state)
             misfit = misfits[allocation]
             if misfit is None:
                 remaining.append(candidate)
@@ -234,13 +240,30 @@ class Request:
 
     def _check(self, start: claim_start.ClaimStart,
                left: Sequence[supplies.Supply],
-               allocation: claim_start.Allocation) -> reasons.Misfit | None:
+               allocation: claim_start.Allocation,
+               host_state: typing.Any) -> reasons.Misfit | None:
         """Check a guest against all that may be left of a host."""
         for supply in left:
+            if self._expects_refusal and start.is_short(supply):
+                return late_misfit.LateMisfit(functools.partial(
+                    self._explain, start, supply, allocation, host_state))
             misfit = start.check(supply, self._packing, allocation)
+            self._expects_refusal = misfit is not None
             if misfit is not None:
                 return misfit
         return None
+
+    def _explain(self, start: claim_start.ClaimStart,
+                 supply: supplies.Supply, allocation: claim_start.Allocation,
+                 host_state: typing.Any) -> reasons.Misfit:
+        """Say why a guest does not fit, which has been found by counting."""
+        try:
+            misfit = start.check(supply, self._packing, allocation)
+        except exception.InvalidInput as exc:
+            misfit = malformed_host.misfit(host_state, exc)
+        if misfit is None:
+            raise AssertionError('The guest fits, which counting denies')
+        return misfit
 
     def _limits_of(self, host_state: typing.Any) -> typing.Any:
         """Return the limits that the claim will apply.

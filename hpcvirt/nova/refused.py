@@ -58,34 +58,28 @@ class _Group:
 class Refused:
     """The hosts that were refused for an instance.
 
-    :ivar hosts: how many
+    Why they were refused is read only if there is something to write, because
+    it takes longer than to find out that they are.
     """
 
     def __init__(self, spec: typing.Any) -> None:
         self._spec = spec
         self._uuid = instance_of(spec)
-        self._groups: dict[_Key, _Group] = {}
-        self._for_alternates = False
+        self._hosts: list[tuple[typing.Any, reasons.Misfit]] = []
 
     def add(self, host_state: typing.Any, misfit: reasons.Misfit) -> None:
         """Add a host."""
-        key = misfit.code, misfit.root
-        group = self._groups.get(key)
-        if group is None:
-            group = self._groups[key] = _Group(misfit)
-        group.hosts += 1
-        if len(group.names) < refusal.MOST_NAMES:
-            group.names.append(host_state.host)
-        if is_for_alternates(self._spec, host_state):
-            self._for_alternates = True
+        self._hosts.append((host_state, misfit))
 
     def log(self, demand: demands.Demand | None) -> None:
         """Write the line, if there is something to write.
 
         :param demand: what the instance needs; None if that is unknown
         """
-        if (not self._groups or self._for_alternates
-                or not LOG.isEnabledFor(logging.INFO)):
+        if not self._hosts or not LOG.isEnabledFor(logging.INFO):
+            return
+        if any(is_for_alternates(self._spec, host_state)
+               for host_state, _misfit in self._hosts):
             return
         # The log must not decide about the request.
         try:
@@ -111,7 +105,16 @@ class Refused:
                                  instances(self._spec))))})
 
     def _read_groups(self) -> Iterator[refusal.Group]:
-        for (code, root), group in self._groups.items():
+        groups: dict[_Key, _Group] = {}
+        for host_state, misfit in self._hosts:
+            key = misfit.code, misfit.root
+            group = groups.get(key)
+            if group is None:
+                group = groups[key] = _Group(misfit)
+            group.hosts += 1
+            if len(group.names) < refusal.MOST_NAMES:
+                group.names.append(host_state.host)
+        for (code, root), group in groups.items():
             yield refusal.Group(
                 code=code, root=root, hosts=group.hosts,
                 names=tuple(group.names), reason=group.misfit.message)

@@ -14,11 +14,12 @@
 
 Both weighers predict, for each host that passed the filters, the host cells
 that Nova's claim will give the guest. ``NUMAFragmentationWeigher`` prefers
-the host that keeps the most room for larger guests: whole cells, packages,
-hosts, and cells with free PCI devices. ``DeviceLocalityWeigher`` prefers the
-host on which the guest's PCI devices are on those cells, which matters where
-the affinity policy allows other cells. In nova.conf of nova-scheduler, in one
-list, because Nova uses only the last line of this option::
+the host that keeps the most room for the guests that the scheduler has seen
+requested, above all room that is scarce among the hosts.
+``DeviceLocalityWeigher`` prefers the host on which the guest's PCI devices are
+on those cells, which matters where the affinity policy allows other cells. In
+nova.conf of nova-scheduler, in one list, because Nova uses only the last line
+of this option::
 
     [filter_scheduler]
     weight_classes = nova.scheduler.weights.all_weighers,
@@ -37,6 +38,7 @@ value on the scheduler and on the compute hosts, because the prediction depends
 on it.
 """
 
+import threading
 import typing
 from collections.abc import Sequence
 
@@ -48,7 +50,10 @@ from hpcvirt import exception
 from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
+from hpcvirt.fit import mix
 from hpcvirt.fit import placement as placements
+from hpcvirt.fit import room
+from hpcvirt.fit import scarcity
 from hpcvirt.fit import score
 from hpcvirt.fit import supply as supplies
 from hpcvirt.nova import adapter
@@ -56,14 +61,27 @@ from hpcvirt.nova import config
 from hpcvirt.nova import malformed_host
 from hpcvirt.nova import picks
 
-#: Losses that differ by less than this are equal. It is a fiftieth of
-#: a CPU, far above the rounding errors of floats, which would decide
-#: otherwise: Nova scales even the smallest difference between hosts to the
-#: full range from 0 to 1.
-_DECIMALS = 1
+#: The attribute of a RequestSpec that names the weigher which has counted it.
+_OBSERVED = 'hpcvirt_observed'
 
 
-class _PlacementWeigher(weights.BaseHostWeigher):
+class _Prediction(typing.NamedTuple):
+    """The predicted placement of a guest on one host.
+
+    :ivar supply: the resources of the host before the claim
+    :ivar placed: the cells and pages that the claim will give it
+    :ivar providers: the resource providers of each PCI request
+    """
+
+    supply: supplies.Supply
+    placed: placements.Placement
+    providers: devices.Providers
+
+
+_Judgement = typing.TypeVar('_Judgement')
+
+
+class _PlacementWeigher(weights.BaseHostWeigher, typing.Generic[_Judgement]):
     """Weigh hosts by the placement that a guest would get on each."""
 
     _multiplier = ''
@@ -90,79 +108,104 @@ class _PlacementWeigher(weights.BaseHostWeigher):
     def _weigh(self, hosts: Sequence[typing.Any],
                spec: typing.Any) -> list[float]:
         demand = _demand(spec)
-        if demand is None or not self._distinguishes_hosts(demand):
+        if demand is None or not self._prepare(demand, spec):
             return [0.0] * len(hosts)
-        weights_ = [self._weigh_host(demand, spec, host) for host in hosts]
-        predicted = [weight for weight in weights_ if weight is not None]
+        judged = [self._judge_host(demand, spec, host) for host in hosts]
+        found = self._weights([each for each in judged if each is not None])
         # Without HPCTopologyFilter a host may have no placement for the
         # guest. Such a host gets the lowest weight.
-        lowest = min(predicted) - 1.0 if predicted else 0.0
-        return [lowest if weight is None else weight for weight in weights_]
+        lowest = min(found) - 1.0 if found else 0.0
+        next_weight = iter(found).__next__
+        return [lowest if each is None else next_weight() for each in judged]
 
-    def _weigh_host(self, demand: demands.Demand, spec: typing.Any,
-                    host_state: typing.Any) -> float | None:
+    def _judge_host(self, demand: demands.Demand, spec: typing.Any,
+                    host_state: typing.Any) -> _Judgement | None:
         try:
             prediction = _predict(demand, spec, host_state)
             return (None if prediction is None
-                    else self._weight(demand, prediction))
+                    else self._judge(demand, prediction))
         except exception.InvalidInput as exc:
             malformed_host.misfit(host_state, exc)
             return None
 
-    def _distinguishes_hosts(self, demand: demands.Demand) -> bool:
+    def _prepare(self, demand: demands.Demand, spec: typing.Any) -> bool:
         """Tell whether hosts can differ for this guest."""
         raise NotImplementedError
 
-    def _weight(self, demand: demands.Demand,
-               prediction: '_Prediction') -> float:
-        """Weigh one host; a higher weight is better."""
+    def _judge(self, demand: demands.Demand,
+               prediction: _Prediction) -> _Judgement:
+        """Judge the placement on one host."""
+        raise NotImplementedError
+
+    def _weights(self, judged: Sequence[_Judgement]) -> list[float]:
+        """Weigh the hosts; a higher weight is better."""
         raise NotImplementedError
 
 
-class NUMAFragmentationWeigher(_PlacementWeigher):
-    """Prefer hosts that keep the most room for larger guests."""
+class NUMAFragmentationWeigher(_PlacementWeigher[room.Taken]):
+    """Prefer hosts that keep the most room for what is requested."""
 
     _multiplier = 'numa_fragmentation_weight_multiplier'
 
-    def _distinguishes_hosts(self, demand: demands.Demand) -> bool:
-        return bool(demand.cells)
+    def __init__(self) -> None:
+        super().__init__()
+        # The scheduler has one weigher for requests in several threads.
+        self._lock = threading.Lock()
+        self._mix = mix.Mix()
+        self._room = room.Room(())
 
-    def _weight(self, demand: demands.Demand,
-               prediction: '_Prediction') -> float:
-        return -round(score.loss(
-            demand, prediction.supply, prediction.placed), _DECIMALS)
+    def _weigh(self, hosts: Sequence[typing.Any],
+               spec: typing.Any) -> list[float]:
+        with self._lock:
+            return super()._weigh(hosts, spec)
+
+    def _prepare(self, demand: demands.Demand, spec: typing.Any) -> bool:
+        if not demand.cells:
+            return False
+        if getattr(spec, _OBSERVED, None) is not self:
+            setattr(spec, _OBSERVED, self)
+            self._mix.observe(demand)
+        if self._room.kinds is not self._mix.kinds:
+            self._room = room.Room(self._mix.kinds)
+        return True
+
+    def _judge(self, demand: demands.Demand,
+               prediction: _Prediction) -> room.Taken:
+        return self._room.displaced(demand, prediction.supply,
+                                    prediction.placed, prediction.providers)
+
+    def _weights(self, judged: Sequence[room.Taken]) -> list[float]:
+        losses = scarcity.losses(
+            self._mix.weights(),
+            list(map(sum, zip(*(each.before for each in judged),
+                              strict=True))),
+            [each.fewer for each in judged])
+        return scarcity.weights([
+            (loss, each.left)
+            for loss, each in zip(losses, judged, strict=True)])
 
 
-class DeviceLocalityWeigher(_PlacementWeigher):
+class DeviceLocalityWeigher(_PlacementWeigher[float]):
     """Prefer hosts that have the guest's PCI devices on its cells."""
 
     _multiplier = 'device_locality_weight_multiplier'
 
-    def _distinguishes_hosts(self, demand: demands.Demand) -> bool:
-        return bool(demand.cells and demand.requests)
+    def _prepare(self, demand: demands.Demand,
+                 spec: typing.Any) -> bool:  # noqa: ARG002
+        return score.has_choice(demand)
 
-    def _weight(self, demand: demands.Demand,
-               prediction: '_Prediction') -> float:
+    def _judge(self, demand: demands.Demand,
+               prediction: _Prediction) -> float:
         return score.locality(demand, prediction.supply, prediction.placed,
                               prediction.providers)
+
+    def _weights(self, judged: Sequence[float]) -> list[float]:
+        return list(judged)
 
 
 def all_weighers() -> list[type[weights.BaseHostWeigher]]:
     """Return the weighers of hpcvirt, for ``weight_classes``."""
     return [NUMAFragmentationWeigher, DeviceLocalityWeigher]
-
-
-class _Prediction(typing.NamedTuple):
-    """The predicted placement of a guest on one host.
-
-    :ivar supply: the resources of the host before the claim
-    :ivar placed: the cells and pages that the claim will give it
-    :ivar providers: the resource providers of each PCI request
-    """
-
-    supply: supplies.Supply
-    placed: placements.Placement
-    providers: devices.Providers
 
 
 def _demand(spec: typing.Any) -> demands.Demand | None:

@@ -91,6 +91,7 @@ class FilterTestCase(soundness.ClaimingTestCase):
         passed = list(self.ours.filter_all(list(ours), spec))
         if thorough:
             self.assertEqual(before, self.everything(spec, ours))
+            self.leaves_nothing_to_novas_pci_filter(passed, spec)
         self.assertEqual([state for state in ours if state in passed], passed)
         agreed = True
         for case, state in zip(fleet, ours, strict=True):
@@ -106,6 +107,13 @@ class FilterTestCase(soundness.ClaimingTestCase):
             self.assertEqual(bool(state.allocation_candidates),
                              state in passed)
         return agreed, len(passed)
+
+    def leaves_nothing_to_novas_pci_filter(self, passed, spec):
+        candidates = [list(state.allocation_candidates) for state in passed]
+        self.assertEqual(passed, list(
+            self.novas[1].filter_all(list(passed), spec)))
+        self.assertEqual(candidates, [state.allocation_candidates
+                                      for state in passed])
 
     def fault(self, claims, mapping):
         """What is wrong with a claim; of several, with the first wrong one."""

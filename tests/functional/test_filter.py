@@ -26,6 +26,7 @@ from nova.scheduler.filters import numa_topology_filter
 
 from hpcvirt.nova import adapter
 from hpcvirt.nova import filters
+from hpcvirt.nova import lazy
 from tests import cases
 from tests.functional import nova_objects
 from tests.functional import soundness
@@ -442,12 +443,12 @@ class AdapterTest(unittest.TestCase):
 
     def test_cells_are_made_when_they_are_first_read(self):
         read = []
-        lazy = adapter.Lazy([1, 2, 3], lambda item: read.append(item) or item)
-        self.assertEqual(3, len(lazy))
-        self.assertEqual([1, 2], list(itertools.islice(lazy, 2)))
+        items = lazy.Lazy([1, 2, 3], lambda item: read.append(item) or item)
+        self.assertEqual(3, len(items))
+        self.assertEqual([1, 2], list(itertools.islice(items, 2)))
         self.assertEqual([1, 2], read)
-        self.assertEqual([1, 2, 3], list(lazy))
-        self.assertEqual(3, lazy[2])
+        self.assertEqual([1, 2, 3], list(items))
+        self.assertEqual(3, items[2])
         self.assertEqual([1, 2, 3], read)
 
     def test_fields_that_an_old_compute_host_does_not_set(self):

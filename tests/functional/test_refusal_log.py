@@ -14,6 +14,7 @@
 
 import json
 import logging
+from unittest import mock
 
 import fixtures
 from nova import objects
@@ -23,6 +24,7 @@ from oslo_log import formatters
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import refusal
+from hpcvirt.nova import filters
 from tests import cases
 from tests.functional import nova_objects
 from tests.functional import test_filter
@@ -186,6 +188,31 @@ class SeveralInstancesTest(LogTestCase):
             cell=objects.CellMapping())
         self.run_filter(spec, *self.states(question))
         self.assertEqual(1, self.refusals()[0].asked.instances)
+
+
+class LateReasonsTest(LogTestCase):
+
+    def setUp(self):
+        super().setUp()
+        logging.getLogger('hpcvirt').setLevel(logging.INFO)
+        self.explained = []
+        explain = filters.Request._explain
+        patch = mock.patch.object(
+            filters.Request, '_explain', new=lambda request, *arguments: (
+                self.explained.append(1) or explain(request, *arguments)))
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_reasons_are_not_looked_for_if_a_host_passes(self):
+        questions = [case(host(8)), case(host(8, 5)), case(host(0))]
+        spec = nova_objects.request_spec(questions[0])
+        self.assertEqual(1, len(self.run_filter(
+            spec, *self.states(*questions))))
+        self.assertEqual([], self.explained)
+
+    def test_they_are_looked_for_if_none_passes(self):
+        self.refuse(case(host(8)), case(host(8, 5)))
+        self.assertEqual(2, len(self.explained))
 
 
 class FormatTest(LogTestCase):

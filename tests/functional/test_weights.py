@@ -12,8 +12,6 @@
 
 """Test the weighers with Nova's objects, without a running Nova."""
 
-import importlib.util
-import pathlib
 import pickle
 import random
 import subprocess
@@ -27,8 +25,14 @@ from nova.scheduler import weights as nova_weights
 
 from hpcvirt.fit import claim
 from hpcvirt.fit import placement as placements
+from hpcvirt.flavors import catalogue
+from hpcvirt.fleet import guest as guests
 from hpcvirt.nova import adapter
 from hpcvirt.nova import weights
+from hpcvirt.simulate import host_table
+from hpcvirt.simulate import requests
+from hpcvirt.simulate import scheduler
+from hpcvirt.simulate import strategy
 from tests import cases
 from tests.functional import nova_objects
 
@@ -37,8 +41,6 @@ OURS = 'hpcvirt.nova.weights.all_weighers'
 NOVAS = 'nova.scheduler.weights.all_weighers'
 FRAGMENTATION = 'numa_fragmentation_weight_multiplier'
 LOCALITY = 'device_locality_weight_multiplier'
-MODEL = (pathlib.Path(__file__).parents[2] / 'benchmarks'
-         / 'packing_model.py')
 
 
 def cell(number, taken=0, pcpus=8, **fields):
@@ -108,17 +110,22 @@ class WeightsTestCase(unittest.TestCase):
         CONF.set_override(name, value, group='hpcvirt')
         self.addCleanup(CONF.clear_override, name, group='hpcvirt')
 
-    def weigh(self, hosts, spec, *names):
-        """Weigh hosts as the scheduler does: host -> weight, best first."""
-        loaded = self.handler.get_matching_classes(list(names) or [OURS])
-        found = self.handler.get_weighed_objects(
-            [weigher() for weigher in loaded], list(hosts), spec)
+    def weigh(self, hosts, spec, *names, seen=()):
+        """Weigh hosts as the scheduler does: host -> weight, best first.
+
+        :param seen: the requests for which it has weighed hosts before
+        """
+        weighers = [weigher() for weigher in self.handler.get_matching_classes(
+            list(names) or [OURS])]
+        for each in seen:
+            self.handler.get_weighed_objects(weighers, list(hosts), each)
+        found = self.handler.get_weighed_objects(weighers, list(hosts), spec)
         return {weighed.obj.host: weighed.weight for weighed in found}
 
-    def ranking(self, spec, *names, **hosts):
+    def ranking(self, spec, *names, seen=(), **hosts):
         """Order hosts, each a Case, by weight, best first."""
         states = [host(name, asked) for name, asked in hosts.items()]
-        return list(self.weigh(states, spec, *names))
+        return list(self.weigh(states, spec, *names, seen=seen))
 
 
 class LoadingTest(WeightsTestCase):
@@ -164,29 +171,52 @@ class FragmentationTest(WeightsTestCase):
                                   'one-way': case(4, 8)}))
 
     def test_the_cell_order_of_the_compute_hosts_matters(self):
-        spec = request(case(0))
-        hosts = {'packed': case(4, 0), 'other': case(3, 8)}
-        self.assertEqual('other', self.ranking(spec, **hosts)[0])
+        hosts = {'packed': case(4, 0), 'other': case(0, 8)}
+        seen = [request(case(0, guest=(8,)))]
+        self.assertEqual('other', self.ranking(
+            request(case(0)), seen=seen, **hosts)[0])
         CONF.set_override('packing_host_numa_cells_allocation_strategy',
                           True, group='compute')
         self.addCleanup(CONF.clear_override,
                         'packing_host_numa_cells_allocation_strategy',
                         group='compute')
-        self.assertEqual('packed', self.ranking(spec, **hosts)[0])
+        self.assertEqual('packed', self.ranking(
+            request(case(0)), seen=seen, **hosts)[0])
+
+    def test_what_was_requested_before_decides(self):
+        hosts = {'near': case(8, 0, pools=(gpu(1),)),
+                 'whole': case(0, 0)}
+        with_gpu = case(0, requests=(gpu_request('required'),))
+        spec = request(case(0, guest=(8,)))
+        self.assertEqual('near', self.ranking(spec, **hosts)[0])
+        self.assertEqual('whole', self.ranking(
+            spec, seen=[request(with_gpu)], **hosts)[0])
+
+    def test_a_request_counts_once_and_others_for_their_cpus(self):
+        weigher = weights.NUMAFragmentationWeigher()
+        hosts = [nova_weights.WeighedHost(host(name, case(0, 0)), 0.0)
+                 for name in 'ab']
+        small, large = request(case(0)), request(case(0, guest=(8, 8)))
+        for spec in (small, small, large, small, request(case(0)),
+                     request(case(0, guest=()))):
+            weigher.weigh_objects(hosts, spec)
+        self.assertEqual((8 / 24, 16 / 24), weigher._mix.weights())
 
     def test_equal_hosts_have_no_weight(self):
         spec = request(case(0))
         found = self.weigh([host(name, case(4, 0)) for name in 'abc'], spec)
         self.assertEqual({'a': 0, 'b': 0, 'c': 0}, found)
 
-    def test_a_difference_below_a_fiftieth_of_a_cpu_is_none(self):
-        spec = request(case(0))
-        nearly = case(4, 0)
-        nearly = cases.dataclasses.replace(nearly, host=(
-            nearly.host[0], cell(1, pages=(
-                cases.Pages(2048, 4097, 0),))))
-        found = self.weigh([host('a', case(4, 0)), host('b', nearly)], spec)
-        self.assertEqual({'a': 0, 'b': 0}, found)
+    def test_the_fuller_of_hosts_that_lose_as_much_comes_first(self):
+        self.assertEqual(['fuller', 'full', 'free'], self.ranking(
+            request(case(0)), full=case(8, 4, 3), fuller=case(8, 4, 5),
+            free=case(8, 4, 0)))
+
+    def test_the_smallest_difference_outweighs_novas_spreading(self):
+        # The hosts between the best and the worst leave it little weight.
+        hosts = {f'host{taken}': case(taken, 0, 0) for taken in range(8)}
+        self.assertEqual('host7', self.ranking(
+            request(case(0, guest=(1,))), NOVAS, OURS, **hosts)[0])
 
     def test_a_clear_difference_outweighs_novas_spreading(self):
         spec = request(case(0))
@@ -366,17 +396,8 @@ class LocalityTest(WeightsTestCase):
         self.assertEqual({'first': 1, 'second': 0}, found)
 
 
-class ModelTest(WeightsTestCase):
-    """The simulator in ``benchmarks`` chooses as Nova does."""
-
-    def setUp(self):
-        super().setUp()
-        found = importlib.util.spec_from_file_location('packing_model', MODEL)
-        self.model = importlib.util.module_from_spec(found)
-        # dataclasses look their module up in sys.modules.
-        sys.modules[found.name] = self.model
-        self.addCleanup(sys.modules.pop, found.name)
-        found.loader.exec_module(self.model)
+class SimulationTest(WeightsTestCase):
+    """The fast mode of ``hpcvirt simulate`` chooses as Nova does."""
 
     def test_both_choose_the_same_host(self):
         dice = random.Random(11)
@@ -392,14 +413,11 @@ class ModelTest(WeightsTestCase):
                 demand, adapter.supply(state)), placements.Placement)]
             if len(able) < 2:
                 continue
-            models = [self.modelled(state) for state in able]
-            for multipliers, names in (
-                    (self.model.UPSTREAM, (NOVAS,)),
-                    (self.model.HPCVIRT, (NOVAS, OURS))):
+            for name, names in (('nova', (NOVAS,)),
+                                ('hpcvirt', (NOVAS, OURS))):
                 theirs = next(iter(self.weigh(able, spec, *names)))
-                ours = self.model.choose(models, 0, demand, multipliers,
-                                         packing=False)
-                self.assertEqual(theirs, able[models.index(ours)].host)
+                ours = self.choose(name, able, spec, demand)
+                self.assertEqual(theirs, able[ours].host)
                 chosen += 1
         self.assertGreater(chosen, 200)
 
@@ -410,8 +428,16 @@ class ModelTest(WeightsTestCase):
             cell(number, dice.choice((0, 0, 2, 4, 6, 8)), pcpus)
             for number in range(cells)))
 
-    def modelled(self, state):
-        found = self.model.Host(id(state), adapter.supply(state), {})
-        found.free_mib = state.free_ram_mb
-        found.vcpus_used = state.vcpus_used
-        return found
+    def choose(self, name, states, spec, demand):
+        flavors = (requests.Flavor(
+            catalogue.Flavor('', spec.vcpus, spec.memory_mb, 0, {}),
+            guests.Guest(None, demand, guests.Sums(0, 0, 0))),)
+        table = host_table.HostTable(list(map(adapter.supply, states)),
+                                     flavors)
+        table.free_ram[:] = [state.free_ram_mb for state in states]
+        table.free_vcpus[:] = [
+            state.vcpus_total * state.cpu_allocation_ratio - state.vcpus_used
+            for state in states]
+        (placed,) = scheduler.Scheduler(
+            table, flavors, strategy.parse(name, 0)[0]).place(0, 1)
+        return placed.host

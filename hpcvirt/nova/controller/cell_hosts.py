@@ -33,7 +33,7 @@ from nova.scheduler import host_manager
 from oslo_db import exception as db_exception
 
 from hpcvirt import exception
-from hpcvirt.nova import adapter
+from hpcvirt.nova import lazy
 from hpcvirt.nova.controller import masking
 
 #: What a database raises that cannot be reached or read.
@@ -42,7 +42,7 @@ UNREADABLE = (db_exception.DBError, db_exception.CantStartEngineError,
               ImportError, ValueError)
 
 #: What Nova's objects raise when a record is broken.
-BROKEN = (*adapter.BROKEN, *UNREADABLE)
+BROKEN = (*lazy.BROKEN, *UNREADABLE)
 
 _EXPECTED = ('flavor', 'numa_topology', 'pci_devices', 'system_metadata')
 

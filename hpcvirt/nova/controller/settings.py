@@ -49,9 +49,8 @@ def usable() -> Iterator[None]:
             'nova.conf', masking.masked(exc)) from None
 
 
-@functools.cache
-def load(files: Sequence[str] = (), folders: Sequence[str] = ()) -> None:
-    """Read nova.conf.
+def parse(files: Sequence[str] = (), folders: Sequence[str] = ()) -> None:
+    """Read the options of Nova, and those of hpcvirt in nova.conf.
 
     :param files: ``--config-file``; where there is none, oslo.config looks
         for nova.conf in its usual places, such as /etc/nova
@@ -63,7 +62,6 @@ def load(files: Sequence[str] = (), folders: Sequence[str] = ()) -> None:
     logging.getLogger().addHandler(logging.NullHandler())
     words = [f'--config-file={path}' for path in files]
     words += [f'--config-dir={path}' for path in folders]
-    conf = nova.conf.CONF
     try:
         config.parse_args(['hpcvirt', *words], configure_db=False,
                           init_rpc=False)
@@ -76,11 +74,23 @@ def load(files: Sequence[str] = (), folders: Sequence[str] = ()) -> None:
     except cfg.Error as exc:
         raise exception.InvalidInput(
             'nova.conf', masking.masked(exc)) from None
+    weights.register_opts(nova.conf.CONF)
+
+
+@functools.cache
+def load(files: Sequence[str] = (), folders: Sequence[str] = ()) -> None:
+    """Read nova.conf, and prepare to read the databases that it names.
+
+    :param files: see :func:`parse`
+    :param folders: likewise
+    :raises InvalidInput: if it cannot be used
+    """
+    parse(files, folders)
+    conf = nova.conf.CONF
     if not conf.config_file and not files:
         raise exception.InvalidInput(
             'nova.conf', 'is not found in /etc/nova; name it with '
             '--config-file, or the hosts with --topology')
-    weights.register_opts(conf)
     with contextlib.suppress(oslo_messaging.InvalidTransportURL):
         # The records of Nova cells may refer to this option, which this
         # registers; no message is sent.

@@ -56,6 +56,7 @@ class OracleTest(unittest.TestCase):
             self.assertIsInstance(placed, placement.Placement, placed)
             self.assertEqual(truth, placed.cells)
             self.assertIsNone(misfit)
+            self.assertFalse(demand.cells and engine.is_short(demand, supply))
         return truth is not None
 
     def test_first_block_of_cases(self):

@@ -15,6 +15,7 @@
 import dataclasses
 import unittest
 
+from hpcvirt.fit import devices
 from hpcvirt.fit import order
 from hpcvirt.model import shape
 from tests.unit.fit import builders
@@ -51,6 +52,19 @@ class ClaimOrderTest(unittest.TestCase):
                 [0, 1, 2], self.order(builders.guest(1),
                                       builders.host(3, 3, 3),
                                       packing=packing))
+
+    def test_vgpus_are_no_devices_of_the_claim(self):
+        guest = builders.guest(1, requests=(devices.request(
+            shape.DeviceRequest(None, 1, resource_class='VGPU')),))
+        cards = devices.pool(2, 4, resource_class='VGPU')
+        supply = builders.host(0, 0, 0, pools=(cards,))
+        self.assertEqual([0, 1, 2], self.order(guest, supply))
+        supply = builders.host(0, 0, 0, pools=(*builders.gpus(1), cards))
+        self.assertEqual([1, 2, 0], self.order(guest, supply))
+        # Placement's record of a PCI device has a resource class as well.
+        supply = builders.host(0, 0, 0, pools=(devices.Pool(
+            0, 1, {'resource_class': 'CUSTOM_GPU', 'vendor_id': '10de'}),))
+        self.assertEqual([1, 2, 0], self.order(guest, supply))
 
     def test_cells_with_devices_come_first_for_guests_with_devices(self):
         guest = builders.guest(1, requests=(builders.request(),))

@@ -1,0 +1,125 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Count the guests of several kinds that the free devices of a host serve.
+
+A guest whose devices must be near needs room on a cell near free devices.
+"""
+
+import collections
+from collections.abc import Hashable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt.fit import demand as demands
+from hpcvirt.fit import devices
+from hpcvirt.fit import supply as supplies
+from hpcvirt.model import shape as shape_model
+
+#: More guests than a host ever takes.
+_MANY = 1 << 20
+
+#: For each pool its cell, its free devices, and the number of what it has;
+#: None if Nova does not track devices on the host.
+State = tuple[tuple[int | None, int, int], ...] | None
+
+
+class DeviceRoom:
+    """Counts guests of given kinds by their devices."""
+
+    def __init__(self, kinds: Sequence[demands.Demand]) -> None:
+        self._wanted = [_wanted(demand) for demand in kinds]
+        self._any = any(self._wanted)
+        self._numbers: dict[Hashable, int] = {}
+        self._tags: list[devices.Pool] = []
+        self._served: dict[tuple[Hashable, int], bool] = {}
+
+    def state(self, pools: Sequence[devices.Pool] | None) -> State:
+        """Return all of the devices of a host that matters."""
+        if pools is None:
+            return None
+        if not self._any:
+            return ()
+        return tuple([(pool.cell, pool.free, self._number(pool))
+                      for pool in pools])
+
+    def _number(self, pool: devices.Pool) -> int:
+        tags = tuple([(tag, str(value)) for tag, value in pool.tags.items()])
+        number = self._numbers.get(tags)
+        if number is None:
+            number = self._numbers[tags] = len(self._tags)
+            self._tags.append(pool)
+        return number
+
+    def limit(self, index: int, state: State,
+              cells: Sequence[supplies.CellSupply],
+              near: Mapping[int, int]) -> int:
+        """Count the guests of a kind for which there are devices.
+
+        :param index: of the kind
+        :param near: how many guests of the kind each cell takes
+        """
+        guests = _MANY
+        for key, request, count in self._wanted[index]:
+            free: collections.Counter[int | None] = collections.Counter()
+            for cell, number, tags in state or ():
+                if self._serves(key, request, tags):
+                    free[cell] += number
+            guests = min(guests, _served(request.affinity, count, free,
+                                         cells, near))
+        return guests
+
+    def _serves(self, key: Hashable, request: devices.Request,
+                tags: int) -> bool:
+        known = self._served.get((key, tags))
+        if known is None:
+            known = self._served[key, tags] = devices.serves(
+                self._tags[tags], request)
+        return known
+
+
+def _wanted(demand: demands.Demand,
+            ) -> list[tuple[Hashable, devices.Request, int]]:
+    """Add up requests for equal devices."""
+    alike: dict[Hashable, tuple[devices.Request, int]] = {}
+    for request in demand.requests:
+        key = devices.key(request)
+        _, count = alike.get(key, (request, 0))
+        alike[key] = request, count + request.count
+    return [(key, *each) for key, each in alike.items()]
+
+
+def _served(affinity: shape_model.PCIAffinity, count: int,
+            free: Mapping[int | None, int],
+            cells: Sequence[supplies.CellSupply],
+            near: Mapping[int, int]) -> int:
+    """Count the guests that get so many devices each.
+
+    :param free: the free devices of each cell
+    """
+    total = sum(free.values()) // count
+    if affinity is shape_model.PCIAffinity.PREFERRED or not total:
+        return total
+    if affinity is shape_model.PCIAffinity.SOCKET:
+        packages: collections.Counter[int] = collections.Counter()
+        room: collections.Counter[int] = collections.Counter()
+        for cell in cells:
+            place = cell.id if cell.package is None else -1 - cell.package
+            packages[place] += free.get(cell.id, 0)
+            room[place] += near[cell.id]
+        return min(total, sum(min(number // count, room[place])
+                              for place, number in packages.items()))
+    anywhere = (free.get(None, 0) // count
+                if affinity is shape_model.PCIAffinity.LEGACY else 0)
+    return min(total, anywhere + sum(
+        min(number // count, near.get(cell, 0))
+        for cell, number in free.items() if cell is not None))

@@ -1,0 +1,46 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Count the guests that a host takes by trying all placements."""
+
+import itertools
+
+
+def most(demand, supply):
+    """Count guests by trying every placement of each."""
+    free = tuple(len(cell.free) for cell in supply.cells)
+    pools = {pool.cell: pool.free for pool in supply.pools}
+    return _most(demand, free, tuple(
+        pools.get(cell.id, 0) for cell in supply.cells), {})
+
+
+def _most(demand, free, devices, known):
+    """Likewise, for hosts of which only CPUs and near devices can lack."""
+    if (free, devices) in known:
+        return known[free, devices]
+    wanted = sum(each.count for each in demand.requests)
+    best = 0
+    for chosen in itertools.permutations(range(len(free)),
+                                         len(demand.cells)):
+        left = list(free)
+        for place, cell in zip(chosen, demand.cells, strict=True):
+            left[place] -= cell.pcpus
+        near = [place for place in chosen if devices[place] >= wanted]
+        if min(left) < 0 or not near:
+            continue
+        for place in near if wanted else near[:1]:
+            rest = list(devices)
+            rest[place] -= wanted
+            best = max(best, 1 + _most(demand, tuple(left), tuple(rest),
+                                       known))
+    known[free, devices] = best
+    return best

@@ -1,0 +1,55 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How many guests the free devices of a host serve."""
+
+import random
+import unittest
+
+from hpcvirt.fit import room
+from tests.unit.fit import brute_room
+from tests.unit.fit import builders
+
+
+class CountTest(unittest.TestCase):
+
+    def test_a_guest_whose_devices_are_near_needs_room_there(self):
+        dice = random.Random(4)
+        kinds = [builders.guest(4, requests=(builders.request(),)),
+                 builders.guest(2, requests=(builders.request(count=2),)),
+                 builders.guest(2, requests=(builders.request(),) * 2)]
+        rooms = room.Room(kinds)
+        found = set()
+        for _ in range(60):
+            supply = builders.host(
+                *(dice.randrange(9) for _ in range(2)),
+                pools=builders.gpus(dice.randrange(4), dice.randrange(4)))
+            counts = rooms.count(supply)
+            found.update(counts)
+            self.assertEqual(
+                tuple(brute_room.most(kind, supply) for kind in kinds),
+                counts)
+        self.assertLessEqual({0, 1, 2, 3}, found)
+
+    def test_preferred_devices_may_be_far(self):
+        kinds = [builders.guest(4, requests=(
+            builders.request(affinity=affinity),))
+            for affinity in ('preferred', 'socket', 'required')]
+        rooms = room.Room(kinds)
+        far = builders.host(0, 8, 0, 8, pools=builders.gpus(0, 3))
+        self.assertEqual((3, 2, 0), rooms.count(far))
+
+    def test_a_host_without_devices_takes_no_guest_that_needs_some(self):
+        rooms = room.Room([builders.guest(1, requests=(builders.request(),))])
+        for pools in ((), None, builders.gpus(9, alias='other')):
+            self.assertEqual((0,), rooms.count(
+                builders.host(0, 0, pools=pools)))

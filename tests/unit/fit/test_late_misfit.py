@@ -1,0 +1,51 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A refusal whose reason is looked for when it is read."""
+
+import unittest
+
+from hpcvirt.fit import engine
+from hpcvirt.fit import late_misfit
+from tests.unit.fit import builders
+
+
+class LateMisfitTest(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.looked = 0
+        self.misfit = engine.check(builders.guest(6, 6),
+                                   builders.host(3, 4, 0))
+        self.late = late_misfit.LateMisfit(self.explain)
+
+    def explain(self):
+        self.looked += 1
+        return self.misfit
+
+    def test_nothing_is_looked_for_before_it_is_read(self):
+        self.assertTrue(self.late)
+        self.assertEqual(0, self.looked)
+
+    def test_it_reads_like_the_refusal_and_is_looked_for_once(self):
+        for name in ('code', 'details', 'causes', 'message', 'root'):
+            self.assertEqual(getattr(self.misfit, name),
+                             getattr(self.late, name))
+        self.assertEqual(str(self.misfit), f'{self.late}')
+        self.assertEqual(1, self.looked)
+
+    def test_it_equals_the_refusal(self):
+        self.assertEqual(self.misfit, self.late)
+        self.assertEqual(self.late, late_misfit.LateMisfit(self.explain))
+        self.assertEqual({self.misfit}, {self.late})
+        self.assertNotEqual(self.late, engine.check(
+            builders.guest(7), builders.host(3)))

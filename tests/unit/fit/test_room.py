@@ -1,0 +1,174 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How many guests hosts take, and how many a guest displaces."""
+
+import itertools
+import random
+import unittest
+
+from hpcvirt.fit import allocation
+from hpcvirt.fit import claim
+from hpcvirt.fit import placement as placements
+from hpcvirt.fit import room
+from hpcvirt.fit import supply as supplies
+from hpcvirt.model import shape
+from tests.unit.fit import brute_room
+from tests.unit.fit import builders
+
+
+class CountTest(unittest.TestCase):
+
+    def test_guests_of_equal_cells_are_counted_exactly(self):
+        dice = random.Random(3)
+        kinds = [builders.guest(*pcpus) for pcpus in (
+            (1,), (3,), (8,), (2, 2), (4, 4), (5, 5), (3, 3, 3))]
+        rooms = room.Room(kinds)
+        for _ in range(60):
+            supply = builders.host(*(dice.randrange(9) for _ in range(
+                dice.choice((1, 2, 3, 4)))))
+            self.assertEqual(
+                tuple(brute_room.most(kind, supply) for kind in kinds),
+                rooms.count(supply))
+
+    def test_cells_of_a_package_or_empty_cells_may_be_needed(self):
+        kinds = [builders.guest(4, 4), builders.guest(
+            4, 4, numa_scope=shape.NUMAScope.PACKAGE),
+            builders.guest(4, exclusive_cells=True)]
+        # The second cell of each package is full.
+        self.assertEqual((2, 0, 2), room.Room(kinds).count(
+            builders.host(0, 8, 0, 8)))
+        self.assertEqual((2, 2, 2), room.Room(kinds).count(
+            builders.host(0, 0, 8, 8)))
+
+    def test_a_network_needs_a_cell_near_it(self):
+        kind = builders.guest(4, physnets=frozenset(('fast',)))
+        rooms = room.Room([kind])
+        supply = builders.host(0, 0)
+        self.assertEqual((4,), rooms.count(supply))
+        near = type(supply)((supply.cells[0], supply.cells[1]._replace(
+            physnets=frozenset(('fast',)))))
+        self.assertEqual((2,), rooms.count(near))
+
+    def test_what_is_forgotten_changes_nothing(self):
+        kinds = [builders.guest(2), builders.guest(4, 4)]
+        usual, forgetful = room.Room(kinds), room.Room(kinds)
+        limit, room.MOST_STATES = room.MOST_STATES, 0
+        try:
+            for taken in itertools.product(range(0, 9, 2), repeat=2):
+                supply = builders.host(*taken)
+                self.assertEqual(usual.count(supply),
+                                 forgetful.count(supply))
+                placed = claim.predict(kinds[0], supply)
+                if isinstance(placed, placements.Placement):
+                    self.assertEqual(
+                        usual.displaced(kinds[0], supply, placed),
+                        forgetful.displaced(kinds[0], supply, placed))
+        finally:
+            room.MOST_STATES = limit
+
+
+class ProspectsTest(unittest.TestCase):
+
+    def test_half_of_what_comes_with_the_free_cpus_is_added(self):
+        dice = random.Random(4)
+        kinds = [builders.guest(*pcpus) for pcpus in (
+            (1,), (8,), (4, 4), (8, 8), (8, 8, 8, 8))]
+        rooms = room.Room(kinds)
+        for _ in range(60):
+            taken = [dice.randrange(9) for _ in range(4)]
+            supply, empty = builders.host(*taken), builders.host(0, 0, 0, 0)
+            for kind, found in zip(kinds, rooms.prospects(supply),
+                                   strict=True):
+                self.assertAlmostEqual(
+                    brute_room.most(kind, supply)
+                    + brute_room.most(kind, empty) * (
+                        1 - sum(taken) / 32) / 2, found, places=5)
+
+    def test_pages_of_guests_come_free(self):
+        rooms = room.Room([builders.guest(8)])
+        full = builders.host(0, 0)
+        full = type(full)(tuple(cell._replace(
+            memory_used_mib=cell.memory_mib, pages=tuple(
+                pool._replace(used=pool.free, free=0)
+                for pool in cell.pages)) for cell in full.cells))
+        self.assertEqual((1.0,), rooms.prospects(full))
+
+    def test_shared_cpus_come_free_by_themselves(self):
+        demand = type(builders.guest())((builders.guest_cell(
+            0, policy=shape.CPUPolicy.SHARED, vcpus=2),))
+        cell = builders.host(8).cells[0]._replace(
+            shared=frozenset(range(100, 104)), cpu_usage=3)
+        supply = supplies.Supply((cell,))
+        self.assertEqual((0.25,), room.Room([demand]).prospects(supply))
+
+    def test_guests_with_devices_count_as_far_as_there_is_room(self):
+        rooms = room.Room([builders.guest(
+            8, requests=(builders.request(),))])
+        for taken, expected in ((0, 1.0), (4, 0.0)):
+            self.assertEqual((expected,), rooms.prospects(builders.host(
+                taken, 0, pools=builders.gpus(2, 0))))
+
+
+class DisplacedTest(unittest.TestCase):
+
+    def test_it_is_the_difference_that_the_claim_makes(self):
+        dice = random.Random(6)
+        kinds = [builders.guest(2), builders.guest(8), builders.guest(4, 4),
+                 builders.guest(4, requests=(builders.request(),))]
+        rooms = room.Room(kinds)
+        compared = 0
+        while compared < 60:
+            supply = builders.host(
+                *(dice.choice((0, 0, 4, 6, 8)) for _ in range(4)),
+                pools=builders.gpus(*(dice.randrange(3) for _ in range(4))))
+            demand = dice.choice(kinds)
+            placed = claim.predict(demand, supply)
+            if not isinstance(placed, placements.Placement):
+                continue
+            before, fewer, left = rooms.displaced(demand, supply, placed)
+            self.assertEqual(room.left(demand, supply), left)
+            after = rooms.prospects(
+                allocation.allocate(demand, supply, placed))
+            self.assertEqual(rooms.prospects(supply), before)
+            self.assertEqual(after, tuple(
+                each - less for each, less in zip(before, fewer,
+                                                  strict=True)))
+            compared += 1
+
+    def test_a_cell_near_devices_is_taken_from_guests_that_need_it(self):
+        rooms = room.Room([
+            builders.guest(8),
+            builders.guest(8, requests=(builders.request(),))])
+        supply = builders.host(0, 0, pools=builders.gpus(0, 2))
+        for cell, fewer in ((0, (1.5, 0)), (1, (1.5, 1))):
+            self.assertEqual(((3, 1), fewer), rooms.displaced(
+                builders.guest(8), supply, placements.Placement(
+                    (cell,), (builders.HUGE_KIB,)))[:2])
+
+
+class LeftTest(unittest.TestCase):
+
+    def test_cpus_of_the_kinds_that_are_needed_count(self):
+        supply = builders.host(3, 8, cpu_ratio=2.0)
+        supply = type(supply)(tuple(
+            cell._replace(shared=frozenset((100, 101)), cpu_usage=1)
+            for cell in supply.cells), cpu_ratio=2.0)
+        memory = sum(cell.memory_mib - cell.memory_used_mib
+                     for cell in supply.cells)
+        for policy, pcpus, vcpus, left in (
+                (shape.CPUPolicy.DEDICATED, 1, 0, 5),
+                (shape.CPUPolicy.SHARED, 0, 1, 6),
+                (shape.CPUPolicy.MIXED, 1, 1, 11)):
+            demand = type(builders.guest())((builders.guest_cell(
+                pcpus, policy=policy, vcpus=vcpus),))
+            self.assertEqual((left, memory), room.left(demand, supply))
