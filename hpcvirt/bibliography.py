@@ -95,6 +95,14 @@ DOCUMENTS = (
         'Rigorous Benchmarking in Reasonable Time',
         'ISMM 2013', '2013', 'doi.org/10.1145/2464157.2464160'),
     Document(
+        'Law-2015', 'Averill M. Law', 'Simulation Modeling and Analysis',
+        'McGraw-Hill, fifth edition, section 9.5.3', '2015',
+        'ISBN 978-0-07-340132-4'),
+    Document(
+        'Cochran-1977', 'William G. Cochran', 'Sampling Techniques',
+        'Wiley, third edition, section 6.4', '1977',
+        'ISBN 978-0-471-16240-7'),
+    Document(
         'Holm-1979', 'Sture Holm',
         'A Simple Sequentially Rejective Multiple Test Procedure',
         'Scandinavian Journal of Statistics 6(2), pages 65 to 70', '1979',
@@ -198,6 +206,60 @@ DOCUMENTS = (
         'Linux-Nohz', 'The kernel development community',
         'NO_HZ: Reducing Scheduling-Clock Ticks', 'documentation of Linux',
         'Linux 6.12', 'docs.kernel.org/timers/no_hz.html'),
+    Document(
+        'SWF-Chapin-1999',
+        'Steve J. Chapin, Walfredo Cirne, Dror G. Feitelson, James Patton '
+        'Jones, Scott T. Leutenegger, Uwe Schwiegelshohn, Warren Smith and '
+        'David Talby',
+        'Benchmarks and Standards for the Evaluation of Parallel Job '
+        'Schedulers',
+        'Job Scheduling Strategies for Parallel Processing, LNCS 1659', '1999',
+        'doi.org/10.1007/3-540-47954-6_4; the format is kept at '
+        'www.cs.huji.ac.il/labs/parallel/workload/swf.html'),
+    Document(
+        'FGD-Weng-2023',
+        'Qizhen Weng, Lingyun Yang, Yinghao Yu, Wei Wang, Xiaochuan Tang, '
+        'Guodong Yang and Liping Zhang',
+        'Beware of Fragmentation: Scheduling GPU-Sharing Workloads with '
+        'Fragmentation Gradient Descent',
+        'USENIX Annual Technical Conference', '2023',
+        'www.usenix.org/conference/atc23/presentation/weng; the trace openb '
+        'is cluster-trace-gpu-v2023 of github.com/alibaba/clusterdata'),
+    Document(
+        'Azure-Cortez-2017',
+        'Eli Cortez, Anand Bonde, Alexandre Muzio, Mark Russinovich, Marcus '
+        'Fontoura and Ricardo Bianchini',
+        'Resource Central: Understanding and Predicting Workloads for '
+        'Improved Resource Management in Large Cloud Platforms',
+        '26th Symposium on Operating Systems Principles (SOSP)', '2017',
+        'doi.org/10.1145/3132747.3132772; the traces are those of '
+        'github.com/Azure/AzurePublicDataset'),
+    Document(
+        'Azure-Hadary-2020',
+        'Ori Hadary, Luke Marshall, Ishai Menache, Abhisek Pan, Esaias E '
+        'Greeff, David Dion, Star Dorminey, Shailesh Joshi, Yang Chen, Mark '
+        'Russinovich and Thomas Moscibroda',
+        'Protean: VM Allocation Service at Scale',
+        '14th USENIX Symposium on Operating Systems Design and '
+        'Implementation (OSDI)', '2020',
+        'www.usenix.org/conference/osdi20/presentation/hadary; the trace is '
+        'AzureTracesForPacking2020 of github.com/Azure/AzurePublicDataset'),
+    Document(
+        'Lublin-Feitelson-2003', 'Uri Lublin and Dror G. Feitelson',
+        'The Workload on Parallel Supercomputers: Modeling the '
+        'Characteristics of Rigid Jobs',
+        'Journal of Parallel and Distributed Computing 63(11)', '2003',
+        'doi.org/10.1016/S0743-7315(03)00108-4'),
+    Document(
+        'LAVA-Ling-2024',
+        'Jianheng Ling, Pratik Worah, Yawen Wang, Yunchuan Kong, Anshul '
+        'Kapoor, Chunlei Wang, Clifford Stein, Diwakar Gupta, Jason Behmer, '
+        'Logan A. Bush, Prakash Ramanan, Rajesh Kumar, Thomas Chestna, Yajing '
+        'Liu, Ying Liu, Ye Zhao, Kathryn S. McKinley, Meeyoung Park and '
+        'Martin Maas',
+        'LAVA: Lifetime-Aware VM Allocation with Learned Distributions and '
+        'Adaptation to Mispredictions', 'arXiv', '2024',
+        'arxiv.org/abs/2412.09840'),
     Document(
         'Linux-Sriov', 'The kernel development community',
         'PCI Express I/O Virtualization Howto', 'documentation of Linux',

@@ -17,6 +17,8 @@ exception. A command prints an exception of this module as one line and exits
 with status 2.
 """
 
+from typing import Self
+
 from hpcvirt import printable
 
 
@@ -35,6 +37,10 @@ class InvalidInput(HpcvirtError):
         self.where = where
         self.what = what
         super().__init__(printable.one_line(f'{where}: {what}'))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:
+        """Tell how another process makes it again."""
+        return type(self), (self.where, self.what)
 
 
 class Unreachable(HpcvirtError):

@@ -13,14 +13,14 @@
 
 """Check the pages that hpcvirt writes in a browser.
 
-``python -m tools.check_page`` loads a page of simulated results, and one of a
-random fleet, in headless Chromium, in windows from that of a phone to 2500 px,
-in light and dark mode, and prints what is wrong: a page fetches or refers to
-something else, it has a script, the browser logs a message, a verdict is cut,
-an element is wider than the window, a text has too little contrast, a table
-has no caption or a heading no scope, or a figure with a verdict is missing or
-has no drawing. The exit status is 1 if there is a finding. It takes some
-seconds.
+``python -m tools.check_page`` loads a page of simulated results, one of a
+random fleet, and one of a random replay in headless Chromium, in windows from
+that of a phone to 2500 px, in light and dark mode, and prints what is wrong: a
+page fetches or refers to something else, it has a script, the browser logs a
+message, a verdict is cut, an element is wider than the window, a text has too
+little contrast, a table has no caption or a heading no scope, or a figure with
+a verdict is missing or has no drawing. The exit status is 1 if there is a
+finding. It takes some seconds.
 
 ``python -m tools.check_page PAGE [RESULT]...`` checks any page, and the
 verdicts of the results, which are outputs of ``bench run --format json``.
@@ -44,6 +44,7 @@ from typing import Any
 from hpcvirt.bench.report import page as pages
 from hpcvirt.bench.results import json_format
 from tools import fleet_example
+from tools import replay_example
 from tools import report_example
 
 PROBE = pathlib.Path(__file__).with_suffix('.js')
@@ -91,6 +92,7 @@ def main(words: Sequence[str] | None = None) -> int:
     findings = check(page, results, args.pictures)
     if args.page is None:
         findings += check(fleet_example.page(), [])
+        findings += check(replay_example.page(), [])
     for finding in findings:
         print(f'{args.page or "example"}: {finding}')
     return 1 if findings else 0

@@ -13,15 +13,13 @@
 """Find the nodes of a compute host, which are its resource providers."""
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 from novaclient import exceptions as nova_exceptions
 
 from hpcvirt import exception
+from hpcvirt.cloud import pages
 from hpcvirt.cloud import session
-
-_PAGE = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ def nodes(nova: Any, host: str) -> tuple[Node, ...]:
     with session.one_line_errors():
         # The name of the node usually contains that of the host.
         found = (_of_host(_alike(nova, host), host)
-                 or _of_host(_all(nova), host))
+                 or _of_host(pages.every(nova.hypervisors), host))
     if not found:
         raise exception.InvalidInput(
             f'host {host}', 'the cloud has no compute host of this name')
@@ -64,13 +62,3 @@ def _alike(nova: Any, host: str) -> Any:
         return nova.hypervisors.search(host, detailed=True)
     except (nova_exceptions.BadRequest, nova_exceptions.NotFound):
         return ()
-
-
-def _all(nova: Any) -> Iterator[Any]:
-    marker = None
-    while True:
-        page = nova.hypervisors.list(marker=marker, limit=_PAGE)
-        yield from page
-        if not page:
-            return
-        marker = page[-1].id

@@ -14,16 +14,13 @@
 
 import dataclasses
 from collections.abc import Collection
-from collections.abc import Iterator
 from typing import Any
 
 from hpcvirt import exception
+from hpcvirt.cloud import pages
 from hpcvirt.cloud import session
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import diff
-
-#: Flavors requested from the API at once; it may return fewer.
-PAGE = 500
 
 
 def read(nova: Any,
@@ -36,7 +33,8 @@ def read(nova: Any,
     """
     with session.one_line_errors():
         try:
-            found = [_existing(item) for item in _pages(nova)]
+            found = [_existing(item) for item in pages.every(
+                nova.flavors, detailed=True, is_public=None)]
             return [_with_projects(nova, item)
                     if item.flavor.name in wanted and not item.public
                     else item for item in found]
@@ -46,20 +44,6 @@ def read(nova: Any,
             raise exception.Unreachable(
                 'the service at the Compute endpoint does not list flavors '
                 f'({type(exc).__name__}: {exc})') from exc
-
-
-def _pages(nova: Any) -> Iterator[Any]:
-    marker = None
-    while True:
-        page = nova.flavors.list(detailed=True, is_public=None, limit=PAGE,
-                                 marker=marker)
-        if not page:
-            return
-        yield from page
-        # A server that ignores the marker would repeat the page.
-        if page[-1].id == marker:
-            return
-        marker = page[-1].id
 
 
 def _existing(item: Any) -> diff.Existing:

@@ -66,6 +66,11 @@ def _add_make_room(parser: argparse.ArgumentParser) -> None:
     make_room.add(parser)
 
 
+def _add_simulate(parser: argparse.ArgumentParser) -> None:
+    from hpcvirt.cmd.simulate import simulate
+    simulate.add(parser)
+
+
 def _add_explain(parser: argparse.ArgumentParser) -> None:
     from hpcvirt.cmd.fleet import explain
     explain.add(parser)
@@ -81,6 +86,7 @@ NOUNS = {
     'capacity': (_add_capacity, 'count what a fleet still takes'),
     'explain': (_add_explain, 'say why an instance fits on no host'),
     'make-room': (_add_make_room, 'find the fewest moves that make room'),
+    'simulate': (_add_simulate, 'replay a workload over a fleet'),
     'bench': (_add_bench, 'run benchmarks and compare guest and native'),
     'study': (_add_study, 'show published studies and run them again'),
 }

@@ -85,3 +85,14 @@ class MissingLibraryTest(unittest.TestCase):
                 self.assertEqual(
                     f'hpcvirt: {library} is not installed; pip install '
                     'hpcvirt[bench]\n', done.stderr)
+
+    def test_a_replay_names_its_own_extra(self):
+        for library in ('numpy', 'jinja2'):
+            done = subprocess.run(
+                [sys.executable, '-c', WITHOUT, library, 'simulate',
+                 '--workload', 'lublin', '--host', '/'], check=False,
+                capture_output=True, text=True)
+            self.assertEqual((2, ''), (done.returncode, done.stdout))
+            self.assertEqual(
+                f'hpcvirt: {library} is not installed; pip install '
+                'hpcvirt[simulate]\n', done.stderr)

@@ -1,0 +1,142 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Draw what came of a replay: losses, differences, and a fleet over time.
+
+What colours tell apart, patterns tell apart too.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+import markupsafe
+
+from hpcvirt.bench.report import svg
+
+_BAR, _BAR_HEIGHT = 320, 16
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 340, 120, 44, 18, 8
+
+Points = Sequence[Mapping[str, Any]]
+
+
+def stacked(parts: Mapping[str, float], whole: float, label: str,
+            limits: Mapping[str, float] | None = None) -> markupsafe.Markup:
+    """Draw parts of a whole one after the other, and limits across them.
+
+    :param parts: kind -> size
+    :param limits: kind of a line -> where it is
+    """
+    drawn = [svg.rectangle('outline', 0.5, 0.5, _BAR - 1, _BAR_HEIGHT - 1)]
+    at = 0.0
+    for kind, size in parts.items():
+        width = _BAR * size / whole if whole else 0.0
+        if width:
+            drawn.append(svg.rectangle(kind, round(at, 1), 1,
+                                       round(width, 1), _BAR_HEIGHT - 2))
+        at += width
+    for kind, size in (limits or {}).items():
+        place = round(_BAR * size / whole, 1) if whole else 0
+        drawn.append(svg.line(kind, place, 0, place, _BAR_HEIGHT))
+    return svg.drawing(_BAR, _BAR_HEIGHT, drawn, label)
+
+
+def interval(value: float, ends: tuple[float, float] | None, reach: float,
+             label: str) -> markupsafe.Markup:
+    """Draw a difference and its interval around zero.
+
+    :param reach: the largest number on either side
+    """
+    def place(number: float) -> float:
+        return round(_BAR / 2 + (_BAR / 2 - 6) * number / (reach or 1), 1)
+
+    middle = _BAR_HEIGHT / 2
+    drawn = [svg.line('zero', place(0), 0, place(0), _BAR_HEIGHT)]
+    if ends is not None:
+        drawn.append(svg.line('bar', place(ends[0]), middle, place(ends[1]),
+                              middle))
+        drawn += [svg.line('bar', place(end), middle - 4, place(end),
+                           middle + 4) for end in ends]
+    drawn.append(svg.dot('dot', place(value), middle, 4))
+    return svg.drawing(_BAR, _BAR_HEIGHT, drawn, label)
+
+
+def cpus(points: Points, total: int, label: str) -> markupsafe.Markup:
+    """Draw the CPUs of guests, and the stranded ones above them."""
+    across, up = _scales(points, total)
+    drawn = [svg.line('axis', _LEFT, up(0), _WIDTH, up(0))]
+    for kind, value in (
+            ('stranded', lambda each: each['busy_cpus']
+             + each['stranded_cpus']),
+            ('busy', lambda each: each['busy_cpus'])):
+        curve = _steps(points, across, up, value)
+        if curve:
+            drawn.append(svg.path(kind, [
+                (curve[0][0], up(0)), *curve, (curve[-1][0], up(0))]))
+    drawn += [svg.line('axis', _LEFT, up(total), _WIDTH, up(total)),
+              *_words(points, across, up, total, f'{total}')]
+    return svg.drawing(_WIDTH, _HEIGHT, drawn, label)
+
+
+def curve(points: Points, value: Callable[[Mapping[str, Any]], float],
+          most: float, most_words: str, label: str) -> markupsafe.Markup:
+    """Draw one value over time.
+
+    :param most: the highest value that is drawn
+    """
+    across, up = _scales(points, most)
+    drawn = [svg.line('axis', _LEFT, up(0), _WIDTH, up(0)),
+             svg.path('path', _steps(points, across, up, value)),
+             *_words(points, across, up, most, most_words)]
+    return svg.drawing(_WIDTH, _HEIGHT, drawn, label)
+
+
+_Scale = Callable[[float], float]
+
+
+def _scales(points: Points, most: float) -> tuple[_Scale, _Scale]:
+    first = points[0]['hours'] if points else 0.0
+    span = (points[-1]['hours'] - first if points else 0.0) or 1.0
+    return (lambda hours: round(
+        _LEFT + (_WIDTH - _LEFT - 2) * (hours - first) / span, 1),
+        lambda value: round(
+            _HEIGHT - _BOTTOM - (_HEIGHT - _BOTTOM - _TOP) * value
+            / (most or 1), 1))
+
+
+def _steps(points: Points, across: _Scale, up: _Scale,
+           value: Callable[[Mapping[str, Any]], float],
+           ) -> list[tuple[float, float]]:
+    """Hold each value until the next point."""
+    found: list[tuple[float, float]] = []
+    for each in points:
+        x, y = across(each['hours']), up(value(each))
+        if found:
+            found.append((x, found[-1][1]))
+        found.append((x, y))
+    return found
+
+
+def _words(points: Points, across: _Scale, up: _Scale, most: float,
+           most_words: str) -> list[str]:
+    drawn = [svg.text(_LEFT - 4, up(most) + 5, most_words, 'end'),
+             svg.text(_LEFT - 4, up(0), '0', 'end')]
+    if points:
+        first, last = points[0]['hours'], points[-1]['hours']
+        drawn += [svg.text(across(first), _HEIGHT - 4, _time(first)),
+                  svg.text(across(last), _HEIGHT - 4, _time(last), 'end')]
+    return drawn
+
+
+def _time(hours: float) -> str:
+    return f'{hours / 24:.0f} days' if hours >= 96 else f'{hours:.0f} hours'

@@ -1,0 +1,133 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What came of a replay, as one HTML page that needs no other file."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
+
+from hpcvirt.bench.report import templates
+from hpcvirt.cmd.simulate import drawings
+from hpcvirt.simulate import outcome
+from hpcvirt.simulate import report
+from hpcvirt.simulate import scenario as scenarios
+
+TITLE = 'A workload replayed over a fleet'
+
+_CAUSES = tuple(cause.value for cause in outcome.Cause)
+
+
+def page(result: scenarios.Result) -> str:
+    """Write the page."""
+    found = report.document(result)
+    environment = templates.environment('hpcvirt.cmd.simulate')
+    html: str = environment.get_template('simulate.html.j2').render(
+        title=TITLE, marks={}, told=[*report.told(found)],
+        notes=[*found['workload']['notes'], *found['workload']['rule']],
+        causes=_CAUSES, lost=[*_lost(found)], refused=[*_refused(found)],
+        paired=[*_paired(found)], intervals=report.intervals(result),
+        time=[*_over_time(found)], flavors=found['flavors'],
+        first='the first seed' if found['workload']['replays'] > 1 else '')
+    return html + '\n'
+
+
+def _lost(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    bound = found['bound']
+    known = {kind: percent for kind, percent in (
+        (report.REPACKING, bound['repacking_lost_percent']),
+        (report.POOL, bound['lost_percent'])) if percent is not None}
+    words = {report.REPACKING: report.REPACKING_IN_WORDS,
+             report.POOL: report.POOL_IN_WORDS,
+             report.OPTIMUM: report.OPTIMUM_IN_WORDS}
+    most = max([each['lost_percent'] for each in found['strategies']]
+               + list(known.values()))
+    for each in found['strategies']:
+        hours = each['core_hours']
+        parts = {cause: 100 * hours[f'lost_to_{cause}'] / hours['offered']
+                 for cause in _CAUSES}
+        yield {
+            'name': each['name'], 'lost': f'{each["lost_percent"]:.2f} %',
+            'hours': f'{hours["lost"]:.0f}',
+            'largest': f'{each["largest_accepted_percent"]:.1f} %',
+            'moves': each['moves'],
+            'drawing': drawings.stacked(
+                parts, most, f'{each["name"]} loses '
+                f'{each["lost_percent"]:.2f} % of the core-hours: '
+                + ', '.join(f'{size:.2f} to {cause}'
+                            for cause, size in parts.items()), known)}
+    if bound['optimum_lost_percent'] is not None:
+        known[report.OPTIMUM] = bound['optimum_lost_percent']
+    for kind, percent in known.items():
+        name = words[kind]
+        yield {'name': name, 'lost': f'{percent:.2f} %', 'hours': '',
+               'largest': '', 'moves': '', 'drawing': drawings.stacked(
+                   {'busy': percent}, most, f'{name} loses {percent:.2f} % '
+                   'of the core-hours')}
+
+
+def _refused(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    most = max(sum(each['refused'].values())
+               for each in found['strategies'])
+    for each in found['strategies']:
+        refused = each['refused']
+        yield {'name': each['name'], 'accepted': each['accepted'],
+               'refused': refused, 'drawing': drawings.stacked(
+                   refused, most, f'{each["name"]} refuses ' + ', '.join(
+                       f'{number} for {cause}'
+                       for cause, number in refused.items()))}
+
+
+def _paired(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    reach = max((abs(number) for each in found['paired'] for number in (
+        each['difference_percent'], *(each['interval_percent'] or ()))),
+        default=0.0)
+    for each in found['paired']:
+        ends = each['interval_percent']
+        words = report.interval_in_words(each)
+        yield {**each, 'more': f'{each["difference_percent"]:+.2f}',
+               'interval': words, 'drawing': drawings.interval(
+                   each['difference_percent'], ends and tuple(ends), reach,
+                   f'{each["strategy"]} loses '
+                   f'{each["difference_percent"]:+.2f} points more than '
+                   f'{each["reference"]}, interval {words}')}
+
+
+def _over_time(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    total = found['fleet']['cpus']
+    points = [point for each in found['strategies']
+              for point in each['over_time']]
+    pages_gib = max((point['stranded_pages_mib'] for point in points),
+                    default=0) / 1024
+    across = max((100 * _across(point) for point in points), default=0)
+    for each in found['strategies']:
+        name, own = each['name'], each['over_time']
+        used = (f'{each["utilisation_percent"]:.1f} % of the CPUs used, '
+                f'{each["stranded_cpus_percent"]:.1f} % stranded')
+        pages = f'{each["stranded_pages_mib"] / 1024:.0f} GiB stranded'
+        guests = (f'{each["across_packages_percent"]:.1f} % of the guests '
+                  'across packages')
+        yield {'name': name, 'charts': [
+            {'caption': used, 'drawing': drawings.cpus(
+                own, total, f'{name} over time: {used}')},
+            {'caption': pages, 'drawing': drawings.curve(
+                own, lambda point: point['stranded_pages_mib'] / 1024,
+                pages_gib, f'{pages_gib:.0f}',
+                f'{name} over time: {pages}')},
+            {'caption': guests, 'drawing': drawings.curve(
+                own, lambda point: 100 * _across(point), across,
+                f'{across:.0f} %', f'{name} over time: {guests}')}]}
+
+
+def _across(point: Mapping[str, Any]) -> float:
+    return (point['across_packages'] / point['guests'] if point['guests']
+            else 0.0)

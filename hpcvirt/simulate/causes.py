@@ -1,0 +1,129 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Say why a request was refused.
+
+The first of these that is true:
+
+* ``capacity``: in sum, the fleet has too few free CPUs of the kind that the
+  guests need, or too little free memory;
+* ``devices``: in sum, too few free devices for one of their PCI requests;
+* ``pages``: in sum, too few free pages of a size that they name;
+* ``devices``: they would be placed if they requested no devices;
+* ``pages``: they would be placed if they needed no memory;
+* ``fragmentation``: what they need is free, but apart.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from hpcvirt.fit import demand as demands
+from hpcvirt.fit import devices
+from hpcvirt.fleet import guest as guests
+from hpcvirt.simulate import outcome
+from hpcvirt.simulate import requests
+from hpcvirt.simulate import scheduler as schedulers
+from hpcvirt.simulate import strategy as strategies
+
+
+class Causes:
+    """Finds the causes of the refusals of a scheduler.
+
+    It asks for guests that need less. Their flavors follow those of the
+    requests in the order of :func:`flavors`. Several guests of a request are
+    each sent to the host with the fewest free CPUs, whatever the strategy.
+    """
+
+    def __init__(self, scheduler: schedulers.Scheduler,
+                 own: Sequence[requests.Flavor]) -> None:
+        self._table = scheduler.table
+        self._packer = schedulers.Scheduler(
+            scheduler.table, flavors(own), strategies.Strategy(
+                'best-fit', strategies.BEST_FIT, scheduler.packing))
+        self._own = own
+
+    def of(self, number: int, count: int) -> outcome.Cause:
+        """Say why a request that was just refused cannot be placed.
+
+        :param number: of its flavor
+        :param count: of its guests
+        """
+        flavor = self._own[number]
+        if self._lacks_capacity(flavor, count):
+            return outcome.Cause.CAPACITY
+        demand = flavor.guest.demand
+        if any(self._free_devices(request) < request.count * count
+               for request in demand.requests):
+            return outcome.Cause.DEVICES
+        if any(self._table.free_pages[size] * size < mib * count * 1024
+               for size, mib in _pages_mib(demand).items()):
+            return outcome.Cause.PAGES
+        if demand.requests and self._fits(len(self._own) + number, count):
+            return outcome.Cause.DEVICES
+        if self._fits(2 * len(self._own) + number, count):
+            return outcome.Cause.PAGES
+        return outcome.Cause.FRAGMENTATION
+
+    def _fits(self, number: int, count: int) -> bool:
+        placed = self._packer.place(number, count)
+        self._packer.remove(placed)
+        return bool(placed)
+
+    def _lacks_capacity(self, flavor: requests.Flavor, count: int) -> bool:
+        sums = flavor.guest.sums
+        table = self._table
+        return bool(
+            table.free_pcpus.sum() < sums.pcpus * count
+            or table.shared_left.sum() < sums.vcpus * count
+            or table.memory_left.sum() < sums.memory_mib * count)
+
+    def _free_devices(self, request: devices.Request) -> int:
+        table = self._table
+        return sum(
+            pool.free for host in np.flatnonzero(table.free_devices).tolist()
+            for pool in table.supplies[host].pools or ()
+            if devices.serves(pool, request))
+
+
+def flavors(own: Sequence[requests.Flavor]) -> tuple[requests.Flavor, ...]:
+    """Add flavors that need no devices, and flavors that need no memory."""
+    return (*own, *(_changed(flavor, dataclasses.replace(
+        flavor.guest.demand, requests=())) for flavor in own),
+        *(_without_memory(flavor) for flavor in own))
+
+
+def _without_memory(flavor: requests.Flavor) -> requests.Flavor:
+    demand = flavor.guest.demand
+    changed = _changed(flavor, dataclasses.replace(demand, cells=tuple(
+        dataclasses.replace(cell, memory_mib=0) for cell in demand.cells)))
+    guest = dataclasses.replace(
+        changed.guest, sums=changed.guest.sums._replace(memory_mib=0))
+    return dataclasses.replace(
+        changed, flavor=dataclasses.replace(flavor.flavor, ram_mib=0),
+        guest=guest)
+
+
+def _changed(flavor: requests.Flavor,
+             demand: demands.Demand) -> requests.Flavor:
+    guest: guests.Guest = dataclasses.replace(flavor.guest, demand=demand)
+    return dataclasses.replace(flavor, guest=guest)
+
+
+def _pages_mib(demand: demands.Demand) -> dict[int, int]:
+    needed: collections.Counter[int] = collections.Counter()
+    for cell in demand.cells:
+        if cell.page_kib is not None and cell.page_kib > 0:
+            needed[int(cell.page_kib)] += cell.memory_mib
+    return needed

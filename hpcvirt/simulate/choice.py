@@ -1,0 +1,224 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Choose hosts like nova-scheduler: the first of the best hosts.
+
+Each weigher weighs the hosts that can hold a guest. Its weights are scaled to
+the range from 0 to 1 as by ``nova.weights.normalize``, and multiplied. Hosts
+with equal sums stay in their order; where a request is for several guests,
+the next one finds the hosts in the order of the sums of the one before.
+"""
+
+import dataclasses
+import typing
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+import numpy as np
+
+from hpcvirt.fit import demand as demands
+from hpcvirt.fit import mix
+from hpcvirt.fit import placement as placements
+from hpcvirt.fit import room
+from hpcvirt.fit import scarcity
+from hpcvirt.fit import score
+from hpcvirt.fit import supply as supplies
+from hpcvirt.simulate import answers
+from hpcvirt.simulate import host_table
+
+#: PCIWeigher sees no difference between more devices than this.
+_MOST_DEVICES = 99
+
+
+@dataclasses.dataclass(frozen=True)
+class Look:
+    """What weighers look at.
+
+    :ivar table: all hosts
+    :ivar known: the answers of the hosts
+    :ivar number: the number of the flavor
+    :ivar demand: what a guest of it needs
+    :ivar hosts: the numbers of the hosts to weigh, on which it fits
+    :ivar picks: how many guests of the same request each host has
+    """
+
+    table: host_table.HostTable
+    known: answers.Answers
+    number: int
+    demand: demands.Demand
+    hosts: host_table.Integers
+    picks: Mapping[int, int]
+
+    def figures(self, name: str, compute: Callable[
+            [demands.Demand, supplies.Supply, placements.Placement], float],
+            ) -> host_table.Floats:
+        """Compute a figure of the guest on each host, once for each state."""
+        return self.known.figures(
+            (name, self.number), self.hosts, lambda host: compute(
+                self.demand, self.table.supplies[host],
+                self.known.placement(self.number, host)))
+
+
+class Weigher(typing.Protocol):
+    """Weigh hosts.
+
+    :ivar from_zero: whether its range begins at 0, as with ``minval = 0``
+    """
+
+    from_zero: bool
+
+    def weigh(self, look: Look) -> host_table.Floats | None:
+        """Weigh the hosts; None if they are all equal."""
+
+
+class _Column:
+    """Weigh hosts by a column of the table."""
+
+    from_zero = True
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def weigh(self, look: Look) -> host_table.Floats:
+        column: host_table.Floats = getattr(look.table, self._name)
+        return column[look.hosts]
+
+
+class _IoOps:
+    """Weigh hosts by the guests of this request, which are starting."""
+
+    from_zero = True
+
+    def weigh(self, look: Look) -> host_table.Floats | None:
+        if not look.picks:
+            return None
+        return np.array([look.picks.get(host, 0)
+                         for host in look.hosts.tolist()], dtype=np.float64)
+
+
+class _Pci:
+    """Spare hosts with many devices."""
+
+    from_zero = False
+
+    def weigh(self, look: Look) -> host_table.Floats:
+        free = look.table.free_devices[look.hosts]
+        return 1.0 + _MOST_DEVICES - np.minimum(free, _MOST_DEVICES)
+
+
+class _CpusLeft:
+    """Weigh hosts by their free CPUs of the kinds that the guest needs."""
+
+    from_zero = False
+
+    def weigh(self, look: Look) -> host_table.Floats:
+        cells = look.demand.cells
+        left = np.zeros(len(look.hosts))
+        if any(cell.pcpus for cell in cells):
+            left += look.table.free_pcpus[look.hosts]
+        if not cells or any(cell.vcpus for cell in cells):
+            left += look.table.shared_left[look.hosts]
+        return left
+
+
+class _Fragmentation:
+    """Weigh hosts as NUMAFragmentationWeigher does.
+
+    The numbers are those of :mod:`hpcvirt.fit.scarcity`, for all hosts at
+    once. What a guest takes from a host is counted once for each state.
+    """
+
+    from_zero = False
+
+    def __init__(self) -> None:
+        self._mix = mix.Mix()
+        self._room = room.Room(())
+
+    def weigh(self, look: Look) -> host_table.Floats | None:
+        if not look.demand.cells:
+            return None
+        if not look.picks:
+            self._mix.observe(look.demand)
+        if self._room.kinds is not self._mix.kinds:
+            self._room = room.Room(self._mix.kinds)
+            look.known.forget_rows()
+        states, first, place, number = np.unique(
+            look.table.states[look.hosts], return_index=True,
+            return_inverse=True, return_counts=True)
+        hosts = look.hosts[first].tolist()
+        width = len(self._room.kinds)
+        before = look.known.rows('before', width).of(
+            states, lambda index: self._room.prospects(
+                look.table.supplies[hosts[index]]))
+        taken = look.known.rows(('taken', look.number), width + 2).of(
+            states, lambda index: self._taken(look, hosts[index]))
+        fewer, left = taken[:, :width], taken[:, width:]
+        totals = number @ before
+        losses = (np.log(totals + 1) - np.log(totals - fewer + 1)) @ np.array(
+            self._mix.weights())
+        return _by_place(losses.round(scarcity.DECIMALS), left)[place]
+
+    def _taken(self, look: Look, host: int) -> tuple[float, ...]:
+        """Return how many fewer guests a host takes, and what is left."""
+        taken = self._room.displaced(look.demand, look.table.supplies[host],
+                                     look.known.placement(look.number, host))
+        return *taken.fewer, *taken.left
+
+
+def _by_place(losses: host_table.Floats,
+              left: host_table.Floats) -> host_table.Floats:
+    """Weigh states by their place, as :func:`hpcvirt.fit.scarcity.weights`."""
+    keys = np.column_stack((losses, left))
+    order = np.lexsort(keys.T[::-1])
+    differs = np.ones(len(order), dtype=bool)
+    differs[1:] = np.diff(keys[order], axis=0).any(axis=1)
+    weights = np.empty(len(order))
+    weights[order] = 1.0 / np.cumsum(differs)
+    return weights
+
+
+class _Locality:
+    """Weigh hosts as DeviceLocalityWeigher does."""
+
+    from_zero = False
+
+    def weigh(self, look: Look) -> host_table.Floats | None:
+        if not score.has_choice(look.demand):
+            return None
+        return look.figures('locality', score.locality)
+
+
+#: The weighers by the names that strategies give them. DiskWeigher is not
+#: among them: guests boot from volumes, so that all hosts have the same disk.
+WEIGHERS: Mapping[str, Callable[[], Weigher]] = {
+    'ram': lambda: _Column('free_ram'),
+    'cpu': lambda: _Column('free_vcpus'), 'pci': _Pci, 'io-ops': _IoOps,
+    'cpus-left': _CpusLeft, 'fragmentation': _Fragmentation,
+    'locality': _Locality}
+
+
+def sums(look: Look, weighers: Sequence[tuple[Weigher, float]],
+         ) -> host_table.Floats:
+    """Add up the weights of hosts."""
+    totals = np.zeros(len(look.hosts))
+    for weigher, multiplier in weighers:
+        weights = weigher.weigh(look)
+        if weights is None:
+            continue
+        if weigher.from_zero:
+            weights = np.maximum(weights, 0.0)
+        low = 0.0 if weigher.from_zero else weights.min()
+        span = weights.max() - low
+        if span:
+            totals += multiplier * ((weights - low) / span)
+    return totals

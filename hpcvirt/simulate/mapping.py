@@ -1,0 +1,197 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Turn the jobs of a workload into requests for flavors."""
+
+import collections
+import dataclasses
+import enum
+import hashlib
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt import exception
+from hpcvirt.flavors import catalogue
+from hpcvirt.fleet import guest as guests
+from hpcvirt.simulate import flavor_choice
+from hpcvirt.simulate import requests
+from hpcvirt.simulate import workload as workloads
+
+
+class _Case(enum.StrEnum):
+    """What can happen to a job, for a sentence."""
+
+    OWN = 'got the flavor that the workload describes'
+    SPLIT = ('were larger than every flavor, and became several instances of '
+             'the largest')
+    TOO_LARGE = 'were larger than every flavor, and left out'
+    NO_MEMORY = 'got a flavor by their CPUs alone, their memory being unknown'
+    NO_DEVICE = 'lost devices of a kind that no flavor has'
+    SPENT = 'got a flavor with devices that they do not need'
+    VF = 'got a virtual function in addition'
+    NO_VF = ('were too large for a virtual function, which they were to get '
+             'in addition')
+
+
+def map_jobs(workload: workloads.Workload,
+             flavors: Sequence[catalogue.Flavor], *, own: bool = True,
+             vf_share: float = 0.0, seed: int = 0) -> requests.Requests:
+    """Choose flavors for jobs.
+
+    A job that is larger than every flavor becomes several instances of the
+    largest if the workload splits jobs. Otherwise nobody could request it,
+    and it is left out. What happened to how many jobs is in the rule.
+
+    :param flavors: the flavors that can be chosen
+    :param own: whether jobs whose flavor the workload describes get that one,
+        if it has NUMA cells or devices
+    :param vf_share: the share of the jobs that get a virtual function in
+        addition, of those that ask for none and whose own flavor has no
+        devices; the seed decides which
+    :raises InvalidInput: if a flavor is malformed, none has virtual
+        functions to add, or there is none for any job
+    """
+    names = {job.flavor for job in workload.jobs}
+    described = [
+        flavor for flavor in _compiled(
+            flavor for name, flavor in workload.flavors.items()
+            if own and name in names)
+        if flavor.guest.shape.cells or flavor.guest.shape.devices]
+    given = _compiled(flavors)
+    compiled = (*given, *(flavor for flavor in described
+                          if flavor not in given))
+    mapper = _Mapper(
+        workload, compiled, len(flavors),
+        {flavor.flavor.name: compiled.index(flavor) for flavor in described},
+        vf_share, seed)
+    arrivals = tuple(mapper.arrivals())
+    if not arrivals:
+        raise exception.InvalidInput(
+            workload.name, f'there is no flavor for any of its '
+            f'{len(workload.jobs)} jobs')
+    return requests.Requests(compiled, arrivals, tuple(mapper.rule()))
+
+
+def _compiled(flavors: Iterable[catalogue.Flavor],
+              ) -> tuple[requests.Flavor, ...]:
+    return tuple(requests.Flavor(flavor, guests.of_flavor(flavor))
+                 for flavor in flavors)
+
+
+class _Mapper:
+    """The jobs of a workload on their way to flavors."""
+
+    def __init__(self, workload: workloads.Workload,
+                 flavors: tuple[requests.Flavor, ...], given: int,
+                 own: Mapping[str, int], vf_share: float, seed: int) -> None:
+        self._workload = workload
+        self._flavors = flavors
+        self._own = own
+        self._choose = flavor_choice.Choice(
+            flavors[:given],
+            'gpus' if any(job.gpus for job in workload.jobs) else 'vfs',
+            workload.splits)
+        if vf_share and not self._choose.has('vfs'):
+            raise exception.InvalidInput(
+                'flavors', 'none has a virtual function, which a part of the '
+                'requests is to get')
+        self._vf_share = vf_share
+        self._seed = seed
+        self._jobs: collections.Counter[_Case] = collections.Counter()
+        self._work: dict[_Case, float] = collections.defaultdict(float)
+        self._asked = self._got = 0.0
+
+    def arrivals(self) -> Iterator[requests.Arrival]:
+        """Yield the request of each job that has a flavor."""
+        for index, job in enumerate(self._workload.jobs):
+            chosen = self._chosen(index, job)
+            if chosen is None:
+                self._note(_Case.TOO_LARGE, job)
+                continue
+            number, count = chosen
+            if count > 1:
+                self._note(_Case.SPLIT, job)
+            count *= job.count
+            self._asked += _work(job)
+            self._got += self._flavors[number].cpus * count * job.duration
+            yield requests.Arrival(job.time, job.duration, number, count)
+
+    def _chosen(self, index: int,
+                job: workloads.Job) -> tuple[int, int] | None:
+        need = flavor_choice.Need(
+            job.cpus, job.memory_mib,
+            job.vfs if self._choose.has('vfs') else 0,
+            job.gpus if self._choose.has('gpus') else 0)
+        own = self._own.get(job.flavor)
+        chosen = self._choose(need) if own is None else (own, 1)
+        if chosen and self._gets_vf(index, job, own):
+            with_vf = dataclasses.replace(need, vfs=1)
+            other = self._choose(with_vf)
+            self._note(_Case.VF if other else _Case.NO_VF, job)
+            if other:
+                own, need, chosen = None, with_vf, other
+        if own is not None:
+            self._note(_Case.OWN, job)
+            return chosen
+        if need.gpus != job.gpus or need.vfs < job.vfs:
+            self._note(_Case.NO_DEVICE, job)
+        if not job.memory_mib:
+            self._note(_Case.NO_MEMORY, job)
+        if chosen and self._choose.spends(chosen[0], need):
+            self._note(_Case.SPENT, job)
+        return chosen
+
+    def _gets_vf(self, index: int, job: workloads.Job,
+                 own: int | None) -> bool:
+        """Whether a job gets a virtual function that it does not ask for."""
+        if not self._vf_share or job.vfs or (
+                own is not None and self._flavors[own].guest.shape.devices):
+            return False
+        return _drawn(index, self._seed) < self._vf_share
+
+    def _note(self, case: _Case, job: workloads.Job) -> None:
+        self._jobs[case] += 1
+        self._work[case] += _work(job)
+
+    def rule(self) -> Iterator[str]:
+        """Write how flavors were chosen, after they were."""
+        if self._jobs[_Case.OWN] < len(self._workload.jobs):
+            yield ('A job gets the smallest flavor with its CPUs, memory and '
+                   'devices: the one with the fewest CPUs, then the least '
+                   'memory, then the fewest devices.')
+        wanted = {kind for job in self._workload.jobs
+                  for kind in ('vfs', 'gpus') if getattr(job, kind)}
+        for name, kind in self._choose.kinds.items():
+            if kind in wanted or (kind == 'vfs' and self._vf_share):
+                yield (f'A device {name} is taken for a '
+                       f'{"virtual function" if kind == "vfs" else "GPU"}.')
+        total = sum(_work(job) for job in self._workload.jobs)
+        for case in _Case:
+            if self._jobs[case]:
+                yield (f'{self._jobs[case]:,} of {len(self._workload.jobs):,}'
+                       f' jobs ({100 * self._work[case] / total:.1f} % of '
+                       f'the CPU-hours) {case}.')
+        more = 100 * (self._got / self._asked - 1)
+        yield (f'The flavors have {more:.1f} % more CPU-hours than these '
+               'jobs ask for.')
+
+
+def _work(job: workloads.Job) -> float:
+    return job.cpus * job.count * job.duration
+
+
+def _drawn(index: int, seed: int) -> float:
+    """Draw a number from 0 to 1 for a job, always the same."""
+    digest = hashlib.blake2b(f'{seed} {index}'.encode(), digest_size=6)
+    return int(digest.hexdigest(), 16) / (1 << 48)

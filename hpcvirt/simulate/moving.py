@@ -1,0 +1,111 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Let other guests move to make room for a request that was refused.
+
+The moves are those that ``hpcvirt make-room`` would find. Of a large fleet
+only some hosts are looked at: the room that is wanted is likeliest on hosts
+that have many free CPUs, and these are also the ones to which guests can
+move.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hpcvirt.fit import placement as placements
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import make_room
+from hpcvirt.fleet import state
+from hpcvirt.simulate import host_table
+from hpcvirt.simulate import population
+from hpcvirt.simulate import requests
+from hpcvirt.simulate import scheduler as schedulers
+
+#: So many hosts of a fleet are looked at.
+MOST_HOSTS = 48
+#: Requests for more guests get no moves: the number of plans is too large.
+MOST_GUESTS = 8
+
+
+class Mover:
+    """Makes room for requests, and counts the moves.
+
+    :ivar moves: the number of moves up to now
+    """
+
+    def __init__(self, scheduler: schedulers.Scheduler,
+                 running: population.Population,
+                 flavors: Sequence[requests.Flavor], most: int) -> None:
+        """Prepare to make room.
+
+        :param most: the most moves for each request
+        """
+        self._scheduler = scheduler
+        self._table = scheduler.table
+        self._running = running
+        self._flavors = flavors
+        self._most = most
+        self.moves = 0
+
+    def __call__(self, number: int, count: int) -> list[host_table.Running]:
+        """Place the guests of a request, if a few moves make room for them.
+
+        :param number: of their flavor
+        """
+        if count > MOST_GUESTS:
+            return []
+        names: dict[str, host_table.Running] = {}
+        plan = make_room.search(
+            self._flavors[number].guest, tuple(
+                self._host(host, names) for host in self._looked_at()),
+            self._most, count)
+        if plan is None:
+            return []
+        for move in plan.moves:
+            old = names[move.id]
+            names[move.id] = new = self._place(int(move.target), old.flavor)
+            self._table.remove(old)
+            self._running.replace(old, new)
+        self.moves += len(plan.moves)
+        return [self._place(int(host), number) for host, _ in plan.places]
+
+    def _place(self, host: int, number: int) -> host_table.Running:
+        return self._table.place(
+            host, number, self._scheduler.known.placement(number, host))
+
+    def _looked_at(self) -> list[int]:
+        free = self._table.free_pcpus + self._table.shared_left
+        order = np.argsort(-free, kind='stable')[:MOST_HOSTS]
+        return sorted(order.tolist())
+
+    def _host(self, host: int,
+              names: dict[str, host_table.Running]) -> state.FleetHost:
+        table = self._table
+        own = []
+        for guest in self._running.on(host):
+            name = str(len(names))
+            names[name] = guest
+            flavor = self._flavors[guest.flavor]
+            own.append(state.Instance(
+                name, '', str(host), flavor.flavor, flavor.guest,
+                guest.placement.cells, guest.cpus, _pages_kib(
+                    guest.placement), pools=guest.pools))
+        return state.FleetHost(
+            str(host), state.State(table.supplies[host], guests.Sums(
+                int(table.free_pcpus[host]), int(table.shared_left[host]),
+                int(table.memory_left[host]), guests.UNKNOWN_DISK_GIB)),
+            tuple(own), self._scheduler.packing)
+
+
+def _pages_kib(placement: placements.Placement) -> int | None:
+    return placement.pages_kib[0] if placement.pages_kib else None

@@ -1,0 +1,123 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read the Standard Workload Format of batch systems.
+
+Each line is a job of 18 numbers, of which negative ones are unknown; lines
+that begin with a semicolon are comments. Source: [SWF-Chapin-1999].
+
+A job gets the processors that were allocated, or else those requested, and
+the memory that was requested, or else that used. It is requested when it was
+submitted: the time that it waited belongs to the scheduler of the log.
+
+Some logs have more fields, and memory that is not in KiB of each processor.
+They are read without the additional fields and without memory. In logs with
+fewer fields the others are unknown.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+
+from hpcvirt.simulate import workload as workloads
+from hpcvirt.simulate.read import log as logs
+
+_FIELDS, _FEWEST = 18, 5
+#: Fields, counted from 0.
+_SUBMIT, _RUN_TIME, _ALLOCATED, _USED_KIB, _REQUESTED, _WANTED_KIB, _STATUS = (
+    1, 3, 4, 6, 7, 9, 10)
+
+#: A job that was interrupted has a line for the whole job and one for each
+#: part, of these statuses.
+_PARTS = frozenset({2, 3, 4})
+
+#: What fields must be less than.
+_LIMITS = (
+    (_SUBMIT, logs.MOST_SECONDS), (_RUN_TIME, logs.MOST_SECONDS),
+    (_ALLOCATED, logs.MOST_CPUS), (_REQUESTED, logs.MOST_CPUS))
+#: More memory of each processor cannot be meant: 1 TiB.
+_MOST_KIB = 1 << 30
+
+_MACHINE = re.compile(r';\s*MaxProcs:\s*([0-9]{1,9})\s*$')
+
+
+def recognizes(first: str) -> bool:
+    """Whether a log begins like this."""
+    return first.startswith(';') or all(
+        re.fullmatch(r'-?[0-9][0-9.]*', field)
+        for field in first.split()[:_FIELDS])
+
+
+def read(log: logs.Log) -> workloads.Workload:
+    """Read the jobs that ran.
+
+    :raises InvalidInput: naming the line at fault
+    """
+    never = parts = vague = longer = unlikely = 0
+    machine = ''
+    width = 0
+    for line in log:
+        fields = line.split()
+        if not fields or fields[0].startswith(';'):
+            found = _MACHINE.match(line)
+            machine = found[1] if found else machine
+            continue
+        width = width or max(_FEWEST, min(len(fields), _FIELDS))
+        if len(fields) < width:
+            raise log.fault(f'has {len(fields)} fields instead of {width}')
+        try:
+            values = [float(field) for field in fields[:width]]
+        except ValueError as exc:
+            raise log.fault(f'has a field that is no number ({exc})'
+                            ) from exc
+        values += [-1] * (_FIELDS - width)
+        for field, most in _LIMITS:
+            if not values[field] < most:
+                raise log.fault(f'field {field + 1} must be less than '
+                                f'{most:.0e}, not {fields[field][:40]!r}')
+        cpus = int(_known(values, _ALLOCATED, _REQUESTED))
+        if values[_STATUS] in _PARTS:
+            parts += 1
+        elif values[_RUN_TIME] <= 0:
+            never += 1
+        elif not cpus or values[_SUBMIT] < 0:
+            vague += 1
+        else:
+            kib = _known(values, _WANTED_KIB, _USED_KIB)
+            if len(fields) > _FIELDS:
+                longer, kib = longer + 1, 0
+            elif kib > _MOST_KIB:
+                unlikely, kib = unlikely + 1, 0
+            log.add(values[_SUBMIT], values[_RUN_TIME], cpus,
+                    math.ceil(cpus * kib / 1024), 1, '', 0, 0)
+    return log.workload((
+        *((f'The machine of the log has {int(machine):,} processors.',)
+          if machine else ()),
+        *logs.counted(never, 'job that never ran', 'jobs that never ran',
+                      'left out'),
+        *logs.counted(vague, 'job without a number of processors or a time',
+                      'jobs without a number of processors or a time',
+                      'left out'),
+        *logs.counted(parts, 'line for a part of a job that was interrupted',
+                      'lines for parts of jobs that were interrupted',
+                      'left out'),
+        *logs.counted(longer, 'job with more fields than the format has',
+                      'jobs with more fields than the format has',
+                      'read without them and without memory'),
+        *logs.counted(unlikely, 'job with more than 1 TiB a processor',
+                      'jobs with more than 1 TiB a processor',
+                      'taken as of unknown memory')), splits=True)
+
+
+def _known(values: Sequence[float], *fields: int) -> float:
+    """Return the first of these fields that is known and not 0, or 0."""
+    return next((values[field] for field in fields if values[field] > 0), 0)

@@ -1,0 +1,147 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Read a log that is a table: CSV, or what the client of MariaDB prints."""
+
+import abc
+import csv
+import datetime
+import re
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from hpcvirt import exception
+from hpcvirt.simulate.read import log as logs
+
+#: How programs write that a value is missing.
+_MISSING = frozenset({'', 'NULL', 'null', 'None', 'nan', '\\N'})
+_ESCAPES = {'\\\\': '\\', '\\n': '\n', '\\t': '\t', '\\0': '\0'}
+
+
+def columns(first: str) -> tuple[str, ...]:
+    """Return the names of the columns, in lower case, from the first line."""
+    return tuple(name.strip('" ').lower()
+                 for name in first.split(_delimiter(first)))
+
+
+class Values(abc.ABC):
+    """The values of a table, which are text."""
+
+    @abc.abstractmethod
+    def fault(self, what: str) -> exception.InvalidInput:
+        """Return the exception for the row that was read last."""
+
+    @abc.abstractmethod
+    def rows(self, *wanted: str) -> Iterator[tuple[str, ...]]:
+        """Yield some columns of each row; '' for what is missing.
+
+        :param wanted: names of columns, in lower case
+        :raises InvalidInput: naming the row at fault
+        """
+
+    def number(self, text: str, name: str, most: float,
+               least: float = 0) -> float:
+        """Read a number.
+
+        :raises InvalidInput: naming the line and the column
+        """
+        try:
+            value = float(text)
+        except ValueError:
+            value = float('nan')
+        if not least <= value < most:
+            raise self.fault(
+                f'{name} must be a number from {least:g} to less than '
+                f'{most:.0e}, not {text[:40]!r}')
+        return value
+
+    def whole(self, text: str, name: str, most: int, least: int = 0) -> int:
+        """Read a whole number; see :meth:`number`."""
+        value = self.number(text, name, most, least)
+        if not value.is_integer():
+            raise self.fault(f'{name} must be a whole number, not '
+                                  f'{text[:40]!r}')
+        return int(value)
+
+    def time(self, text: str, name: str) -> float:
+        """Read a time, in UTC if it does not say, or in seconds.
+
+        :returns: seconds
+        :raises InvalidInput: naming the line and the column
+        """
+        if re.fullmatch(r'[0-9]+(\.[0-9]*)?', text):
+            return self.number(text, name, logs.MOST_SECONDS)
+        try:
+            value = datetime.datetime.fromisoformat(text.strip())
+        except ValueError as exc:
+            raise self.fault(
+                f'{name} must be a time such as 2026-11-23 08:30:00, or '
+                f'seconds, not {text[:40]!r}') from exc
+        if value.tzinfo is None:
+            value = value.replace(tzinfo=datetime.UTC)
+        return value.timestamp()
+
+
+class Table(Values):
+    """The rows of a table.
+
+    :ivar names: the names of its columns
+    """
+
+    def __init__(self, log: logs.Log,
+                 names: Sequence[str] | None = None) -> None:
+        """Begin to read.
+
+        :param names: the names of the columns of a table without a header
+        """
+        self._log = log
+        self._has_header = names is None
+        self.names = tuple(names or columns(log.first))
+
+    def fault(self, what: str) -> exception.InvalidInput:
+        """Return the exception for the row that was read last."""
+        return self._log.fault(what)
+
+    def rows(self, *wanted: str) -> Iterator[tuple[str, ...]]:
+        places = [self.names.index(name) if name in self.names else -1
+                  for name in wanted]
+        rows = self._rows()
+        try:
+            if self._has_header:
+                next(rows, None)
+            for row in rows:
+                if not row:
+                    continue
+                if len(row) != len(self.names):
+                    raise self.fault(
+                        f'has {len(row)} columns instead of '
+                        f'{len(self.names)}')
+                yield tuple('' if place < 0 or row[place] in _MISSING
+                            else row[place] for place in places)
+        except csv.Error as exc:
+            raise self.fault(f'cannot be read as CSV ({exc})') from exc
+
+    def _rows(self) -> Iterator[list[str]]:
+        lines = (line for line in self._log if line.strip())
+        delimiter = _delimiter(self._log.first)
+        if delimiter == '\t':
+            # The client of MariaDB writes no quotes, and escapes.
+            return (
+                [re.sub(r'\\[\\nt0]', lambda found: _ESCAPES[found[0]], value)
+                 if '\\' in value and value not in _MISSING else value
+                 for value in line.rstrip('\r\n').split('\t')]
+                for line in lines)
+        return csv.reader(lines, delimiter=delimiter, strict=True)
+
+
+def _delimiter(first: str) -> str:
+    return max(',;\t', key=first.count)

@@ -1,0 +1,126 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Look at the fleet of a replay at times that are evenly spread."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from hpcvirt.fit import capacity
+from hpcvirt.fit import claim
+from hpcvirt.fleet import guest as guests
+from hpcvirt.simulate import outcome
+from hpcvirt.simulate import population
+from hpcvirt.simulate import requests
+from hpcvirt.simulate import scheduler as schedulers
+
+#: A replay takes at most so many samples.
+MOST = 500
+
+
+class Sampler:
+    """Takes samples of the fleet from the first arrival to the last.
+
+    :ivar samples: those that were taken
+    """
+
+    def __init__(self, scheduler: schedulers.Scheduler,
+                 running: population.Population,
+                 requested: requests.Requests) -> None:
+        self._table = scheduler.table
+        self._known = scheduler.known
+        self._running = running
+        self._packing = scheduler.packing
+        self._smallest = _smallest(requested.flavors)
+        self.samples: list[outcome.Sample] = []
+        arrivals = requested.arrivals
+        self._first = arrivals[0].time if arrivals else math.inf
+        self._span = arrivals[-1].time - self._first if arrivals else 0.0
+
+    def before(self, time: float) -> None:
+        """Take the samples of the time before something changes."""
+        if self._due() >= time:
+            return
+        sample = self._sample()
+        while self._due() < time:
+            self.samples.append(outcome.Sample(self._due(), *sample))
+
+    def _due(self) -> float:
+        """Tell when the next sample is due."""
+        taken = len(self.samples)
+        if taken == MOST or (taken and not self._span):
+            return math.inf
+        return self._first + self._span * taken / (MOST - 1)
+
+    def _sample(self) -> tuple[int, int, int, int, int]:
+        stranded = pages = 0
+        if self._smallest is not None:
+            everywhere = np.arange(len(self._table))
+            guest = self._smallest.guest
+            stranded = int(self._known.figures(
+                'stranded CPUs', everywhere,
+                lambda host: self._stranded_cpus(guest, host)).sum())
+            pages = int(self._known.figures(
+                'stranded pages', everywhere,
+                lambda host: self._stranded_mib(guest, host)).sum())
+        return (self._running.busy_cpus, stranded, pages, len(self._running),
+                self._running.across_packages)
+
+    def _stranded_cpus(self, guest: guests.Guest, host: int) -> float:
+        sums = guest.sums
+        if sums.pcpus:
+            return float(self._table.free_pcpus[host]
+                         - self._room(guest, host) * sums.pcpus)
+        return float(self._table.shared_left[host]
+                     - self._room(guest, host) * sums.vcpus)
+
+    def _stranded_mib(self, guest: guests.Guest, host: int) -> float:
+        cells = guest.demand.cells
+        size_kib = cells[0].page_kib if cells else None
+        free_mib = sum(
+            pool.free for cell in self._table.supplies[host].cells
+            for pool in cell.pages if pool.size_kib == size_kib
+        ) * (size_kib or 0) // 1024
+        return free_mib - self._room(guest, host) * sum(
+            cell.memory_mib for cell in cells) if free_mib else 0
+
+    def _room(self, guest: guests.Guest, host: int) -> int:
+        """Count the guests of the smallest flavor that a host takes."""
+        return int(self._known.figures(
+            'room', np.array([host]),
+            lambda host: self._fill(guest, host))[0])
+
+    def _fill(self, guest: guests.Guest, host: int) -> int:
+        table = self._table
+        most = guests.Sums(
+            int(table.free_pcpus[host]), int(table.shared_left[host]),
+            int(table.memory_left[host]), guests.UNKNOWN_DISK_GIB,
+        ).times(guest.sums)
+        supply = table.supplies[host]
+        if len(guest.demand.cells) == 1 and claim.counts_cells(
+                guest.demand, supply):
+            return min(most, self._known.of_cells(
+                'room', host, lambda cell: capacity.fill(
+                    guest.shape, dataclasses.replace(supply, cells=(cell,)),
+                ).count))
+        return capacity.fill(guest.shape, supply, most, self._packing).count
+
+
+def _smallest(flavors: Sequence[requests.Flavor]) -> requests.Flavor | None:
+    """Find the smallest flavor that needs no device."""
+    return min((flavor for flavor in flavors
+                if not flavor.guest.demand.requests),
+               key=lambda flavor: (flavor.cpus, flavor.flavor.ram_mib),
+               default=None)

@@ -1,0 +1,150 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Place the guests of requests on hosts, as nova-scheduler does."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from hpcvirt.fit import demand as demands
+from hpcvirt.fleet import admission
+from hpcvirt.simulate import alternates
+from hpcvirt.simulate import answers
+from hpcvirt.simulate import choice
+from hpcvirt.simulate import host_table
+from hpcvirt.simulate import requests
+from hpcvirt.simulate import strategy as strategies
+
+
+class Scheduler:
+    """Chooses hosts for requests with one strategy.
+
+    :ivar table: the hosts
+    :ivar known: their answers to the demands of the flavors
+    :ivar packing: ``packing_host_numa_cells_allocation_strategy``
+    """
+
+    def __init__(self, table: host_table.HostTable,
+                 flavors: Sequence[requests.Flavor],
+                 strategy: strategies.Strategy) -> None:
+        self.table = table
+        self._flavors = flavors
+        self._demands = [_claimed(flavor.guest.demand) for flavor in flavors]
+        self.packing = strategy.fullest
+        self.known = answers.Answers(table, self._demands, self.packing)
+        self._everywhere: host_table.Integers = np.arange(len(table))
+        self._weighers = [
+            (choice.WEIGHERS[name](), multiplier)
+            for name, multiplier in strategy.multipliers.items()
+            if multiplier and name in choice.WEIGHERS]
+
+    def place(self, number: int, count: int) -> list[host_table.Running]:
+        """Place all guests of a request, or none.
+
+        :param number: of the flavor
+        :returns: nothing if some guest has no host
+        """
+        return self.place_among(self._everywhere, number, count)
+
+    def place_among(self, hosts: host_table.Integers, number: int,
+                    count: int) -> list[host_table.Running]:
+        """Place all guests of a request on some hosts, or none.
+
+        :param hosts: the numbers of the hosts, in their order
+        """
+        placed: list[host_table.Running] = []
+        picks: dict[int, int] = {}
+        hosts = hosts[self._has_sums(number, hosts)]
+        hosts = hosts[self.known.fits(number, hosts)]
+        while len(placed) < count:
+            if placed:
+                hosts = hosts[self.known.fits(number, hosts)]
+            hosts = alternates.sift(self.known, number,
+                                    self._demands[number], hosts, count > 1)
+            if not len(hosts):
+                break
+            totals = choice.sums(choice.Look(
+                self.table, self.known, number, self._demands[number], hosts,
+                picks), self._weighers) if len(hosts) > 1 else np.zeros(1)
+            if count == 1:
+                host = int(hosts[totals.argmax()])
+            else:
+                hosts = hosts[np.argsort(-totals, kind='stable')]
+                found = next((
+                    each for each in hosts[self._has_sums(
+                        number, hosts)].tolist()
+                    if self._has_again(each, placed)), None)
+                if found is None:
+                    break
+                host = found
+                picks[host] = picks.get(host, 0) + 1
+            placed.append(self.table.place(
+                host, number, self.known.placement(number, host)))
+        if len(placed) == count:
+            return placed
+        self.remove(placed)
+        return []
+
+    def _has_again(self, host: int,
+                   placed: Sequence[host_table.Running]) -> bool:
+        """Whether Placement can allocate the devices of a host once more.
+
+        For each guest of a request, the scheduler claims the same candidate
+        of a host, which names the providers.
+        """
+        first = next((guest for guest in placed if guest.host == host), None)
+        return first is None or all(
+            pool.free >= own.free for pool, own in zip(
+                self.table.supplies[host].pools or (), first.pools,
+                strict=False) if not pool.is_pci)
+
+    def remove(self, guests: Sequence[host_table.Running]) -> None:
+        """Remove guests from their hosts, the last one first."""
+        for running in reversed(guests):
+            self.table.remove(running)
+
+    def _has_sums(self, number: int,
+                  hosts: host_table.Integers) -> host_table.Booleans:
+        """Tell for some hosts whether Placement can allocate a guest."""
+        sums = self._flavors[number].guest.sums
+        table = self.table
+        able = table.memory_left[hosts] >= sums.memory_mib
+        # However a host is overcommitted, one guest gets no more than it has.
+        able &= table.memory[hosts] >= sums.memory_mib
+        if sums.pcpus:
+            able &= table.free_pcpus[hosts] >= sums.pcpus
+        if sums.vcpus:
+            able &= table.shared_left[hosts] >= sums.vcpus
+            able &= table.shared[hosts] >= sums.vcpus
+        if any(request.one_pool for request in
+               self._flavors[number].guest.demand.requests):
+            able &= self.known.figures(
+                ('cards', number), hosts,
+                lambda host: self._has_cards(number, host)) > 0
+        return able
+
+    def _has_cards(self, number: int, host: int) -> bool:
+        """Tell whether Placement can allocate the vGPUs of a guest."""
+        supply = self.table.supplies[host]
+        return all(
+            admission.most_of_one_pool(request, supply)
+            >= request.count for request
+            in self._flavors[number].guest.demand.requests
+            if request.one_pool)
+
+
+def _claimed(demand: demands.Demand) -> demands.Demand:
+    """Leave out what Placement allocates, and no claim looks for."""
+    return dataclasses.replace(demand, requests=tuple(
+        request for request in demand.requests if not request.one_pool))

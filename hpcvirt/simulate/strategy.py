@@ -1,0 +1,76 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The strategies that a replay compares."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from hpcvirt import exception
+
+#: The multipliers of nova-scheduler by default. Its weighers that are not
+#: named weigh all hosts of a replay equally.
+UPSTREAM = {'ram': 1.0, 'cpu': 1.0, 'disk': 1.0, 'pci': 1.0, 'io-ops': -1.0}
+#: The multipliers that pack guests with the weighers of Nova alone.
+PACKING = {**UPSTREAM, 'ram': -1.0, 'cpu': -1.0, 'disk': -1.0}
+#: hpcvirt's weighers, with their default multipliers, added to Nova's own.
+HPCVIRT = {**UPSTREAM, 'fragmentation': 20.0, 'locality': 20.0}
+#: The tightest host only: the one with the fewest free CPUs left.
+BEST_FIT = {'cpus-left': -1.0}
+
+#: The name of what an operator's nova.conf selects.
+NOVA_CONF = 'nova.conf'
+
+_BASES: Mapping[str, Mapping[str, float]] = {
+    'nova': UPSTREAM, 'packing': PACKING, 'best-fit': BEST_FIT,
+    'hpcvirt': HPCVIRT}
+
+
+@dataclasses.dataclass(frozen=True)
+class Strategy:
+    """How hosts are chosen.
+
+    :ivar multipliers: the multiplier of each weigher
+    :ivar fullest: ``packing_host_numa_cells_allocation_strategy``
+    :ivar moves: how many moves of other guests may make room for a refused
+        request
+    """
+
+    name: str
+    multipliers: Mapping[str, float]
+    fullest: bool = False
+    moves: int = 0
+
+
+def parse(text: str, moves: int) -> tuple[Strategy, ...]:
+    """Read a list of strategies: ``nova,packing,hpcvirt+moves``.
+
+    ``+moves`` lets refused requests move other guests, and ``+fullest`` lets
+    claims use the fullest cells first.
+
+    :param moves: the moves of each request with ``+moves``
+    :raises InvalidInput: for an unknown or repeated name
+    """
+    strategies: list[Strategy] = []
+    for name in text.split(','):
+        base, *more = name.split('+')
+        if base not in _BASES or sorted(more) not in (
+                [], ['fullest'], ['moves'], ['fullest', 'moves']):
+            raise exception.InvalidInput(
+                '--compare', f'{name!r} is not a strategy; expected one of '
+                f'{", ".join(_BASES)}, with +moves or +fullest')
+        if any(each.name == name for each in strategies):
+            raise exception.InvalidInput('--compare', f'{name} is repeated')
+        strategies.append(Strategy(
+            name, _BASES[base], 'fullest' in more,
+            moves if 'moves' in more else 0))
+    return tuple(strategies)

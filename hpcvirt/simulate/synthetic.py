@@ -1,0 +1,194 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Create workloads from models; the same seed gives the same workload.
+
+``lublin``
+    The jobs of a parallel computer of 256 processors, after
+    [Lublin-Feitelson-2003]: sizes near powers of two, run times that are
+    longer for larger jobs, arrivals with the cycle of a day. The parameters
+    are those that the paper gives for all jobs of its logs.
+``cloud``
+    Instances of the flavors of the fleet: requests that do not depend on each
+    other, lives of which some are ten times longer than others, and in total
+    the same CPU-hours of each flavor.
+"""
+
+import dataclasses
+import math
+import random
+import re
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from scipy import special
+
+from hpcvirt import exception
+from hpcvirt.flavors import catalogue
+from hpcvirt.simulate import workload as workloads
+
+MODELS = ('lublin', 'cloud')
+#: The jobs of a workload, if nobody says how many.
+JOBS = 10_000
+_MOST_JOBS = 1_000_000
+
+#: The processors of the computer; the paper's logs are of 128 to 1,024.
+PROCESSORS = 256
+#: Probabilities of a job of one processor, and of a power of two.
+_SERIAL, _POWER_OF_TWO = 0.244, 0.576
+#: The logarithm (base 2) of the size of a parallel job is uniform between the
+#: first two with the probability, and between the last two otherwise.
+_LOW, _HIGH = 0.8, math.log2(PROCESSORS)
+_MIDDLE, _BELOW = _HIGH - 2.5, 0.86
+#: Shapes and scales of the two gamma distributions of the logarithm of a run
+#: time, and the line that gives the probability of the first from the size.
+_SHORT, _LONG = (4.2, 0.94), (312, 0.03)
+_SLOPE, _INTERCEPT = -0.0054, 0.78
+#: Longer run times are drawn again.
+_MOST_LOG_RUN_TIME = 12
+#: Shape and scale of the logarithm of the time between two arrivals, which
+#: is drawn again if it is longer.
+_BETWEEN = (10.2303 * 1.0225, 0.4871)
+_MOST_LOG_BETWEEN = 13
+#: Shape and scale of the distribution of arrivals over the half hours of a
+#: day that begins at the 11th of them.
+_DAY = (8.1737, 3.9631)
+_FIRST_HALF_HOUR, _HALF_HOURS = 11, 48
+_HALF_HOUR_S = 1800
+
+#: The mean life of an instance of a cloud, and the mean time between
+#: requests, in seconds: a week and an hour.
+_LIFE_S, _BETWEEN_S = 7 * 86400, 3600
+#: The standard deviation of the logarithm of lives.
+_SIGMA = 1.2
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Model:
+    """A model with a number of jobs."""
+
+    name: str
+    jobs: int
+
+    def workload(self, seed: int, flavors: Sequence[catalogue.Flavor],
+                 ) -> workloads.Workload:
+        """Create a workload.
+
+        :param flavors: of the fleet, which ``cloud`` requests
+        :raises InvalidInput: if there are no flavors to request
+        """
+        dice = random.Random(seed)  # noqa: S311 - no secret
+        name = f'{self.name}:{self.jobs}, seed {seed}'
+        if self.name == 'lublin':
+            return workloads.Workload(
+                name, tuple(_parallel_jobs(self.jobs, dice)), splits=True)
+        if not flavors:
+            raise exception.InvalidInput(self.name, 'there are no flavors to '
+                                         'request')
+        return workloads.Workload(
+            name, tuple(_instances(self.jobs, flavors, dice)),
+            {flavor.name: flavor for flavor in flavors})
+
+
+def parse(text: str) -> Model | None:
+    """Read the name of a model and a number of jobs, ``cloud:20000``.
+
+    :returns: None for what does not begin with the name of a model
+    :raises InvalidInput: if there is no number of jobs behind the colon
+    """
+    name, colon, number = text.partition(':')
+    if name not in MODELS:
+        return None
+    jobs = int(number) if re.fullmatch('[0-9]{1,7}', number) else 0
+    if colon and not 1 < jobs <= _MOST_JOBS:
+        raise exception.InvalidInput(
+            text, f'the number of jobs must be from 2 to {_MOST_JOBS}')
+    return Model(name, jobs if colon else JOBS)
+
+
+def _parallel_jobs(jobs: int, dice: random.Random) -> Iterator[workloads.Job]:
+    start = None
+    for _, time in zip(range(jobs), _arrivals(dice), strict=False):
+        start = time if start is None else start
+        cpus = _size(dice)
+        yield workloads.Job(time - start, _run_time(cpus, dice), cpus)
+
+
+def _size(dice: random.Random) -> int:
+    kind = dice.random()
+    if kind <= _SERIAL:
+        return 1
+    low, high = ((_LOW, _MIDDLE) if dice.random() <= _BELOW
+                 else (_MIDDLE, _HIGH))
+    power = dice.uniform(low, high)
+    if kind <= _SERIAL + _POWER_OF_TWO:
+        power = math.floor(power + 0.5)
+    return math.floor(2 ** power + 0.5)
+
+
+def _run_time(cpus: int, dice: random.Random) -> float:
+    short = dice.random() <= _SLOPE * cpus + _INTERCEPT
+    return max(1.0, float(math.floor(math.exp(_gamma(
+        _SHORT if short else _LONG, _MOST_LOG_RUN_TIME, dice)))))
+
+
+def _arrivals(dice: random.Random) -> Iterator[float]:
+    """Yield the times of arrivals.
+
+    The time between two is drawn as at a mean hour, and passes faster in half
+    hours with more arrivals.
+    """
+    weights = _half_hours()
+    now = 0.0
+    while True:
+        left = math.exp(_gamma(_BETWEEN, _MOST_LOG_BETWEEN, dice))
+        while True:
+            number = int(now // _HALF_HOUR_S)
+            end = (number + 1) * _HALF_HOUR_S
+            weight = weights[number % _HALF_HOURS]
+            if left <= (end - now) * weight:
+                break
+            left -= (end - now) * weight
+            now = float(end)
+        now += left / weight
+        yield now
+
+
+def _half_hours() -> list[float]:
+    """Weigh the half hours of a day by their arrivals, with the mean 1."""
+    shape, scale = _DAY
+    weights = [0.0] * _HALF_HOURS
+    for number in range(_FIRST_HALF_HOUR, _FIRST_HALF_HOUR + _HALF_HOURS):
+        low, high = (special.gammainc(shape, (number + side) / scale)
+                     for side in (-0.5, 0.5))
+        weights[(number - 1) % _HALF_HOURS] = float(high - low)
+    mean = sum(weights) / _HALF_HOURS
+    return [weight / mean for weight in weights]
+
+
+def _gamma(distribution: tuple[float, float], most: float,
+           dice: random.Random) -> float:
+    while True:
+        value = dice.gammavariate(*distribution)
+        if value <= most:
+            return value
+
+
+def _instances(jobs: int, flavors: Sequence[catalogue.Flavor],
+               dice: random.Random) -> Iterator[workloads.Job]:
+    shares = [1 / flavor.vcpus for flavor in flavors]
+    time = 0.0
+    for flavor in dice.choices(flavors, shares, k=jobs):
+        life = _LIFE_S * dice.lognormvariate(-_SIGMA * _SIGMA / 2, _SIGMA)
+        yield workloads.Job(time, life, flavor.vcpus, flavor.ram_mib,
+                            flavor=flavor.name)
+        time += dice.expovariate(1 / _BETWEEN_S)

@@ -1,0 +1,61 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a log or a model asks of a fleet, before flavors are chosen for it."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from hpcvirt.flavors import catalogue
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Job:
+    """A request of a log for one or more equal instances.
+
+    :ivar time: when it is made, in seconds from the start of the log
+    :ivar duration: how long its instances live, in seconds
+    :ivar cpus: CPUs of each instance
+    :ivar memory_mib: memory of each instance; 0 if the log does not say
+    :ivar count: number of instances, which are all placed or refused
+    :ivar flavor: the name of its flavor in the log; empty if it has none
+    :ivar vfs: virtual functions of each instance
+    :ivar gpus: whole GPUs of each instance
+    """
+
+    time: float
+    duration: float
+    cpus: int
+    memory_mib: int = 0
+    count: int = 1
+    flavor: str = ''
+    vfs: int = 0
+    gpus: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """The jobs of a log, in the order of their time.
+
+    :ivar name: the file or the model
+    :ivar flavors: the flavors that the log itself describes, by name
+    :ivar splits: whether a job larger than the largest flavor may become
+        several instances, as the processes of a parallel job may
+    :ivar notes: what the reader left out or assumed, one sentence each
+    """
+
+    name: str
+    jobs: tuple[Job, ...]
+    flavors: Mapping[str, catalogue.Flavor] = dataclasses.field(
+        default_factory=dict)
+    splits: bool = False
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,338 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The command replays a workload over a fleet."""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from hpcvirt.cmd import main
+from tests.unit.bench.report import test_page
+
+TOPOLOGIES = pathlib.Path(__file__).parents[4] / 'etc/hpcvirt/topologies'
+SMALL = TOPOLOGIES / 'hs06-2s-16c.json'
+LARGE = TOPOLOGIES / 'epyc-2s-64c-nps4.json'
+
+
+def swf(*jobs):
+    """Write jobs of (submit time, run time, processors) as a log."""
+    return ''.join(
+        f'{number} {submit} 0 {run} {cpus} -1 -1 {cpus} {run} -1 1 1 1 1 1 -1 '
+        '-1 -1\n' for number, (submit, run, cpus) in enumerate(jobs, 1))
+
+
+class SimulateTest(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(self.enterContext(
+            tempfile.TemporaryDirectory()))
+        self.log = self.folder / 'log.swf'
+        # One hour each, two at a time: of 1, 16, 32 and 64 processors.
+        self.log.write_text(swf(*(
+            (1800 * number, 3600, (1, 16, 32, 64)[number % 4])
+            for number in range(40))))
+
+    def run_command(self, *words):
+        """Run the command.
+
+        :returns: status, standard output, standard error
+        """
+        with (contextlib.redirect_stdout(io.StringIO()) as out,
+              contextlib.redirect_stderr(io.StringIO()) as error):
+            status = main.main(['simulate', *map(str, words)])
+        return status, out.getvalue(), error.getvalue()
+
+    def document(self, *words):
+        status, out, _ = self.run_command('--workload', self.log, *words,
+                                          '--format', 'json')
+        self.assertEqual(0, status)
+        return json.loads(out)
+
+    def test_the_document_has_what_programs_read(self):
+        found = self.document('--host', f'n={SMALL}*2', '--profile', 'dense',
+                              '--load', '0.9', '--compare',
+                              'nova,best-fit,hpcvirt+fullest')
+        self.assertEqual(1, found['schema_version'])
+        self.assertEqual(['nova', 'best-fit', 'hpcvirt+fullest'],
+                         [each['name'] for each in found['strategies']])
+        for each in found['strategies']:
+            self.assertEqual({'capacity', 'fragmentation', 'devices',
+                              'pages'}, {*each['refused']})
+            self.assertEqual(40, each['accepted'] + sum(
+                each['refused'].values()))
+            hours = each['core_hours']
+            self.assertAlmostEqual(
+                100 * hours['lost'] / hours['offered'],
+                each['lost_percent'], 3)
+            self.assertLessEqual(0, each['largest_accepted_percent'])
+            self.assertLessEqual(each['largest_accepted_percent'], 100)
+        self.assertIn('lost_percent', found['bound'])
+        self.assertEqual(
+            [('best-fit', 'nova'), ('hpcvirt+fullest', 'nova'),
+             ('hpcvirt+fullest', 'best-fit')],
+            [(each['strategy'], each['reference'])
+             for each in found['paired']])
+        for each in found['paired']:
+            lost = {other['name']: other['lost_percent']
+                    for other in found['strategies']}
+            self.assertAlmostEqual(
+                lost[each['strategy']] - lost[each['reference']],
+                each['difference_percent'], 3)
+
+    def test_an_empty_fleet_that_is_large_enough_loses_nothing(self):
+        found = self.document('--host', f'{LARGE}*3')
+        for each in found['strategies']:
+            self.assertEqual(0, each['lost_percent'])
+            self.assertEqual(100, each['largest_accepted_percent'])
+        self.assertEqual(0, found['bound']['lost_percent'])
+        self.assertEqual([None] * 3, [
+            each['interval_percent'] for each in found['paired']])
+
+    def test_the_largest_are_lost_on_a_host_that_is_too_small(self):
+        """64 processors become two guests of 32 on the one host of 32."""
+        (only,) = self.document('--host', SMALL, '--profile', 'dense',
+                                '--compare', 'nova')['strategies']
+        self.assertGreaterEqual(only['refused']['capacity'], 10)
+        self.assertGreater(only['lost_percent'], 100 * 640 / 1130 - 1)
+
+    def test_half_a_machine_of_a_trace_is_half_of_the_largest_flavor(self):
+        self.log.write_text('vmId,vmTypeId,starttime,endtime\n1,1,0,1\n'
+                            '2,2,0.5,1\n')
+        (self.folder / 'vmType.csv').write_text(
+            'vmTypeId,core,memory\n1,0.5,0.25\n2,1,1\n')
+        found = self.document('--host', f'{SMALL}*2', '--profile', 'dense')
+        self.assertEqual([32, 16], sorted(
+            (flavor['vcpus'] for flavor in found['flavors']
+             if flavor['requests']), reverse=True))
+
+    def test_the_same_input_gives_the_same_bytes(self):
+        words = ('--workload', self.log, '--host', f'a={SMALL}*2', '--host',
+                 f'b={LARGE}', '--load', '1.1', '--format', 'json')
+        first, again = (self.run_command(*words)[1] for _ in range(2))
+        self.assertEqual(first, again)
+
+    def test_the_optimum_is_known_of_small_cases(self):
+        self.assertIsNone(self.document(
+            '--host', f'n={SMALL}')['bound']['optimum_lost_percent'])
+        self.log.write_text(swf((0, 3600, 15), (0, 7200, 15), (60, 9000, 30),
+                                (90, 600, 30)))
+        words = '--host', f'n={SMALL}*2', '--compare', 'nova,hpcvirt'
+        found = self.document(*words)
+        nova, hpcvirt = (each['lost_percent'] for each in found['strategies'])
+        best = found['bound']['optimum_lost_percent']
+        # One of them has no room, the shortest at best.
+        self.assertAlmostEqual(
+            100 * 600 * 30 / (10800 * 15 + 9600 * 30), best, 3)
+        self.assertEqual(hpcvirt, best)
+        self.assertLess(hpcvirt, nova)
+        _, table, _ = self.run_command('--workload', self.log, *words)
+        self.assertRegex(table, f'exact optimum +{best:.1f} %')
+
+    def test_the_bound_that_takes_long_can_be_left_out(self):
+        found = self.document('--host', f'n={SMALL}', '--no-repacking')
+        self.assertIsNone(found['bound']['repacking_lost_percent'])
+        full = self.document('--host', f'n={SMALL}')
+        self.assertEqual(found['bound']['lost_percent'],
+                         full['bound']['lost_percent'])
+        self.assertEqual(found['strategies'], full['strategies'])
+
+    def test_more_hosts_lose_less(self):
+        lost = []
+        for count in (1, 2, 4):
+            found = self.document('--host', f'n={SMALL}*{count}',
+                                  '--compare', 'packing')
+            lost.append(found['strategies'][0]['lost_percent'])
+        self.assertEqual(sorted(lost, reverse=True), lost)
+        self.assertGreater(lost[0], lost[-1])
+
+    def test_the_flavors_of_a_file_are_requested(self):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            main.main(['flavor', 'plan', f'n={SMALL}', '--profile', 'dense',
+                       '--format', 'json'])
+        plan = self.folder / 'plan.json'
+        plan.write_text(out.getvalue())
+        given = self.document('--host', f'n={SMALL}*2', '--flavors', plan)
+        planned = self.document('--host', f'n={SMALL}*2', '--profile',
+                                'dense')
+        self.assertEqual(planned, given)
+        listed = self.folder / 'list.json'
+        listed.write_text(json.dumps([{
+            'Name': 'half', 'VCPUs': 16, 'RAM': 16384, 'Disk': 0,
+            'Properties': {'hw:cpu_policy': 'dedicated',
+                           'hw:mem_page_size': '2MB'}}]))
+        found = self.document('--host', f'n={SMALL}*2', '--flavors', listed,
+                              '--profile', 'dense')
+        self.assertEqual([('half', 40)], [
+            (each['name'], each['requests']) for each in found['flavors']])
+
+    def test_errors_are_one_line_and_status_2(self):
+        plan = self.folder / 'plan.json'
+        plan.write_text('{"flavors": []}')
+        junk = self.folder / 'junk'
+        junk.write_text('a thesis')
+        host = ('--host', SMALL)
+        for words, said in (
+                (('--host', f'{SMALL}*0'), "the count '0' is not"),
+                (('--host', f'{SMALL}*-2'), "the count '-2' is not"),
+                (('--host', f'{SMALL}*two'), "the count 'two' is not"),
+                (('--host', f'{SMALL}*9999999999'), 'is not a whole number'),
+                (('--host', 'n=*2'), 'has no path'),
+                (('--host', f'{SMALL}*60000', '--host', f'b={SMALL}*60000'),
+                 'more than 100000 hosts'),
+                ((*host, '--host', SMALL), 'the host is called'),
+                (('--host', f'a={SMALL}', '--host', f'a={LARGE}*2'),
+                 'the host is called'),
+                (('--host', self.folder / 'none*2'), 'No such file'),
+                (('--host', junk), 'junk'),
+                ((*host, '--compare', 'nova,nova'), 'repeated'),
+                ((*host, '--compare', 'best'), 'not a strategy'),
+                ((*host, '--compare', ''), 'not a strategy'),
+                ((*host, '--flavors', plan), 'has no flavors'),
+                ((*host, '--flavors', junk), 'JSON'),
+                ((*host, '--profile', junk), 'junk'),
+                ((*host, '--html', junk), 'exists and is no report'),
+                ((*host, '--html', self.folder), 'irectory'),
+                ((*host, '--html', self.folder / 'no/page'), 'No such')):
+            with self.subTest(words):
+                status, out, error = self.run_command(
+                    '--workload', self.log, *words)
+                self.assertEqual((2, ''), (status, out))
+                self.assertEqual(1, error.count('\n'), error)
+                self.assertIn(said, error)
+        self.assertEqual('a thesis', junk.read_text())
+        for words in (('--load', '0'), ('--load', '-1'), ('--load', 'nan'),
+                      ('--load', 'inf'), ('--windows', '0'),
+                      ('--moves', '0'), ('--vf-share', '1.1')):
+            with self.subTest(words), self.assertRaises(SystemExit) as left:
+                self.run_command('--workload', self.log, *host, *words)
+            self.assertEqual(2, left.exception.code)
+
+    def test_a_log_that_requests_nothing_is_an_error(self):
+        for text in ('; Version: 2\n', swf((0, -1, 4), (1, 0, 4)), ''):
+            self.log.write_text(text)
+            status, out, error = self.run_command(
+                '--workload', self.log, '--host', SMALL)
+            self.assertEqual((2, ''), (status, out))
+            self.assertEqual(1, error.count('\n'))
+
+    def test_a_model_has_a_replay_for_each_seed(self):
+        status, out, _ = self.run_command(
+            '--workload', 'lublin:100', '--host', f'n={SMALL}*8', '--seeds',
+            3, '--load', 1, '--no-repacking', '--format', 'json')
+        self.assertEqual(0, status)
+        found = json.loads(out)
+        self.assertEqual((3, 300), (found['workload']['replays'],
+                                    found['workload']['requests']))
+        self.assertEqual({3}, {each['parts'] for each in found['paired']})
+        self.assertEqual((2, ''), self.run_command(
+            '--workload', self.log, '--host', SMALL, '--seeds', 3)[:2])
+
+    def test_a_share_of_the_requests_asks_for_a_virtual_function(self):
+        profile = self.folder / 'vf.yaml'
+        profile.write_text(
+            'devices: {vendor_id: "15b3", product_id: "101e"}\n')
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            main.main(['flavor', 'plan', str(LARGE), '--profile',
+                       str(profile), '--format', 'json'])
+        plan = json.loads(out.getvalue())
+        bare = {**plan['flavors'][0], 'name': 'bare', 'extra_specs': {
+            key: value
+            for key, value in plan['flavors'][0]['extra_specs'].items()
+            if 'pci' not in key}}
+        flavors = self.folder / 'flavors.json'
+        flavors.write_text(json.dumps([*plan['flavors'], bare]))
+        found = self.document('--host', f'{LARGE}*4', '--profile', profile,
+                              '--flavors', flavors, '--vf-share', 0.5)
+        requests = {each['name']: each['requests']
+                    for each in found['flavors']}
+        self.assertGreater(requests['bare'], 0)
+        self.assertGreater(40 - requests['bare'], 5)
+
+    def test_the_tables_are_those_of_the_document(self):
+        words = ('--host', f'n={SMALL}*2', '--load', '1')
+        found = self.document(*words)
+        _, text, error = self.run_command('--workload', self.log, *words)
+        for each in found['strategies']:
+            self.assertRegex(
+                text, rf'(?m)^{each["name"]} +{each["lost_percent"]:.1f} % +'
+                rf'{each["refused"]["capacity"]} +'
+                rf'{each["refused"]["fragmentation"]} ')
+            self.assertIn(f'{each["name"]}: 40 decisions in ', error)
+        for line in found['workload']['rule']:
+            self.assertIn(line, ' '.join(text.split()))
+
+    def test_the_page_shows_each_strategy(self):
+        target = self.folder / 'page.html'
+        words = ('--host', f'n={SMALL}*2', '--host', f'm={LARGE}', '--load',
+                 '1', '--html', target, '--compare', 'nova,hpcvirt')
+        for _ in range(2):
+            found = self.document(*words)
+        text = target.read_text()
+        root = test_page.Reader(text).root
+        self.assertNotIn('<script', text)
+        tables = [[[test_page.words(cell) for cell in row] for row in body]
+                  for body in root.iter('tbody')]
+        lost, paired, refused, flavors = tables
+        self.assertEqual(
+            [(each['name'], f'{each["lost_percent"]:.2f} %')
+             for each in found['strategies']]
+            + [(name, f'{found["bound"][key]:.2f} %') for name, key in (
+                ('repacking at will', 'repacking_lost_percent'),
+                ('one bin', 'lost_percent'))],
+            [(row[0], row[1]) for row in lost])
+        self.assertEqual(
+            [[str(number) for number in each['refused'].values()]
+             for each in found['strategies']],
+            [row[2:6] for row in refused])
+        self.assertEqual([f'{each["difference_percent"]:+.2f}'
+                          for each in found['paired']],
+                         [row[2] for row in paired])
+        self.assertEqual(len(found['flavors']), len(flavors))
+        cards = [item for item in root.iter() if item.get('class') == 'card']
+        self.assertEqual([3, 3], [len([*card.iter('svg')])
+                                  for card in cards])
+
+
+class ProcessTest(unittest.TestCase):
+
+    def test_an_interrupt_ends_all_processes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder, 'log')
+            log.write_text(swf(*((number, 9000, 1 + number % 60)
+                                 for number in range(8000))))
+            child = subprocess.Popen(
+                [sys.executable, '-m', 'hpcvirt.cmd.main', 'simulate',
+                 '--workload', log, '--host', f'{LARGE}*200'],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                start_new_session=True)
+            children = pathlib.Path(
+                f'/proc/{child.pid}/task/{child.pid}/children')
+            deadline = time.monotonic() + 60
+            while not children.read_text() and time.monotonic() < deadline:
+                time.sleep(0.05)
+            own = children.read_text().split()
+            self.assertTrue(own)
+            os.killpg(child.pid, signal.SIGINT)
+            out, error = child.communicate(timeout=60)
+        self.assertEqual((130, b'', b''), (child.returncode, out, error))
+        for number in own:
+            self.assertFalse(pathlib.Path('/proc', number).exists())

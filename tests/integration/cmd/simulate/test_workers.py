@@ -1,0 +1,87 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Tasks run in processes, and none of these is left behind."""
+
+import multiprocessing
+import os
+import signal
+import time
+import unittest
+
+from hpcvirt import exception
+from hpcvirt.cmd.simulate import workers
+
+
+def nothing_shown(_place, _part):
+    pass
+
+
+class WorkersTest(unittest.TestCase):
+
+    def tearDown(self):
+        self.assertEqual([], multiprocessing.active_children())
+        super().tearDown()
+
+    def test_results_are_in_the_order_of_the_tasks(self):
+        def task(number):
+            def run(_report):
+                time.sleep(0.02 * (5 - number))
+                return number, os.getpid()
+            return run
+
+        found = workers.run([task(number) for number in range(6)],
+                            nothing_shown)
+        self.assertEqual([*range(6)], [number for number, _ in found])
+        self.assertEqual(6, len({pid for _, pid in found}))
+
+    def test_no_more_run_at_once_than_there_are_cpus(self):
+        def task(_report):
+            begin = time.monotonic()
+            time.sleep(0.05)
+            return begin, time.monotonic()
+
+        spans = workers.run([task] * 8, nothing_shown)
+        self.assertLessEqual(max(
+            sum(begin <= each < end for begin, end in spans)
+            for each, _ in spans), len(os.sched_getaffinity(0)))
+
+    def test_what_is_done_is_shown(self):
+        def task(report):
+            for number in range(1000):
+                report(number + 1, 1000)
+
+        shown = []
+        workers.run([task], lambda *each: shown.append(each))
+        self.assertEqual([(0, part) for part in sorted(
+            part for _, part in shown)], shown)
+        self.assertEqual((0, 1), shown[-1])
+        self.assertLess(50, len(shown))
+        self.assertLess(len(shown), 300)
+
+    def test_an_error_of_a_task_is_raised_here(self):
+        def wrong(_report):
+            raise exception.InvalidInput('log', 'is wrong')
+
+        def slow(_report):
+            time.sleep(60)
+
+        with self.assertRaisesRegex(exception.InvalidInput,
+                                    '^log: is wrong$'):
+            workers.run([wrong, slow], nothing_shown)
+
+    def test_a_process_that_is_killed_is_an_error(self):
+        def killed(_report):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        with self.assertRaisesRegex(exception.Unreachable, 'was killed'):
+            workers.run([killed], nothing_shown)

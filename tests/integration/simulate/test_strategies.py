@@ -1,0 +1,94 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What strategies are worth on fleets of the machines in ``etc``."""
+
+import pathlib
+import unittest
+
+from hpcvirt.flavors import planner
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.model import shape
+from hpcvirt.simulate import bounds
+from hpcvirt.simulate import mapping
+from hpcvirt.simulate import replay
+from hpcvirt.simulate import scaling
+from hpcvirt.simulate import strategy
+from hpcvirt.simulate import synthetic
+from hpcvirt.simulate import tally
+from hpcvirt.topology import source
+
+TOPOLOGIES = pathlib.Path(__file__).parents[3] / 'etc/hpcvirt/topologies'
+
+
+class Scene:
+    """Equal hosts, and random requests for the flavors planned for them."""
+
+    def __init__(self, kind, count, load=0.8, jobs=1500, **profile):
+        host = source.read(str(TOPOLOGIES / f'{kind}.json'))
+        plans = [planner.plan([host], profiles.Profile(**profile))]
+        if 'devices' in profile:
+            # Every second host has no devices; half of the guests need none.
+            plans.append(planner.plan([host], profiles.Profile()))
+        supplies = [plan.hosts[0].supply for plan in plans]
+        self.fleet = [supplies[number % len(supplies)]
+                      for number in range(count)]
+        flavors = [item.flavor for plan in plans for item in plan.flavors
+                   if len(item.guest.cells) == 1 or not item.guest.devices]
+        requests = mapping.map_jobs(
+            synthetic.Model('cloud', jobs).workload(5, flavors), flavors)
+        cpus = sum(len(cell.dedicated) for supply in self.fleet
+                   for cell in supply.cells)
+        self.requests = scaling.to_load(requests, cpus, load)
+
+    def lost(self, name, moves=0):
+        """Return the percent of the core-hours that are lost."""
+        return self._percent(replay.replay(
+            self.fleet, self.requests, strategy.parse(name, moves)[0]))
+
+    def bound(self, of):
+        return self._percent(of(self.fleet, self.requests))
+
+    def _percent(self, outcome):
+        return tally.tally([tally.Replay(
+            self.requests, outcome)]).total.lost_percent
+
+
+class StrategiesTest(unittest.TestCase):
+
+    def test_less_than_half_is_lost_of_what_upstream_loses(self):
+        for kind, count in (('hs06-2s-16c', 24), ('opteron-4s-12c', 14)):
+            with self.subTest(kind=kind):
+                scene = Scene(kind, count)
+                self.assertLess(scene.lost('hpcvirt'),
+                                scene.lost('nova') / 2)
+
+    def test_periodic_less_is_lost_where_flavors_are_small(self):
+        scene = Scene('epyc-2s-64c-nps4', 10, smallest_cores=2)
+        for fullest in ('', '+fullest'):
+            with self.subTest(fullest=fullest):
+                self.assertLess(scene.lost(f'hpcvirt{fullest}'),
+                                0.9 * scene.lost(f'packing{fullest}'))
+
+    def test_less_is_lost_than_by_packing_where_devices_are_few(self):
+        scene = Scene('intel-2s-16c-smt', 20, devices=profiles.Devices(
+            affinity=shape.PCIAffinity.REQUIRED))
+        self.assertLess(scene.lost('hpcvirt'), 0.9 * scene.lost('packing'))
+
+    def test_moves_recover_most_of_what_fragmentation_costs(self):
+        scene = Scene('xeon-2s-24c-snc2-1g', 14, 0.9, 500)
+        none = scene.lost('hpcvirt')
+        one, two = (scene.lost('hpcvirt+moves', moves) for moves in (1, 2))
+        pool = scene.bound(bounds.pool)
+        self.assertLess(one, none)
+        self.assertLess(two - pool, (none - pool) / 2)
+        self.assertLess(scene.bound(bounds.repacked), one)
