@@ -29,10 +29,8 @@ exit status is 1 if a target is missed.
 import argparse
 import dataclasses
 import gc
-import logging
 import os
 import sys
-import time
 import tracemalloc
 from collections.abc import Sequence
 from typing import Any
@@ -40,7 +38,6 @@ from typing import Any
 os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', 'true')
 
 import fleet
-import nova.conf
 from nova.scheduler.filters import numa_topology_filter
 from nova.scheduler.filters import pci_passthrough_filter
 
@@ -132,9 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument('--only', default='', metavar='TEXT',
                         help='run the cases whose name contains this text')
     options = parser.parse_args(arguments)
-    nova.conf.CONF([], project='nova', default_config_files=[])
-    for name in ('nova', 'hpcvirt'):
-        logging.getLogger(name).setLevel(logging.WARNING)
+    fleet.configure()
     print(HEADER)
     results = []
     for case in CASES:
@@ -195,15 +190,11 @@ def outcome(scheduler_filter: Any, hosts: Sequence[Any], spec: Any,
             candidates: int) -> Outcome:
     """Run a filter on hosts once."""
     fleet.prepare(hosts, candidates)
-    gc.collect()
-    gc.disable()
-    start = time.process_time()
-    passed = list(scheduler_filter.filter_all(hosts, spec))
-    spent = time.process_time() - start
-    gc.enable()
+    passed, us = fleet.timed(
+        lambda: list(scheduler_filter.filter_all(hosts, spec)))
     return Outcome(tuple(state.host for state in passed),
                    tuple(len(state.allocation_candidates)
-                         for state in hosts), spent / len(hosts) * 1e6)
+                         for state in hosts), us / len(hosts))
 
 
 def memory(count: int) -> tuple[float, float]:

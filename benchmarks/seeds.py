@@ -13,7 +13,7 @@
 """Repeat the comparison of the demonstration with other seeds, without Nova.
 
 The demonstration lets an embedded Nova place one sequence of requests in
-three ways, which takes minutes. Here the model of ``benchmarks/packing.py``
+three ways, which takes minutes. Here the scheduler of ``hpcvirt simulate``
 places such sequences on the same hosts, in seconds::
 
     PYTHONPATH=. python benchmarks/seeds.py
@@ -33,24 +33,23 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-import packing
-import packing_model
-
 from demo import fleet
 from demo import workload
 from hpcvirt.cmd import fleet_arguments
-from hpcvirt.fit import demand as demands
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import planner
+from hpcvirt.fleet import guest as guests
 from hpcvirt.model import shape
+from hpcvirt.simulate import host_table
+from hpcvirt.simulate import requests
+from hpcvirt.simulate import scheduler
+from hpcvirt.simulate import strategy as strategies
 
-#: The strategies of the demonstration: the multipliers of the weighers, and
-#: ``packing_host_numa_cells_allocation_strategy``.
-STRATEGIES: Mapping[str, tuple[Mapping[str, float], bool]] = {
-    'hpcvirt': ({**packing_model.HPCVIRT, 'locality': 20.0}, True),
-    'nova': (packing_model.UPSTREAM, False),
-    'packing': (packing_model.PACKING, True),
-}
+#: The strategies of the demonstration.
+STRATEGIES: Mapping[str, strategies.Strategy] = {
+    name: strategies.parse(what, 0)[0] for name, what in (
+        ('hpcvirt', 'hpcvirt+fullest'), ('nova', 'nova'),
+        ('packing', 'packing+fullest'))}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Scene:
     """
 
     hosts: tuple[tuple[supplies.Supply, int], ...]
-    flavors: Mapping[str, demands.Demand]
+    flavors: Mapping[str, requests.Flavor]
     demands: tuple[workload.Demand, ...]
 
     @property
@@ -96,12 +95,14 @@ def scene() -> Scene:
             devices = bool(host.settings.devices)
             if devices or host.name not in hosts:
                 hosts[host.name] = (
-                    packing.as_nova_pools(host.supply) if devices
+                    host.supply if devices
                     else dataclasses.replace(host.supply, pools=()),
                     host.settings.reserved_host_memory_mib)
         for flavor in plan.flavors:
             name = flavor.flavor.name
-            flavors[name] = demands.of_shape(flavor.guest)
+            flavors[name] = requests.Flavor(
+                flavor.flavor, guests.of_shape(
+                    flavor.guest, flavor.flavor.vcpus, flavor.flavor.ram_mib))
             requested.append(workload.Demand(
                 name, flavor.flavor.vcpus, max(flavor.per_host.values())))
     return Scene(tuple(hosts.values()), flavors, tuple(requested))
@@ -110,37 +111,34 @@ def scene() -> Scene:
 def play(stage: Scene, events: Sequence[workload.Event],
          strategy: str) -> Outcome:
     """Place the requests of a sequence, as the demonstration does."""
-    multipliers, pack_cells = STRATEGIES[strategy]
-    answers: dict[object, dict[int, packing_model.Answer]] = {}
-    hosts = []
-    for kind, (supply, reserved_mib) in enumerate(stage.hosts):
-        hosts.append(packing_model.Host(kind, supply, answers))
-        hosts[-1].free_mib -= reserved_mib
+    flavors = [flavor if strategy == 'hpcvirt' else _without_scope(flavor)
+               for flavor in stage.flavors.values()]
+    table = host_table.HostTable([supply for supply, _ in stage.hosts],
+                                 flavors)
+    table.free_ram -= [reserved_mib for _, reserved_mib in stage.hosts]
+    chooser = scheduler.Scheduler(table, flavors, STRATEGIES[strategy])
     numbers = {name: number for number, name in enumerate(stage.flavors)}
-    there: dict[str, packing_model.Guest] = {}
+    there: dict[str, list[host_table.Running]] = {}
     started = {False: 0, True: 0}
     for event in events:
         if event.flavor is None:
-            if event.label in there:
-                packing_model.remove([there.pop(event.label)])
+            chooser.remove(there.pop(event.label, ()))
             continue
-        demand = stage.flavors[event.flavor]
-        if strategy != 'hpcvirt':
-            # Nova's own filter does not know the scope.
-            demand = dataclasses.replace(
-                demand, numa_scope=shape.NUMAScope.HOST)
-        number = numbers[event.flavor]
-        host = packing_model.choose(hosts, number, demand, multipliers,
-                                    pack_cells)
-        if host is None:
-            continue
-        started[event.late] += 1
-        guest = packing_model.place(host, number, demand, pack_cells)
+        placed = chooser.place(numbers[event.flavor], 1)
+        started[event.late] += len(placed)
         if event.late:
-            packing_model.remove([guest])
+            chooser.remove(placed)
         else:
-            there[event.label] = guest
+            there[event.label] = placed
     return Outcome(started[False], started[True])
+
+
+def _without_scope(flavor: requests.Flavor) -> requests.Flavor:
+    """Nova's own filter does not know the scope."""
+    guest = flavor.guest
+    return dataclasses.replace(flavor, guest=dataclasses.replace(
+        guest, demand=dataclasses.replace(
+            guest.demand, numa_scope=shape.NUMAScope.HOST)))
 
 
 def compare(stage: Scene, seeds: Sequence[int],

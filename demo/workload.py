@@ -12,12 +12,12 @@
 
 """The requests for the fleet, the same for all strategies.
 
-First, small guests start and end, as in ``benchmarks/packing.py``: they arrive
-at random times (a Poisson process), live for a random time (log-normal: some
-live ten times as long as others), and each flavor requests as many CPUs in
-total. Then large guests are requested, one of each flavor, the smallest first.
-A flavor is large if no host holds more than two guests of it: flavors of a
-package, of three quarters of a host, and of a host.
+First, small guests start and end, as in the model ``cloud`` of ``hpcvirt
+simulate``: they arrive at random times (a Poisson process), live for a random
+time (log-normal: some live ten times as long as others), and each flavor
+requests as many CPUs in total. Then large guests are requested, one of each
+flavor, the smallest first. A flavor is large if no host holds more than two
+guests of it: flavors of a package, of three quarters of a host, and of a host.
 """
 
 import dataclasses
