@@ -144,14 +144,14 @@ class Store:
     def add_run(self, entry_id: str, number: int, run: record.Run) -> None:
         """Add a run without its samples, unless the store has it already."""
         bare = dataclasses.replace(run, samples=(), earlier=())
-        with self._errors(), self._engine.begin() as connection:
-            stored = connection.execute(sqlalchemy.select(
-                tables.RUNS.c.id).where(tables.RUNS.c.id == run.id)).first()
-            if stored is None:
-                connection.execute(tables.RUNS.insert().values(
-                    id=run.id, result_id=entry_id, number=number,
-                    benchmark=run.benchmark, host=run.host,
-                    document=documents.dump(bare)))
+        # SQLite does not wait for other writers in a transaction that has
+        # read, so that each transaction that writes begins with it.
+        with (contextlib.suppress(db_exception.DBDuplicateEntry),
+              self._errors(), self._engine.begin() as connection):
+            connection.execute(tables.RUNS.insert().values(
+                id=run.id, result_id=entry_id, number=number,
+                benchmark=run.benchmark, host=run.host,
+                document=documents.dump(bare)))
 
     def add_sample(self, run_id: str, sample: record.Sample) -> None:
         """Add a finished sample.
