@@ -16,6 +16,7 @@ import threading
 import fixtures
 import testtools
 
+from hpcvirt import exception
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store
@@ -53,7 +54,7 @@ class TestOtherWriters(testtools.TestCase):
         def keep_error():
             try:
                 write()
-            except Exception as exc:
+            except exception.HpcvirtError as exc:
                 errors.append(str(exc))
 
         writer = threading.Thread(target=keep_error)
