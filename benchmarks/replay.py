@@ -16,8 +16,8 @@ Each log is replayed over six fleets of empty hosts at several loads, with
 each strategy that "hpcvirt simulate" knows, and with emptiest and fullest
 cells first; see docs/source/weighers.rst for the logs of the table there::
 
-    python benchmarks/replay.py --results FOLDER LOG.swf.gz openb_pods.csv \
-        cloud:5000
+    python benchmarks/replay.py --results FOLDER --load 0.8 0.95 1.1 --rst \
+        NASA-iPSC.swf.gz lublin_256.swf.gz openb_pods.csv cloud:4000
 
 Every result is a file in the folder, and what is there is not computed again;
 remove the files of a strategy to compute it anew. The table is printed from
