@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     cwd=patches.ROOT, env={
                         **os.environ,
                         'PYTHONPATH': f'{path}{os.pathsep}{patches.ROOT}'})
-                print(f'{guest:<20}{kind:<12}{run.stdout.strip()}',
+                print(f'{guest:<20}{kind:<12}{run.stdout.rstrip()}',
                       flush=True)
     return 0
 
