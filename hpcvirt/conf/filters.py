@@ -29,19 +29,19 @@ _OPTS = [
 Whether HPCTopologyFilter decides, or only logs what it would decide.
 
 In shadow mode it passes every host and changes nothing. It writes a line at
-INFO level for each request for a guest with a NUMA topology or with PCI
-devices: on which hosts its decision differs from that of Nova's
-NUMATopologyFilter (and PciPassthroughFilter, if that is enabled), and why.
-``hpcvirt explain --log FILE`` sums these lines up.
+INFO level for each instance with a NUMA topology or with PCI devices: on which
+hosts its decision differs from that of Nova's NUMATopologyFilter (and
+PciPassthroughFilter, if that is enabled), and why. ``hpcvirt explain --log
+FILE`` summarizes these lines.
 
 Use shadow mode to see what the filter would change in a cloud before it
-decides anything there. Nova's filters must stay enabled meanwhile, after
-HPCTopologyFilter: they decide alone.
+decides anything there. Meanwhile Nova's filters must stay enabled after
+HPCTopologyFilter: they alone decide.
 
-Shadow mode asks Nova's filters once more for each host, which takes as long as
-these filters take. It stops after two seconds for one request, and leaves out
-hosts for which Nova would try thousands of arrangements of cells. An error in
-the comparison is logged and has no consequences.
+Shadow mode runs Nova's filters once more for each host, which takes as long as
+these filters take. It stops after two seconds for each instance, and leaves
+out hosts for which Nova would try thousands of arrangements of cells. An error
+in the comparison is logged and has no consequences.
 
 Related options:
 

@@ -27,9 +27,9 @@ Multiplier of the weight of hosts that keep room for what is requested.
 
 NUMAFragmentationWeigher predicts the host cells that a guest with a NUMA
 topology will get. It gives the highest weight to the host where the guest
-takes the least room from the guests that the scheduler has seen requested,
-above all room that is scarce among the hosts. It gives all hosts the same
-weight for guests without a NUMA topology.
+takes the least room from the guests that the scheduler has seen requested.
+Room that is scarce among the hosts counts more. For guests without a NUMA
+topology, it gives all hosts the same weight.
 
 The weights of the hosts of a request range from 0 to 1, as for Nova's own
 weighers; the best host is at least 0.5 ahead of the next one. Three of Nova's
@@ -56,7 +56,8 @@ Related options:
 * ``[filter_scheduler] cpu_weight_multiplier``, ``ram_weight_multiplier`` and
   ``disk_weight_multiplier`` spread guests (positive) or pack them (negative).
 * ``[compute] packing_host_numa_cells_allocation_strategy`` determines the
-  cells of a host on which a guest starts.
+  cells of a host on which a guest starts. True is recommended, on
+  nova-scheduler and on every nova-compute.
 """),
     cfg.FloatOpt(
         'device_locality_weight_multiplier', default=20.0,

@@ -38,11 +38,11 @@ such hosts, 1 without it; hosts must have different names, and NAME= gives them
 another than the topology has. All hosts are empty at first. They give to
 guests what a plan in --flavors says, else what --profile says.
 
-A what-if is the same command with other hosts, profile or flavors: a COUNT of
-ten more, or less those that are drained; a profile with smt: leave, page_size,
-smallest_cores or devices. --load belongs to the fleet: to send the same
-requests to other hosts, leave it out, or change it as the CPUs for guests
-change.
+A what-if is the same command with other hosts, profile or flavors: a larger
+COUNT, or a smaller one for hosts that are drained; a profile with smt: leave,
+page_size, smallest_cores or devices. --load is a share of the CPUs of the
+fleet: to send the same requests to other hosts, leave it out, or divide it by
+the growth of the CPUs for guests.
 """
 
 #: More hosts are not held in memory.

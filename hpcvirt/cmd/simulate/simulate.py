@@ -25,8 +25,8 @@ that it refuses, and why.
 """
 
 _EPILOG = hosts.EPILOG + """
-The same arguments print the same document. How many decisions were made in a
-second is printed on standard error.
+The same files and arguments print the same document. How many decisions were
+made in a second is printed on standard error.
 """
 
 
