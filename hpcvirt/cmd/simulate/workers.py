@@ -82,9 +82,13 @@ def run(tasks: Sequence[Task], show: Show) -> list[Any]:
 
 def _work(task: Task, out: connection.Connection) -> None:
     last = 0.0
+    first = os.getppid()
 
     def report(done: int, total: int) -> None:
         nonlocal last
+        if os.getppid() != first:
+            # The first process was killed, and nobody waits for the result.
+            raise SystemExit(1)
         if last + _STEP <= done / total < 1:
             last = done / total
             out.send((last, None))

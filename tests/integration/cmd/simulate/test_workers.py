@@ -14,6 +14,7 @@
 
 import multiprocessing
 import os
+import select
 import signal
 import time
 import unittest
@@ -85,3 +86,25 @@ class WorkersTest(unittest.TestCase):
 
         with self.assertRaisesRegex(exception.Unreachable, 'was killed'):
             workers.run([killed], nothing_shown)
+
+    def test_a_process_ends_soon_after_the_first_one_was_killed(self):
+        reading, writing = os.pipe()
+        self.addCleanup(os.close, reading)
+
+        def slow(report):
+            os.write(writing, b'.')
+            for _ in range(6000):
+                time.sleep(0.01)
+                report(0, 1)
+
+        first = multiprocessing.get_context('fork').Process(
+            target=workers.run, args=([slow], nothing_shown))
+        first.start()
+        os.close(writing)
+        self.assertEqual(b'.', os.read(reading, 1))
+        first.kill()
+        first.join()
+        # The pipe ends with the last process that can write to it.
+        self.assertEqual(([reading], [], []),
+                         select.select([reading], [], [], 30))
+        self.assertEqual(b'', os.read(reading, 1))
