@@ -77,8 +77,8 @@ def read(log: logs.Log) -> workloads.Workload:
                     'SELECT * FROM vmType', 'SELECT * FROM vm')))
     except sqlite3.Error as exc:
         raise exception.InvalidInput(
-            log.where, f'cannot be read as a database of SQLite ({exc})'
-            ) from exc
+            log.where, f'cannot be read as a database of SQLite ({exc}); '
+            'expand it first if it is compressed') from exc
 
 
 class _DatabaseTable(tables.Values):

@@ -103,7 +103,7 @@ class AzurePackingTest(files.FilesTestCase):
                       self.fails(self.database_of((0, 0, 1, 0, 'x', 1))))
         self.assertIn('cannot be read as a database of SQLite',
                       self.fails(whole[:100]))
-        self.assertIn('cannot be read as a database of SQLite',
+        self.assertIn('expand it first if it is compressed',
                       self.fails(gzip.compress(whole)))
 
     def database_of(self, machine):
