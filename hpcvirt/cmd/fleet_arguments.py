@@ -113,7 +113,8 @@ def _split(word: str) -> tuple[str, str]:
     if not equals or '/' in name or os.path.lexists(word):
         return '', word
     if not name.strip() or not name.isprintable():
-        raise exception.InvalidInput(word, 'the name before = is empty')
+        raise exception.InvalidInput(
+            word, 'the name before = is empty or cannot be printed')
     return name.strip(), path
 
 

@@ -213,7 +213,9 @@ class PlanTest(CommandTest):
     def test_two_hosts_of_one_name_are_refused_with_a_way_out(self):
         path = self.host()
         self.assert_bad_input('called host.*NAME=', 'plan', path, path)
-        self.assert_bad_input('name before = is empty', 'plan', f' ={path}')
+        for name in ' ', 'a\x1b[31m':
+            self.assert_bad_input('name before = is empty or cannot be '
+                                  'printed', 'plan', f'{name}={path}')
 
     def test_a_path_with_an_equals_sign_is_a_path(self):
         path = self.host('a=b')
