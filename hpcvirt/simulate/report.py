@@ -280,8 +280,9 @@ def interval_in_words(difference: Mapping[str, Any]) -> str:
 def intervals(result: scenarios.Result) -> str:
     """Say what the intervals are of."""
     seeds = len(result.scenario.requests)
-    over = (f'{table.counted(result.windows, "window")} with equal numbers '
-            'of requests' if seeds == 1 else table.counted(seeds, 'seed'))
+    windows = min(result.windows, len(result.scenario.requests[0].arrivals))
+    over = (f'{table.counted(windows, "window")} with equal numbers of '
+            'requests' if seeds == 1 else table.counted(seeds, 'seed'))
     return ('Lost more: percentage points of core-hours; negative if the '
             'first strategy loses less. An interval without 0 is a '
             f'difference beyond chance. The intervals are over {over}.')

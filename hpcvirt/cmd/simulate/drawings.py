@@ -129,12 +129,15 @@ def _steps(points: Points, across: _Scale, up: _Scale,
 
 def _words(points: Points, across: _Scale, up: _Scale, most: float,
            most_words: str) -> list[str]:
-    drawn = [svg.text(_LEFT - 4, up(most) + 5, most_words, 'end'),
-             svg.text(_LEFT - 4, up(0), '0', 'end')]
+    drawn = [svg.text(_LEFT - 4, up(0), '0', 'end')]
+    if most:
+        drawn.append(svg.text(_LEFT - 4, up(most) + 5, most_words, 'end'))
     if points:
         first, last = points[0]['hours'], points[-1]['hours']
-        drawn += [svg.text(across(first), _HEIGHT - 4, _time(first)),
-                  svg.text(across(last), _HEIGHT - 4, _time(last), 'end')]
+        drawn.append(svg.text(across(first), _HEIGHT - 4, _time(first)))
+        if last > first:
+            drawn.append(svg.text(across(last), _HEIGHT - 4, _time(last),
+                                  'end'))
     return drawn
 
 

@@ -36,6 +36,7 @@ def page(result: scenarios.Result) -> str:
         notes=[*found['workload']['notes'], *found['workload']['rule']],
         causes=_CAUSES, lost=[*_lost(found)], refused=[*_refused(found)],
         paired=[*_paired(found)], intervals=report.intervals(result),
+        bound=found['bound'],
         time=[*_over_time(found)], flavors=found['flavors'],
         first='the first seed' if found['workload']['replays'] > 1 else '')
     return html + '\n'
@@ -53,8 +54,9 @@ def _lost(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                + list(known.values()))
     for each in found['strategies']:
         hours = each['core_hours']
-        parts = {cause: 100 * hours[f'lost_to_{cause}'] / hours['offered']
-                 for cause in _CAUSES}
+        # Those of a few milliseconds are rounded to 0.
+        parts = {cause: 100 * hours[f'lost_to_{cause}']
+                 / (hours['offered'] or 1) for cause in _CAUSES}
         yield {
             'name': each['name'], 'lost': f'{each["lost_percent"]:.2f} %',
             'hours': f'{hours["lost"]:.0f}',

@@ -310,6 +310,29 @@ class SimulateTest(unittest.TestCase):
         cards = [item for item in root.iter() if item.get('class') == 'card']
         self.assertEqual([3, 3], [len([*card.iter('svg')])
                                   for card in cards])
+        self.assertIn('repacking at will</span>', text)
+        self.assertNotIn('Exact optimum', text)
+
+    def test_the_page_shows_requests_of_no_length(self):
+        log = self.folder / 'boots.csv'
+        log.write_text('created_at,deleted_at,vcpus,memory_mb\n'
+                       + '0,0.0001,1,512\n' * 4)
+        target = self.folder / 'page.html'
+        status, *_ = self.run_command(
+            '--workload', log, '--host', SMALL, '--html', target,
+            '--no-repacking')
+        self.assertEqual(0, status)
+        text = target.read_text()
+        self.assertIn('over 4 windows with equal numbers', text)
+        self.assertIn('Exact optimum: the least', text)
+        self.assertNotIn('epacking at will', text)
+        card = next(item for item in test_page.Reader(text).root.iter()
+                    if item.get('class') == 'card')
+        # No label covers another one.
+        self.assertEqual([['0', '30', '0 hours'], ['0', '0 hours'],
+                          ['0', '0 hours']],
+                         [[label.text for label in drawing.iter('text')]
+                          for drawing in card.iter('svg')])
 
 
 class ProcessTest(unittest.TestCase):
