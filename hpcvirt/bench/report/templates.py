@@ -51,7 +51,7 @@ def _printable(value: object) -> object:
 
 
 def _breakable(name: str) -> markupsafe.Markup:
-    """Let a name break after its dots and hyphens."""
+    """Let a name break after its dots, hyphens and the like."""
     escaped = str(markupsafe.escape(printable.escaped(name)))
     return markupsafe.Markup(  # noqa: S704
-        re.sub(r'([-._@/])', r'\1<wbr>', escaped))
+        re.sub(r'([-+._@/])', r'\1<wbr>', escaped))
