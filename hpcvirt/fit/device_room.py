@@ -28,6 +28,10 @@ from hpcvirt.model import shape as shape_model
 #: More guests than a host ever takes.
 _MANY = 1 << 20
 
+#: Tags of Nova's pools that no request names: how many devices there are, and
+#: where. Without them, the pools of a fleet are of few kinds.
+_NOT_NAMED = frozenset(('count', 'numa_node', 'rp_uuid'))
+
 #: For each pool its cell, its free devices, and the number of what it has;
 #: None if Nova does not track devices on the host.
 State = tuple[tuple[int | None, int, int], ...] | None
@@ -53,7 +57,8 @@ class DeviceRoom:
                       for pool in pools])
 
     def _number(self, pool: devices.Pool) -> int:
-        tags = tuple([(tag, str(value)) for tag, value in pool.tags.items()])
+        tags = tuple([(tag, str(value)) for tag, value in pool.tags.items()
+                      if tag not in _NOT_NAMED])
         number = self._numbers.get(tags)
         if number is None:
             number = self._numbers[tags] = len(self._tags)

@@ -103,7 +103,6 @@ class Room:
             for demand in self.kinds]
         self._guest_cells = tuple(numbers)
         self._needs_cpus = list(map(_needs_cpus, self.kinds))
-        self._devices = device_room.DeviceRoom(self.kinds)
         self._selective = any(demand.selective for demand in self.kinds)
         self._by_core = any(
             cell.threads in (shape_model.ThreadPolicy.REQUIRE,
@@ -112,6 +111,7 @@ class Room:
         self._forget()
 
     def _forget(self) -> None:
+        self._devices = device_room.DeviceRoom(self.kinds)
         self._numbers: dict[Hashable, int] = {}
         self._on_cell: list[Counts] = []
         self._on_host: dict[_State, Counts] = {}

@@ -15,6 +15,7 @@
 import random
 import unittest
 
+from hpcvirt.fit import device_room
 from hpcvirt.fit import room
 from tests.unit.fit import brute_room
 from tests.unit.fit import builders
@@ -53,3 +54,15 @@ class CountTest(unittest.TestCase):
         for pools in ((), None, builders.gpus(9, alias='other')):
             self.assertEqual((0,), rooms.count(
                 builders.host(0, 0, pools=pools)))
+
+
+class StateTest(unittest.TestCase):
+
+    def test_what_no_guest_requests_makes_no_kind_of_devices(self):
+        rooms = device_room.DeviceRoom([
+            builders.guest(1, requests=(builders.request(),))])
+        pool, = builders.gpus(4)
+        states = {rooms.state([pool._replace(tags={
+            **pool.tags, 'count': number, 'rp_uuid': f'provider {number}'})])
+            for number in range(5)}
+        self.assertEqual(1, len(states))

@@ -15,6 +15,7 @@
 import itertools
 import random
 import unittest
+import weakref
 
 from hpcvirt.fit import allocation
 from hpcvirt.fit import claim
@@ -75,6 +76,25 @@ class CountTest(unittest.TestCase):
                         forgetful.displaced(kinds[0], supply, placed))
         finally:
             room.MOST_STATES = limit
+
+    def test_devices_that_are_gone_are_forgotten(self):
+        kind = builders.guest(2, requests=(builders.request(),))
+        rooms = room.Room([kind])
+        limit, room.MOST_STATES = room.MOST_STATES, 10
+        self.addCleanup(setattr, room, 'MOST_STATES', limit)
+        gone = []
+        for number in range(50):
+            pool, = builders.gpus(1)
+            tags = Tags(pool.tags, product_id=str(number))
+            gone.append(weakref.ref(tags))
+            rooms.prospects(builders.host(
+                0, pools=(pool._replace(tags=tags),)))
+        del pool, tags
+        self.assertLess(sum(tags() is not None for tags in gone), 20)
+
+
+class Tags(dict):
+    """Tags whose end can be watched."""
 
 
 class ProspectsTest(unittest.TestCase):
