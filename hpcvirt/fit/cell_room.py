@@ -57,7 +57,8 @@ def _dedicated(demand: demands.CellDemand, cell: supplies.CellSupply) -> int:
     if demand.threads is shape_model.ThreadPolicy.REQUIRE:
         if cell.threads_per_core < 2:
             return 0
-        if len(cell.free) < len(cell.dedicated):
+        # Threads of shared CPUs are siblings, too.
+        if len(cell.free) < len(cell.dedicated) or cell.shared:
             counts = [len(core & cell.free) for core in cell.siblings]
         else:
             counts = list(map(len, cell.siblings))

@@ -176,9 +176,10 @@ class Room:
                 supply: supplies.Supply) -> int:
         free, size = len(cell.free), len(cell.dedicated)
         cores: Hashable = len(cell.siblings)
-        if self._by_core and 0 < free < size:
-            cores = tuple(sorted([len(core & cell.free)
-                                  for core in cell.siblings]))
+        if self._by_core and free and (free < size or cell.shared):
+            cores = (cell.threads_per_core, cell.dedicated == cell.shared,
+                     *sorted([len(core & cell.free)
+                              for core in cell.siblings]))
         key = (free, size, cores, len(cell.shared), cell.cpu_usage,
                cell.memory_mib, cell.memory_used_mib, tuple(cell.pages),
                tuple(cell.physnets), cell.tunneled,

@@ -60,6 +60,14 @@ class CountTest(unittest.TestCase):
                 pcpus, threads=shape.ThreadPolicy.REQUIRE)
             self.assertEqual(count, cell_room.count(demand, cell))
 
+    def test_threads_of_shared_cpus_are_no_room_for_siblings(self):
+        cell = builders.host_cell(threads=2)
+        half = frozenset((0, 2, 4, 6))
+        demand = builders.guest_cell(2, threads=shape.ThreadPolicy.REQUIRE)
+        self.assertEqual(4, cell_room.count(demand, cell))
+        self.assertEqual(0, cell_room.count(demand, cell._replace(
+            dedicated=half, free=half, shared=cell.dedicated - half)))
+
 
 def some_cell(dice):
     threads = dice.choice((1, 2))

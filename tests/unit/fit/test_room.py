@@ -19,6 +19,7 @@ import weakref
 
 from hpcvirt.fit import allocation
 from hpcvirt.fit import claim
+from hpcvirt.fit import demand as demands
 from hpcvirt.fit import placement as placements
 from hpcvirt.fit import room
 from hpcvirt.fit import supply as supplies
@@ -59,6 +60,23 @@ class CountTest(unittest.TestCase):
         near = type(supply)((supply.cells[0], supply.cells[1]._replace(
             physnets=frozenset(('fast',)))))
         self.assertEqual((2,), rooms.count(near))
+
+    def test_cells_that_share_cores_otherwise_are_told_apart(self):
+        kinds = [demands.Demand((builders.guest_cell(2, threads=threads),))
+                 for threads in (shape.ThreadPolicy.REQUIRE,
+                                 shape.ThreadPolicy.ISOLATE)]
+        pairs = builders.host_cell(threads=2)
+        alike = [pairs._replace(
+            dedicated=dedicated, free=dedicated, shared=shared)
+            for dedicated, shared in (
+                (pairs.dedicated, frozenset(range(100, 108))),
+                (pairs.dedicated, pairs.dedicated),
+                (frozenset(range(4)), frozenset(range(4, 8))),
+                (frozenset(range(0, 8, 2)), frozenset(range(1, 8, 2))))]
+        hosts = [supplies.Supply((cell,)) for cell in alike]
+        rooms = room.Room(kinds)
+        self.assertEqual([(4, 0), (4, 2), (2, 0), (0, 0)],
+                         list(map(rooms.count, hosts)))
 
     def test_what_is_forgotten_changes_nothing(self):
         kinds = [builders.guest(2), builders.guest(4, 4)]
