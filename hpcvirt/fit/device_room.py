@@ -12,7 +12,8 @@
 
 """Count the guests of several kinds that the free devices of a host serve.
 
-A guest whose devices must be near needs room on a cell near free devices.
+A guest whose devices must be near needs room on cells near free devices. The
+devices of a guest of several cells may be near any of them.
 """
 
 import collections
@@ -41,6 +42,7 @@ class DeviceRoom:
     """Counts guests of given kinds by their devices."""
 
     def __init__(self, kinds: Sequence[demands.Demand]) -> None:
+        self._guest_cells = [len(demand.cells) for demand in kinds]
         self._wanted = [_wanted(demand) for demand in kinds]
         self._any = any(self._wanted)
         self._numbers: dict[Hashable, int] = {}
@@ -79,8 +81,9 @@ class DeviceRoom:
             for cell, number, tags in state or ():
                 if self._serves(key, request, tags):
                     free[cell] += number
-            guests = min(guests, _served(request.affinity, count, free,
-                                         cells, near))
+            guests = min(guests, _served(
+                request.affinity, count, self._guest_cells[index], free,
+                cells, near))
         return guests
 
     def _serves(self, key: Hashable, request: devices.Request,
@@ -103,28 +106,41 @@ def _wanted(demand: demands.Demand,
     return [(key, *each) for key, each in alike.items()]
 
 
-def _served(affinity: shape_model.PCIAffinity, count: int,
+def _served(affinity: shape_model.PCIAffinity, count: int, guest_cells: int,
             free: Mapping[int | None, int],
             cells: Sequence[supplies.CellSupply],
             near: Mapping[int, int]) -> int:
     """Count the guests that get so many devices each.
 
+    :param guest_cells: the cells of a guest, near which its devices are
     :param free: the free devices of each cell
     """
     total = sum(free.values()) // count
     if affinity is shape_model.PCIAffinity.PREFERRED or not total:
         return total
     if affinity is shape_model.PCIAffinity.SOCKET:
-        packages: collections.Counter[int] = collections.Counter()
-        room: collections.Counter[int] = collections.Counter()
-        for cell in cells:
-            place = cell.id if cell.package is None else -1 - cell.package
-            packages[place] += free.get(cell.id, 0)
-            room[place] += near[cell.id]
-        return min(total, sum(min(number // count, room[place])
-                              for place, number in packages.items()))
-    anywhere = (free.get(None, 0) // count
+        places = _packages(free, cells, near)
+    else:
+        places = [(number, near.get(cell, 0))
+                  for cell, number in free.items() if cell is not None]
+    usable = [min(number, count * room) for number, room in places]
+    anywhere = (free.get(None, 0)
                 if affinity is shape_model.PCIAffinity.LEGACY else 0)
-    return min(total, anywhere + sum(
-        min(number // count, near.get(cell, 0))
-        for cell, number in free.items() if cell is not None))
+    if guest_cells == 1 and not anywhere:
+        return sum(number // count for number in usable)
+    if sum(sorted(usable)[-guest_cells:]) + anywhere < count:
+        return 0
+    return (sum(usable) + anywhere) // count
+
+
+def _packages(free: Mapping[int | None, int],
+              cells: Sequence[supplies.CellSupply],
+              near: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Add up the free devices and the guests of the cells of each package."""
+    there: collections.Counter[int] = collections.Counter()
+    room: collections.Counter[int] = collections.Counter()
+    for cell in cells:
+        place = cell.id if cell.package is None else -1 - cell.package
+        there[place] += free.get(cell.id, 0)
+        room[place] += near[cell.id]
+    return [(number, room[place]) for place, number in there.items()]

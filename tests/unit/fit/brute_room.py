@@ -34,13 +34,14 @@ def _most(demand, free, devices, known):
         left = list(free)
         for place, cell in zip(chosen, demand.cells, strict=True):
             left[place] -= cell.pcpus
-        near = [place for place in chosen if devices[place] >= wanted]
-        if min(left) < 0 or not near:
+        if min(left) < 0:
             continue
-        for place in near if wanted else near[:1]:
-            rest = list(devices)
-            rest[place] -= wanted
-            best = max(best, 1 + _most(demand, tuple(left), tuple(rest),
-                                       known))
+        for taken in itertools.product(*(
+                range(min(number, wanted) + 1 if place in chosen else 1)
+                for place, number in enumerate(devices))):
+            if sum(taken) == wanted:
+                best = max(best, 1 + _most(demand, tuple(left), tuple(
+                    number - gone for number, gone in zip(
+                        devices, taken, strict=True)), known))
     known[free, devices] = best
     return best

@@ -41,6 +41,49 @@ class CountTest(unittest.TestCase):
                 counts)
         self.assertLessEqual({0, 1, 2, 3}, found)
 
+    def test_devices_may_be_near_any_cell_of_a_guest(self):
+        dice = random.Random(8)
+        kinds = [builders.guest(*pcpus, requests=requests)
+                 for pcpus in ((4, 4), (8, 8), (2, 6)) for requests in (
+                     (builders.request(count=2),),
+                     (builders.request(count=4),),
+                     (builders.request(),) * 2)]
+        rooms = room.Room(kinds)
+        found = exact = 0
+        for _ in range(40):
+            supply = builders.host(
+                *(dice.choice((0, 0, 2, 4, 8)) for _ in range(3)),
+                pools=builders.gpus(*(dice.randrange(4) for _ in range(3))))
+            for kind, count in zip(kinds, rooms.count(supply), strict=True):
+                most = brute_room.most(kind, supply)
+                self.assertGreaterEqual(count, most)
+                found += bool(most)
+                exact += bool(most) and count == most
+        self.assertGreater(exact, found * 0.9)
+
+    def test_all_devices_of_a_host_serve_a_guest_on_all_of_its_cells(self):
+        for affinity, cells in (('required', 2), ('legacy', 2),
+                                ('socket', 2), ('required', 4)):
+            rooms = room.Room([builders.guest(*[8] * cells, requests=(
+                builders.request(count=8, affinity=affinity),))])
+            self.assertEqual((1,), rooms.count(builders.host(
+                *[0] * cells, pools=builders.gpus(*[8 // cells] * cells))))
+
+    def test_devices_on_more_cells_than_a_guest_has_do_not_serve_it(self):
+        rooms = room.Room([builders.guest(8, 8, requests=(
+            builders.request(count=3),))])
+        for counts, guests in (((1, 1, 1, 1), 0), ((2, 1, 0, 1), 1)):
+            self.assertEqual((guests,), rooms.count(builders.host(
+                0, 0, 0, 0, pools=builders.gpus(*counts))))
+
+    def test_devices_of_no_cell_complete_those_of_a_cell(self):
+        pools = (*builders.gpus(1), builders.gpus(1)[0]._replace(cell=None))
+        for affinity, guests in (('legacy', 1), ('required', 0)):
+            rooms = room.Room([builders.guest(8, requests=(
+                builders.request(count=2, affinity=affinity),))])
+            self.assertEqual((guests,), rooms.count(
+                builders.host(0, pools=pools)))
+
     def test_preferred_devices_may_be_far(self):
         kinds = [builders.guest(4, requests=(
             builders.request(affinity=affinity),))
