@@ -131,17 +131,17 @@ def supply(host_state: typing.Any) -> supplies.Supply:
     """Describe the resources of a HostState for a guest with NUMA topology.
 
     :returns: a Supply without cells if the host has no NUMA topology
-    :raises InvalidInput: if the host is malformed, also when pages are read
+    :raises InvalidInput: if the host is malformed, also when cells are read
         later; a cell or a pool that the guest does not need counts as well,
         because Nova's claim reads all of them
     """
     where: str | int = 'the NUMA topology'
     try:
         topology = host_state.numa_topology
-        cells = topology.cells if topology else ()
-        for number, cell in enumerate(cells):
-            where = number
-            if len(vars(cell)) != _WHOLE_CELL:
+        cells = topology._obj_cells if topology else ()
+        if {*map(len, map(vars, cells))} - {_WHOLE_CELL}:
+            for number, cell in enumerate(cells):
+                where = number
                 _CELL_FIELDS(cell)
         where = 'the allocation ratios'
         return supplies.Supply(
@@ -283,7 +283,7 @@ def _cell(cell: typing.Any) -> supplies.CellSupply:
         cell._obj_id, package, dedicated, dedicated - cell._obj_pinned_cpus,
         cell._obj_cpuset, cell._obj_siblings, cell._obj_cpu_usage,
         cell._obj_memory, cell._obj_memory_usage,
-        lazy.Lazy(cell._obj_mempages, _pages), physnets, tunneled)
+        tuple(map(_pages, cell._obj_mempages)), physnets, tunneled)
 
 
 def _pages(pages: typing.Any) -> supplies.PageSupply:

@@ -212,6 +212,13 @@ class Request:
                 left: Sequence[supplies.Supply],
                 host_state: typing.Any) -> reasons.Misfit | None:
         """Remove the allocation candidates on which the guest does not fit."""
+        if not start.requests and host_state.allocation_candidates:
+            # The candidates are all alike for this guest.
+            misfit = self._check(start, left, claim_start.Allocation(),
+                                 host_state)
+            if misfit is not None:
+                host_state.allocation_candidates = []
+            return misfit
         misfits: dict[claim_start.Allocation, reasons.Misfit | None] = {}
         first_misfit: reasons.Misfit | None = None
         remaining = []

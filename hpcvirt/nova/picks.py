@@ -81,10 +81,10 @@ def what_is_left(host_state: typing.Any, spec: typing.Any,
     if not demand.cells:
         return _record(host_state, spec, (adapter.device_supply(host_state),))
     supply = adapter.supply(host_state)
-    return _record(host_state, spec, tuple(
+    return _record(host_state, spec, tuple([
         supply if spares is supply.spares_devices
         else dataclasses.replace(supply, spares_devices=spares)
-        for spares in claim_order.spares_devices(host_state)))
+        for spares in claim_order.spares_devices(host_state)]))
 
 
 def allocated(host_state: typing.Any, spec: typing.Any) -> devices.Providers:
