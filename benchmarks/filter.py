@@ -76,7 +76,7 @@ class Case:
 
 #: The ratio of the usual cases depends on the processor: HPCTopologyFilter
 #: mostly waits for memory, Nova's filters compute. It was 30 to 48 on one
-#: machine and 24 to 36 on another.
+#: machine and 24 to 41 on another.
 CASES = (
     Case('usual', 2, 1, 20),
     Case('usual', 4, 2, 20),
