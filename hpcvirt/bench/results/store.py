@@ -145,7 +145,7 @@ class Store:
         """Add a run without its samples, unless the store has it already."""
         bare = dataclasses.replace(run, samples=(), earlier=())
         # SQLite does not wait for other writers in a transaction that has
-        # read, so that each transaction that writes begins with it.
+        # read. Every transaction here therefore writes first.
         with (contextlib.suppress(db_exception.DBDuplicateEntry),
               self._errors(), self._engine.begin() as connection):
             connection.execute(tables.RUNS.insert().values(
