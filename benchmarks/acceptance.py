@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Simulate how often the acceptance of a host against its class is wrong.
 
@@ -33,13 +23,13 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 
-Word = judgement.Word
+Word = judgement.VerdictResult
 PROMISED = 0.05
 #: The bound of the verdict, and a host that is clearly slower.
 BOUND, SLOW = math.log(1.05), math.log(1.15)
 SAMPLES = 10
-#: How much slower a slow fellow is.
-SLOW_FELLOW = 0.2
+#: How much slower a slow peer host is.
+SLOW_PEER = 0.2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +39,7 @@ class Class:
     :ivar hosts: of the levels of hosts
     :ivar launches: of the levels of launches on one host
     :ivar runs: of the runs in one launch
-    :ivar slow: the number of fellows that are slow
+    :ivar slow: the number of peer hosts that are slow
     :ivar skewed: the levels of hosts have an exponential tail
     """
 
@@ -81,17 +71,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--trials', type=int, default=2000,
                         help='hosts of each kind (default: 2000)')
-    parser.add_argument('--fellows', type=int, nargs='+', default=[5, 8, 20],
-                        help='numbers of fellows (default: 5 8 20)')
+    parser.add_argument('--peers', type=int, nargs='+', default=[5, 8, 20],
+                        help='numbers of peer hosts (default: 5 8 20)')
     args = parser.parse_args()
     cases = [(name, count, args.trials) for name in CLASSES
-             for count in args.fellows]
+             for count in args.peers]
     with futures.ProcessPoolExecutor() as pool:
         found = list(pool.map(rates, *zip(*cases, strict=True)))
     wrong = PROMISED + 3 * math.sqrt(PROMISED * (1 - PROMISED) / args.trials)
     rows = [(name, str(count), *(f'{100 * rate:.1f}' for rate in each))
             for (name, count, _), each in zip(cases, found, strict=True)]
-    headings = ('Class', 'Fellows', 'False PASS', 'False FAIL',
+    headings = ('Class', 'Peer hosts', 'False PASS', 'False FAIL',
                 'FAIL of typical', 'PASS of typical', 'FAIL of slow')
     sys.stdout.write(text_table.draw(headings, rows, set(headings[1:]), 200))
     failed = max(max(each[:3]) for each in found) > wrong
@@ -100,23 +90,23 @@ def main() -> int:
     return int(failed)
 
 
-def rates(name: str, fellows: int,
+def rates(name: str, peers: int,
           trials: int) -> tuple[float, float, float, float, float]:
     """Simulate one kind of class.
 
     :returns: the rates of PASS and of FAIL at the bound, of FAIL and of PASS
         of typical hosts, of FAIL of slow hosts
     """
-    dice = random.Random(f'{name} {fellows}')
+    dice = random.Random(f'{name} {peers}')
     kind = CLASSES[name]
-    words = {loss: [_word(dice, kind, fellows, loss) for _ in range(trials)]
+    words = {loss: [_word(dice, kind, peers, loss) for _ in range(trials)]
              for loss in (BOUND, None, SLOW)}
     return tuple(words[loss].count(word) / trials for loss, word in (
         (BOUND, Word.PASS), (BOUND, Word.FAIL), (None, Word.FAIL),
         (None, Word.PASS), (SLOW, Word.FAIL)))
 
 
-def _word(dice: random.Random, kind: Class, fellows: int,
+def _word(dice: random.Random, kind: Class, peers: int,
           loss: float | None) -> Word:
     """Judge a host.
 
@@ -125,9 +115,9 @@ def _word(dice: random.Random, kind: Class, fellows: int,
     own = _run(dice, kind, 'new', _typical(dice, kind)
                if loss is None else loss)
     stored = [_run(dice, kind, f'n{number}', _typical(dice, kind) + (
-        SLOW_FELLOW if number < kind.slow else 0))
-        for number in range(fellows)]
-    return class_verdict.judge([own], stored).word
+        SLOW_PEER if number < kind.slow else 0))
+        for number in range(peers)]
+    return class_verdict.judge([own], stored).result
 
 
 def _typical(dice: random.Random, kind: Class) -> float:
@@ -144,7 +134,7 @@ def _run(dice: random.Random, kind: Class, host: str,
         id=host, benchmark='hs06', variant='', host=host,
         purpose=record.Purpose.UNPAIRED, planned_pairs=SAMPLES,
         samples=tuple(record.Sample(
-            record.Arm.GUEST, number, number, outcome.Outcome(True, None, {
+            record.Side.GUEST, number, number, outcome.Outcome(True, None, {
                 'score': outcome.Metric(
                     100 * math.exp(-level - dice.gauss(0, kind.runs)),
                     'HS06', outcome.Direction.UP)}))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Fleets of compute hosts as HostStates of nova-scheduler, and requests.
 
@@ -35,7 +25,7 @@ from nova.pci import whitelist
 from nova.scheduler import host_manager
 from nova.virt import hardware
 
-from hpcvirt.nova import picks
+from hpcvirt.nova import charged_supply
 
 objects.register_all()
 
@@ -95,7 +85,7 @@ def prepare(fleet: Sequence[Any], candidates: int = 1) -> None:
     """Make hosts as they are when a new request reaches the filters."""
     for state in fleet:
         state.limits = {}
-        vars(state).pop(picks.ACCOUNT, None)
+        vars(state).pop(charged_supply.ACCOUNT, None)
         state.allocation_candidates = [
             {'allocations': {state.uuid: {'resources': {'PCPU': 1}}},
              'mappings': {'': [state.uuid]}} for _ in range(candidates)]

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Simulate how often the history of a host cries wolf, and what it finds.
 
@@ -36,11 +26,11 @@ from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 
 PROMISED = 0.05
-#: A host is looked at after each of so many runs.
+#: A host is looked at after each run.
 RUNS = 50
 #: Before anything changes.
 STEADY_RUNS = 10
-#: A step is repaired after so many runs.
+#: A step is repaired after this number of runs.
 REPAIRED_AFTER = 20
 OUTLIERS = 0.05
 TIMES_SLOWER = 3.0
@@ -180,8 +170,7 @@ def first_alarm(times: list[float]) -> int | None:
                  if drift(found[:runs]) is not None), None)
 
 
-def of_hosts(name: str, hosts: int,
-             trials: int) -> tuple[float, float, float]:
+def of_hosts(name: str, hosts: int, trials: int) -> tuple[float, float, float]:
     """Simulate several hosts that are measured in turn.
 
     :returns: rate of histories in which a host is falsely said to be behind;
@@ -212,7 +201,7 @@ def results(times: dict[str, list[float]]) -> list[record.Result]:
     """Make the results that a store holds after these runs, in turn."""
     return [record.Result((record.Run(
         f'{host}-{number}', 'b', 'v', host=host, started_at=f'{number:04d}',
-        samples=(record.Sample(record.Arm.NATIVE, 0, 0, outcome.Outcome(
+        samples=(record.Sample(record.Side.NATIVE, 0, 0, outcome.Outcome(
             True, None, {'wall_s': outcome.Metric(
                 value, 's', outcome.Direction.DOWN)})),)),))
         for number, values in enumerate(zip(*times.values(), strict=True))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Measure how long ``hpcvirt explain`` and ``capacity`` take on a fleet.
 
@@ -29,13 +19,10 @@ import sys
 import tempfile
 import time
 
-from hpcvirt.flavors import json_document
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.fleet import empty_host
 from hpcvirt.fleet import guest as guests
-from hpcvirt.fleet import host_settings
-from tests import hosts
+from tests.builders import hosts
 
 #: Its hosts differ most in what they are made of.
 PROFILE = profiles.Profile(smallest_cores=1)
@@ -44,26 +31,20 @@ PROFILE = profiles.Profile(smallest_cores=1)
 def documents(dice, number, each):
     """Create a fleet.
 
-    :returns: the kind of each host, the document of the plan, and that of the
-        instances
+    :returns: the kind of each host, the flavors, and the instances as a fleet
+        document has them
     """
     kinds = hosts.shipped()
     plan = planner.plan(kinds, PROFILE)
-    document = json_document.document(plan)
     flavors = [row.flavor for row in plan.flavors]
-    settings = host_settings.read(document, 'plan')
-    empty = {kind.name: empty_host.of(kind, settings[kind.name])
-             for kind in kinds}
+    empty = {kind.name: kind.supply for kind in plan.hosts}
     of_host = {f'n{index:05}': dice.choice(kinds).name
                for index in range(number)}
-    document['host_config'] = {
-        name: document['host_config'][kind]
-        for name, kind in of_host.items()}
-    compiled = [(flavor, guests.of_flavor(flavor)) for flavor in flavors]
-    return of_host, document, {'instances': [
+    compiled = [(flavor, guests.compile_flavor(flavor)) for flavor in flavors]
+    return of_host, flavors, [
         instance for name, kind in of_host.items()
-        for instance in _fill(dice, name, empty[kind].supply,
-                              compiled, dice.randrange(2 * each + 1))]}
+        for instance in _fill(dice, name, empty[kind], compiled,
+                              dice.randrange(2 * each + 1))]
 
 
 def _fill(dice, host, supply, compiled, number):
@@ -92,10 +73,12 @@ def _fill(dice, host, supply, compiled, number):
                 one.memory_mib * 1024 // one.page_kib)
         yield {'id': f'{host}-{index}', 'host': host, 'flavor': {
             'name': flavor.name, 'vcpus': flavor.vcpus,
-            'ram_mib': flavor.ram_mib,
+            'ram_mib': flavor.ram_mib, 'disk_gib': 0,
             'extra_specs': dict(flavor.extra_specs)},
-            'cells': cells, 'cpus': taken,
-            'pages_kib': demand[0].page_kib}
+            'cells': [{'id': cell, 'pages': {
+                one.page_kib: one.memory_mib * 1024 // one.page_kib}}
+                for cell, one in zip(cells, demand, strict=True)],
+            'cpus': taken}
 
 
 def measure(arguments):
@@ -115,25 +98,23 @@ def measure(arguments):
 
 def main(number=5000, each=24, seed=1):
     """Create a fleet and ask about it."""
-    of_host, plan, usage = documents(random.Random(seed), number, each)
+    of_host, flavors, instances = documents(random.Random(seed), number, each)
     with tempfile.TemporaryDirectory() as name:
-        directory = pathlib.Path(name)
-        (directory / 'plan.json').write_text(json.dumps(plan))
-        (directory / 'usage.json').write_text(json.dumps(usage))
-        files = ['--usage', str(directory / 'usage.json'),
-                 '--flavors', str(directory / 'plan.json')]
-        for host, kind in of_host.items():
-            files += ['--topology',
-                      f'{host}={hosts.TOPOLOGIES / kind}.json']
+        path = pathlib.Path(name, 'fleet.json')
+        path.write_text(json.dumps({
+            'schema_version': 1, 'instances': instances, 'classes': {'all': {
+                'hosts': [f'{host}={hosts.TOPOLOGIES / kind}.json'
+                          for host, kind in of_host.items()],
+                'profile': {'base': 'dense', 'smallest_cores': 1}}}}))
         print(f'{number} hosts of {len(set(of_host.values()))} kinds, '
-              f'{len(usage["instances"])} instances, '
-              f'{len(plan["flavors"])} flavors')
-        largest = max(plan['flavors'], key=lambda item: item['vcpus'])
-        smallest = min(plan['flavors'], key=lambda item: item['vcpus'])
-        for words in (['explain', '--flavor', smallest['name']],
-                      ['explain', '--flavor', largest['name']],
+              f'{len(instances)} instances, {len(flavors)} flavors')
+        largest = max(flavors, key=lambda item: item.vcpus)
+        smallest = min(flavors, key=lambda item: item.vcpus)
+        for words in (['explain', '--flavor', smallest.name],
+                      ['explain', '--flavor', largest.name],
                       ['capacity']):
-            wall, cpu = measure([*words, '--format', 'json', *files])
+            wall, cpu = measure([*words, '--format', 'json',
+                                 '--fleet', str(path)])
             print(f'{" ".join(words):40} {wall:6.2f} s, {cpu:6.2f} CPU s')
 
 

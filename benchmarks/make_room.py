@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Measure how long it takes to make room on a large fleet.
 
@@ -25,15 +15,15 @@ import sys
 import time
 
 from hpcvirt.fit import reasons
+from hpcvirt.flavors import plan_document
 from hpcvirt.fleet import admission
 from hpcvirt.fleet import assemble
 from hpcvirt.fleet import guest as guests
-from hpcvirt.fleet import host_settings
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
-from tests import fleets
-from tests import hosts
+from tests.builders import fleets
+from tests.builders import hosts
 
 LOAD = 0.95
 
@@ -42,7 +32,7 @@ def a_fleet(dice, number):
     """Fill hosts until so few CPUs are free, with a history of departures."""
     machine = hosts.build(cells=8, cores=16, mib=65536, name='machine')
     document, flavors = fleets.plan_of([machine])
-    settings = host_settings.read(document, 'plan')
+    settings = plan_document.load(document, 'plan').host_config
     (empty,) = assemble.fleet({'machine': machine}, settings, ()).hosts
     return tuple(_fill(dice, state.FleetHost(f'n{index}', empty.state),
                        flavors) for index in range(number)), flavors
@@ -55,8 +45,8 @@ def _fill(dice, host, flavors):
         if host.state.free.pcpus <= total * (1 - LOAD) or refused > 200:
             break
         flavor = dice.choice([item for item in flavors if item.vcpus < 64])
-        guest = guests.of_flavor(flavor)
-        placed = admission.admit(guest, host.state, False)
+        guest = guests.compile_flavor(flavor)
+        placed = admission.admit(guest, host.state)
         if isinstance(placed, reasons.Misfit):
             refused += 1
             if host.instances and dice.random() < 0.1:
@@ -64,7 +54,7 @@ def _fill(dice, host, flavors):
             continue
         host = moving.arrive(state.Instance(
             f'{host.name}-{number}', '', host.name, flavor, guest,
-            pages_kib=2048), host, placed)
+            pages_kib=(2048,)), host, placed)
     return host
 
 
@@ -77,8 +67,8 @@ def main(number=300, seed=1):
     print('moves needed for one and for two more instances')
     for flavor in flavors:
         print(f'{flavor.name:16}', *(
-            _timed(guests.of_flavor(flavor), fleet, most, count)
-            for most, count in ((2, 1), (3, 1), (2, 2))))
+            _timed(guests.compile_flavor(flavor), fleet, most, count)
+            for most, count in ((1, 1), (2, 1), (2, 2))))
 
 
 def _timed(guest, fleet, most, count):

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Compare what HPCTopologyFilter takes to refuse a host and to pass one.
 
@@ -103,10 +93,9 @@ CASES = (
     Case('siblings', 8, 2, fleet.busy(), spoil=_take_threads,
          extra_specs={'hw:cpu_thread_policy': 'require'}),
     Case('too few cells', 8, 2, fleet.busy(), spoil=_forget_cells),
-    Case('unequal cells', 8, 2, fleet.busy(*range(1, 8)),
-         extra_specs=UNEQUAL),
-    Case('one package', 8, 2, fleet.busy(1, 2, 3, 5, 6, 7),
-         extra_specs={'hpcvirt:numa_scope': 'package'}),
+    Case('unequal cells', 8, 2, fleet.busy(*range(1, 8)), extra_specs=UNEQUAL),
+    Case('one socket', 8, 2, fleet.busy(1, 2, 3, 5, 6, 7),
+         extra_specs={'hpcvirt:numa_scope': 'socket'}),
     Case('empty cells', 8, 2, lambda *_: 0.1,
          extra_specs={'hpcvirt:exclusive_cells': 'true'}),
     Case('VF, one cell busy', 8, 8, fleet.busy(7), 1),
@@ -115,7 +104,7 @@ CASES = (
     Case('no VF left', 8, 2, fleet.busy(), 1, spoil=_take_devices),
     Case('no VF left, preferred', 8, 2, fleet.busy(), 1, 'preferred',
          spoil=_take_devices),
-    Case('VF of a busy package', 8, 2, fleet.busy(0, 1, 2, 3), 1, 'socket'),
+    Case('VF of a busy socket', 8, 2, fleet.busy(0, 1, 2, 3), 1, 'socket'),
     Case('no VF left, no cells', 8, 0, fleet.busy(), 1, spoil=_take_devices),
 )
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 r"""Make the table of strategies: logs, fleets and loads, with intervals.
 
@@ -44,19 +34,17 @@ from scipy import special
 from hpcvirt import exception
 from hpcvirt import output_file
 from hpcvirt import text_table
-from hpcvirt.cmd.simulate import replays
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import shape
-from hpcvirt.simulate import mapping
 from hpcvirt.simulate import read
 from hpcvirt.simulate import report
 from hpcvirt.simulate import requests as request_model
-from hpcvirt.simulate import scaling
 from hpcvirt.simulate import scenario as scenarios
+from hpcvirt.simulate import simulation
 from hpcvirt.simulate import strategy as strategies
 from hpcvirt.simulate import synthetic
-from hpcvirt.simulate import tally
+from hpcvirt.simulate import totals
 from hpcvirt.topology import source
 
 TOPOLOGIES = (pathlib.Path(__file__).parent.parent / 'etc' / 'hpcvirt'
@@ -99,28 +87,28 @@ class Row:
     lost: Mapping[str, Mapping[str, Any]]
 
 
-def build(name: str) -> scenarios.Fleet:
+def build(name: str) -> scenarios.ScenarioFleet:
     """Plan flavors for the hosts of a fleet."""
     counts = FLEETS[name]
     hosts = [source.read(str(TOPOLOGIES / f'{kind}.json'))
              for kind in counts]
     plan = planner.plan(hosts, profiles.DENSE)
     flavors = [item.flavor for item in plan.flavors]
-    kinds = [scenarios.Kind(planned.name, counts[planned.name],
-                            planned.supply) for planned in plan.hosts]
+    kinds = [scenarios.HostKind(planned.name, counts[planned.name],
+                                planned.supply) for planned in plan.hosts]
     if name == 'VFs':
         wanted = planner.plan(hosts, dataclasses.replace(
-            profiles.DENSE, devices=profiles.Devices(
-                affinity=shape.PCIAffinity.REQUIRED)))
+            profiles.DENSE, devices=(profiles.Devices(
+                affinity=shape.PCIAffinity.REQUIRED),)))
         flavors += [item.flavor for item in wanted.flavors
                     if len(item.guest.cells) == 1]
         # One by one, so that every second host has some.
-        kinds = [scenarios.Kind(
+        kinds = [scenarios.HostKind(
             f'{kind.name}-{number}', 1, supply)
             for kind, planned in zip(kinds, wanted.hosts, strict=True)
             for number in range(kind.count)
             for supply in [(planned.supply, kind.supply)[number % 2]]]
-    return scenarios.Fleet(tuple(kinds), tuple(flavors))
+    return scenarios.ScenarioFleet(tuple(kinds), tuple(flavors))
 
 
 def scenario(log: str, name: str, load: float) -> scenarios.Scenario:
@@ -129,12 +117,10 @@ def scenario(log: str, name: str, load: float) -> scenarios.Scenario:
     model = synthetic.parse(log)
     workload = (read.workload(log) if model is None
                 else model.workload(SEED, fleet.flavors))
-    requests = mapping.map_jobs(
-        workload, fleet.flavors, own=model is not None,
+    return simulation.make_scenario(
+        pathlib.Path(log).name, [workload], fleet, load,
+        own=model is not None,
         vf_share=VF_SHARE if name == 'VFs' and model is None else 0.0)
-    return scenarios.Scenario(
-        pathlib.Path(log).name, workload.notes, fleet, load,
-        (scaling.to_load(requests, fleet.cpus(requests.flavors), load),))
 
 
 def row(log: str, name: str, load: float, compared: str) -> dict[str, Any]:
@@ -142,21 +128,21 @@ def row(log: str, name: str, load: float, compared: str) -> dict[str, Any]:
 
     :returns: what is known of each strategy, and of the bound
     """
-    result = replays.simulate(scenario(log, name, load),
-                              strategies.parse(compared, 2), WINDOWS,
-                              repacking=False)
+    result = simulation.simulate(scenario(log, name, load),
+                                 strategies.parse(compared, 2), WINDOWS,
+                                 repacking=False)
     document = report.document(result)
     found = {each['name']: each for each in document['strategies']}
     for each in found.values():
         del each['over_time']
         replayed = result.replays[each['name']]
         each['parts'] = [(share.offered, share.lost) for share
-                         in tally.shares(replayed, WINDOWS)]
+                         in totals.shares(replayed, WINDOWS)]
         each['devices_accepted_percent'] = _devices(replayed[0])
     return {**found, BOUND: document['bound']}
 
 
-def _devices(replay: tally.Replay) -> float | None:
+def _devices(replay: totals.Replay) -> float | None:
     """Return the share of accepted requests of those with devices."""
     fates = [fate is None for arrival, fate in zip(
         replay.requests.arrivals, replay.outcome.fates, strict=True)
@@ -164,7 +150,7 @@ def _devices(replay: tally.Replay) -> float | None:
     return 100 * statistics.fmean(fates) if fates else None
 
 
-def _has_devices(flavor: request_model.Flavor) -> bool:
+def _has_devices(flavor: request_model.RequestedFlavor) -> bool:
     return bool(flavor.guest.demand.requests)
 
 

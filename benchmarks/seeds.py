@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Repeat the comparison of the demonstration with other seeds, without Nova.
 
@@ -35,7 +25,7 @@ from collections.abc import Sequence
 
 from demo import fleet
 from demo import workload
-from hpcvirt.cmd import fleet_arguments
+from hpcvirt.cmd import hosts as host_arguments
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import planner
 from hpcvirt.fleet import guest as guests
@@ -60,7 +50,7 @@ class Scene:
     """
 
     hosts: tuple[tuple[supplies.Supply, int], ...]
-    flavors: Mapping[str, requests.Flavor]
+    flavors: Mapping[str, requests.RequestedFlavor]
     demands: tuple[workload.Demand, ...]
 
     @property
@@ -89,19 +79,19 @@ def scene() -> Scene:
     for one in fleet.PLANS:
         plan = planner.plan(
             [fleet.read(name) for name in one.hosts],
-            fleet_arguments.read_profile(
+            host_arguments.read_profile(
                 str(fleet.PROFILES / f'{one.profile}.yaml')))
         for host in plan.hosts:
-            devices = bool(host.settings.devices)
+            devices = bool(host.offered)
             if devices or host.name not in hosts:
                 hosts[host.name] = (
                     host.supply if devices
                     else dataclasses.replace(host.supply, pools=()),
-                    host.settings.reserved_host_memory_mib)
+                    host.settings.reserved_host_memory_mb)
         for flavor in plan.flavors:
             name = flavor.flavor.name
-            flavors[name] = requests.Flavor(
-                flavor.flavor, guests.of_shape(
+            flavors[name] = requests.RequestedFlavor(
+                flavor.flavor, guests.compile_shape(
                     flavor.guest, flavor.flavor.vcpus, flavor.flavor.ram_mib))
             requested.append(workload.Demand(
                 name, flavor.flavor.vcpus, max(flavor.per_host.values())))
@@ -133,7 +123,8 @@ def play(stage: Scene, events: Sequence[workload.Event],
     return Outcome(started[False], started[True])
 
 
-def _without_scope(flavor: requests.Flavor) -> requests.Flavor:
+def _without_scope(
+        flavor: requests.RequestedFlavor) -> requests.RequestedFlavor:
     """Nova's own filter does not know the scope."""
     guest = flavor.guest
     return dataclasses.replace(flavor, guest=dataclasses.replace(

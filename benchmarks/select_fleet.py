@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A scheduler of Nova whose database and Placement answer from memory.
 
@@ -143,8 +133,7 @@ def scheduler(database: Database) -> Scheduler:
         {each.uuid: read(context, *arguments) for each in cells})
     compute_node.ComputeNodeList._db_compute_node_get_all_by_uuids = (
         staticmethod(lambda *_: database.nodes))
-    main_db.service_get_all_by_binary = (
-        lambda *_, **__: database.services)
+    main_db.service_get_all_by_binary = (lambda *_, **__: database.services)
     service.Service._db_service_get_minimum_version = staticmethod(
         lambda _, binaries, **__: dict.fromkeys(binaries,
                                                 service.SERVICE_VERSION))

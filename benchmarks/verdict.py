@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Simulate how often verdicts are wrong, for many kinds of noise.
 
@@ -37,7 +27,7 @@ from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.run import schedule
 
-Word = judgement.Word
+Word = judgement.VerdictResult
 #: The metric is a time; the guest may take this much more.
 BOUND = 1.05
 LOSSES = {'bound': math.log(BOUND), 'equal': 0.0,
@@ -69,13 +59,13 @@ def _on_one_time_line(step: Callable[[random.Random, int, float], float],
     """
     def noise(dice: random.Random,
               pairs: int) -> Iterator[tuple[float, float]]:
-        values: dict[int, dict[record.Arm, float]] = {}
+        values: dict[int, dict[record.Side, float]] = {}
         last = dice.gauss(0, SD)
         for planned in schedule.order(pairs, 0, lot=str(dice.random())):
             last = step(dice, planned.position, last)
-            values.setdefault(planned.pair, {})[planned.arm] = last
+            values.setdefault(planned.pair, {})[planned.side] = last
         for pair in values.values():
-            yield pair[record.Arm.NATIVE], pair[record.Arm.GUEST]
+            yield pair[record.Side.NATIVE], pair[record.Side.GUEST]
     return noise
 
 
@@ -124,7 +114,7 @@ NOISE: dict[str, Noise] = {
         lambda dice, number, _: 0.005 * number + dice.gauss(0, SD)),
     'AR(1) 0.5 on one time line': _on_one_time_line(
         lambda dice, _, last: 0.5 * last + dice.gauss(0, SD)),
-    'AR(1) 0.5, each arm by itself': _of_each_arm(0.5),
+    'AR(1) 0.5, each side by itself': _of_each_arm(0.5),
     'launches differ by 1 %': _launches(0.01),
     'launches differ by 3 %': _launches(0.03),
     'launches differ by 5 %': _launches(0.05),
@@ -142,10 +132,10 @@ BOOTS = {'boots differ by 1 %, pilot': 0.01,
 #: Time to relaunch a guest, if each run takes 1.
 RELAUNCH_S = 15
 #: How the samples of some kinds of noise were taken.
-UNPAIRED = 'AR(1) 0.5, each arm by itself'
+UNPAIRED = 'AR(1) 0.5, each side by itself'
 LAUNCHES = 'launches differ'
 CLOCK = 'clock of 10 ms'
-#: A run is repeated so many times, and every word counts that it ever gets.
+#: A case whose run is repeated; every word that it ever gets counts.
 ATTEMPTS = re.compile(r', (\d+) attempts$')
 
 
@@ -167,8 +157,7 @@ def main() -> int:
              if not ATTEMPTS.search(name) or pairs <= 10]
     with futures.ProcessPoolExecutor() as pool:
         found = list(pool.map(rates, *zip(*cases, strict=True)))
-    wrong = PROMISED + 3 * math.sqrt(
-        PROMISED * (1 - PROMISED) / args.trials)
+    wrong = PROMISED + 3 * math.sqrt(PROMISED * (1 - PROMISED) / args.trials)
     failed = False
     rows = []
     for (name, pairs, _), (at_bound, equal, slow) in zip(cases, found,
@@ -189,8 +178,7 @@ def main() -> int:
     return int(failed)
 
 
-def rates(name: str, pairs: int,
-          trials: int) -> list[dict[Word, float]]:
+def rates(name: str, pairs: int, trials: int) -> list[dict[Word, float]]:
     """Simulate one kind of noise.
 
     :returns: the rate of each word: guests at the bound, as good as native,
@@ -216,7 +204,7 @@ def _words(dice: random.Random, name: str, pairs: int,
         attempt = (relaunched(dice, BOOTS[name], pairs, loss)
                    if name in BOOTS else run(dice, name, pairs, loss, base))
         words.add(verdict.judge([
-            dataclasses.replace(attempt, earlier=earlier)], tell=False).word)
+            dataclasses.replace(attempt, earlier=earlier)], tell=False).result)
         earlier += (record.Attempt('r', '', pairs, attempt.samples),)
     return words
 
@@ -229,14 +217,14 @@ def run(dice: random.Random, name: str, pairs: int, loss: float,
     """
     samples = []
     for pair, values in enumerate(NOISE[name](dice, pairs)):
-        for arm, value in zip((record.Arm.NATIVE, record.Arm.GUEST), values,
+        for side, value in zip((record.Side.NATIVE, record.Side.GUEST), values,
                               strict=True):
-            guest = arm is record.Arm.GUEST
+            guest = side is record.Side.GUEST
             time = base * math.exp(value + (loss if guest else 0.0))
             if name.startswith(CLOCK):
                 time = max(math.floor(time * 100), 1) / 100
             samples.append(record.Sample(
-                arm, pair, 2 * pair + guest, outcome.Outcome(
+                side, pair, 2 * pair + guest, outcome.Outcome(
                     True, None, {'wall_s': outcome.Metric(
                         time, 's', outcome.Direction.DOWN)}),
                 launch_id=str(pair // SAMPLES_OF_A_LAUNCH)
@@ -258,21 +246,20 @@ def relaunched(dice: random.Random, spread: float, pairs: int,
     while first < pairs:
         level = loss + dice.gauss(0, spread)
         samples = [record.Sample(
-            record.Arm.GUEST, boot, len(found.samples),
+            record.Side.GUEST, boot, len(found.samples),
             outcome.Outcome(True, None), warm_up=True, elapsed_s=1,
             environment={boots.RELAUNCH_S: str(RELAUNCH_S)})]
         last = first + boots.sizes(found)[boot]
         for pair in range(first, last):
-            for arm, mean in ((record.Arm.NATIVE, 0.0),
-                              (record.Arm.GUEST, level)):
+            for side, mean in ((record.Side.NATIVE, 0.0),
+                              (record.Side.GUEST, level)):
                 samples.append(record.Sample(
-                    arm, pair, len(found.samples) + len(samples),
+                    side, pair, len(found.samples) + len(samples),
                     outcome.Outcome(True, None, {'wall_s': outcome.Metric(
                         math.exp(mean + dice.gauss(0, 0.01)), 's',
                         outcome.Direction.DOWN)}),
                     elapsed_s=1, launch_id=str(boot)))
-        found = dataclasses.replace(found,
-                                    samples=(*found.samples, *samples))
+        found = dataclasses.replace(found, samples=(*found.samples, *samples))
         boot, first = boot + 1, last
     return found
 

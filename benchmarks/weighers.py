@@ -1,22 +1,12 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Measure what hpcvirt's weighers cost, beside Nova's own.
 
     python benchmarks/weighers.py
     python benchmarks/weighers.py --hosts 100
 
-Each weigher weighs the same hosts, of which every one is in another state.
-Before that, requests of many kinds were seen. The time is the CPU time of
+Each weigher weighs the same hosts, every one in another state. Before that,
+the weigher has seen requests of many kinds. The time is the CPU time of
 the process for each host: in a fleet that the weigher has not seen before
 ("new"), and in one that it has, which is the usual case since one request
 changes few hosts ("known"). The exit status is 1 if NUMAFragmentationWeigher
@@ -64,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         help='hosts of each fleet (default: %(default)s)')
     options = parser.parse_args(arguments)
     fleet.configure()
-    config.ready()
+    config.register()
     print(f'{"cells":>5}{"guest":>7}{"VFs":>5}{"pass":>6}{"new us":>9}'
           f'{"known us":>10}{"locality us":>13}{"Nova us":>9}{"ratio":>7}')
     slowest = 0.0
@@ -117,8 +107,7 @@ def weighed(hosts: Sequence[Any]) -> list[Any]:
     return [nova_weights.WeighedHost(state, 0.0) for state in hosts]
 
 
-def timed(weighers: Sequence[Any], hosts: Sequence[Any],
-          spec: Any) -> float:
+def timed(weighers: Sequence[Any], hosts: Sequence[Any], spec: Any) -> float:
     """Measure the time of weighers for each host, in microseconds.
 
     HPCTopologyFilter comes first, as in the scheduler, and is not counted.

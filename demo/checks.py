@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Checks of the results of the demonstration."""
 
@@ -44,7 +34,7 @@ def check(fillings: Mapping[str, Any], places: Mapping[str, Any],
         ('no CPU or device has two owners, no cell is short of pages',
          given_twice),
         ('every refusal of hpcvirt has a reason', list(_unexplained(ours))),
-        ('no guest that hpcvirt should place in one package is in two',
+        ('no guest that hpcvirt should place in one socket is in two',
          ours['state']['split']),
         ('benchmarks/seeds.py starts as many guests of this seed as Nova',
          list(_modelled(places, others['own']))),

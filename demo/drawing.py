@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Drawings of hosts and their guests, with one character for each core.
 
@@ -29,11 +19,11 @@ def host(ledger: ledgers.Ledger) -> list[str]:
     machine = ledger.machine
     free = len(ledger.dedicated) - len(ledger.owners())
     cells = [cell for cell in machine.host.cells if cell.cpus]
-    head = (f'{machine.name}: {len(machine.host.packages)} packages,'
+    head = (f'{machine.name}: {len(machine.host.sockets)} sockets,'
             f' {len(cells)} cells, {len(ledger.dedicated)} PCPUs, {free} free')
     width = max(len(cell.siblings) for cell in cells)
     return [head, *(
-        f'  cell {cell.id}  package {cell.package}'
+        f'  cell {cell.id}  socket {cell.socket}'
         f'  |{cores(ledger, cell):{width}}|  {_memory(ledger, cell)}'
         f'{_functions(ledger, cell)}'
         for cell in cells)]

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The text of the demonstration, at most 100 columns wide."""
 
@@ -42,7 +32,7 @@ def hosts() -> list[str]:
         devices = sorted({
             str(each.cell) for each in host.devices if each.total_vfs})
         lines.append(
-            f'  {", ".join(names):16}{len(host.packages)} packages,'
+            f'  {", ".join(names):16}{len(host.sockets)} sockets,'
             f' {len(host.cells)} cells, {len(host.cpus):3} CPUs'
             f' ({host.threads_per_core} threads per core),'
             f' {memory_gib} GiB, SR-IOV on cell {" and ".join(devices)}')
@@ -155,13 +145,12 @@ def _figures(places: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
         if not answer['late'] and not answer['host'])))
     yield row('guests in the fleet after that',
               lambda each: str(each['state']['guests']))
-    yield row('  free PCPUs',
-              lambda each: str(each['state']['free_pcpus']))
+    yield row('  free PCPUs', lambda each: str(each['state']['free_pcpus']))
     yield row('  of these in cells that are partly in use (stranded)',
               lambda each: str(each['state']['stranded_pcpus']))
     yield row('  unused cells', lambda each: str(each['state']['whole_cells']))
     yield row('  unused hosts', lambda each: str(each['state']['whole_hosts']))
-    yield row('  guests for one package that are in two',
+    yield row('  guests for one socket that are in two',
               lambda each: str(len(each['state']['split'])))
     yield row('  guests whose VF is on none of their cells',
               lambda each: (f'{len(each["state"]["far"])} of'

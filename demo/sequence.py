@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Place a sequence of requests, and measure the result."""
 
@@ -100,8 +90,8 @@ def measure(session: sessions.Session,
         **_room(list(books.values())),
         'split': [
             guest.name for book in books.values() for guest in book.guests
-            if _wants_one_package(session, guest)
-            and len(_packages(book, guest)) > 1],
+            if _wants_one_socket(session, guest)
+            and len(_sockets(book, guest)) > 1],
         'far': [
             guest.name for book in books.values() for guest in book.guests
             if any(book.device_cell(address) not in guest.host_cells
@@ -135,14 +125,13 @@ def _room(books: Sequence[ledgers.Ledger]) -> dict[str, int]:
         'free_pcpus', 'stranded_pcpus', 'whole_cells', 'whole_hosts')}
 
 
-def _wants_one_package(session: sessions.Session,
-                       guest: domain.Domain) -> bool:
+def _wants_one_socket(session: sessions.Session, guest: domain.Domain) -> bool:
     flavor = session.flavors[session.flavor_of[guest.uuid]]
     scope = flavor['extra_specs'].get('hpcvirt:numa_scope')
-    return bool(scope == 'package')
+    return bool(scope == 'socket')
 
 
-def _packages(book: ledgers.Ledger, guest: domain.Domain) -> set[int | None]:
+def _sockets(book: ledgers.Ledger, guest: domain.Domain) -> set[int | None]:
     cells = book.machine.host.by_id
-    return {cells[cell].package for cell in guest.host_cells
+    return {cells[cell].socket for cell in guest.host_cells
             if cell is not None}

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The requests for the fleet, the same for all strategies.
 
@@ -17,7 +7,7 @@ simulate``: they arrive at random times (a Poisson process), live for a random
 time (log-normal: some live ten times as long as others), and each flavor
 requests as many CPUs in total. Then large guests are requested, one of each
 flavor, the smallest first. A flavor is large if no host holds more than two
-guests of it: flavors of a package, of three quarters of a host, and of a host.
+guests of it: flavors of a socket, of three quarters of a host, and of a host.
 """
 
 import dataclasses

@@ -1,20 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The documents that hpcvirt takes figures and methods from.
 
-Everything else cites a document by its key, in square brackets:
-``[CERN-HEPiX-2015]``. What is known of a document, and where a reader finds
-it, is written here alone.
+All other places cite a document by its key, in square brackets:
+``[CERN-HEPiX-2015]``. Only this module describes a document and says where a
+reader finds it.
 """
 
 import dataclasses
@@ -23,7 +13,7 @@ from hpcvirt import exception
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Document:
+class Publication:
     """A published document.
 
     :ivar key: what other places cite, without the brackets
@@ -50,14 +40,14 @@ class Document:
 
 
 DOCUMENTS = (
-    Document(
+    Publication(
         'VMware-Memory-2010', 'VMware',
         'HPC Application Performance on ESX 4.1: Memory Virtualization',
         'VMware VROOM! Blog, third part of a series on HPC',
         '2010 (the text shows no date; the first part of the series is of '
         'September 2010)',
         'blogs.vmware.com/performance', '000_5f8a437f5bcb73de.txt'),
-    Document(
+    Publication(
         'LBNL-Partitioning', 'Khaled Ibrahim and Costin Iancu',
         'Efficient Virtualization for HPC Applications',
         'slides, Future Technologies Group, Lawrence Berkeley National '
@@ -65,14 +55,14 @@ DOCUMENTS = (
         'not stated (the slides measure QEMU 0.13 and Xen 4.0, both of 2010)',
         'no address is known; search for the title',
         '001_3ef947e446be6dbd.txt'),
-    Document(
+    Publication(
         'VMware-NAMD-2010', 'VMware',
         'HPC Application Performance on ESX 4.1: NAMD',
         'VMware VROOM! Blog, second part of a series on HPC',
         '2010 (the text shows no date; the first part of the series is of '
         'September 2010)',
         'blogs.vmware.com/performance', '002_f180406610a393ac.txt'),
-    Document(
+    Publication(
         'CERN-HEPiX-2015',
         'Arne Wiebalck, Tim Bell, Sean Crosby and Ulrich Schwickerath',
         'CPU Performance Optimizations of Virtualized Compute Resources in '
@@ -80,133 +70,133 @@ DOCUMENTS = (
         'slides, HEPiX Autumn Meeting, Brookhaven National Laboratory',
         '14 October 2015', 'the agenda of the HEPiX Autumn 2015 meeting',
         '003_5d5158a0f72041aa.txt'),
-    Document(
+    Publication(
         'SDSC-SRIOV-2013', 'Glenn K. Lockwood',
         'High-Performance Virtualization: SR-IOV and InfiniBand',
         'blog post on work of the San Diego Supercomputer Center that was '
         'presented at SC13',
         '14 December 2013', "the author's blog", '004_31bfc564158c3a5d.txt'),
-    Document(
+    Publication(
         'Georges-2007', 'Andy Georges, Dries Buytaert and Lieven Eeckhout',
         'Statistically Rigorous Java Performance Evaluation',
         'OOPSLA 2007', '2007', 'doi.org/10.1145/1297027.1297033'),
-    Document(
+    Publication(
         'Kalibera-Jones-2013', 'Tomas Kalibera and Richard Jones',
         'Rigorous Benchmarking in Reasonable Time',
         'ISMM 2013', '2013', 'doi.org/10.1145/2464157.2464160'),
-    Document(
+    Publication(
         'Law-2015', 'Averill M. Law', 'Simulation Modeling and Analysis',
         'McGraw-Hill, fifth edition, section 9.5.3', '2015',
         'ISBN 978-0-07-340132-4'),
-    Document(
+    Publication(
         'Cochran-1977', 'William G. Cochran', 'Sampling Techniques',
         'Wiley, third edition, section 6.4', '1977',
         'ISBN 978-0-471-16240-7'),
-    Document(
+    Publication(
         'Holm-1979', 'Sture Holm',
         'A Simple Sequentially Rejective Multiple Test Procedure',
         'Scandinavian Journal of Statistics 6(2), pages 65 to 70', '1979',
         'jstor.org/stable/4615733'),
-    Document(
+    Publication(
         'Wilcoxon-1945', 'Frank Wilcoxon',
         'Individual Comparisons by Ranking Methods',
         'Biometrics Bulletin 1(6), pages 80 to 83', '1945',
         'doi.org/10.2307/3001968'),
-    Document(
+    Publication(
         'Hodges-Lehmann-1963', 'Joseph L. Hodges and Erich L. Lehmann',
         'Estimates of Location Based on Rank Tests',
         'Annals of Mathematical Statistics 34(2), pages 598 to 611', '1963',
         'doi.org/10.1214/aoms/1177704172'),
-    Document(
+    Publication(
         'Meeker-2017',
         'William Q. Meeker, Gerald J. Hahn and Luis A. Escobar',
         'Statistical Intervals: A Guide for Practitioners and Researchers',
         'Wiley, second edition', '2017', 'doi.org/10.1002/9781118594841'),
-    Document(
+    Publication(
         'Hawkins-2003', 'Douglas M. Hawkins, Peihua Qiu and Chang Wook Kang',
         'The Changepoint Model for Statistical Process Control',
         'Journal of Quality Technology 35(4), pages 355 to 366', '2003',
         'doi.org/10.1080/00224065.2003.11980233'),
-    Document(
+    Publication(
         'Zou-Donner-2008', 'Guang Yong Zou and Allan Donner',
         'Construction of Confidence Limits about Effect Measures: A General '
         'Approach',
         'Statistics in Medicine 27(10), pages 1693 to 1702', '2008',
         'doi.org/10.1002/sim.3095'),
-    Document(
+    Publication(
         'Linux-Parameters', 'The kernel development community',
         "The kernel's command-line parameters",
         'documentation of Linux, admin-guide/kernel-parameters', 'Linux 6.12',
         'docs.kernel.org/admin-guide/kernel-parameters.html'),
-    Document(
+    Publication(
         'Linux-Hugetlb', 'The kernel development community', 'HugeTLB Pages',
         'documentation of Linux, admin-guide/mm/hugetlbpage',
         'Linux 6.12; pages of a cell on the command line since 5.16',
         'docs.kernel.org/admin-guide/mm/hugetlbpage.html'),
-    Document(
+    Publication(
         'Linux-Vm', 'The kernel development community',
         'Documentation for /proc/sys/vm',
         'documentation of Linux, admin-guide/sysctl/vm', 'Linux 6.12',
         'docs.kernel.org/admin-guide/sysctl/vm.html'),
-    Document(
+    Publication(
         'Linux-Kernel', 'The kernel development community',
         'Documentation for /proc/sys/kernel',
         'documentation of Linux, admin-guide/sysctl/kernel', 'Linux 6.12',
         'docs.kernel.org/admin-guide/sysctl/kernel.html'),
-    Document(
+    Publication(
         'Tuned-Partitioning', 'The TuneD developers',
         'The profiles cpu-partitioning and virtual-host',
         'TuneD, profiles/cpu-partitioning and profiles/virtual-host',
         'TuneD 2.20 and master of August 2026',
         'github.com/redhat-performance/tuned'),
-    Document(
+    Publication(
         'Systemd-Manager', 'The systemd developers',
         'systemd-system.conf: System and session service manager '
         'configuration files', 'manual page', 'systemd 252',
         'freedesktop.org/software/systemd/man/systemd-system.conf.html'),
-    Document(
+    Publication(
         'Nova-Cpus', 'The Nova developers', 'CPU topologies',
         'documentation of Nova, admin/cpu-topologies', 'Nova 34 (2026.2)',
         'docs.openstack.org/nova/latest/admin/cpu-topologies.html'),
-    Document(
+    Publication(
         'Nova-Hugepages', 'The Nova developers', 'Huge pages',
         'documentation of Nova, admin/huge-pages', 'Nova 34 (2026.2)',
         'docs.openstack.org/nova/latest/admin/huge-pages.html'),
-    Document(
+    Publication(
         'Nova-Devices', 'The Nova developers',
         'Attaching physical PCI devices to guests',
         'documentation of Nova, admin/pci-passthrough', 'Nova 34 (2026.2)',
         'docs.openstack.org/nova/latest/admin/pci-passthrough.html'),
-    Document(
+    Publication(
         'Nova-Zones', 'The Nova developers', 'Availability Zones',
         'documentation of Nova, admin/availability-zones',
         'Nova 34 (2026.2)',
         'docs.openstack.org/nova/latest/admin/availability-zones.html'),
-    Document(
+    Publication(
         'Nova-Providers', 'The Nova developers',
         'Managing Resource Providers Using Config Files',
         'documentation of Nova, admin/managing-resource-providers',
         'Nova 34 (2026.2)',
         'docs.openstack.org/nova/latest/admin/managing-resource-providers'
         '.html'),
-    Document(
+    Publication(
         'AMD-HPC-2023', 'AMD',
         'HPC Tuning Guide for AMD EPYC 9004 Series Processors',
         'publication 58002', '2023', 'amd.com, documentation hub'),
-    Document(
+    Publication(
         'Linux-Irq', 'The kernel development community', 'SMP IRQ affinity',
         'documentation of Linux', 'Linux 6.12',
         'docs.kernel.org/core-api/irq/irq-affinity.html'),
-    Document(
+    Publication(
         'Linux-Ksm', 'The kernel development community',
         'Kernel Samepage Merging',
         'documentation of Linux', 'Linux 6.12',
         'docs.kernel.org/admin-guide/mm/ksm.html'),
-    Document(
+    Publication(
         'Linux-Nohz', 'The kernel development community',
         'NO_HZ: Reducing Scheduling-Clock Ticks', 'documentation of Linux',
         'Linux 6.12', 'docs.kernel.org/timers/no_hz.html'),
-    Document(
+    Publication(
         'SWF-Chapin-1999',
         'Steve J. Chapin, Walfredo Cirne, Dror G. Feitelson, James Patton '
         'Jones, Scott T. Leutenegger, Uwe Schwiegelshohn, Warren Smith and '
@@ -216,7 +206,7 @@ DOCUMENTS = (
         'Job Scheduling Strategies for Parallel Processing, LNCS 1659', '1999',
         'doi.org/10.1007/3-540-47954-6_4; the format is kept at '
         'www.cs.huji.ac.il/labs/parallel/workload/swf.html'),
-    Document(
+    Publication(
         'FGD-Weng-2023',
         'Qizhen Weng, Lingyun Yang, Yinghao Yu, Wei Wang, Xiaochuan Tang, '
         'Guodong Yang and Liping Zhang',
@@ -225,7 +215,7 @@ DOCUMENTS = (
         'USENIX Annual Technical Conference', '2023',
         'www.usenix.org/conference/atc23/presentation/weng; the trace openb '
         'is cluster-trace-gpu-v2023 of github.com/alibaba/clusterdata'),
-    Document(
+    Publication(
         'Azure-Cortez-2017',
         'Eli Cortez, Anand Bonde, Alexandre Muzio, Mark Russinovich, Marcus '
         'Fontoura and Ricardo Bianchini',
@@ -234,7 +224,7 @@ DOCUMENTS = (
         '26th Symposium on Operating Systems Principles (SOSP)', '2017',
         'doi.org/10.1145/3132747.3132772; the traces are those of '
         'github.com/Azure/AzurePublicDataset'),
-    Document(
+    Publication(
         'Azure-Hadary-2020',
         'Ori Hadary, Luke Marshall, Ishai Menache, Abhisek Pan, Esaias E '
         'Greeff, David Dion, Star Dorminey, Shailesh Joshi, Yang Chen, Mark '
@@ -244,13 +234,13 @@ DOCUMENTS = (
         'Implementation (OSDI)', '2020',
         'www.usenix.org/conference/osdi20/presentation/hadary; the trace is '
         'AzureTracesForPacking2020 of github.com/Azure/AzurePublicDataset'),
-    Document(
+    Publication(
         'Lublin-Feitelson-2003', 'Uri Lublin and Dror G. Feitelson',
         'The Workload on Parallel Supercomputers: Modeling the '
         'Characteristics of Rigid Jobs',
         'Journal of Parallel and Distributed Computing 63(11)', '2003',
         'doi.org/10.1016/S0743-7315(03)00108-4'),
-    Document(
+    Publication(
         'LAVA-Ling-2024',
         'Jianheng Ling, Pratik Worah, Yawen Wang, Yunchuan Kong, Anshul '
         'Kapoor, Chunlei Wang, Clifford Stein, Diwakar Gupta, Jason Behmer, '
@@ -260,48 +250,48 @@ DOCUMENTS = (
         'LAVA: Lifetime-Aware VM Allocation with Learned Distributions and '
         'Adaptation to Mispredictions', 'arXiv', '2024',
         'arxiv.org/abs/2412.09840'),
-    Document(
+    Publication(
         'Linux-Sriov', 'The kernel development community',
         'PCI Express I/O Virtualization Howto', 'documentation of Linux',
         'Linux 6.12', 'docs.kernel.org/PCI/pci-iov-howto.html'),
-    Document(
+    Publication(
         'Linux-Thp', 'The kernel development community',
         'Transparent Hugepage Support',
         'documentation of Linux', 'Linux 6.12',
         'docs.kernel.org/admin-guide/mm/transhuge.html'),
-    Document(
+    Publication(
         'Linux-Cpufreq', 'The kernel development community',
         'CPU Performance Scaling',
         'documentation of Linux', 'Linux 6.12',
         'docs.kernel.org/admin-guide/pm/cpufreq.html'),
-    Document(
+    Publication(
         'Linux-Cpuidle', 'The kernel development community',
         'CPU Idle Time Management',
         'documentation of Linux', 'Linux 6.12',
         'docs.kernel.org/admin-guide/pm/cpuidle.html'),
-    Document(
+    Publication(
         'Linux-Vulnerabilities', 'The kernel development community',
         'Hardware vulnerabilities',
         'documentation of Linux', 'Linux 6.12',
         'docs.kernel.org/admin-guide/hw-vuln'),
-    Document(
+    Publication(
         'Linux-Pstate', 'The kernel development community',
         'intel_pstate CPU Performance Scaling Driver',
         'documentation of Linux', 'Linux 6.12',
         'docs.kernel.org/admin-guide/pm/intel_pstate.html'),
-    Document(
+    Publication(
         'LBNL-Nhc', 'Michael Jennings', 'LBNL Node Health Check',
         'documentation of version 1.4.3', 'not dated', 'github.com/mej/nhc'),
-    Document(
+    Publication(
         'Nova-Gazpacho', 'The Nova developers',
         'Nova 2026.1 (Gazpacho) release notes',
         'release notes', 'Nova 33 (2026.1)',
         'docs.openstack.org/releasenotes/nova'),
-    Document(
+    Publication(
         'Nova-Options', 'The Nova developers', 'Configuration options',
         'documentation of Nova, configuration/config', 'Nova 34 (2026.2)',
         'docs.openstack.org/nova/latest/configuration/config.html'),
-    Document(
+    Publication(
         'Irqbalance-Manual', 'The Irqbalance developers', 'irqbalance(1)',
         'manual page', 'not dated', 'github.com/Irqbalance/irqbalance'),
 )
@@ -310,7 +300,7 @@ _BY_KEY = {document.key: document for document in DOCUMENTS}
 KEYS = frozenset(_BY_KEY)
 
 
-def get(key: str) -> Document:
+def get(key: str) -> Publication:
     """Return the document of a key.
 
     :raises InvalidInput: for a key that the bibliography does not have

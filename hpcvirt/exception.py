@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""The exceptions of hpcvirt: bad input, or something that does not answer.
+"""The exceptions of hpcvirt: bad input, and services that do not answer.
 
 A refusal is a value (:class:`hpcvirt.fit.reasons.Misfit`), never an
 exception. A command prints an exception of this module as one line and exits
@@ -39,7 +29,7 @@ class InvalidInput(HpcvirtError):
         super().__init__(printable.one_line(f'{where}: {what}'))
 
     def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:
-        """Tell how another process makes it again."""
+        """Return how another process restores the exception."""
         return type(self), (self.where, self.what)
 
 

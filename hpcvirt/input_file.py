@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read files that the user names, without ever waiting for a device.
 
@@ -45,11 +35,11 @@ _KINDS = (
 
 
 class Damaged(exception.InvalidInput):
-    """A compressed file of which only the beginning can be read."""
+    """A compressed file that can only be read up to a point."""
 
 
 def name(path: str | os.PathLike[str]) -> str:
-    """What messages call a path."""
+    """Return the name of a path in messages."""
     if path == STDIN:
         return 'standard input'
     return os.fspath(path) or repr(path)

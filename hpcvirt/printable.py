@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Text of unknown origin, made fit for a terminal.
 
@@ -29,7 +19,7 @@ _PASSWORDS = (
 )
 
 
-def escaped(text: str, keep: str = '') -> str:
+def escape(text: str, keep: str = '') -> str:
     """Write characters that do not print by their numbers, as JSON does.
 
     :param keep: characters that stay as they are
@@ -44,21 +34,21 @@ def escaped(text: str, keep: str = '') -> str:
 
 def lines(texts: Iterable[str]) -> str:
     """Write each text as one line, whatever is in it."""
-    return ''.join(f'{escaped(text)}\n' for text in texts)
+    return ''.join(f'{escape(text)}\n' for text in texts)
 
 
 def one_line(text: str) -> str:
     """Fold text into one printable line without the passwords of URLs."""
-    return escaped(without_passwords(' '.join(text.split())))
+    return escape(hide_passwords(' '.join(text.split())))
 
 
-def without_passwords(text: str) -> str:
+def hide_passwords(text: str) -> str:
     """Hide the passwords of the URLs in a text."""
     for pattern, mask in _PASSWORDS:
         text = pattern.sub(mask, text)
     return text
 
 
-def without_user(address: str) -> str:
+def hide_user(address: str) -> str:
     """Leave out the user of an address that may be no URL: ``***@host``."""
     return re.sub('^.*@', '***@', address, flags=re.DOTALL)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Frozen dataclasses as plain data (dicts, lists, scalars), and back.
 
@@ -20,9 +10,8 @@ number finite, nothing converted. A field with a default may be missing. An
 error names the file, the path of the value within it and what the value must
 be: ``r.json: runs[0].samples[3].pair: must be a whole number, not '0'``.
 
-No library does this with less code: msgspec ignores unknown fields of
-dataclasses, cattrs turns ``'3'`` into 3, and pydantic is strict only for JSON
-text, accepts NaN and takes an integer too large for a float as infinity.
+No library does this with less code: msgspec ignores unknown fields, cattrs
+turns ``'3'`` into 3, and pydantic is strict only for JSON text and takes NaN.
 """
 
 import collections
@@ -37,6 +26,8 @@ import types
 import typing
 from collections.abc import Callable
 from collections.abc import Mapping
+from collections.abc import Sequence
+from collections.abc import Set
 from typing import Annotated
 from typing import Any
 from typing import NoReturn
@@ -46,7 +37,7 @@ from hpcvirt import exception
 T = typing.TypeVar('T')
 
 #: Metadata of an ``Annotated`` type: takes the plain value and returns what
-#: the field holds, or raises the ValueError that :func:`expected` makes.
+#: the field holds, or raises the ValueError that :func:`make_error` makes.
 Check = Callable[[Any], Any]
 
 #: Turns a plain value into that of a field, or raises a fault.
@@ -54,6 +45,10 @@ Reader = Callable[[object], Any]
 
 _FORMS = {bool: 'true or false', int: 'a whole number',
           float: 'a finite number', str: 'text'}
+
+
+#: Metadata of a field: its key in documents.
+_KEY = 'key'
 
 
 class _Fault(Exception):
@@ -68,34 +63,44 @@ class _Fault(Exception):
         return _Fault(step + self.path, self.reason)
 
 
-def to_plain(value: Any) -> Any:
+def keep_key(key: str) -> Mapping[str, str]:
+    """Return the metadata of a field that documents call by another name.
+
+    A field can be renamed with it: older documents stay readable.
+    """
+    return {_KEY: key}
+
+
+def dump(value: Any) -> Any:
     """Turn a record into dicts, lists, strings and numbers."""
     if isinstance(value, enum.Enum):
         return value.value
     if dataclasses.is_dataclass(value):
-        return {field.name: to_plain(getattr(value, field.name))
+        return {field.metadata.get(_KEY, field.name):
+                dump(getattr(value, field.name))
                 for field in dataclasses.fields(value)}
+    if hasattr(value, '_asdict'):
+        return dump(value._asdict())
     if isinstance(value, Mapping):
-        return {key: to_plain(item) for key, item in value.items()}
-    if isinstance(value, frozenset):
-        return sorted(to_plain(item) for item in value)
+        return {str(key): dump(item) for key, item in value.items()}
+    if isinstance(value, Set):
+        return sorted(dump(item) for item in value)
     if isinstance(value, tuple | list):
-        return [to_plain(item) for item in value]
+        return [dump(item) for item in value]
     return value
 
 
-def from_plain(kind: type[T], plain: object, where: str) -> T:
+def load(kind: type[T], plain: object, where: str) -> T:
     """Turn dicts, lists, strings and numbers into a record.
 
     :param kind: a frozen dataclass, or a tuple or mapping of such; its fields
-        are scalars, enums, tuples, frozensets, mappings with text as keys,
-        further dataclasses, any of these ``| None``, or ``Annotated`` with a
-        :data:`Check`
+        are scalars, enums, tuples, frozensets, mappings, further dataclasses,
+        named tuples, any of these ``| None``, ``Any``, or ``Annotated`` with a
+        :data:`Check`; in a document all keys of mappings are text
     :param where: the file, for the error
     :raises InvalidInput: naming the path of the value at fault
     """
     try:
-        # Types are hashable, which the type checker does not see.
         value: T = _reader(typing.cast(Any, kind))(plain)
     except _Fault as fault:
         path = fault.path.removeprefix('.')
@@ -151,7 +156,7 @@ def require_version(plain: object, version: int, where: str) -> None:
             f'of hpcvirt reads {version}')
 
 
-def expected(form: str, value: object) -> ValueError:
+def make_error(form: str, value: object) -> ValueError:
     """Make the error of a value that is not of the expected form."""
     return ValueError(f'must be {form}, not {_shown(value)}')
 
@@ -159,9 +164,8 @@ def expected(form: str, value: object) -> ValueError:
 def whole(low: int, high: int) -> Check:
     """Accept a whole number within bounds."""
     def check(value: object) -> int:
-        # A "true" of YAML or JSON is an int to Python.
         if type(value) is not int or not low <= value <= high:
-            raise expected(f'a whole number from {low} to {high}', value)
+            raise make_error(f'a whole number from {low} to {high}', value)
         return value
     return check
 
@@ -169,11 +173,10 @@ def whole(low: int, high: int) -> Check:
 def number(low: float, high: float) -> Check:
     """Accept a number within bounds."""
     def check(value: object) -> float:
-        # A "true" of YAML or JSON is an int to Python, and every comparison
-        # with a NaN is false.
+        # Every comparison with a NaN is false.
         if (not isinstance(value, int | float) or isinstance(value, bool)
                 or not low <= value <= high):
-            raise expected(f'a number from {low:g} to {high:g}', value)
+            raise make_error(f'a number from {low:g} to {high:g}', value)
         return float(value)
     return check
 
@@ -182,7 +185,7 @@ def text(pattern: str, example: str) -> Check:
     """Accept text that matches a regular expression as a whole."""
     def check(value: object) -> str:
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
-            raise expected(f'text such as {example}', value)
+            raise make_error(f'text such as {example}', value)
         return value
     return check
 
@@ -201,14 +204,16 @@ def _reader(kind: Any) -> Reader:
         inner = _reader(next(arm for arm in typing.get_args(kind)
                              if arm is not types.NoneType))
         return lambda plain: None if plain is None else inner(plain)
-    if origin is tuple:
+    if origin is Any:
+        return lambda plain: plain
+    if origin in (tuple, Sequence):
         items = _items(kind)
         return lambda plain: tuple(items(plain))
-    if origin is frozenset:
+    if origin in (frozenset, Set):
         return _set(kind)
     if origin is collections.abc.Mapping:
-        return _mapping(typing.get_args(kind)[1])
-    if dataclasses.is_dataclass(kind):
+        return _mapping(*typing.get_args(kind))
+    if dataclasses.is_dataclass(kind) or hasattr(kind, '_field_defaults'):
         return _record(kind)
     if issubclass(kind, enum.Enum):
         return functools.partial(_read_choice, kind)
@@ -253,15 +258,17 @@ def _set(kind: Any) -> Reader:
     return read
 
 
-def _mapping(kind: Any) -> Reader:
+def _mapping(key_kind: Any, kind: Any) -> Reader:
     inner = _reader(kind)
 
-    def read(plain: object) -> dict[str, Any]:
+    def read(plain: object) -> dict[Any, Any]:
         entries = _entries(plain)
-        found = {}
+        found: dict[Any, Any] = {}
         try:
             for key, item in entries.items():
-                found[key] = inner(item)
+                if key_kind is int and not re.fullmatch('[0-9]{1,9}', key):
+                    raise _Fault('', 'must have a whole number as its key')
+                found[key_kind(key)] = inner(item)
         except _Fault as fault:
             raise fault.inside(f'[{key[:64]!r}]') from None
         return found
@@ -269,12 +276,18 @@ def _mapping(kind: Any) -> Reader:
 
 
 def _record(kind: Any) -> Reader:
-    readers = {key: _reader(inner) for key, inner
-               in typing.get_type_hints(kind, include_extras=True).items()}
-    required = [
-        field.name for field in dataclasses.fields(kind)
-        if field.default is dataclasses.MISSING
-        and field.default_factory is dataclasses.MISSING]
+    hints = typing.get_type_hints(kind, include_extras=True)
+    if hasattr(kind, '_fields'):
+        names = dict(zip(kind._fields, kind._fields, strict=True))
+        optional = set(kind._field_defaults)
+    else:
+        names = {field.metadata.get(_KEY, field.name): field.name
+                 for field in dataclasses.fields(kind)}
+        optional = {
+            field.name for field in dataclasses.fields(kind)
+            if dataclasses.MISSING is not field.default
+            or dataclasses.MISSING is not field.default_factory}
+    readers = {key: _reader(hints[name]) for key, name in names.items()}
 
     def read(plain: object) -> Any:
         entries = _entries(plain)
@@ -282,13 +295,13 @@ def _record(kind: Any) -> Reader:
             if key not in readers:
                 raise _Fault('', f'unknown key {key[:64]!r}; known: '
                              f'{", ".join(readers)}')
-        for key in required:
-            if key not in entries:
+        for key, name in names.items():
+            if key not in entries and name not in optional:
                 raise _Fault('', f'the key {key!r} is missing')
         found = {}
         try:
             for key, item in entries.items():
-                found[key] = readers[key](item)
+                found[names[key]] = readers[key](item)
         except _Fault as fault:
             raise fault.inside(f'.{key}') from None
         return kind(**found)
@@ -321,7 +334,7 @@ def _read_scalar(kind: Any, plain: object) -> Any:
 
 
 def _unexpected(form: str, value: object) -> _Fault:
-    return _Fault('', str(expected(form, value)))
+    return _Fault('', str(make_error(form, value)))
 
 
 def _shown(value: object) -> str:
@@ -333,5 +346,5 @@ def _shown(value: object) -> str:
     if isinstance(value, int) and abs(value) > 2 ** 64:
         return 'a number of more than 64 bits'
     if value is None or isinstance(value, bool):
-        return {None: 'null', True: 'true', False: 'false'}[value]
+        return json.dumps(value)
     return repr(value[:64]) if isinstance(value, str) else repr(value)[:64]

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Tables of plain text, for people at a terminal and in a log."""
 
@@ -18,6 +8,9 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 
 from hpcvirt import printable
+
+#: Columns where there is no terminal.
+WIDTH = 100
 
 #: Wider than any table: rich wants a width, and a pipe has none.
 _UNLIMITED = 100_000
@@ -51,7 +44,7 @@ def draw(headings: Sequence[str], rows: Iterable[Sequence[str]],
     table = tables.Table(
         box=box.Box(_LINES, ascii=True), pad_edge=False,
         padding=(0, 1, 0, 0), show_edge=False)
-    lines = [[printable.escaped(cell) for cell in row] for row in rows]
+    lines = [[printable.escape(cell) for cell in row] for row in rows]
     columns = [[heading, *(row[place] for row in lines if place < len(row))]
                for place, heading in enumerate(headings)]
     widths = _widths(columns, [not place or heading in numbers

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Wait for something to happen, with a deadline."""
 
@@ -19,8 +9,8 @@ from typing import TypeVar
 T = TypeVar('T')
 
 
-def until(look: Callable[[], T], is_done: Callable[[T], bool],
-          limit_s: float, pause_s: float) -> T:
+def poll(look: Callable[[], T], is_done: Callable[[T], bool],
+         limit_s: float, pause_s: float) -> T:
     """Look again and again until the answer will do.
 
     :param look: looks once

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A fake libvirt that reports one :class:`hpcvirt.model.host.Host` exactly.
 
@@ -238,10 +228,10 @@ class Connection(fakelibvirt.Connection):
 
 
 def _host_info(host: host_model.Host) -> fakelibvirt.HostInfo:
-    packages = len(host.packages) or 1
+    sockets = len(host.sockets) or 1
     cores = sum(len(cell.siblings) for cell in host.cells)
     info = fakelibvirt.HostInfo(
-        cpu_nodes=1, cpu_sockets=packages, cpu_cores=cores // packages,
+        cpu_nodes=1, cpu_sockets=sockets, cpu_cores=cores // sockets,
         cpu_threads=host.threads_per_core,
         kB_mem=sum(c.memory_mib for c in host.cells) * 1024)
     info.cpus = len(host.cpus)
@@ -260,7 +250,7 @@ def _cell(cell: host_model.Cell) -> vconfig.LibvirtConfigCapsNUMACell:
         for number in sorted(siblings):
             cpu = vconfig.LibvirtConfigCapsNUMACPU()
             cpu.id = number
-            cpu.socket_id = cell.package
+            cpu.socket_id = cell.socket
             cpu.core_id = core
             cpu.siblings = set(siblings)
             element.cpus.append(cpu)

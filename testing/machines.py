@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Machines for tests, from a few numbers."""
 
@@ -31,7 +21,7 @@ PHYSNET = 'hpc0'
 
 
 def build(name: str, cells: int = 2, cores: int | Sequence[int] = 4,
-          threads: int = 1, *, packages: int | None = None,
+          threads: int = 1, *, sockets: int | None = None,
           small_mib: int = 1024,
           pages: Mapping[int, int | Sequence[int]] | None = None,
           vfs: Mapping[int, int] | None = None,
@@ -41,7 +31,7 @@ def build(name: str, cells: int = 2, cores: int | Sequence[int] = 4,
     """Build a machine.
 
     :param cores: cores of each cell, or of each in turn
-    :param packages: a package has the cells one after another; one per cell
+    :param sockets: a socket has the cells one after another; one per cell
         by default
     :param small_mib: memory of each cell in small pages
     :param pages: huge pages of each cell, or of each in turn, by size in KiB
@@ -56,12 +46,12 @@ def build(name: str, cells: int = 2, cores: int | Sequence[int] = 4,
     counts = [cores] * cells if isinstance(cores, int) else list(cores)
     siblings = _siblings(counts, threads, far_siblings, cpu_gap)
     pools = _pools(cells, {4: small_mib * 256, **(pages or {})})
-    per_package = cells // (packages or cells)
+    per_socket = cells // (sockets or cells)
     host = host_model.Host(
         name=name,
         cells=tuple(
             host_model.Cell(
-                id=number, package=number // per_package,
+                id=number, socket=number // per_socket,
                 cpus=frozenset().union(*group), siblings=group,
                 llc=(frozenset().union(*group),),
                 memory_mib=sum(pool.memory_mib for pool in pools[number]),

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The embedded Nova itself: start it, give it hosts, boot instances."""
 
@@ -77,8 +67,7 @@ class EmbeddedNova(base.ServersTestBase):
         'nova.scheduler.filters.all_filters',)
     ENABLED_FILTERS: tuple[str, ...] = (
         *USUAL_FILTERS, 'NUMATopologyFilter', 'PciPassthroughFilter')
-    WEIGHT_CLASSES: tuple[str, ...] = (
-        'nova.scheduler.weights.all_weighers',)
+    WEIGHT_CLASSES: tuple[str, ...] = ('nova.scheduler.weights.all_weighers',)
     #: Further options: group (None for DEFAULT), name, value.
     OPTIONS: tuple[tuple[str | None, str, object], ...] = ()
 
@@ -86,8 +75,7 @@ class EmbeddedNova(base.ServersTestBase):
         self.flags(
             available_filters=list(self.AVAILABLE_FILTERS),
             enabled_filters=list(self.ENABLED_FILTERS),
-            weight_classes=list(self.WEIGHT_CLASSES),
-            group='filter_scheduler')
+            weight_classes=list(self.WEIGHT_CLASSES), group='filter_scheduler')
         self.flags(cores=-1, ram=-1, instances=-1, server_groups=-1,
                    server_group_members=-1, group='quota')
         # Nova's own defaults, which its tests change, and no checks of what
@@ -107,7 +95,8 @@ class EmbeddedNova(base.ServersTestBase):
         self.useFixture(shared.SharedPolicies())
         self.useFixture(identity.Token())
         self.log = self.useFixture(fixtures.FakeLogger(
-            name='hpcvirt', level='DEBUG', nuke_handlers=False))
+            name='hpcvirt', level='DEBUG', nuke_handlers=False,
+            format='%(levelname)s %(name)s [-] %(message)s'))
         super().setUp()
         self.useFixture(embedded_settings.OwnSettings())
         self.useFixture(fixtures.MonkeyPatch(
@@ -226,7 +215,7 @@ class EmbeddedNova(base.ServersTestBase):
         :param status: how it must end, or several ways
         """
         wanted = (status,) if isinstance(status, str) else status
-        now = waiting.until(
+        now = waiting.poll(
             lambda: self._settled(server),
             lambda now: now is not None and now['status'] in {
                 *wanted, 'ERROR'}, PATIENCE_S, POLL_S)
@@ -244,8 +233,8 @@ class EmbeddedNova(base.ServersTestBase):
 
     def wait_until_gone(self, server: Mapping[str, Any]) -> None:
         """Wait until a deleted server's resources are free."""
-        if not waiting.until(lambda: self._is_gone(server), bool,
-                             PATIENCE_S, POLL_S):
+        if not waiting.poll(lambda: self._is_gone(server), bool,
+                            PATIENCE_S, POLL_S):
             self.fail(f'{server["name"]} is still there')
 
     def _settled(self, server: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -291,8 +280,7 @@ class EmbeddedNova(base.ServersTestBase):
         """The machine with a name and the guests on it."""
         connection = self.connections[host]
         return embedded_ledger.Ledger(
-            connection.machine,
-            tuple(map(_read_domain, connection.domains())))
+            connection.machine, tuple(map(_read_domain, connection.domains())))
 
     def guest(self, server: Mapping[str, Any]) -> domain.Domain:
         """The domain of a server, on the host where Nova says it is."""

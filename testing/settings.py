@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """One nova.conf for each compute host of a process.
 
@@ -107,8 +97,7 @@ class ComputeHost(Protocol):
 def acting_for(host: ComputeHost) -> Iterator[None]:
     """Let this thread read the options of a host."""
     outer = _local.__dict__.copy()
-    _local.options = {**host.settings.options(),
-                      (None, 'host'): host.hostname}
+    _local.options = {**host.settings.options(), (None, 'host'): host.hostname}
     _local.physical_functions = host.physical_functions
     try:
         yield

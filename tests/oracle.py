@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Decide whether a guest fits by trying everything.
 
@@ -30,8 +20,7 @@ def arrangements(case, mapping):
     :param mapping: the allocation candidate's
     :returns: an iterator of tuples: for each guest cell its host cell
     """
-    for arrangement in itertools.permutations(in_order(case),
-                                              len(case.guest)):
+    for arrangement in itertools.permutations(in_order(case), len(case.guest)):
         if all(fits(case, number, cell)
                for number, cell in enumerate(arrangement)):
             chosen = {cell.id for cell in arrangement}
@@ -109,8 +98,7 @@ def pins_exist(case, number, cell):
         # Nova handles a pinned cell without vCPUs as if there were none.
         return False
     emulator = int(case.isolated_emulator and number == 0)
-    return _pins_exist(cell.siblings, cell.free,
-                       cell.dedicated == cell.shared,
+    return _pins_exist(cell.siblings, cell.free, cell.dedicated == cell.shared,
                        case.threads, guest.pcpus, emulator)
 
 
@@ -198,8 +186,7 @@ def devices_near(case, mapping, chosen):
         if not able or sum(free for _, free in able) < request.count:
             return False
         if providers:
-            known = [entry[0].provider for entry in pools
-                     if entry[0].provider]
+            known = [entry[0].provider for entry in pools if entry[0].provider]
             if len(known) != len(set(known)):
                 return False
             for entry in able:
@@ -242,11 +229,10 @@ def near_enough(case, request, able, chosen):
     if request.affinity == 'required' or enough(best):
         return best
     if request.affinity == 'socket':
-        packages = {cell.package for cell in case.host if cell.id in chosen}
-        if any(cell.package is None for cell in case.host):
+        sockets = {cell.socket for cell in case.host if cell.id in chosen}
+        if any(cell.socket is None for cell in case.host):
             return []
-        return on({cell.id for cell in case.host
-                   if cell.package in packages})
+        return on({cell.id for cell in case.host if cell.socket in sockets})
     best = on({*chosen, None})
     if request.affinity in (None, 'legacy') or enough(best):
         return best

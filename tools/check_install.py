@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Install hpcvirt as its pages say, and use it without the clone.
 
@@ -96,8 +86,7 @@ def without_hashes(constraints: pathlib.Path,
                     directory: pathlib.Path) -> pathlib.Path:
     """Copy constraints: the wheel of the clone has no hash to be held to."""
     copy = directory / constraints.name
-    copy.write_text(re.sub(r' \\\n +--hash=\S+', '',
-                           constraints.read_text()))
+    copy.write_text(re.sub(r' \\\n +--hash=\S+', '', constraints.read_text()))
     return copy
 
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 
 """Check the pages that hpcvirt writes in a browser.
@@ -112,8 +102,7 @@ def check(page: str, results: Sequence[dict[str, Any]],
             for width in WIDTHS if pictures is not None else ():
                 _picture(page, width, number, pathlib.Path(scratch),
                          pictures / f'{width}-{scheme}.png')
-        findings += [f'{scheme}: the browser logs {line}'
-                     for line in messages]
+        findings += [f'{scheme}: the browser logs {line}' for line in messages]
         loaded = {}
         for match in _MEASURED.finditer(dom):
             measured = json.loads(html.unescape(match[1]))
@@ -162,8 +151,7 @@ def missing(measured: dict[str, Any],
         alone = [run['purpose'] for run in result['runs']] == ['unpaired']
         for judgement in () if alone else (result['verdict'] or {}).get(
                 'judgements', ()):
-            row = (judgement['label'], judgement['metric'],
-                   judgement['word'])
+            row = (judgement['label'], judgement['metric'], judgement['word'])
             if row not in drawn:
                 yield f'no {" ".join(row)}'
             elif judgement['interval'] and not drawn[row]:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Check rules of the project that no linter knows.
 
@@ -22,7 +12,12 @@
 * tests/unit mirrors the package and the directories next to it: test_X.py
   tests the module or the directory X of the same path. They start no
   processes: such tests are in tests/integration.
-* Each module that decides has a test of its name.
+* Each module that decides has a test of its name. Instead, the test of its
+  package can import it, or that of a module whose name its own begins with.
+* No two public classes of the package share a name: an import needs no alias.
+* Public functions begin with a verb or a noun, not with a participle or a
+  preposition. Limits are called MIN_ and MAX_.
+* Texts have none of the PHRASES, which stop a reader.
 
 Prints each finding as FILE:LINE: sentence. The exit status is 1 if there is
 one.
@@ -61,16 +56,48 @@ BROAD_TESTS = frozenset({
 #: What starts a process.
 PROCESSES = frozenset({'subprocess', 'multiprocessing',
                        'hpcvirt.bench.execute.local'})
-#: Packages in which each module with a function needs a test of its name.
+#: Packages in which each module with a function needs a test.
 TESTED = ('model', 'specs', 'fit', 'flavors', 'bench/parsers',
           'bench/analysis', 'bench/catalogue', 'bench/studies')
 FORBIDDEN_CALLS = frozenset({'open', 'print', 'input', 'exec', 'eval',
                              'compile'})
 
+#: A name that is a preposition, an adverb, an adjective or a participle. Words
+#: such as "need", and the dedicated CPUs of Nova, are none.
+NO_VERB = re.compile(
+    r'('
+    r'about|above|across|after|against|among|around|as|at|before|'
+    r'below|between|beyond|by|during|for|from|in|inside|into|near|'
+    r'of|off|on|onto|outside|over|per|since|than|through|to|too|'
+    r'toward|under|until|upon|via|with|within|without'
+    r'|'
+    r'begun|broken|built|chosen|done|drawn|driven|every|fallen|'
+    r'found|given|gone|grown|held|hidden|invalid|kept|known|laid|'
+    r'left|lost|made|matching|meant|missing|movable|normal|not|'
+    r'present|ready|said|same|seen|sent|shown|shut|sold|spelt|'
+    r'spent|stolen|taken|thrown|told|uneven|unknown|unmet|unsound|'
+    r'usable|what|written'
+    r'|(?!('
+    r'bed|bleed|breed|dedicated|embed|exceed|feed|need|proceed|'
+    r'seed|shed|shred|speed|succeed|weed'
+    r')(_|$))[a-z]+ed'
+    r')(_|$)|[a-z].*(_in_words|_without)$')
+#: What stops a reader.
+PHRASE = re.compile(
+    r'\b(also\s+(if|where)|as\s+ever(?!\s+more)|does\s+not\s+mind|in\s+sum|'
+    r'none\s+such|so\s+many|the\s+matter\s+of|what\s+is\s+no|who(ever|soever))'
+    r'\b|[,;:(]\s+of\s+which\b', re.IGNORECASE)
+#: Stand between the words of a text in a program.
+MARKS = str.maketrans(dict.fromkeys('#\'"', ' '))
+#: Programs and documents whose texts are checked.
+TEXTS = ('README.rst', 'docs/source/*.rst', 'releasenotes/notes/*.yaml',
+         'hpcvirt/**/*.py', 'testing/**/*.py', 'demo/**/*.py',
+         'tools/**/*.py', 'tools/**/*.rst', 'benchmarks/**/*.py')
+
 
 def main() -> int:
     """Print the findings."""
-    findings = [*layout(), *mirror(), *untested()]
+    findings = [*layout(), *mirror(), *untested(), *class_names(), *phrases()]
     for path in sorted(PACKAGE.rglob('*.py')):
         findings += module(path)
     for finding in findings:
@@ -107,6 +134,31 @@ def mirror() -> Iterator[str]:
         yield f'tools/check_style.py:1: take {stale} out of BROAD_TESTS'
 
 
+def class_names() -> Iterator[str]:
+    """Check that no two public classes of the package share a name."""
+    places: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob('*.py')):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and node.name[0] != '_':
+                places.setdefault(node.name, []).append(
+                    f'{path}:{node.lineno}')
+    for name, (first, *others) in sorted(places.items()):
+        yield from (f'{place}: class {name} is also in {first}'
+                    for place in others)
+
+
+def phrases() -> Iterator[str]:
+    """Check that no text has a phrase that stops a reader."""
+    for pattern in TEXTS:
+        for path in sorted(pathlib.Path().glob(pattern)):
+            text = path.read_text()
+            for match in PHRASE.finditer(
+                    text.replace('#:', '  ').translate(MARKS)):
+                line = text.count('\n', 0, match.start()) + 1
+                phrase = ' '.join(match.group().split())
+                yield f'{path}:{line}: say it without {phrase!r}'
+
+
 def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of each module that is imported."""
     for node in ast.walk(tree):
@@ -118,13 +170,26 @@ def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def untested() -> Iterator[str]:
-    """Check that each module that decides has a test of its name."""
+    """Check that each module that decides is tested where one looks for it."""
     for package in TESTED:
         for path in sorted((PACKAGE / package).rglob('*.py')):
-            name = path.relative_to(PACKAGE)
-            test = UNIT_TESTS / name.with_name(f'test_{path.name}')
-            if decides_something(path) and not test.exists():
-                yield f'{path}:1: there is no {test}'
+            own, *others = tests_of(path.relative_to(PACKAGE))
+            module_name = '.'.join(path.with_suffix('').parts)
+            if decides_something(path) and not own.exists() and not any(
+                    module_name in dict(imports(ast.parse(
+                        test.read_text()))).values()
+                    for test in others if test.exists()):
+                yield f'{path}:1: there is no {own}'
+
+
+def tests_of(module_path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Yield where the tests of a module can be, its own first."""
+    words = module_path.stem.split('_')
+    for end in range(len(words), 0, -1):
+        yield UNIT_TESTS / module_path.with_name(
+            f'test_{"_".join(words[:end])}.py')
+    package = module_path.parent
+    yield UNIT_TESTS / package.with_name(f'test_{package.name}.py')
 
 
 def decides_something(path: pathlib.Path) -> bool:
@@ -143,7 +208,14 @@ def module(path: pathlib.Path) -> Iterator[str]:
     decides = path.relative_to(PACKAGE).as_posix().startswith(DECIDERS)
     spells = path == VOCABULARY or TESTS in path.parents
     prose = docstrings(tree)
+    for node in tree.body:
+        if (isinstance(node, ast.FunctionDef) and NO_VERB.match(node.name)):
+            yield (f'{path}:{node.lineno}: {node.name} does not begin with a '
+                   'verb or a noun')
     for node in ast.walk(tree):
+        if (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+                and node.id.lstrip('_').startswith(('LEAST_', 'MOST_'))):
+            yield f'{path}:{node.lineno}: call {node.id} MIN_ or MAX_'
         if (isinstance(node, ast.Constant) and isinstance(node.value, str)
                 and id(node) not in prose and not spells
                 and EXTRA_SPEC.match(node.value)):

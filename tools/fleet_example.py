@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A random fleet for a look at its page, with names as long as they get."""
 
@@ -18,7 +8,7 @@ import random
 from hpcvirt.cmd.fleet import capacity_page
 from hpcvirt.fleet import count
 from hpcvirt.fleet import state
-from tests import fleets
+from tests.builders import fleets
 from tools import report_example
 
 
@@ -30,7 +20,7 @@ def page() -> str:
     hosts = tuple(dataclasses.replace(
         fleet.hosts[number % 3],
         name=names[number] if number < len(names) else f'node{number}')
-        for number in range(2 * capacity_page.MOST_CARDS))
+        for number in range(2 * capacity_page.MAX_CARDS))
     many = state.Fleet(hosts, {
         report_example.LONG_HOST: 'instances[0]: a has CPU 7, and so has b'})
     flavors = [dataclasses.replace(flavors[0],

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A random replay for a look at its page, with names as long as they get."""
 
@@ -17,14 +7,14 @@ import random
 
 from hpcvirt.cmd.simulate import page as pages
 from hpcvirt.fit import supply as supplies
-from hpcvirt.flavors import catalogue
 from hpcvirt.fleet import guest as guests
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape
 from hpcvirt.simulate import outcome
 from hpcvirt.simulate import report
 from hpcvirt.simulate import requests
 from hpcvirt.simulate import scenario
-from hpcvirt.simulate import tally
+from hpcvirt.simulate import totals
 from tools import report_example
 
 _REQUESTS = 500
@@ -34,8 +24,9 @@ _CPUS = 32
 def page() -> str:
     """Write the page of a replay with eight strategies."""
     dice = random.Random(5)  # noqa: S311 - an example
-    flavors = tuple(requests.Flavor(
-        catalogue.Flavor(name, vcpus, 1024 * vcpus, 0, {}), guests.of_shape(
+    flavors = tuple(requests.RequestedFlavor(
+        flavor_model.Flavor(name, vcpus, 1024 * vcpus, 0, {}),
+        guests.compile_shape(
             shape.Shape(()), vcpus, 1024 * vcpus))
         for name, vcpus in ((report_example.LONG_FLAVOR, 8), ('<b>', 16)))
     asked = requests.Requests(flavors, tuple(
@@ -47,13 +38,12 @@ def page() -> str:
         (), 0, 1024, 0, ())
     described = scenario.Scenario(
         'log<1>.swf', ('3 jobs that never ran are left out.',),
-        scenario.Fleet((scenario.Kind(
+        scenario.ScenarioFleet((scenario.HostKind(
             report_example.LONG_HOST, 24, supplies.Supply((cell,))),), ()),
         0.9, (asked,))
     names = [base + ending for base, ending in itertools.product(
-        ('nova', 'packing', 'best-fit', 'hpcvirt'),
-        ('', '+fullest+moves'))]
-    return pages.page(scenario.Result(
+        ('nova', 'packing', 'best-fit', 'hpcvirt'), ('', '+fullest+moves'))]
+    return pages.page(scenario.ScenarioResult(
         described, 10,
         {name: (_replay(asked, name, dice),) for name in names},
         {name: (_replay(asked, name, dice),)
@@ -61,7 +51,7 @@ def page() -> str:
 
 
 def _replay(asked: requests.Requests, name: str,
-            dice: random.Random) -> tally.Replay:
+            dice: random.Random) -> totals.Replay:
     refused = dice.uniform(0.1, 0.4)
     fates = tuple(
         dice.choice([*outcome.Cause]) if dice.random() < refused else None
@@ -70,7 +60,8 @@ def _replay(asked: requests.Requests, name: str,
     for number in range(_REQUESTS):
         busy = dice.randrange(24 * _CPUS // 2)
         running = 1 + dice.randrange(60)
-        samples.append(outcome.Sample(
+        samples.append(outcome.FleetSample(
             3600 * number, busy, dice.randrange(24 * _CPUS - busy),
             dice.randrange(1 << 20), running, dice.randrange(running)))
-    return tally.Replay(asked, outcome.Outcome(name, fates, tuple(samples)))
+    return totals.Replay(asked,
+                         outcome.ReplayOutcome(name, fates, tuple(samples)))

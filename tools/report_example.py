@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Simulated results for a look at the report: every verdict and drawing.
 
@@ -129,8 +119,8 @@ def _shown(number: int, *, benchmark: str, variant: str = 'mpi',
                   + datetime.timedelta(days=number)).isoformat()
     samples = []
     for pair in range(pairs):
-        for arm in record.Arm:
-            is_guest = arm is record.Arm.GUEST
+        for side in record.Side:
+            is_guest = side is record.Side.GUEST
             if purpose is record.Purpose.UNPAIRED and not is_guest:
                 continue
             found = outcome.Outcome(True, None, {
@@ -143,7 +133,7 @@ def _shown(number: int, *, benchmark: str, variant: str = 'mpi',
             if broken and is_guest and pair == 2:
                 found = outcome.Outcome(False, broken)
             samples.append(record.Sample(
-                arm, pair, len(samples), found, environment={
+                side, pair, len(samples), found, environment={
                     'kernel': '6.12.48+deb13-amd64', 'pages.thp':
                     '[always] madvise never', 'cpu.model':
                     'AMD EPYC-Genoa Processor' if is_guest
@@ -156,5 +146,4 @@ def _shown(number: int, *, benchmark: str, variant: str = 'mpi',
         case=case, started_at=started_at)
     result = verdict.judge_result(record.Result(
         (run,), software={'hpcvirt': '1.0.0'}))
-    return summary.Shown(f'{number:016x}', result, started_at,
-                         planned is None)
+    return summary.Shown(f'{number:016x}', result, started_at, planned is None)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Run stestr on one directory of tests, and fail if a test is skipped.
 
@@ -44,8 +34,7 @@ def main(name: str, test_path: str, *arguments: str) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     repository = pathlib.Path('.stestr', name)
     repository.mkdir(parents=True, exist_ok=True)
-    stestr = (*STESTR, '--repo-url', str(repository),
-              '--test-path', test_path)
+    stestr = (*STESTR, '--repo-url', str(repository), '--test-path', test_path)
     # stestr passes the interpreter to a shell without quotes, which splits a
     # path with spaces: give it a name that is found by PATH.
     python = pathlib.Path(sys.executable)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The directive ``bibliography`` and the role ``cite``.
 
@@ -50,7 +40,7 @@ class Bibliography(rst.Directive):
         return parent.children
 
 
-def citation(document: bibliography.Document) -> Iterator[str]:
+def citation(document: bibliography.Publication) -> Iterator[str]:
     """Yield the lines of one citation."""
     yield (f'.. [{document.key}] {document.authors}: *{document.title}*. '
            f'{document.venue}. Year: {document.year}. '

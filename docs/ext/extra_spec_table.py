@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The directive ``extra-specs``: the vocabulary as a table.
 
@@ -56,7 +46,7 @@ class ExtraSpecs(rst.Directive):
         return parent.children
 
 
-def table(rows: list[key.Key]) -> Iterator[str]:
+def table(rows: list[key.ExtraSpecKey]) -> Iterator[str]:
     """Yield the lines of a table, one row for each key."""
     yield from ('.. list-table::', '   :header-rows: 1',
                 '   :widths: 32 28 40', '', '   * - Key', '     - Values',
@@ -67,11 +57,11 @@ def table(rows: list[key.Key]) -> Iterator[str]:
     yield ''
 
 
-def values(row: key.Key) -> str:
+def values(row: key.ExtraSpecKey) -> str:
     """Write the values of a key: words and patterns as they are typed."""
-    if row.kind is key.Kind.CHOICE:
+    if row.kind is key.ValueType.CHOICE:
         return ', '.join(f'``{word}``' for word in row.choices)
-    if row.kind is key.Kind.BOOLEAN:
+    if row.kind is key.ValueType.BOOLEAN:
         return '``true``, ``false``'
     if row.pattern:
         return f'text of the form ``{row.pattern}``'

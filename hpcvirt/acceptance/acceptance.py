@@ -1,28 +1,47 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""The acceptance of a host: what was measured, and what was decided."""
+"""The acceptance of a host: what fills it, and what was decided.
+
+A host that passes gets the traits that flavors may require:
+
+``CUSTOM_HPCVIRT_OVERHEAD_LE_3``, ``_5`` and ``_10``
+    if programs in guests take at most 3, 5 or 10 % longer than natively: by
+    the upper end of the interval of the worst figure that was judged. A host
+    has every one of them that holds, so that a flavor requires one only. A
+    host that was compared with its class has none.
+
+``CUSTOM_HPCVIRT_AUDITED``
+    if its audit was given and found no fault.
+"""
 
 import dataclasses
+import math
+from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 
+from hpcvirt import exception
+from hpcvirt import serialization
 from hpcvirt.audit import finding
+from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import outcome
+from hpcvirt.flavors import plan_document
+
+Word = judgement.VerdictResult
+
+#: Overhead in percent to the trait that says that it is not larger.
+OVERHEAD = {percent: f'CUSTOM_HPCVIRT_OVERHEAD_LE_{percent}'
+            for percent in (3, 5, 10)}
+AUDITED = 'CUSTOM_HPCVIRT_AUDITED'
+#: All traits that an acceptance sets or removes.
+TRAITS = (*OVERHEAD.values(), AUDITED)
 
 SCHEMA_VERSION = 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Part:
+class AcceptancePart:
     """What is measured at once: guests of one flavor that fill the host.
 
     :ivar result: its id in the store, empty if it is not finished
@@ -46,7 +65,7 @@ class Acceptance:
         the attempts before that do not count any more
     :ivar machine: name to value: what its firmware says of the machine
     :ivar audit: the findings of its audit, None if there was none
-    :ivar word: PASS, FAIL or INCONCLUSIVE; None before the end
+    :ivar result: PASS, FAIL or INCONCLUSIVE; None before the end
     :ivar reason: why it is not PASS
     :ivar overhead: how much longer than native programs may take in guests,
         at most (0.05: 5 %); None if it was not compared with native
@@ -59,11 +78,12 @@ class Acceptance:
     command: str
     native: str
     benchmarks: tuple[str, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[AcceptancePart, ...]
     repaired: str = ''
     machine: Mapping[str, str] = dataclasses.field(default_factory=dict)
     audit: tuple[finding.Finding, ...] | None = None
-    word: judgement.Word | None = None
+    result: judgement.VerdictResult | None = dataclasses.field(
+        default=None, metadata=serialization.keep_key('word'))
     reason: str | None = None
     verdict: judgement.Verdict | None = None
     overhead: float | None = None
@@ -75,3 +95,90 @@ class Acceptance:
     def against(self) -> str:
         """What the host is compared with."""
         return self.native or 'its class'
+
+
+def find_parts(plan: plan_document.PlanDocument, host: str,
+               names: Sequence[str],
+               where: str) -> tuple[AcceptancePart, ...]:
+    """Find out what fills a host.
+
+    :param names: the flavors that are to fill it, one after the other
+    :param where: the file of the plan, for errors
+    :raises InvalidInput: if the plan is not for this host and these flavors
+    """
+    parts = []
+    for name in dict.fromkeys(names):
+        flavor = plan.flavor(name)
+        if flavor is None:
+            raise exception.InvalidInput(
+                where, f'has no flavor {name[:64]!r}; it has '
+                + ', '.join([item.name for item in plan.flavors][:20]))
+        count = flavor.per_host.get(host)
+        if count is None:
+            raise exception.InvalidInput(
+                where, f'is not for the host {host}, but for '
+                f'{", ".join(list(flavor.per_host)[:20])}: plan it with '
+                f'"hpcvirt flavor plan --format json {host}=TOPOLOGY"')
+        if not count:
+            raise exception.InvalidInput(
+                where, f'says that the host {host} takes no instance of '
+                f'{name}')
+        parts.append(AcceptancePart(name, count))
+    return tuple(parts)
+
+
+def decide(begun: Acceptance, verdict: judgement.Verdict | None,
+           missing: str, ended_at: str) -> Acceptance:
+    """Decide on a host that was measured.
+
+    :param verdict: None if nothing was measured
+    :param missing: why not everything was measured, empty if it was; the host
+        cannot pass then
+    """
+    word = Word.INCONCLUSIVE
+    if verdict is not None and (verdict.result is Word.FAIL or (
+            verdict.result is Word.PASS and not missing)):
+        word = verdict.result
+    reason = verdict.reason if verdict else None
+    if missing and word is not Word.FAIL:
+        reason = missing
+    found = dataclasses.replace(
+        begun, result=word, reason=reason, verdict=verdict,
+        overhead=overhead(verdict) if verdict and begun.native else None,
+        ended_at=ended_at)
+    return dataclasses.replace(found, traits=traits(found))
+
+
+def overhead(verdict: judgement.Verdict) -> float | None:
+    """Return how much longer programs take in guests, at most.
+
+    :returns: the worse end of the worst interval; None if a figure that is
+        judged has no interval
+    """
+    ends = []
+    for figure in verdict.judgements:
+        if figure.interval is None:
+            return None
+        is_rate = figure.direction is outcome.Direction.UP
+        ends.append(stats.loss_of_ratio(
+            figure.interval.low if is_rate else figure.interval.high,
+            figure.direction))
+    return max(0.0, math.expm1(min(max(ends), stats.EXTREME))) if ends else (
+        None)
+
+
+def traits(found: Acceptance) -> tuple[str, ...]:
+    """List the traits of a host; none unless it passes."""
+    if found.result is not Word.PASS:
+        return ()
+    earned = [] if found.overhead is None else [
+        name for percent, name in OVERHEAD.items()
+        if found.overhead <= percent / 100 + stats.EQUAL]
+    if found.audit is not None and is_sound(found.audit):
+        earned.append(AUDITED)
+    return tuple(earned)
+
+
+def is_sound(findings: Iterable[finding.Finding]) -> bool:
+    """Whether an audit has found no fault."""
+    return not any(each.severity in finding.FAULTS for each in findings)

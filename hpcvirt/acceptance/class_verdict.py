@@ -1,31 +1,43 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Judge a host against its class, from the results in a store.
 
-The fellows of a host are the other hosts on which the same was measured: the
-same benchmark with the same settings and binaries, in as many guests of the
-same flavor, with the same CPU model and the same software. Of each fellow the
-last run counts, with its guest samples. A fellow that was not accepted does
+The peer hosts of a host are those on which the same was measured: the same
+benchmark with the same settings and binaries, in as many guests of the
+same flavor, with the same CPU model and the same software. Of each peer the
+last run counts, with its guest samples. A peer that was not accepted does
 not count.
+
+A *level* is what a figure of one host is like: the median of the losses of
+its samples, where a loss is the logarithm of a time, or of 1 / rate. The
+levels of the peers show what to expect of one more host of the class: they
+differ from host to host and from launch to launch, and a host is measured in
+one launch only. Its difference from the class is judged by the prediction
+interval of Student's t distribution, in which both count:
+
+    loss of the host - median of the peers +- t x spread x sqrt(1 + pi / 2k)
+
+with the standard deviation of the k peers as spread, or with the standard
+error of a level where that is larger; pi / 2k of the variance of a host is
+that of the median of k hosts. The interval is wider than needed for a class
+whose hosts differ more than their launches. A host exactly at the bound passes
+in at most 5 % of all cases and fails in at most 5 %, and so does a typical
+host of a class that differs by more than the bound
+(benchmarks/acceptance.py).
+
+A slow peer host would widen the spread of a class until nothing can be
+decided. A peer is left out if it is far from the others: by more than 5 robust
+standard deviations, by more than 5 %, and no more than a quarter of them.
 """
 
 import dataclasses
+import math
+import statistics
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.acceptance import host_class
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import figures
 from hpcvirt.bench.analysis import sample_pairs
@@ -36,64 +48,83 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 
-Word = judgement.Word
+Word = judgement.VerdictResult
 
 #: How much slower than its class a host may be, unless the user says
 #: otherwise: less is not called behind in reports either.
-_ALLOWED = f'{trends.LEAST_CHANGE:%}'
+_ALLOWED = f'{trends.MIN_CHANGE:%}'
 
 METHOD = ("Ratio host / class; prediction intervals of Student's t from the "
-          'levels of the fellows, at most 5 % false PASS and 5 % false FAIL, '
-          'Holm over all figures')
+          'levels of the peer hosts, at most 5 % false PASS and 5 % false '
+          'FAIL, Holm over all figures')
 
-#: What fellows may differ in: what their firmware brings.
+#: What peer hosts may differ in: what their firmware brings.
 _MAY_DIFFER = ('cpu.microcode', 'mitigation.')
+
+#: With fewer the t interval is wider than any bound worth testing.
+MIN_PEER_HOSTS = 5
+#: A peer host is left out if it differs by more than both of these: a number
+#: of robust standard deviations of the others, and a loss.
+_FAR = 5.0
+_FAR_LOSS = math.log(1.05)
+#: At most one peer host in this number is left out.
+_KEPT = 4
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Level:
+    """What one figure of a host is like.
+
+    :ivar loss: median of the losses of the samples
+    :ivar error: standard error of the median, from robust deviations
+    """
+
+    host: str
+    loss: float
+    error: float
 
 
 @dataclasses.dataclass(frozen=True)
-class _Figure:
-    """A figure with its judgement, or with what decides it."""
+class ClassComparison:
+    """A host against its class.
 
-    judgement: judgement.Judgement
-    comparison: host_class.Comparison | None = None
-    limit: float = 0.0
+    :ivar estimate: its loss against the class
+    :ivar class_loss: the level of the class
+    :ivar peer_hosts: the hosts that count
+    :ivar left_out: those that are too far from the others
+    """
+
+    estimate: stats.Normal
+    class_loss: float
+    peer_hosts: tuple[str, ...]
+    left_out: tuple[str, ...]
 
 
 def judge(runs: Iterable[record.Run], stored: Sequence[record.Run],
           refused: Collection[str] = ()) -> judgement.Verdict:
-    """Judge the runs on a host against those on its fellows.
+    """Judge the runs on a host against those on its peer hosts.
 
     :param runs: those on the host, unpaired
     :param stored: all runs of the store
     :param refused: hosts that do not count
     """
     pending = [figure for run in runs
-               for figure in _figures(run, fellows(run, stored, refused))]
-    compared = [(figure.comparison.estimate, figure.limit)
-                for figure in pending if figure.comparison is not None]
-    adjusted = zip(
-        stats.holm([estimate.p_beyond(limit)
-                    for estimate, limit in compared]),
-        stats.holm([estimate.p_within(limit)
-                    for estimate, limit in compared]), strict=True)
-    found = verdict.verdict_of(tuple(
-        figure.judgement if figure.comparison is None
-        else _decide(figure.judgement, *next(adjusted))
-        for figure in pending))
+               for figure in _figures(run, peer_runs(run, stored, refused))]
+    found = verdict.verdict_of(tuple(verdict.settle(pending, _decide)))
     return dataclasses.replace(found, method=METHOD, scope='')
 
 
-def fellows(run: record.Run, stored: Iterable[record.Run],
-            refused: Collection[str] = ()) -> tuple[record.Run, ...]:
-    """Find the last run on each fellow of a host."""
+def peer_runs(run: record.Run, stored: Iterable[record.Run],
+              refused: Collection[str] = ()) -> tuple[record.Run, ...]:
+    """Find the last run on each peer of a host."""
     wanted = _alike(run)
     found: dict[str, record.Run] = {}
     for other in stored:
         if (other.host in (run.host, '') or other.host in refused
                 or other.purpose is record.Purpose.AA
                 or _alike(other) != wanted
-                or sample_pairs.invalid(other) is not None
-                or len(_counted(other)) < sample_pairs.LEAST_PAIRS):
+                or sample_pairs.explain_invalid(other) is not None
+                or len(_counted(other)) < sample_pairs.MIN_PAIRS):
             continue
         before = found.get(other.host)
         if before is None or before.started_at <= other.started_at:
@@ -105,7 +136,7 @@ def _alike(run: record.Run) -> tuple[object, ...]:
     """What is equal for the runs on all hosts of a class."""
     identity = {
         name: value for name, value in run.identity.items()
-        if not name.startswith(f'{record.Arm.NATIVE} ')
+        if not name.startswith(f'{record.Side.NATIVE} ')
         and not name.partition(' ')[2].startswith(_MAY_DIFFER)}
     return (run.benchmark, run.variant, run.shape, run.launch,
             dict(run.parameters), identity)
@@ -113,88 +144,69 @@ def _alike(run: record.Run) -> tuple[object, ...]:
 
 def _counted(run: record.Run) -> list[record.Sample]:
     return [sample for sample in run.samples
-            if sample.arm is record.Arm.GUEST and not sample.warm_up]
+            if sample.side is record.Side.GUEST and not sample.warm_up]
 
 
 def _figures(run: record.Run,
-             others: Sequence[record.Run]) -> list[_Figure]:
-    wanted = _bounds(run)
-    why, word = sample_pairs.invalid(run), Word.INVALID
-    count = len(_counted(run))
-    if why is None and count < run.planned_pairs:
-        why = f'only {count} of the {run.planned_pairs} planned samples exist'
-        word = Word.INCONCLUSIVE
-    if why is None and count < sample_pairs.LEAST_PAIRS:
-        why = (f'{count} samples, at least {sample_pairs.LEAST_PAIRS} are '
-               'needed')
-        word = Word.INCONCLUSIVE
-    if why is not None:
-        return [_Figure(_judgement(run, metric, word, why))
-                for metric in wanted or ('all figures',)]
-    measured = sample_pairs.metrics(run)
-    return [_figure(run, metric, bound, others) if metric in measured
-            else _Figure(_judgement(run, metric, Word.INCONCLUSIVE,
-                                    'not measured in every sample'))
-            for metric, bound in wanted.items()]
+             others: Sequence[record.Run]) -> list[figures.Figure]:
+    count, too_few = len(_counted(run)), None
+    if count < run.planned_pairs:
+        too_few = (f'only {count} of the {run.planned_pairs} planned samples '
+                   'exist')
+    elif count < sample_pairs.MIN_PAIRS:
+        too_few = (f'{count} samples, at least {sample_pairs.MIN_PAIRS} are '
+                   'needed')
+    return figures.estimate_each(
+        run, _bounds(run), lambda metric, bound: _figure(
+            run, metric, bound, others), too_few)
 
 
 def _bounds(run: record.Run) -> Mapping[str, judgement.Bound]:
     """Find the bounds: the user's, else the same for all primary figures."""
     directions = {name: figure.direction for sample in run.samples
                   for name, figure in sample.outcome.metrics.items()}
-    return {**{metric: bounds.of_overhead(_ALLOWED, directions[metric])
-               for metric in bounds.of_run(run)}, **run.bounds}
+    return {**{metric: bounds.parse_overhead(_ALLOWED, directions[metric])
+               for metric in bounds.find_bounds(run)}, **run.bounds}
 
 
 def _figure(run: record.Run, metric: str, bound: judgement.Bound,
-            others: Sequence[record.Run]) -> _Figure:
+            others: Sequence[record.Run]) -> figures.Figure:
     known = [other for other in others
              if metric in sample_pairs.metrics(other)]
-    blank = _judgement(run, metric, Word.INCONCLUSIVE, None)
+    blank = figures.make_blank(run, metric, Word.INCONCLUSIVE, None)
     direction = blank.direction
     own = _level(run, metric, direction)
     limit = bound.limit(direction)
     blank = dataclasses.replace(
         blank, limit=limit, pairs=len(_counted(run)),
         guest=stats.ratio_of_loss(own.loss, direction))
-    compared = host_class.compare(
+    compared = compare(
         own, [_level(other, metric, direction) for other in known])
     if compared is None:
-        return _Figure(dataclasses.replace(
-            blank, reason=f'{len(known)} fellows are known, at least '
-            f'{host_class.LEAST_FELLOWS} are needed: measure more hosts of '
+        return figures.Figure(dataclasses.replace(
+            blank, reason=f'{len(known)} peer hosts are known, at least '
+            f'{MIN_PEER_HOSTS} are needed: measure more hosts of '
             'its class, or measure against native'))
-    remark = f'against {", ".join(compared.fellows)}'
+    remark = f'against {", ".join(compared.peer_hosts)}'
     if compared.left_out:
         remark += (f', without {", ".join(compared.left_out)}, far from the '
                    'others')
-    return _Figure(dataclasses.replace(
+    return figures.Figure(dataclasses.replace(
         blank, native=stats.ratio_of_loss(compared.class_loss, direction),
         interval=figures.interval(compared.estimate, direction),
-        remarks=(remark,)), compared,
+        remarks=(remark,)), compared.estimate,
         stats.loss_of_ratio(limit, direction))
 
 
 def _level(run: record.Run, metric: str,
-           direction: outcome.Direction) -> host_class.Level:
-    return host_class.level(run.host, [
+           direction: outcome.Direction) -> Level:
+    return level(run.host, [
         stats.loss_of_ratio(sample.outcome.metrics[metric].value, direction)
         for sample in _counted(run)])
 
 
-def _judgement(run: record.Run, metric: str, word: Word,
-               reason: str | None) -> judgement.Judgement:
-    figure = next((sample.outcome.metrics[metric] for sample in run.samples
-                   if metric in sample.outcome.metrics), None)
-    return judgement.Judgement(
-        label=run.label, metric=metric, unit=figure.unit if figure else '',
-        direction=figure.direction if figure else outcome.Direction.UP,
-        word=word, reason=reason, limit=None, interval=None, pairs=0,
-        paired=False)
-
-
-def _decide(figure: judgement.Judgement, p_pass: float,
-            p_fail: float) -> judgement.Judgement:
+def _decide(figure: figures.Figure, _estimate: stats.Estimate, p_pass: float,
+            p_fail: float, _p_alone: float) -> judgement.Judgement:
     word, reason = Word.INCONCLUSIVE, (
         'the interval includes the bound: the hosts of the class differ too '
         'much, or are too few')
@@ -203,5 +215,50 @@ def _decide(figure: judgement.Judgement, p_pass: float,
     elif p_fail <= stats.ALPHA:
         word = Word.FAIL
         reason = 'the host is slower than its class, beyond the bound'
-    return dataclasses.replace(figure, word=word, reason=reason or None,
-                               p_pass=p_pass, p_fail=p_fail)
+    return dataclasses.replace(
+        figure.judgement, result=word, reason=reason or None, p_pass=p_pass,
+        p_fail=p_fail)
+
+
+def level(host: str, losses: Sequence[float]) -> Level:
+    """Find the level of a host.
+
+    :param losses: of at least two samples
+    """
+    deviation = stats.robust_deviation(losses)
+    return Level(host, statistics.median(losses),
+                 deviation * math.sqrt(math.pi / 2 / len(losses)))
+
+
+def compare(own: Level, peers: Sequence[Level]) -> ClassComparison | None:
+    """Compare a host with its peer hosts.
+
+    :returns: None if there are too few peer hosts
+    """
+    kept = _without_far(peers)
+    if len(kept) < MIN_PEER_HOSTS:
+        return None
+    losses = [peer.loss for peer in kept]
+    middle = statistics.median(losses)
+    spread = max(statistics.stdev(losses), own.error,
+                 statistics.median(peer.error for peer in kept))
+    error = spread * math.sqrt(1 + math.pi / 2 / len(kept))
+    return ClassComparison(
+        stats.Normal(own.loss - middle, error, len(kept) - 1), middle,
+        tuple(peer.host for peer in kept),
+        tuple(peer.host for peer in peers if peer not in kept))
+
+
+def _without_far(peers: Sequence[Level]) -> list[Level]:
+    """Leave out peers that are far from the others, the farthest first."""
+    kept = list(peers)
+    while len(kept) > MIN_PEER_HOSTS and (
+            len(peers) - len(kept) < len(peers) // _KEPT):
+        middle = statistics.median(peer.loss for peer in kept)
+        farthest = max(kept, key=lambda peer: abs(peer.loss - middle))
+        deviation = stats.robust_deviation(
+            [peer.loss for peer in kept if peer is not farthest])
+        if abs(farthest.loss - middle) <= max(_FAR_LOSS, _FAR * deviation):
+            break
+        kept.remove(farthest)
+    return kept

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Keep the records of acceptances, in the directory of raw outputs.
 
@@ -59,7 +49,7 @@ class Records:
 
         :raises Unreachable: if that fails; what was there before is kept
         """
-        text = json.dumps(serialization.to_plain(found), indent=1,
+        text = json.dumps(serialization.dump(found), indent=1,
                           allow_nan=False) + '\n'
         path = self.path(found)
         try:
@@ -96,10 +86,10 @@ class Records:
 
     def refused(self) -> frozenset[str]:
         """List the hosts of which the last acceptance failed."""
-        last = {each.host: each.word for each in self.read()
+        last = {each.host: each.result for each in self.read()
                 if each.ended_at}
         return frozenset(host for host, word in last.items()
-                         if word is judgement.Word.FAIL)
+                         if word is judgement.VerdictResult.FAIL)
 
 
 def check_host(name: str) -> None:
@@ -117,4 +107,4 @@ def _read(path: str) -> acceptance.Acceptance:
     plain = serialization.json_value(
         input_file.content(path, _MAX_BYTES), where)
     serialization.require_version(plain, acceptance.SCHEMA_VERSION, where)
-    return serialization.from_plain(acceptance.Acceptance, plain, where)
+    return serialization.load(acceptance.Acceptance, plain, where)

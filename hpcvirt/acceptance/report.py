@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The report of an acceptance as plain text, for the ticket of a vendor."""
 
@@ -20,7 +10,6 @@ from collections.abc import Iterator
 from hpcvirt import printable
 from hpcvirt import text_table
 from hpcvirt.acceptance import acceptance
-from hpcvirt.acceptance import decision
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.report import text
 
@@ -42,7 +31,7 @@ def render(found: acceptance.Acceptance, outputs: str) -> str:
 
 
 def _summary(found: acceptance.Acceptance) -> Iterator[str]:
-    yield f'{found.word}: host {found.host} against {found.against}'
+    yield f'{found.result}: host {found.host} against {found.against}'
     if found.reason:
         yield f'Reason: {found.reason}'
     if found.overhead is not None:
@@ -88,7 +77,7 @@ def _figures(found: acceptance.Acceptance) -> Iterator[str]:
         rows.append((
             f'  {figure.metric}', figure.unit, text.figure(figure.native),
             text.figure(figure.guest), text.ratio(figure),
-            text.bound(figure), str(figure.word)))
+            text.bound(figure), str(figure.result)))
     table = text_table.draw(
         ('Figure', 'Unit', other, 'Guest', ratio, 'Bound', 'Verdict'), rows,
         {other, 'Guest', ratio, 'Bound'}, WIDTH)
@@ -104,7 +93,7 @@ def _notes(judged: Iterable[judgement.Judgement]) -> Iterator[str]:
 def _audit(found: acceptance.Acceptance) -> Iterator[str]:
     if found.audit is None:
         yield 'none was given'
-    elif decision.is_sound(found.audit):
+    elif acceptance.is_sound(found.audit):
         yield 'no fault'
     for each in found.audit or ():
         yield (f'{each.severity} {each.code}: found {each.found}; expected '
@@ -120,7 +109,7 @@ def _command(command: str) -> str:
         lines[-1] += f'{" " if lines[-1] else ""}{word}'
     text = ' \\\n'.join('  ' + ('  ' if number else '') + line
                         for number, line in enumerate(lines))
-    return printable.escaped(text, '\n') + '\n'
+    return printable.escape(text, '\n') + '\n'
 
 
 def _block(title: str, lines: Iterable[str]) -> str:
@@ -129,7 +118,7 @@ def _block(title: str, lines: Iterable[str]) -> str:
 
 def _lines(lines: Iterable[str], indent: str = '') -> str:
     return ''.join(
-        textwrap.fill(printable.escaped(line), WIDTH,
+        textwrap.fill(printable.escape(line), WIDTH,
                       initial_indent=indent,
                       subsequent_indent=indent + '  ',
                       break_long_words=False, break_on_hyphens=False) + '\n'

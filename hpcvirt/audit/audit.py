@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Audit a host: apply all rules to its facts."""
 
@@ -23,7 +13,6 @@ from hpcvirt.audit import finding
 from hpcvirt.audit import rule as rules
 from hpcvirt.audit.rules import cpu
 from hpcvirt.audit.rules import devices
-from hpcvirt.audit.rules import huge_pages
 from hpcvirt.audit.rules import isolation
 from hpcvirt.audit.rules import kernel
 from hpcvirt.audit.rules import memory
@@ -34,7 +23,7 @@ from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 
 RULES: tuple[rules.Rule, ...] = (
-    *kernel.RULES, *huge_pages.RULES, *memory.RULES, *isolation.RULES,
+    *kernel.RULES, *memory.RULES, *isolation.RULES,
     *nova_cpus.RULES, *nova.RULES, *devices.RULES, *cpu.RULES)
 
 #: The code of the findings about facts that are not known.
@@ -66,10 +55,10 @@ def audit(facts: facts_module.Facts,
     :param profile: the profile for which the host should be configured; None
         to judge it by itself
     """
-    subject = rules.Subject(
+    subject = rules.AuditSubject(
         facts, profile, None if profile is None else _planned(facts, profile))
     found: list[finding.Finding] = []
-    silent: dict[fact.Unknown, list[str]] = {}
+    silent: dict[fact.UnknownFact, list[str]] = {}
     checked = []
     for rule in RULES:
         violations, unknown = _apply(rule, subject)
@@ -87,9 +76,9 @@ def audit(facts: facts_module.Facts,
         tuple(checked))
 
 
-def _apply(rule: rules.Rule, subject: rules.Subject,
-           ) -> tuple[list[rules.Violation], fact.Unknown | None]:
-    """Apply a rule; what it found before a fact was unknown counts."""
+def _apply(rule: rules.Rule, subject: rules.AuditSubject,
+           ) -> tuple[list[rules.Violation], fact.UnknownFact | None]:
+    """Apply a rule; violations found before an unknown fact count."""
     found: list[rules.Violation] = []
     violations = rule.find(subject)
     while True:
@@ -109,17 +98,17 @@ def counts(audit: Audit) -> Mapping[finding.Severity, int]:
 
 
 def _planned(facts: facts_module.Facts, profile: profiles.Profile,
-             ) -> plans.PlannedHost | fact.Unknown:
-    if isinstance(facts.host, fact.Unknown):
+             ) -> plans.PlannedHost | fact.UnknownFact:
+    if isinstance(facts.host, fact.UnknownFact):
         return facts.host
     try:
         return planner.plan([facts.host], profile).hosts[0]
     except exception.InvalidInput as exc:
-        return fact.Unknown('the plan of this host with the profile',
-                            exc.what)
+        return fact.UnknownFact('the plan of this host with the profile',
+                                exc.what)
 
 
-def _unknown(item: fact.Unknown, codes: Sequence[str]) -> finding.Finding:
+def _unknown(item: fact.UnknownFact, codes: Sequence[str]) -> finding.Finding:
     return finding.Finding(
         UNKNOWN, finding.Severity.UNKNOWN, f'{item.where}: {item.problem}',
         f'an answer of {", ".join(codes)}',

@@ -1,27 +1,17 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The facts of a host that an audit judges.
 
-A field is :class:`~hpcvirt.audit.fact.Unknown` if it cannot be read, and None
-if the host does not have such a thing, for example no governor without
-cpufreq. CPU numbers, cells and units are those of
+A field is :class:`~hpcvirt.audit.fact.UnknownFact` if it cannot be read. It is
+None if the host does not have the thing: without cpufreq, for example, there
+is no governor. CPU numbers, cells and units are those of
 :mod:`hpcvirt.model.host`.
 """
 
 import dataclasses
 from collections.abc import Mapping
 
-from hpcvirt.audit.fact import Unknown
+from hpcvirt.audit.fact import UnknownFact
 from hpcvirt.model import host as host_model
 
 Cpus = frozenset[int]
@@ -71,15 +61,15 @@ class CpuFacts:
         present, None if no program limits it
     """
 
-    vendor: str | Unknown | None
-    is_guest: bool | Unknown
-    smt: str | Unknown | None
-    frequencies: tuple[Frequency, ...] | Unknown
-    no_turbo: bool | Unknown | None
-    boost: bool | Unknown | None
-    idle_states: tuple[IdleState, ...] | Unknown
-    wake_limit_us: int | Unknown | None
-    microcode: Mapping[str, Cpus] | Unknown | None
+    vendor: str | UnknownFact | None
+    is_guest: bool | UnknownFact
+    smt: str | UnknownFact | None
+    frequencies: tuple[Frequency, ...] | UnknownFact
+    no_turbo: bool | UnknownFact | None
+    boost: bool | UnknownFact | None
+    idle_states: tuple[IdleState, ...] | UnknownFact
+    wake_limit_us: int | UnknownFact | None
+    microcode: Mapping[str, Cpus] | UnknownFact | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -99,7 +89,7 @@ class Ksm:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class HugePages:
+class HugePagePool:
     """A pool of huge pages of a cell.
 
     :ivar surplus: pages above the reservation, which the kernel gives back
@@ -123,17 +113,17 @@ class MemoryFacts:
     :ivar numa_balancing: None on a kernel without it
     """
 
-    total_mib: int | Unknown
-    swap_total_mib: int | Unknown
-    swap_used_mib: int | Unknown
-    slab_unreclaimable_mib: int | Unknown
-    available_mib: Mapping[int, int] | Unknown
-    huge_pages: tuple[HugePages, ...] | Unknown
-    ksm: Ksm | Unknown | None
-    thp: str | Unknown | None
-    thp_defrag: str | Unknown | None
-    swappiness: int | Unknown
-    numa_balancing: int | Unknown | None
+    total_mib: int | UnknownFact
+    swap_total_mib: int | UnknownFact
+    swap_used_mib: int | UnknownFact
+    slab_unreclaimable_mib: int | UnknownFact
+    available_mib: Mapping[int, int] | UnknownFact
+    huge_pages: tuple[HugePagePool, ...] | UnknownFact
+    ksm: Ksm | UnknownFact | None
+    thp: str | UnknownFact | None
+    thp_defrag: str | UnknownFact | None
+    swappiness: int | UnknownFact
+    numa_balancing: int | UnknownFact | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -153,7 +143,7 @@ class Interrupt:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KernelFacts:
-    """The kernel, and what runs beside the guests.
+    """The kernel, and the programs that run beside the guests.
 
     :ivar command_line: the parameters, each NAME or NAME=VALUE, in order
     :ivar nested_paging: whether KVM uses EPT, NPT or the like; None if KVM is
@@ -170,20 +160,20 @@ class KernelFacts:
     :ivar has_tuned: whether tuned is installed
     """
 
-    release: str | Unknown
-    command_line: tuple[str, ...] | Unknown
-    has_kvm: bool | Unknown
-    nested_paging: bool | Unknown | None
-    nested_parameter: str | Unknown | None
-    isolated: Cpus | Unknown
-    nohz_full: Cpus | Unknown
-    init_cpus: Cpus | Unknown
-    interrupts: tuple[Interrupt, ...] | Unknown
-    banned_cpus: Cpus | Unknown | None
-    programs: frozenset[str] | Unknown
-    vulnerabilities: Mapping[str, str] | Unknown
-    has_tuned: bool | Unknown
-    tuned_profile: str | Unknown | None
+    release: str | UnknownFact
+    command_line: tuple[str, ...] | UnknownFact
+    has_kvm: bool | UnknownFact
+    nested_paging: bool | UnknownFact | None
+    nested_parameter: str | UnknownFact | None
+    isolated: Cpus | UnknownFact
+    nohz_full: Cpus | UnknownFact
+    init_cpus: Cpus | UnknownFact
+    interrupts: tuple[Interrupt, ...] | UnknownFact
+    banned_cpus: Cpus | UnknownFact | None
+    programs: frozenset[str] | UnknownFact
+    vulnerabilities: Mapping[str, str] | UnknownFact
+    has_tuned: bool | UnknownFact
+    tuned_profile: str | UnknownFact | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -211,10 +201,10 @@ class DeviceFacts:
         functions at boot; ``*`` for files that name no device
     """
 
-    iommus: tuple[str, ...] | Unknown
-    iommu_types: frozenset[str] | Unknown
-    functions: tuple[VirtualFunctions, ...] | Unknown
-    creators: Mapping[str, tuple[str, ...]] | Unknown
+    iommus: tuple[str, ...] | UnknownFact
+    iommu_types: frozenset[str] | UnknownFact
+    functions: tuple[VirtualFunctions, ...] | UnknownFact
+    creators: Mapping[str, tuple[str, ...]] | UnknownFact
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -252,9 +242,9 @@ class Facts:
     """
 
     name: str
-    host: host_model.Host | Unknown
+    host: host_model.Host | UnknownFact
     cpu: CpuFacts
     memory: MemoryFacts
     kernel: KernelFacts
     devices: DeviceFacts
-    nova: NovaFacts | Unknown | None
+    nova: NovaFacts | UnknownFact | None

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The findings of an audit."""
 
@@ -34,13 +24,13 @@ class Severity(enum.StrEnum):
 #: The worst first.
 ORDER = tuple(Severity)
 
-#: With one of these, a host is not as it should be.
+#: The severities that make a host faulty.
 FAULTS = frozenset({Severity.ERROR, Severity.UNKNOWN, Severity.WARNING})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finding:
-    """A fact of a host that is not as it should be, or is not known.
+    """A fact of a host that violates a rule, or that is not known.
 
     :ivar code: the rule; it does not change between releases
     :ivar found: what the host has, one clause without a full stop

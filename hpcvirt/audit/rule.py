@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""What a rule of an audit is, and what it looks at."""
+"""The rules of an audit, and the subject that they look at."""
 
 import dataclasses
 import functools
@@ -28,8 +18,8 @@ from hpcvirt.model import host as host_model
 
 
 @dataclasses.dataclass(frozen=True)
-class Subject:
-    """A host and, if the operator gives a profile, what it needs.
+class AuditSubject:
+    """A host and, if the operator gives a profile, its plan.
 
     :ivar profile: None if the operator gives none
     :ivar planned: the plan of this host with the profile; Unknown if the host
@@ -38,29 +28,29 @@ class Subject:
 
     facts: facts_module.Facts
     profile: profiles.Profile | None = None
-    planned: plans.PlannedHost | fact.Unknown | None = None
+    planned: plans.PlannedHost | fact.UnknownFact | None = None
 
     @property
     def host(self) -> host_model.Host:
         """The topology."""
-        return fact.known(self.facts.host)
+        return fact.unwrap(self.facts.host)
 
     @property
     def plan(self) -> plans.PlannedHost | None:
-        """What the host needs for the flavors of the profile."""
-        return fact.known(self.planned)
+        """The plan of the host for the flavors of the profile."""
+        return fact.unwrap(self.planned)
 
     @property
     def nova(self) -> facts_module.NovaFacts | None:
         """The options of nova-compute."""
-        return fact.known(self.facts.nova)
+        return fact.unwrap(self.facts.nova)
 
     @functools.cached_property
     def dedicated(self) -> frozenset[int]:
-        """The CPUs that guests have for themselves, as far as they exist.
+        """The CPUs dedicated to guests, as far as they exist.
 
-        They are those of nova-compute; before it is configured, those of the
-        plan.
+        The configuration of nova-compute names them; before it exists, the
+        plan does.
         """
         cpus = self.option_cpus('cpu_dedicated_set')
         if cpus is None:
@@ -84,12 +74,12 @@ class Subject:
 
     @property
     def others(self) -> frozenset[int]:
-        """The CPUs that nothing keeps the host off."""
+        """The CPUs that the host may use."""
         return self.host.cpus - self.guests
 
     def option_cpus(self, name: str) -> frozenset[int] | None:
         """Return the CPUs of an option of ``[compute]``; None if not set."""
-        if isinstance(self.facts.nova, fact.Unknown) and self.planned:
+        if isinstance(self.facts.nova, fact.UnknownFact) and self.planned:
             return None
         text = self.nova.get('compute', name) if self.nova else ''
         if not text:
@@ -97,13 +87,13 @@ class Subject:
         try:
             return cpuset.parse(text, name)
         except exception.InvalidInput as exc:
-            raise fact.NotKnown(fact.Unknown(
+            raise fact.NotKnown(fact.UnknownFact(
                 f'[compute]{name}', exc.what)) from exc
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Violation:
-    """What a rule finds; the fields are those of a finding.
+    """A violation of a rule; the fields are those of a finding.
 
     :ivar severity: None for that of the rule
     """
@@ -123,7 +113,7 @@ class Rule:
     :ivar checks: what is checked, for the documentation
     :ivar why: the reason, one sentence without a full stop
     :ivar sources: keys of documents of the bibliography
-    :ivar find: yields what is not as it should be; may raise NotKnown
+    :ivar find: yields violations; may raise NotKnown
     """
 
     code: str
@@ -131,7 +121,7 @@ class Rule:
     checks: str
     why: str
     sources: tuple[str, ...]
-    find: Callable[[Subject], Iterator[Violation]]
+    find: Callable[[AuditSubject], Iterator[Violation]]
 
 
 def cpu_words(cpus: frozenset[int]) -> str:

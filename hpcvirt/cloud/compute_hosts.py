@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Find the nodes of a compute host, which are its resource providers."""
 
@@ -18,12 +8,11 @@ from typing import Any
 from novaclient import exceptions as nova_exceptions
 
 from hpcvirt import exception
-from hpcvirt.cloud import pages
 from hpcvirt.cloud import session
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Node:
+class ComputeHostNode:
     """A node of a compute host.
 
     :ivar uuid: of its resource provider
@@ -34,7 +23,7 @@ class Node:
     name: str
 
 
-def nodes(nova: Any, host: str) -> tuple[Node, ...]:
+def nodes(nova: Any, host: str) -> tuple[ComputeHostNode, ...]:
     """Find the nodes of a compute host: one, unless its driver is Ironic's.
 
     :param nova: a client of :func:`hpcvirt.cloud.session.compute`
@@ -45,15 +34,15 @@ def nodes(nova: Any, host: str) -> tuple[Node, ...]:
     with session.one_line_errors():
         # The name of the node usually contains that of the host.
         found = (_of_host(_alike(nova, host), host)
-                 or _of_host(pages.every(nova.hypervisors), host))
+                 or _of_host(session.list_all(nova.hypervisors), host))
     if not found:
         raise exception.InvalidInput(
             f'host {host}', 'the cloud has no compute host of this name')
     return found
 
 
-def _of_host(hypervisors: Any, host: str) -> tuple[Node, ...]:
-    return tuple(Node(each.id, each.hypervisor_hostname)
+def _of_host(hypervisors: Any, host: str) -> tuple[ComputeHostNode, ...]:
+    return tuple(ComputeHostNode(each.id, each.hypervisor_hostname)
                  for each in hypervisors if each.service['host'] == host)
 
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read the flavors of a cloud, create flavors, and change our own."""
 
@@ -17,10 +7,9 @@ from collections.abc import Collection
 from typing import Any
 
 from hpcvirt import exception
-from hpcvirt.cloud import pages
 from hpcvirt.cloud import session
-from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import diff
+from hpcvirt.model import flavor as flavor_model
 
 
 def read(nova: Any,
@@ -33,7 +22,7 @@ def read(nova: Any,
     """
     with session.one_line_errors():
         try:
-            found = [_existing(item) for item in pages.every(
+            found = [_existing(item) for item in session.list_all(
                 nova.flavors, detailed=True, is_public=None)]
             return [_with_projects(nova, item)
                     if item.flavor.name in wanted and not item.public
@@ -49,7 +38,7 @@ def read(nova: Any,
 def _existing(item: Any) -> diff.Existing:
     return diff.Existing(
         id=item.id,
-        flavor=catalogue.Flavor(
+        flavor=flavor_model.Flavor(
             item.name, int(item.vcpus), int(item.ram), int(item.disk),
             dict(getattr(item, 'extra_specs', None) or {})),
         description=getattr(item, 'description', None) or '',
@@ -66,7 +55,7 @@ def _with_projects(nova: Any, existing: diff.Existing) -> diff.Existing:
         for item in nova.flavor_access.list(flavor=existing.id))))
 
 
-def create(nova: Any, flavor: catalogue.Flavor,
+def create(nova: Any, flavor: flavor_model.Flavor,
            like: diff.Existing | None = None) -> None:
     """Create a flavor with its extra specs and access, or none at all.
 
@@ -108,7 +97,7 @@ def create(nova: Any, flavor: catalogue.Flavor,
         raise
 
 
-def complete(nova: Any, step: diff.Step) -> None:
+def complete(nova: Any, step: diff.FlavorChange) -> None:
     """Set the extra specs of a flavor that was created without them.
 
     :raises Unreachable: if that fails
@@ -120,13 +109,13 @@ def complete(nova: Any, step: diff.Step) -> None:
             nova.flavor_access.add_tenant_access(found, project)
 
 
-def replace(nova: Any, step: diff.Step) -> None:
+def replace(nova: Any, step: diff.FlavorChange) -> None:
     """Change a flavor of hpcvirt to what the plan requires.
 
     Extra specs and access are changed in place, new ones first. Nova cannot
     change vCPUs, memory and disks: the flavor is then deleted and created
     again, with a new id; instances keep the flavor with which they were
-    created. What hpcvirt did not set remains.
+    created. Properties that hpcvirt did not set remain.
 
     :raises Unreachable: if that fails; the old flavor is restored if it is
         already deleted
@@ -160,7 +149,7 @@ def replace(nova: Any, step: diff.Step) -> None:
             f'{exc}; the old flavor was restored') from exc
 
 
-def _find(nova: Any, step: diff.Step) -> Any:
+def _find(nova: Any, step: diff.FlavorChange) -> Any:
     if step.existing is None:
         raise ValueError('there is no such flavor in the cloud')
     return nova.flavors.get(step.existing.id)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Migrate instances, live or cold, to the hosts that a plan names.
 
@@ -49,7 +39,7 @@ class Migrator:
     pause_s: float = PAUSE_S
 
     def carry_out(self, move: moving.Move) -> str | None:
-        """Make a move, unless it was made before, and look where it ended.
+        """Make a move unless it was made before, and check where it ended.
 
         :returns: None if the instance is where the plan wants it, else why
             not
@@ -95,7 +85,7 @@ class Migrator:
 
     def _ended(self, move: moving.Move, also_not: str = '') -> Any:
         """Wait for the end of the task, and of what follows on the source."""
-        return waiting.until(
+        return waiting.poll(
             lambda: self.nova.servers.get(move.id),
             lambda server: _task(server) is None and server.status not in (
                 'MIGRATING', 'RESIZE', also_not)
@@ -110,7 +100,7 @@ class Migrator:
             return False
 
     def _outcome(self, server: Any, move: moving.Move) -> str | None:
-        """Say what went wrong with a migration."""
+        """Describe the failure of a migration."""
         if _task(server):
             return (f'it still has the task {_task(server)} after '
                     f'{self.patience_s:.0f} s')

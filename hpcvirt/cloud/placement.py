@@ -1,22 +1,12 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read and change the traits of compute hosts through the Placement API.
 
 Each change names the generation of the resource provider that it is based on.
-Placement refuses it if somebody else, such as nova-compute, has changed the
-provider since; it is then read again, and only the difference is applied
-anew. Traits of others are never removed: a trait that is to be removed must
-be one of hpcvirt's own.
+Placement refuses the change if another program, such as nova-compute, has
+changed the provider since. The provider is then read again, and only the
+difference is applied. Traits of others are never removed: hpcvirt removes only
+its own traits.
 
 The microversion is pinned, so that responses keep their form when the cloud
 is upgraded.
@@ -34,7 +24,7 @@ from hpcvirt.cloud import session
 #: Errors with codes and aggregates with generations [Placement 1.0.0, Rocky].
 MICROVERSION = '1.23'
 
-#: What the names of hpcvirt's own traits begin with.
+#: The beginning of the names of hpcvirt's own traits.
 OWN = 'CUSTOM_HPCVIRT_'
 
 #: Seconds during which changes of others are waited for.
@@ -49,7 +39,7 @@ class _Conflict(exception.Unreachable):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Traits:
+class ProviderTraits:
     """The traits of a resource provider.
 
     :ivar generation: of the provider, when they were read
@@ -60,7 +50,7 @@ class Traits:
 
 
 @dataclasses.dataclass(frozen=True)
-class Placement:
+class PlacementClient:
     """A Placement API.
 
     :ivar adapter: of :func:`hpcvirt.cloud.session.placement`
@@ -70,20 +60,20 @@ class Placement:
     conflicts_s: float = CONFLICTS_S
     pause_s: float = PAUSE_S
 
-    def traits(self, provider: str) -> Traits:
+    def traits(self, provider: str) -> ProviderTraits:
         """Read the traits of a resource provider.
 
         :param provider: its UUID
-        :raises Unreachable: if Placement does not answer, or has none such
+        :raises Unreachable: if Placement does not answer, or does not have it
         """
         found = self._ask('GET', f'/resource_providers/{provider}/traits')
-        return Traits(frozenset(found['traits']),
-                      found['resource_provider_generation'])
+        return ProviderTraits(frozenset(found['traits']),
+                              found['resource_provider_generation'])
 
     def aggregates(self, provider: str) -> frozenset[str]:
         """Read the UUIDs of the aggregates that a resource provider is in.
 
-        :raises Unreachable: if Placement does not answer, or has none such
+        :raises Unreachable: if Placement does not answer, or does not have it
         """
         return frozenset(self._ask(
             'GET', f'/resource_providers/{provider}/aggregates')[
@@ -98,8 +88,8 @@ class Placement:
         :returns: whether anything had to be changed
         :raises InvalidInput: if a trait of others would be removed, or the
             name of a custom trait is malformed
-        :raises Unreachable: if Placement does not answer, or others change
-            the provider all the time
+        :raises Unreachable: if Placement does not answer, or others keep
+            changing the provider
         """
         wanted, unwanted = frozenset(add), frozenset(remove)
         for name in sorted(unwanted):

@@ -1,33 +1,39 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Put hosts in quarantine, and release them.
 
-The scheduler heeds the aggregates. The trait tells everybody else, and is on
-the host as long as one of the aggregates has it. Whatever is interrupted can
-be repeated.
+The scheduler observes the aggregates. The trait informs everybody else; a host
+has it as long as one of the aggregates has the host. Every operation can be
+repeated after an interruption: adding a host that is in an aggregate, or
+removing one that is not, is no error. Nova changes each key of the metadata
+separately, so that several programs can write different keys at the same time.
 """
 
+import contextlib
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
+from novaclient import exceptions as nova_exceptions
+
 from hpcvirt import exception
-from hpcvirt.cloud import aggregates
 from hpcvirt.cloud import compute_hosts
 from hpcvirt.cloud import placement as placements
-from hpcvirt.health import quarantine
+from hpcvirt.cloud import session
+from hpcvirt.model import quarantine
 
 #: How often the trait is compared with aggregates that others change.
-_MOST_CHANGES = 10
+_MAX_CHANGES = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Aggregate:
+    """A host aggregate."""
+
+    id: int
+    name: str
+    hosts: frozenset[str]
+    metadata: Mapping[str, str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,15 +44,15 @@ class Quarantine:
     """
 
     nova: Any
-    placement: placements.Placement
+    placement: placements.PlacementClient
 
     def holds(self, host: str) -> tuple[quarantine.Hold, ...]:
-        """Read what holds a host.
+        """Read the holds on a host.
 
         :raises Unreachable: if Nova does not answer
         """
         found = (quarantine.read_hold(host, each.metadata)
-                 for each in aggregates.read(self.nova)
+                 for each in _read_aggregates(self.nova)
                  if host in each.hosts)
         return tuple(sorted((hold for hold in found if hold is not None),
                             key=lambda hold: hold.holder))
@@ -69,12 +75,12 @@ class Quarantine:
             done stays
         """
         nodes = compute_hosts.nodes(self.nova, host)
-        aggregate = aggregates.named(
+        aggregate = _ensure_aggregate(
             self.nova, quarantine.aggregate_name(hold.holder))
-        aggregates.set_metadata(self.nova, aggregate, {
+        _set_metadata(self.nova, aggregate, {
             quarantine.MARK: hold.holder,
             quarantine.key(host): quarantine.entry(hold)})
-        aggregates.add_host(self.nova, aggregate, host)
+        _add_host(self.nova, aggregate, host)
         self._mark(host, nodes)
 
     def release(self, host: str, holder: str) -> None:
@@ -85,18 +91,18 @@ class Quarantine:
             done stays
         """
         nodes = compute_hosts.nodes(self.nova, host)
-        for aggregate in aggregates.read(self.nova):
+        for aggregate in _read_aggregates(self.nova):
             if aggregate.metadata.get(quarantine.MARK) == holder:
-                aggregates.remove_host(self.nova, aggregate, host)
-                aggregates.set_metadata(
+                _remove_host(self.nova, aggregate, host)
+                _set_metadata(
                     self.nova, aggregate, {quarantine.key(host): None})
         self._mark(host, nodes)
 
     def _mark(self, host: str,
-              nodes: tuple[compute_hosts.Node, ...]) -> None:
+              nodes: tuple[compute_hosts.ComputeHostNode, ...]) -> None:
         """Make the trait agree with the aggregates."""
         held = bool(self.holds(host))
-        for _ in range(_MOST_CHANGES):
+        for _ in range(_MAX_CHANGES):
             try:
                 for node in nodes:
                     self.placement.change_traits(
@@ -113,3 +119,73 @@ class Quarantine:
                 return
         raise exception.Unreachable(
             f'the quarantine of {host} is changed by others all the time')
+
+
+def _read_aggregates(nova: Any) -> tuple[Aggregate, ...]:
+    """Read all aggregates."""
+    with session.one_line_errors():
+        return tuple(map(_make_aggregate, nova.aggregates.list()))
+
+
+def _ensure_aggregate(nova: Any, name: str) -> Aggregate:
+    """Look up an aggregate, and create it if there is none."""
+    found = _find_aggregate(nova, name)
+    if found is not None:
+        return found
+    # If there is a conflict, another program was faster.
+    with (session.one_line_errors(),
+          contextlib.suppress(nova_exceptions.Conflict)):
+        nova.aggregates.create(name, None)
+    found = _find_aggregate(nova, name)
+    if found is None:
+        raise exception.Unreachable(
+            f'the aggregate {name} is gone as soon as it was created')
+    return found
+
+
+def _set_metadata(nova: Any, aggregate: Aggregate,
+                  changes: Mapping[str, str | None]) -> None:
+    """Set keys of the metadata; a key with None is deleted."""
+    needed = {key: value for key, value in changes.items()
+              if aggregate.metadata.get(key) != value}
+    if needed:
+        with session.one_line_errors():
+            nova.aggregates.set_metadata(aggregate.id, needed)
+
+
+def _add_host(nova: Any, aggregate: Aggregate, host: str) -> None:
+    """Add a host to an aggregate, unless it is in it."""
+    if host in aggregate.hosts:
+        return
+    with session.one_line_errors():
+        try:
+            nova.aggregates.add_host(aggregate.id, host)
+        except nova_exceptions.Conflict:
+            if host not in _get_aggregate(nova, aggregate).hosts:
+                raise
+
+
+def _remove_host(nova: Any, aggregate: Aggregate, host: str) -> None:
+    """Remove a host from an aggregate, if it is in it."""
+    if host not in aggregate.hosts:
+        return
+    with session.one_line_errors():
+        try:
+            nova.aggregates.remove_host(aggregate.id, host)
+        except nova_exceptions.NotFound:
+            if host in _get_aggregate(nova, aggregate).hosts:
+                raise
+
+
+def _find_aggregate(nova: Any, name: str) -> Aggregate | None:
+    return next((each for each in _read_aggregates(nova)
+                 if each.name == name), None)
+
+
+def _get_aggregate(nova: Any, aggregate: Aggregate) -> Aggregate:
+    return _make_aggregate(nova.aggregates.get(aggregate.id))
+
+
+def _make_aggregate(found: Any) -> Aggregate:
+    return Aggregate(found.id, found.name, frozenset(found.hosts),
+                     dict(found.metadata))

@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Look up instances that are measured, with host and CPUs; reboot them.
+"""Look up the instances to be measured, with host and CPUs; reboot them.
 
 Nova shows the name of the host and the pins only to administrators. For other
 users they are None, and the CPUs of the native run must be given.
@@ -85,7 +75,7 @@ def console(nova: Any, server_id: str) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Rebooter:
+class ServerRebooter:
     """Reboots one instance, as a new process of the hypervisor.
 
     :ivar nova: a client that no other thread uses: several instances are
@@ -104,7 +94,7 @@ class Rebooter:
         """
         with session.one_line_errors():
             self.nova.servers.reboot(self.server_id, 'HARD')
-            server = waiting.until(
+            server = waiting.poll(
                 lambda: self.nova.servers.get(self.server_id),
                 lambda server: server.status == 'ERROR' or _is_ready(server),
                 self.patience_s, self.pause_s)

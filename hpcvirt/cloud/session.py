@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Create clients of a cloud from ``clouds.yaml`` and the ``OS_*`` variables.
 
@@ -42,6 +32,9 @@ COMPUTE_MICROVERSION = '2.86'
 
 #: Seconds without a response after which a cloud is unreachable.
 TIMEOUT_S = 60
+
+#: Items requested from the API at once; it may return fewer.
+PAGE_SIZE = 500
 
 # Their warnings are repeated by errors, which are reported in one line.
 for _name in ('keystoneauth', 'novaclient', 'openstack'):
@@ -83,7 +76,7 @@ def placement(cloud: str | None = None) -> Any:
             connect_retries=0)
 
 
-def of_session(session: Any, endpoint: str) -> Any:
+def make_client(session: Any, endpoint: str) -> Any:
     """Create a novaclient on the session of another client.
 
     :param session: of keystoneauth1
@@ -145,3 +138,18 @@ def one_line_errors() -> Iterator[None]:
             raise
         raise exception.Unreachable(
             f'the cloud is not configured: {exc}') from exc
+
+
+def list_all(manager: Any, **filters: Any) -> Iterator[Any]:
+    """Yield every item of a list of the Compute API, page by page.
+
+    :param manager: a manager of novaclient whose list has pages
+    :param filters: arguments of its ``list``
+    """
+    marker = None
+    while page := manager.list(marker=marker, limit=PAGE_SIZE, **filters):
+        yield from page
+        # A server that ignores the marker would repeat the page.
+        if page[-1].id == marker:
+            return
+        marker = page[-1].id

@@ -1,19 +1,13 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The argument that names a cloud."""
 
 import argparse
+import typing
 from typing import Any
+
+if typing.TYPE_CHECKING:
+    from hpcvirt.cloud import quarantine
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -36,3 +30,18 @@ def connect(args: argparse.Namespace) -> Any:
     # The client libraries take half a second to load.
     from hpcvirt.cloud import session
     return session.compute(args.os_cloud)
+
+
+def connect_quarantine(args: argparse.Namespace) -> 'quarantine.Quarantine':
+    """Create what changes the quarantine of hosts, with Nova and Placement.
+
+    :raises Unreachable: if the cloud is not configured or refuses access
+    """
+    from hpcvirt.cloud import placement
+    from hpcvirt.cloud import quarantine
+    from hpcvirt.cloud import session
+    make = getattr(args, 'connect_placement', None)
+    adapter = (make() if make is not None and args.os_cloud is None
+               else session.placement(args.os_cloud))
+    return quarantine.Quarantine(connect(args),
+                                 placement.PlacementClient(adapter))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Libraries that only some verbs need, and that may be missing."""
 
@@ -33,12 +23,12 @@ def nova() -> Iterator[None]:
     except ImportError as exc:
         raise exception.NotInstalled(
             f'{exc.name} is not installed; run the command on a controller, '
-            'with the Python of Nova, or name the hosts with --topology'
+            'with the Python of Nova, or name the hosts with --fleet'
         ) from exc
 
 
 @contextlib.contextmanager
-def named(extra: str) -> Iterator[None]:
+def require(extra: str) -> Iterator[None]:
     """Import modules that need a library of an extra, such as ``bench``.
 
     :raises NotInstalled: if it is missing, naming what to install
@@ -53,4 +43,4 @@ def named(extra: str) -> Iterator[None]:
 
 def bench() -> contextlib.AbstractContextManager[None]:
     """Import modules that need a library of ``hpcvirt[bench]``."""
-    return named('bench')
+    return require('bench')

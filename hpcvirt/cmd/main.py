@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""The ``hpcvirt`` command: one package for each noun, with its verbs.
+"""The ``hpcvirt`` command.
 
 Exit status: 0 if the command is done, 1 if the answer is no (a lint finding,
 a verdict FAIL), 2 if there is no answer (bad input, a service that cannot be
@@ -21,95 +11,69 @@ import argparse
 import importlib.metadata
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from typing import Any
 from typing import NoReturn
 
-from hpcvirt import exception
-from hpcvirt import printable
+from cliff import app
+from cliff import command as cliff_command
+from cliff import commandmanager
+
+from hpcvirt import words
+from hpcvirt.cmd import command
 from hpcvirt.cmd import output
 
-
-def _add_topology(parser: argparse.ArgumentParser) -> None:
-    from hpcvirt.cmd.topology import verbs
-    verbs.add_verbs(parser)
-
-
-def _add_host(parser: argparse.ArgumentParser) -> None:
-    from hpcvirt.cmd.host import verbs
-    verbs.add_verbs(parser)
-
-
-def _add_flavor(parser: argparse.ArgumentParser) -> None:
-    from hpcvirt.cmd.flavor import verbs
-    verbs.add_verbs(parser)
-
-
-def _add_bench(parser: argparse.ArgumentParser) -> None:
-    from hpcvirt.cmd.bench import verbs
-    verbs.add_verbs(parser)
-
-
-def _add_study(parser: argparse.ArgumentParser) -> None:
-    from hpcvirt.cmd.study import verbs
-    verbs.add_verbs(parser)
-
-
-def _add_capacity(parser: argparse.ArgumentParser) -> None:
-    from hpcvirt.cmd.fleet import capacity
-    capacity.add(parser)
-
-
-def _add_make_room(parser: argparse.ArgumentParser) -> None:
-    from hpcvirt.cmd.fleet import make_room
-    make_room.add(parser)
-
-
-def _add_simulate(parser: argparse.ArgumentParser) -> None:
-    from hpcvirt.cmd.simulate import simulate
-    simulate.add(parser)
-
-
-def _add_explain(parser: argparse.ArgumentParser) -> None:
-    from hpcvirt.cmd.fleet import explain
-    explain.add(parser)
-
-
-#: Noun -> (function that adds its verbs or, if it has none, its arguments, one
-#: line of help). The function imports the modules of the noun when it is
-#: called, and each verb sets ``run=callable(args) -> int``.
-NOUNS = {
-    'topology': (_add_topology, 'read, draw and group topologies of hosts'),
-    'host': (_add_host, 'check, configure and accept compute hosts'),
-    'flavor': (_add_flavor, 'plan, create and check flavors for hosts'),
-    'capacity': (_add_capacity, 'count what a fleet still takes'),
-    'explain': (_add_explain, 'say why an instance fits on no host'),
-    'make-room': (_add_make_room, 'find the fewest moves that make room'),
-    'simulate': (_add_simulate, 'replay a workload over a fleet'),
-    'bench': (_add_bench, 'run benchmarks and compare guest and native'),
-    'study': (_add_study, 'show published studies and run them again'),
+#: Name -> the class of the command. Its module is imported when it is needed,
+#: which keeps the start fast. The entry points openstack.hpc.v1 in setup.cfg
+#: give the same classes to OpenStackClient.
+COMMANDS = {
+    'topology show': 'hpcvirt.cmd.topology:ShowTopology',
+    'topology group': 'hpcvirt.cmd.topology:GroupTopologies',
+    'host audit': 'hpcvirt.cmd.host.audit:AuditHost',
+    'host config': 'hpcvirt.cmd.host.config:ConfigureHosts',
+    'host accept': 'hpcvirt.cmd.host.accept:AcceptHost',
+    'host watch': 'hpcvirt.cmd.host.watch:WatchHost',
+    'host quarantine': 'hpcvirt.cmd.host.quarantine:QuarantineHost',
+    'host release': 'hpcvirt.cmd.host.quarantine:ReleaseHost',
+    'flavor plan': 'hpcvirt.cmd.flavor.plan:PlanFlavors',
+    'flavor apply': 'hpcvirt.cmd.flavor.apply:ApplyFlavors',
+    'flavor lint': 'hpcvirt.cmd.flavor.lint:LintFlavors',
+    'capacity': 'hpcvirt.cmd.fleet.capacity:CountCapacity',
+    'explain': 'hpcvirt.cmd.fleet.explain:ExplainRefusal',
+    'make-room': 'hpcvirt.cmd.fleet.make_room:MakeRoom',
+    'fleet dump': 'hpcvirt.cmd.fleet.documents:DumpFleet',
+    'fleet show': 'hpcvirt.cmd.fleet.documents:ShowFleet',
+    'simulate': 'hpcvirt.cmd.simulate.simulate:SimulateWorkload',
+    'bench list': 'hpcvirt.cmd.bench.describe:ListBenchmarks',
+    'bench describe': 'hpcvirt.cmd.bench.describe:DescribeBenchmark',
+    'bench run': 'hpcvirt.cmd.bench.run:RunBenchmarks',
+    'bench runs': 'hpcvirt.cmd.bench.runs:ListRuns',
+    'bench stop': 'hpcvirt.cmd.bench.runs:StopRun',
+    'bench parse': 'hpcvirt.cmd.bench.compare:ParseOutput',
+    'bench compare': 'hpcvirt.cmd.bench.compare:CompareOutputs',
+    'bench report': 'hpcvirt.cmd.bench.report:ReportResults',
+    'study list': 'hpcvirt.cmd.study.show:ListStudies',
+    'study show': 'hpcvirt.cmd.study.show:ShowStudy',
+    'study scale': 'hpcvirt.cmd.study.show:ScaleStudy',
+    'study run': 'hpcvirt.cmd.study.run:RunStudy',
+    'study compare': 'hpcvirt.cmd.study.show:CompareStudy',
+    'complete': 'hpcvirt.cmd.command:PrintCompletion',
 }
 
-
-class Parser(argparse.ArgumentParser):
-    """A parser that reports an error in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        line = printable.one_line(message)
-        self.exit(2, f'{self.prog}: {line} (see {self.prog} --help)\n')
-
-    def parse_known_args(self, args: Any = None,
-                         namespace: Any = None) -> Any:
-        # argparse takes "--option=--" for an option without a value, and
-        # gives it a list instead of text [https://bugs.python.org/issue14364].
-        words = list(sys.argv[1:] if args is None else args)
-        if words.count('--') > 1:
-            self.error('-- may be given only once')
-        for word in words[:words.index('--') if '--' in words else None]:
-            if word.startswith('--') and word.endswith('=--'):
-                self.error(f'argument {word[:-3]}: expected one argument')
-        return super().parse_known_args(words, namespace)
+#: What the commands that begin with a word are about.
+NOUNS = {
+    'topology': 'read, draw and group topologies of hosts',
+    'host': 'check, configure and accept compute hosts',
+    'flavor': 'plan, create and check flavors for hosts',
+    'capacity': 'count what a fleet still takes',
+    'explain': 'say why an instance fits on no host',
+    'make-room': 'find the fewest moves that make room',
+    'fleet': 'write a cloud as a fleet document, and summarize one',
+    'simulate': 'replay a workload over a fleet',
+    'bench': 'run benchmarks and compare guest and native',
+    'study': 'show published studies and run them again',
+    'complete': 'print the completion of this command for bash',
+}
 
 
 class _Version(argparse.Action):
@@ -120,24 +84,99 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def build_parser(only: str | None = None) -> argparse.ArgumentParser:
-    """Make the parser.
+class CommandTable(commandmanager.CommandManager):
+    """The commands, which are not searched in what is installed."""
 
-    :param only: the noun whose verbs are loaded, which keeps the start fast;
-        None loads all
-    """
-    parser = Parser(prog='hpcvirt', description='Near-native HPC instances '
-                    'on OpenStack Nova: generate, place, prove.')
-    parser.add_argument('--version', action=_Version, nargs=0,
-                        help='print the version')
-    parser.add_argument('--debug', action='store_true',
-                        help='print a traceback with an error message')
-    nouns = parser.add_subparsers(dest='noun', metavar='NOUN', required=True)
-    for noun, (add_verbs, help_line) in NOUNS.items():
-        sub = nouns.add_parser(noun, help=help_line, description=help_line)
-        if only in (None, noun):
-            add_verbs(sub)
-    return parser
+    def _load_commands(self) -> None:
+        self.commands = {
+            name: importlib.metadata.EntryPoint(name, value, 'hpcvirt')
+            for name, value in COMMANDS.items()}
+
+    def add_command(self, name: str,
+                    command_class: type[cliff_command.Command]) -> None:
+        """Add nothing: cliff has commands of its own."""
+
+
+class HpcvirtApp(app.App):
+    """The program: it finds a command, and runs it."""
+
+    NAME = 'hpcvirt'
+
+    def __init__(self) -> None:
+        super().__init__('Near-native HPC instances on OpenStack Nova: '
+                         'generate, place, prove.', None,
+                         CommandTable('hpcvirt'))
+
+    def build_option_parser(self, description: str | None,
+                            version: str | None,
+                            argparse_kwargs: dict[str, Any] | None = None,
+                            ) -> argparse.ArgumentParser:
+        """Make the parser of the options that stand anywhere."""
+        del version, argparse_kwargs
+        nouns = '\n'.join(f'  {noun:<20}  {line}'
+                          for noun, line in NOUNS.items())
+        parser = command.CommandParser(
+            prog=self.NAME, usage='hpcvirt [--debug] COMMAND ...',
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            description=description, epilog=f'commands:\n{nouns}\n\n'
+            'hpcvirt COMMAND --help says more about one of them.',
+            add_help=False, allow_abbrev=False)
+        parser.add_argument('--version', action=_Version, nargs=0,
+                            help='print the version')
+        parser.add_argument('--debug', action='store_true',
+                            help='print a traceback with an error message')
+        return parser
+
+    def run(self, argv: Sequence[str]) -> int:
+        """Run the command that the arguments name."""
+        end = _find_end(argv)
+        self.options, rest = self.parser.parse_known_args(argv[:end])
+        rest += argv[end:]
+        help_words = set(rest) & {'-h', '--help'}
+        nouns = [word for word in rest if not word.startswith('-')]
+        if help_words and not nouns:
+            self.parser.print_help()
+            return 0
+        try:
+            factory, name, rest = self.command_manager.find_command(rest)
+        except ValueError:
+            if help_words and len(nouns) == 1 and nouns[0] in NOUNS:
+                self._print_verbs(nouns[0])
+                return 0
+            self._refuse(rest)
+        chosen = factory(self, self.options)
+        parser = chosen.get_parser(f'{self.NAME} {name}')
+        return chosen.run(parser.parse_args(rest))
+
+    def _print_verbs(self, noun: str) -> None:
+        print(f'usage: hpcvirt {noun} VERB ...\n\n{NOUNS[noun]}\n')
+        for name, entry in self.command_manager:
+            first, _, verb = name.partition(' ')
+            if first == noun:
+                print(f'  {verb:<20}  '
+                      f'{command.get_summary(entry.load())}')
+
+    def _refuse(self, given: Sequence[str]) -> NoReturn:
+        """Say which commands there are."""
+        first, second = [*given, '', ''][:2]
+        known = list(NOUNS)
+        prog = self.NAME
+        if first in NOUNS:
+            prog, first = f'{prog} {first}', second
+            known = [name.partition(' ')[2] for name in COMMANDS
+                     if name.startswith(f'{given[0]} ')]
+        self.parser.prog = prog
+        if not first or first.startswith('-'):
+            self.parser.error(f'a command is missing: {", ".join(known)}')
+        self.parser.error(f'{first!r} is no command'
+                          + words.suggest(first, known))
+
+
+def build_parser(name: str) -> argparse.ArgumentParser:
+    """Make the parser of a command, for the documentation."""
+    program = HpcvirtApp()
+    factory, _, _ = program.command_manager.find_command(name.split())
+    return factory(program, None).get_parser(f'{program.NAME} {name}')
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -147,40 +186,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.argv if None
     :returns: the exit status
     """
-    words = list(sys.argv[1:] if argv is None else argv)
+    given = list(sys.argv[1:] if argv is None else argv)
     if sys.stderr is None:
         sys.stderr = open(os.devnull, 'w', encoding='utf-8')  # noqa: SIM115
-    try:
-        with output.printable_output():
-            return _run(words)
-    except output.ReaderLeft:
-        return 0
-    except KeyboardInterrupt:
-        return 130
-    except Exception as exc:  # noqa: BLE001
-        # Nothing is carried on: this is where every command ends.
-        if '--debug' in words:
-            output.complain(traceback.format_exc().rstrip())
-        output.complain(f'hpcvirt: {_line(exc)}')
-        return 2
+    return output.run_safely(lambda: HpcvirtApp().run(given),
+                             HpcvirtApp.NAME,
+                             debug='--debug' in given[:_find_end(given)])
 
 
-def _line(exc: Exception) -> str:
-    if isinstance(exc, exception.HpcvirtError):
-        return str(exc)
-    if isinstance(exc, OSError):
-        return printable.one_line(
-            f'{exc.filename or "this machine"}: {exc.strerror or exc}')
-    return printable.one_line(
-        f'internal error: {type(exc).__name__}: {exc}; please report it with '
-        'what "hpcvirt --debug" prints')
-
-
-def _run(words: Sequence[str]) -> int:
-    noun = next((word for word in words if word in NOUNS), '')
-    args = build_parser(noun).parse_args(words)
-    status: int = args.run(args)
-    return status
+def _find_end(argv: Sequence[str]) -> int:
+    """Find the place after which words are no options."""
+    return argv.index('--') if '--' in argv else len(argv)
 
 
 if __name__ == '__main__':

@@ -1,20 +1,12 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Standard output, as every verb writes to it."""
 
 import contextlib
 import os
 import sys
+import traceback
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
@@ -52,7 +44,7 @@ class Output:
         :raises Unwritable: if it cannot be written
         """
         try:
-            return self._stream.write(printable.escaped(text, '\n\t'))
+            return self._stream.write(printable.escape(text, '\n\t'))
         except UnicodeEncodeError as exc:
             lacking = exc.object[exc.start]
             raise Unwritable(
@@ -102,10 +94,46 @@ def printable_output() -> Iterator[None]:
         raise
 
 
+def run_safely(act: Callable[[], int], prog: str, *, debug: bool) -> int:
+    """Run a command; report every error in one line.
+
+    :param prog: the program that the line begins with
+    :param debug: whether a traceback is printed as well
+    :returns: the exit status
+    """
+    if isinstance(sys.stdout, Output):
+        # The caller reports the errors.
+        return act()
+    try:
+        with printable_output():
+            return act()
+    except ReaderLeft:
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception as exc:  # noqa: BLE001
+        # Nothing is carried on: this is where every command ends.
+        if debug:
+            complain(traceback.format_exc().rstrip())
+        complain(f'{prog}: {_describe(exc)}')
+        return 2
+
+
+def _describe(exc: Exception) -> str:
+    if isinstance(exc, exception.HpcvirtError):
+        return str(exc)
+    if isinstance(exc, OSError):
+        return printable.one_line(
+            f'{exc.filename or "this machine"}: {exc.strerror or exc}')
+    return printable.one_line(
+        f'internal error: {type(exc).__name__}: {exc}; please report it with '
+        'what "hpcvirt --debug" prints')
+
+
 def complain(text: str) -> None:
     """Print text on standard error, if that can be written."""
     try:
-        print(printable.escaped(printable.without_passwords(text), '\n'),
+        print(printable.escape(printable.hide_passwords(text), '\n'),
               file=sys.stderr, flush=True)
     except OSError:
         _discard(sys.stderr)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Options of the filter, in the group ``[hpcvirt]`` of nova.conf."""
 
@@ -31,8 +21,8 @@ Whether HPCTopologyFilter decides, or only logs what it would decide.
 In shadow mode it passes every host and changes nothing. It writes a line at
 INFO level for each instance with a NUMA topology or with PCI devices: on which
 hosts its decision differs from that of Nova's NUMATopologyFilter (and
-PciPassthroughFilter, if that is enabled), and why. ``hpcvirt explain --log
-FILE`` summarizes these lines.
+PciPassthroughFilter, if that is enabled), and why. ``hpcvirt explain
+--scheduler-log FILE`` summarizes these lines.
 
 Use shadow mode to see what the filter would change in a cloud before it
 decides anything there. Meanwhile Nova's filters must stay enabled after

@@ -1,50 +1,80 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Write an inventory and variables for the Ansible role ``hpcvirt_host``."""
 
+import dataclasses
+import re
+from collections.abc import Callable
+from collections.abc import Hashable
 from collections.abc import Iterable
 from typing import Any
 
-from hpcvirt.deployment import alike
 from hpcvirt.deployment import host_files
-from hpcvirt.deployment import kernel
-from hpcvirt.deployment import provider
+from hpcvirt.deployment import nova_conf
 from hpcvirt.deployment import tree
-from hpcvirt.deployment import yaml_text
-from hpcvirt.flavors import host_state
+from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostGroup:
+    """Hosts that need the same.
+
+    :ivar name: a name that Ansible takes for a group, after the first host
+    """
+
+    name: str
+    hosts: tuple[plans.PlannedHost, ...]
+
+    @property
+    def first(self) -> plans.PlannedHost:
+        """Return the host that stands for all."""
+        return self.hosts[0]
+
+    @property
+    def words(self) -> str:
+        """Name the hosts."""
+        return ', '.join(host.name for host in self.hosts)
+
+
+def group_hosts(hosts: Iterable[plans.PlannedHost],
+                need: Callable[[plans.PlannedHost], Hashable],
+                ) -> tuple[HostGroup, ...]:
+    """Group hosts by what they need, in the order of the first ones."""
+    found: dict[Hashable, list[plans.PlannedHost]] = {}
+    for host in hosts:
+        found.setdefault(need(host), []).append(host)
+    taken: dict[str, tuple[plans.PlannedHost, ...]] = {}
+    for members in found.values():
+        base = 'hpcvirt_' + re.sub('[^a-z0-9]', '_', members[0].name.lower())
+        name, number = base, 1
+        while name in taken or name == 'hpcvirt_hosts':
+            number += 1
+            name = f'{base}_{number}'
+        taken[name] = tuple(members)
+    return tuple(HostGroup(name, members) for name, members in taken.items())
+
 
 GROUP = 'hpcvirt_hosts'
 
 
 def files(plan: plans.Plan) -> tuple[tree.File, ...]:
     """Write the inventory, the variables and a playbook."""
-    found = alike.groups(plan.hosts,
-                         lambda host: host_files.files(host, plan))
+    found = group_hosts(plan.hosts,
+                        lambda host: host_files.files(host, plan))
     return (
         inventory('inventory/hpcvirt.yml', found),
         *(tree.File(
-            f'inventory/group_vars/{group.name}.yml', yaml_text.file(
+            f'inventory/group_vars/{group.name}.yml', tree.yaml_text(
                 f'The configuration of {group.words}.',
-                variables(group.first, host_files.files(group.first, plan),
-                          plan)))
+                variables(group.first, host_files.files(group.first, plan))))
           for group in found),
         playbook('hpcvirt.yml'))
 
 
-def inventory(path: str, groups: Iterable[alike.Group]) -> tree.File:
+def inventory(path: str, groups: Iterable[HostGroup]) -> tree.File:
     """Write which hosts are alike."""
-    return tree.File(path, yaml_text.file(
+    return tree.File(path, tree.yaml_text(
         'Hosts that are alike share a group. Give it to Ansible besides the '
         'inventory that says how to reach the hosts.',
         {GROUP: {'children': {
@@ -52,14 +82,14 @@ def inventory(path: str, groups: Iterable[alike.Group]) -> tree.File:
             for group in groups}}}))
 
 
-def variables(planned: plans.PlannedHost, files_: Iterable[tree.File],
-              plan: plans.Plan) -> dict[str, Any]:
+def variables(planned: plans.PlannedHost,
+              files_: Iterable[tree.File]) -> dict[str, Any]:
     """Write the variables of the role for a host."""
     wanted = tuple(files_)
     paths = {file.path for file in wanted}
-    state = host_state.of(planned, plan.profile)
+    state = kernel_settings.make_state(planned)
     return {
-        'hpcvirt_host_kernel_parameters': kernel.command_line(state),
+        'hpcvirt_host_kernel_parameters': host_files.command_line(state),
         'hpcvirt_host_files': [
             {'path': f'/{file.path}', 'notify': list(file.activate),
              'content': file.text} for file in wanted],
@@ -71,15 +101,15 @@ def variables(planned: plans.PlannedHost, files_: Iterable[tree.File],
 
 def playbook(path: str) -> tree.File:
     """Write the playbook that applies the role."""
-    return tree.File(path, yaml_text.file(
+    return tree.File(path, tree.yaml_text(
         'Apply the role of hpcvirt, which is in ansible/roles of its source.',
         [{'name': 'Configure compute hosts for the flavors of hpcvirt',
           'hosts': GROUP, 'become': True, 'gather_facts': True,
           'roles': [{'role': 'hpcvirt_host'}]}]))
 
 
-def system_groups(plan: plans.Plan) -> tuple[alike.Group, ...]:
+def system_groups(plan: plans.Plan) -> tuple[HostGroup, ...]:
     """Group hosts of which the operating system and traits are the same."""
-    return alike.groups(plan.hosts, lambda host: (
-        tuple(host_files.system(host, plan.profile)),
-        str(provider.document(host, plan))))
+    return group_hosts(plan.hosts, lambda host: (
+        tuple(host_files.system(host)),
+        str(nova_conf.make_provider(host, plan))))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read and write the files of a host, or of a deployment tool.
 
@@ -27,13 +17,14 @@ from hpcvirt import exception
 from hpcvirt import input_file
 from hpcvirt import output_file
 from hpcvirt.deployment import steps as step_model
+from hpcvirt.model import cpuset
 
-_MOST_BYTES = 1024 * 1024
+_MAX_BYTES = 1024 * 1024
 _NOVA = ('etc/nova/nova.conf', 'etc/nova/nova-compute.conf')
 _NOVA_FOLDERS = ('etc/nova/nova.conf.d', 'etc/nova/nova-compute.conf.d')
 
 
-def present(root: pathlib.Path, paths: Iterable[str]) -> dict[str, str]:
+def read_present(root: pathlib.Path, paths: Iterable[str]) -> dict[str, str]:
     """Read those of the files that are there.
 
     :raises InvalidInput: for one that is no file, cannot be read, or leads
@@ -44,7 +35,7 @@ def present(root: pathlib.Path, paths: Iterable[str]) -> dict[str, str]:
         place = _inside(root, path)
         if os.path.lexists(place):
             found[path] = input_file.content(
-                place, _MOST_BYTES).decode(errors='replace')
+                place, _MAX_BYTES).decode(errors='replace')
     return found
 
 
@@ -61,7 +52,7 @@ def nova_files(root: pathlib.Path,
             paths = sorted(
                 f'{path}/{name}' for name in os.listdir(root / path)
                 if name.endswith('.conf')) if path in _NOVA_FOLDERS else [path]
-            found.update(present(root, set(paths) - {own}))
+            found.update(read_present(root, set(paths) - {own}))
         except FileNotFoundError:
             continue
         except (exception.InvalidInput, OSError):
@@ -69,7 +60,7 @@ def nova_files(root: pathlib.Path,
     return found, unread
 
 
-def write(root: pathlib.Path, steps: Sequence[step_model.Step],
+def write(root: pathlib.Path, steps: Sequence[step_model.FileChange],
           backups: str) -> pathlib.Path | None:
     """Write the files, and keep a copy of each that is replaced.
 
@@ -79,10 +70,10 @@ def write(root: pathlib.Path, steps: Sequence[step_model.Step],
         did not write, and for a path that leads out of the root
     """
     steps = [step for step in steps
-             if step.change is not step_model.Change.SAME]
+             if step.change is not step_model.FileStatus.SAME]
     for step in steps:
         place = _inside(root, step.file.path)
-        if step.change is step_model.Change.FOREIGN:
+        if step.change is step_model.FileStatus.FOREIGN:
             raise exception.InvalidInput(
                 str(place), 'was not written by hpcvirt; move its content to '
                 'another file of yours, and it away')
@@ -98,11 +89,29 @@ def write(root: pathlib.Path, steps: Sequence[step_model.Step],
         place = root / step.file.path
         if kept is not None and step.before is not None:
             _put(kept / step.file.path, place.read_bytes())
-        if step.change is step_model.Change.REMOVED:
+        if step.change is step_model.FileStatus.REMOVED:
             place.unlink()
         else:
             _put(place, step.file.text.encode())
     return kept
+
+
+def identify(root: pathlib.Path) -> tuple[str | None, frozenset[int] | None]:
+    """Find the name and the online CPUs of the host that a root belongs to.
+
+    :returns: each None if the root does not say it, as the root of an image
+        does not have /sys
+    """
+    def read(path: str) -> str | None:
+        try:
+            return input_file.content(root / path, _MAX_BYTES).decode(
+                errors='replace').strip() or None
+        except exception.InvalidInput:
+            return None
+
+    cpus = read('sys/devices/system/cpu/online')
+    return (read('proc/sys/kernel/hostname') or read('etc/hostname'),
+            None if cpus is None else cpuset.parse(cpus, str(root)))
 
 
 def _inside(root: pathlib.Path, path: str) -> pathlib.Path:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Write what EDPM node sets of Red Hat OpenStack Services on OpenShift need.
 
@@ -18,42 +8,38 @@ what the plan says. Otherwise the pages of each cell are on the kernel command
 line, which the kernel of the hosts must understand (Linux 5.16).
 """
 
-from collections.abc import Iterator
 from typing import Any
 
-from hpcvirt.deployment import alike
+from hpcvirt.deployment import ansible
 from hpcvirt.deployment import host_files
-from hpcvirt.deployment import kernel
 from hpcvirt.deployment import nova_conf
-from hpcvirt.deployment import provider
 from hpcvirt.deployment import tree
-from hpcvirt.deployment import yaml_text
-from hpcvirt.flavors import host_state
+from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.model import cpuset
 
 
 def files(plan: plans.Plan) -> tuple[tree.File, ...]:
     """Write a file for each group of hosts that are alike."""
-    found = alike.groups(plan.hosts,
-                         lambda host: host_files.files(host, plan))
+    found = ansible.group_hosts(plan.hosts,
+                                lambda host: host_files.files(host, plan))
     return tuple(_file(group, plan) for group in found)
 
 
-def _file(group: alike.Group, plan: plans.Plan) -> tree.File:
-    state = host_state.of(group.first, plan.profile)
+def _file(group: ansible.HostGroup, plan: plans.Plan) -> tree.File:
+    state = kernel_settings.make_state(group.first)
     about = (
         f'For the node set of {group.words}: the variables belong in '
         'spec.nodeTemplate.ansible.ansibleVars, and the ConfigMap in the '
         'dataSources of its service for Nova. '
-        + _about_pages(state) + ' ' + _about_rest(group.first, plan))
+        + _about_pages(state) + ' ' + _about_rest(group.first))
     return tree.File(
-        f'{group.name}.yaml', yaml_text.file(
+        f'{group.name}.yaml', tree.yaml_text(
             about, _node_set(group, state), _config_map(group, plan)))
 
 
-def _node_set(group: alike.Group,
-              state: host_state.HostState) -> dict[str, Any]:
+def _node_set(group: ansible.HostGroup,
+              state: kernel_settings.KernelSettings) -> dict[str, Any]:
     return {
         'apiVersion': 'dataplane.openstack.org/v1beta1',
         'kind': 'OpenStackDataPlaneNodeSet',
@@ -62,14 +48,14 @@ def _node_set(group: alike.Group,
             'ansibleVars': variables(state)}}}}
 
 
-def variables(state: host_state.HostState) -> dict[str, Any]:
+def variables(state: kernel_settings.KernelSettings) -> dict[str, Any]:
     """Write the variables of the roles edpm_kernel and edpm_tuned."""
     # The profile cpu-partitioning adds its parameters itself.
     elsewhere = {'Tuned-Partitioning'}
     if _even(state):
-        elsewhere.add(kernel.PAGES_SOURCE)
+        elsewhere.add(host_files.PAGES_SOURCE)
     found: dict[str, Any] = {
-        'edpm_kernel_args': kernel.command_line(state, elsewhere)}
+        'edpm_kernel_args': host_files.command_line(state, elsewhere)}
     if _even(state):
         cells = list(state.pages.values())
         found['edpm_kernel_hugepages'] = {
@@ -87,14 +73,14 @@ def variables(state: host_state.HostState) -> dict[str, Any]:
     return found
 
 
-def _even(state: host_state.HostState) -> bool:
+def _even(state: kernel_settings.KernelSettings) -> bool:
     """Tell whether one number of pages for the host says the same."""
     cells = list(state.pages.values())
     return state.default_page_kib is not None and all(
         cell == cells[0] for cell in cells)
 
 
-def _about_pages(state: host_state.HostState) -> str:
+def _about_pages(state: kernel_settings.KernelSettings) -> str:
     if state.default_page_kib is None:
         return 'Guests have normal pages.'
     if _even(state):
@@ -106,33 +92,28 @@ def _about_pages(state: host_state.HostState) -> str:
             'hugepages=CELL:NUMBER; an older one reserves none.')
 
 
-def _about_rest(planned: plans.PlannedHost, plan: plans.Plan) -> str:
+def _about_rest(planned: plans.PlannedHost) -> str:
     words = ('Roles of EDPM have no variable for the options of modules '
              '(nested paging is on by default).')
-    if planned.settings.devices and any(
-            True for _ in host_files.vf_rules(planned, plan.profile)):
+    if any(True for _ in host_files.vf_rules(planned)):
         counts = ', '.join(f'{item.device.address} {item.count}'
-                           for item in planned.settings.devices)
+                           for item in planned.offered)
         words += (' Virtual functions belong in edpm_network_config_template '
                   f'as numvfs of type sriov_pf: {counts}.')
     return words
 
 
-def _config_map(group: alike.Group, plan: plans.Plan) -> dict[str, Any]:
+def _config_map(group: ansible.HostGroup, plan: plans.Plan) -> dict[str, Any]:
     # The role copies *nova*.conf and provider*.yaml.
-    data = {'90-nova-hpcvirt.conf': '\n'.join(_nova(group.first, plan)) + '\n'}
-    document = provider.document(group.first, plan)
+    data = {'90-nova-hpcvirt.conf': '\n'.join(
+        (tree.MARK, *nova_conf.compute(group.first, plan), ''))}
+    document = nova_conf.make_provider(group.first, plan)
     if document is not None:
-        data['provider-hpcvirt.yaml'] = yaml_text.file(
+        data['provider-hpcvirt.yaml'] = tree.yaml_text(
             'Traits that the planned flavors require.', document)
     return {'apiVersion': 'v1', 'kind': 'ConfigMap',
             'metadata': {'name': f'nova-{_dashed(group.name)}'},
             'data': data}
-
-
-def _nova(planned: plans.PlannedHost, plan: plans.Plan) -> Iterator[str]:
-    yield tree.MARK
-    yield from nova_conf.compute(planned, plan.profile)
 
 
 def _dashed(name: str) -> str:

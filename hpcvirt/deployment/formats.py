@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The forms in which the configuration of hosts can be had."""
 
@@ -18,13 +8,12 @@ from collections.abc import Mapping
 from hpcvirt.deployment import ansible
 from hpcvirt.deployment import edpm
 from hpcvirt.deployment import host_files
-from hpcvirt.deployment import kayobe
 from hpcvirt.deployment import kolla
 from hpcvirt.deployment import tree
 from hpcvirt.flavors import planned as plans
 
 
-def of_hosts(plan: plans.Plan) -> tuple[tree.File, ...]:
+def write_hosts(plan: plans.Plan) -> tuple[tree.File, ...]:
     """Write the files of each host, below a folder of its name."""
     return tuple(
         tree.File(f'{planned.name}/{file.path}', file.text, file.activate)
@@ -33,9 +22,9 @@ def of_hosts(plan: plans.Plan) -> tuple[tree.File, ...]:
 
 
 FORMATS: Mapping[str, Callable[[plans.Plan], tuple[tree.File, ...]]] = {
-    'files': of_hosts,
+    'files': write_hosts,
     'kolla': kolla.files,
-    'kayobe': kayobe.files,
+    'kayobe': kolla.kayobe_files,
     'edpm': edpm.files,
     'ansible': ansible.files,
 }

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Write the files that configure one host.
 
@@ -16,37 +6,187 @@ Each is a file of hpcvirt's own in a folder that its consumer reads besides the
 files of others, so that foreign settings stay as they are.
 """
 
+from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 
 import yaml
 
-from hpcvirt.deployment import kernel
 from hpcvirt.deployment import nova_conf
-from hpcvirt.deployment import provider
-from hpcvirt.deployment import services
 from hpcvirt.deployment import tree
-from hpcvirt.flavors import host_state
+from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.model import cpuset
+
+SYSCTL = 'etc/sysctl.d/90-hpcvirt.conf'
+COMMAND_LINE = 'etc/default/grub.d/90-hpcvirt.cfg'
+PAGES_SOURCE = 'Linux-Hugetlb'
+PAGES_UNIT = 'hpcvirt-pages.service'
+PAGES = (f'etc/systemd/system/{PAGES_UNIT}',
+         'etc/systemd/system/sysinit.target.d/hpcvirt.conf')
+
+
+def command_line(state: kernel_settings.KernelSettings,
+                 without: Collection[str] = ()) -> str:
+    """Write the parameters in their order.
+
+    :param without: the sources of parameters that are given in another way
+    """
+    return _words(item for item in state.parameters
+                  if item.source not in without)
+
+
+def page_parameters(state: kernel_settings.KernelSettings) -> str:
+    """Write those parameters that reserve huge pages."""
+    return _words(item for item in state.parameters
+                  if item.source == PAGES_SOURCE)
+
+
+def _words(values: Iterable[kernel_settings.Value]) -> str:
+    return ' '.join(f'{item.name}={item.value}' for item in values)
+
+
+def kernel_files(state: kernel_settings.KernelSettings) -> Iterator[tree.File]:
+    """Write the files of the kernel."""
+    yield tree.File(COMMAND_LINE, tree.text(
+        'Parameters of the kernel command line. GRUB of Debian and Ubuntu '
+        'reads this folder; on RHEL and its kin, give the parameters in '
+        'quotes below to "grubby --update-kernel=ALL --args=".',
+        '\n'.join(line for item in {
+            item.name: item for item in state.parameters}.values()
+            for line in tree.comment(f'{item.name}: {item.why}',
+                                     item.source)),
+        f'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {command_line(state)}"'),
+        ('update-grub', 'reboot'))
+    if state.default_page_kib is not None:
+        yield tree.File(PAGES[0], _pages_unit(state), ('reboot',))
+        yield tree.File(PAGES[1], tree.text(
+            'Start the reservation of pages at boot.',
+            f'[Unit]\nWants={PAGES_UNIT}'), ('reboot',))
+    yield tree.File(SYSCTL, tree.text(
+        'Values below /proc/sys. A TuneD that applies them again after its '
+        'profile (reapply_sysctl, the default) leaves them as they are.',
+        *('\n'.join((*tree.comment(item.why, item.source),
+                     f'{item.name} = {item.value}'))
+          for item in state.sysctls)), ('sysctl --system',))
+    yield tree.File('etc/modprobe.d/hpcvirt.conf', tree.text(
+        'Options of modules. They count when a module is loaded.',
+        *('\n'.join((*tree.comment(item.why, item.source),
+                     f'options {module} {item.name}={item.value}'))
+          for module, item in state.module_options.items())), ('reboot',))
+
+
+def _pages_unit(state: kernel_settings.KernelSettings) -> str:
+    commands = [
+        f"ExecStart=/bin/sh -c 'echo {count} > /sys/devices/system/node"
+        f"/node{cell}/hugepages/hugepages-{size}kB/nr_hugepages'"
+        for cell, found in state.pages.items()
+        for size, count in sorted(found.items(), reverse=True)]
+    return tree.text(
+        'Reserve the huge pages of each cell early at boot, on kernels that '
+        'do not know hugepages=CELL:NUMBER on their command line. The largest '
+        'pages come first, while the memory is in one piece.',
+        '[Unit]\n'
+        'Description=Reserve huge pages of each NUMA cell\n'
+        'DefaultDependencies=no\n'
+        'ConditionKernelVersion=<5.16\n'
+        'ConditionPathExists=/sys/kernel/mm/hugepages\n'
+        'Before=sysinit.target dev-hugepages.mount\n'
+        'Conflicts=shutdown.target',
+        '[Service]\n'
+        'Type=oneshot\n'
+        'RemainAfterExit=yes\n' + '\n'.join(commands),
+        source=PAGES_SOURCE)
+
+
+_KSM = 'etc/tmpfiles.d/hpcvirt.conf'
+PROFILE = 'hpcvirt'
+AFFINITY = 'etc/systemd/system.conf.d/90-hpcvirt.conf'
+TUNED = tuple(f'{folder}/{PROFILE}/tuned.conf'
+              for folder in ('etc/tuned/profiles', 'etc/tuned'))
+_RELOAD = 'systemctl daemon-reload'
+STOP = 'systemctl stop ksm ksmtuned numad'
+
+#: Services that would undo these settings.
+_STOPPED = {
+    'ksm': 'it takes CPU time, and its slab grew by more than a GiB.',
+    'ksmtuned': 'it starts KSM when memory becomes short.',
+    'numad': 'it moves the memory and CPUs of guests that are pinned.',
+}
+
+
+def service_files(
+        state: kernel_settings.KernelSettings) -> Iterator[tree.File]:
+    """Write the files of systemd, TuneD and KSM."""
+    yield tree.File(_KSM, tree.text(
+        'Stop KSM at boot and separate the pages that it merged: with KSM and '
+        'system services off, the loss fell from about 5 to 3 percent.',
+        f'w /sys/kernel/mm/ksm/run - - - - {kernel_settings.KSM_STOPPED}',
+        source='CERN-HEPiX-2015'), ('reboot',))
+    for name, why in _STOPPED.items():
+        yield tree.File(
+            f'etc/systemd/system/{name}.service.d/hpcvirt.conf', tree.text(
+                f'Do not start {name}: {why}',
+                f'[Unit]\nConditionPathExists=!/{_KSM}',
+                source='CERN-HEPiX-2015' if name == 'ksm' else ''),
+            (_RELOAD, STOP))
+    yield tree.File(
+        'etc/systemd/system/qemu-kvm.service.d/hpcvirt.conf', tree.text(
+            'This service of Ubuntu may start KSM (KSM_ENABLED in '
+            '/etc/default/qemu-kvm).',
+            '[Service]\nExecStartPost=-/bin/sh -c '
+            f"'echo {kernel_settings.KSM_STOPPED} > /sys/kernel/mm/ksm/run'"),
+        (_RELOAD,))
+    profile = _tuned(state)
+    for path in TUNED:
+        yield tree.File(path, profile, (f'tuned-adm profile {PROFILE}',))
+    if not state.housekeeping:
+        return
+    own = cpuset.render(state.housekeeping)
+    yield tree.File(AFFINITY, tree.text(
+        'Services run on the CPUs of the host. libvirt sets the CPUs of '
+        'guests itself. The empty line takes back other lists.',
+        f'[Manager]\nCPUAffinity=\nCPUAffinity={own}',
+        source='Systemd-Manager'), ('reboot',))
+
+
+def _tuned(state: kernel_settings.KernelSettings) -> str:
+    isolated = cpuset.render(state.isolated)
+    return tree.text(
+        'Profile of TuneD: virtual-host, which sets the governor, turbo and '
+        'C-states, with the CPUs of guests as cpu-partitioning has them. Its '
+        'parameters of the kernel, CPUAffinity and KSM are in files of their '
+        'own. Its [scheduler] is left out, because it moves the threads of '
+        'QEMU where that is not called qemu-kvm. TuneD reads '
+        '/etc/tuned/profiles; older releases read /etc/tuned.',
+        '[main]\n'
+        'summary=Hosts of HPC guests with dedicated CPUs\n'
+        'include=virtual-host',
+        f'[variables]\nisolated_cores={isolated}\n\n'
+        '[irqbalance]\nbanned_cpus=${isolated_cores}'
+        if state.housekeeping else '',
+        source='Tuned-Partitioning')
+
 
 NOVA_CONF = 'etc/nova/nova.conf.d/90-hpcvirt.conf'
 PROVIDER = 'etc/nova/provider_config/hpcvirt.yaml'
 VFS = 'etc/udev/rules.d/70-hpcvirt-vfs.rules'
 #: Files that some hosts and profiles need and others do not.
-OPTIONAL = (PROVIDER, VFS, *kernel.PAGES, services.AFFINITY)
+OPTIONAL = (PROVIDER, VFS, *PAGES, AFFINITY)
 _RESTART = ('restart nova-compute',)
 
 
 def files(planned: plans.PlannedHost,
           plan: plans.Plan) -> tuple[tree.File, ...]:
     """Write all files of a host, those of Nova first."""
-    return (*nova(planned, plan), *system(planned, plan.profile))
+    return (*nova(planned, plan), *system(planned))
 
 
 def nova(planned: plans.PlannedHost, plan: plans.Plan) -> Iterator[tree.File]:
     """Write the files of nova-compute."""
-    yield tree.File(NOVA_CONF, nova_text(planned, plan.profile), _RESTART)
-    document = provider.document(planned, plan)
+    yield tree.File(NOVA_CONF, nova_text(planned, plan), _RESTART)
+    document = nova_conf.make_provider(planned, plan)
     if document is not None:
         yield tree.File(PROVIDER, tree.text(
             'Traits that the planned flavors require. nova-compute reads this '
@@ -56,21 +196,20 @@ def nova(planned: plans.PlannedHost, plan: plans.Plan) -> Iterator[tree.File]:
             source='Nova-Providers'), _RESTART)
 
 
-def nova_text(planned: plans.PlannedHost, profile: profiles.Profile) -> str:
+def nova_text(planned: plans.PlannedHost, plan: plans.Plan) -> str:
     """Write the options of nova-compute as a file."""
     return tree.text(
         'Options of nova-compute on this host. An option that a file of the '
         'command line of nova-compute sets too (--config-file) has the value '
-        'of that file.', '\n'.join(nova_conf.compute(planned, profile)))
+        'of that file.', '\n'.join(nova_conf.compute(planned, plan)))
 
 
-def system(planned: plans.PlannedHost,
-           profile: profiles.Profile) -> Iterator[tree.File]:
+def system(planned: plans.PlannedHost) -> Iterator[tree.File]:
     """Write the files of the operating system."""
-    state = host_state.of(planned, profile)
-    yield from kernel.files(state)
-    yield from services.files(state)
-    rules = '\n'.join(vf_rules(planned, profile))
+    state = kernel_settings.make_state(planned)
+    yield from kernel_files(state)
+    yield from service_files(state)
+    rules = '\n'.join(vf_rules(planned))
     if rules:
         yield tree.File(VFS, tree.text(
             'Create the virtual functions when the driver of a device is '
@@ -79,11 +218,11 @@ def system(planned: plans.PlannedHost,
             rules, source='Nova-Devices'), ('reboot',))
 
 
-def vf_rules(planned: plans.PlannedHost,
-             profile: profiles.Profile) -> Iterator[str]:
+def vf_rules(planned: plans.PlannedHost) -> Iterator[str]:
     """Write the udev rules that create virtual functions at boot."""
-    if profile.devices and profile.devices.kind is profiles.Kind.VF:
-        for item in planned.settings.devices:
+    wanted = planned.profile.device
+    if wanted and wanted.kind is profiles.DeviceKind.VF:
+        for item in planned.offered:
             # Only a bound driver can create virtual functions.
             yield (f'ACTION=="bind", SUBSYSTEM=="pci", '
                    f'KERNEL=="{item.device.address}", '

@@ -1,21 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Write what kolla-ansible and kolla-build need.
+"""Write what kolla-ansible, kolla-build and kayobe need.
 
 kolla-ansible merges ``nova/HOST/nova.conf`` and ``nova/SERVICE.conf`` of its
 folder for configuration into the file of each service: an option there takes
-the place of all values of files before. The operating system is the matter of
-the Ansible role.
+the place of all values of files before. The Ansible role sets up the operating
+system.
 """
 
 from collections.abc import Iterator
@@ -24,9 +14,8 @@ from typing import Any
 from hpcvirt.deployment import ansible
 from hpcvirt.deployment import host_files
 from hpcvirt.deployment import nova_conf
-from hpcvirt.deployment import provider
 from hpcvirt.deployment import tree
-from hpcvirt.deployment import yaml_text
+from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
 
 SOURCE = 'nova-base-plugin-hpcvirt'
@@ -42,12 +31,12 @@ def files(plan: plans.Plan) -> tuple[tree.File, ...]:
         *nova_files('config', plan),
         ansible.inventory('inventory/hpcvirt.yml', groups),
         *(tree.File(
-            f'inventory/group_vars/{group.name}.yml', yaml_text.file(
+            f'inventory/group_vars/{group.name}.yml', tree.yaml_text(
                 f'The configuration of {group.words}.', {
                     **provider_variable(group.first, plan),
                     **ansible.variables(
                         group.first,
-                        host_files.system(group.first, plan.profile), plan)}))
+                        host_files.system(group.first))}))
           for group in groups),
         ansible.playbook('hpcvirt.yml'),
         tree.File('kolla-build-hpcvirt.conf', tree.text(
@@ -65,8 +54,8 @@ def nova_files(folder: str, plan: plans.Plan) -> Iterator[tree.File]:
         yield tree.File(
             f'{folder}/nova/{planned.name}/nova.conf', tree.text(
                 'Options of Nova on this host.', '\n'.join(
-                    nova_conf.compute(planned, plan.profile))), _RECONFIGURE)
-    common = '\n'.join(nova_conf.controller(plan.hosts[0], plan.profile))
+                    nova_conf.compute(planned, plan))), _RECONFIGURE)
+    common = '\n'.join(nova_conf.controller(plan))
     for service in ('nova-api', 'nova-scheduler') if common else ():
         yield tree.File(f'{folder}/nova/{service}.conf', tree.text(
             f'Options of {service} that must be those of the hosts.', common),
@@ -79,6 +68,47 @@ def provider_variable(planned: plans.PlannedHost,
 
     kolla-ansible leaves the file of a variable that is no longer defined.
     """
-    document = provider.document(planned, plan)
+    document = nova_conf.make_provider(planned, plan)
     return {'nova_cell_compute_provider_config':
             document or {'meta': {'schema_version': '1.0'}}}
+
+
+def kayobe_files(plan: plans.Plan) -> tuple[tree.File, ...]:
+    """Write the files of kayobe and of the kolla-ansible below it."""
+    groups = ansible.system_groups(plan)
+    found = [*nova_files('kolla/config', plan),
+             ansible.inventory('inventory/hpcvirt.yml', groups),
+             ansible.inventory('kolla/inventory/hpcvirt.yml', groups)]
+    for group in groups:
+        state = kernel_settings.make_state(group.first)
+        # kayobe has variables for these, and a second file could contradict.
+        own = [file for file in host_files.system(group.first)
+               if file.path != host_files.SYSCTL]
+        sysctls = {item.name: item.value for item in state.sysctls}
+        found += [
+            tree.File(f'inventory/group_vars/{group.name}/hpcvirt.yml',
+                      tree.yaml_text(f'The configuration of {group.words}.', {
+                          'tuned_active_builtin_profile': host_files.PROFILE,
+                          'sysctl_parameters':
+                          '{{ compute_sysctl_parameters | combine('
+                          f'{sysctls}) }}}}',
+                          **ansible.variables(group.first, own)})),
+            tree.File(f'kolla/inventory/group_vars/{group.name}/hpcvirt.yml',
+                      tree.yaml_text(
+                          f'The traits of {group.words}.',
+                          provider_variable(group.first, plan)))]
+    return (
+        *found,
+        ansible.playbook('ansible/hpcvirt.yml'),
+        tree.File('hpcvirt.yml', tree.yaml_text(
+            'Install hpcvirt in the images of Nova. If kolla.yml has '
+            'kolla_sources, add the second entry there and remove this file: '
+            'the later file counts as a whole. The location is a clone of '
+            'hpcvirt, or its unpacked source archive.', {
+                'kolla_sources': {
+                    'bifrost-base': {
+                        'type': 'git',
+                        'location': '{{ kolla_bifrost_source_url }}',
+                        'reference': '{{ kolla_bifrost_source_version }}'},
+                    SOURCE: {'type': 'local',
+                             'location': SOURCE_PLACE}}})))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Compare the files that should be there with those that are."""
 
@@ -28,7 +18,7 @@ from hpcvirt.deployment import tree
 _REFUSED = (('DEFAULT', 'vcpu_pin_set'), ('DEFAULT', 'reserved_host_cpus'))
 
 
-class Change(enum.StrEnum):
+class FileStatus(enum.StrEnum):
     """What happens to a file."""
 
     NEW = 'new'
@@ -39,7 +29,7 @@ class Change(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Step:
+class FileChange:
     """A file, and what is at its place.
 
     :ivar before: the content that is there; None if there is no file
@@ -47,18 +37,18 @@ class Step:
 
     file: tree.File
     before: str | None
-    change: Change
+    change: FileStatus
 
     def difference(self) -> Iterator[str]:
         """Write the difference of a changed file as lines."""
-        after = ('' if self.change is Change.REMOVED else self.file.text)
+        after = ('' if self.change is FileStatus.REMOVED else self.file.text)
         yield from difflib.unified_diff(
             (self.before or '').splitlines(), after.splitlines(),
             f'a/{self.file.path}', f'b/{self.file.path}', lineterm='')
 
 
 def compare(files: Iterable[tree.File],
-            present: Mapping[str, str]) -> tuple[Step, ...]:
+            present: Mapping[str, str]) -> tuple[FileChange, ...]:
     """Compare files with the contents that are there.
 
     :param present: path -> content, also of files that are no longer wanted;
@@ -67,21 +57,37 @@ def compare(files: Iterable[tree.File],
     wanted = {file.path: file for file in files}
     found = [_step(file, present.get(path))
              for path, file in wanted.items()]
-    found += [Step(tree.File(path, '', ('reboot',)), present[path],
-                   Change.REMOVED)
+    found += [FileChange(tree.File(path, '', ('reboot',)), present[path],
+                         FileStatus.REMOVED)
               for path in host_files.OPTIONAL
               if path not in wanted and path in present
               and _is_ours(present[path])]
     return tuple(found)
 
 
-def _step(file: tree.File, before: str | None) -> Step:
+def _step(file: tree.File, before: str | None) -> FileChange:
     if before is None:
-        return Step(file, before, Change.NEW)
+        return FileChange(file, before, FileStatus.NEW)
     if before == file.text:
-        return Step(file, before, Change.SAME)
-    return Step(file, before, Change.CHANGED if _is_ours(before)
-                else Change.FOREIGN)
+        return FileChange(file, before, FileStatus.SAME)
+    return FileChange(file, before, FileStatus.CHANGED if _is_ours(before)
+                      else FileStatus.FOREIGN)
+
+
+def find_lost_hosts(step: FileChange) -> list[str]:
+    """List the hosts of an inventory that its new content lacks."""
+    if not step.file.path.endswith('inventory/hpcvirt.yml'):
+        return []
+    lost = set(_inventory_hosts(step.before or '')) - set(
+        _inventory_hosts(step.file.text))
+    return sorted(lost)
+
+
+def _inventory_hosts(text: str) -> Iterator[str]:
+    # ansible.inventory writes each host as "HOST: {}".
+    for line in text.splitlines():
+        if match := re.fullmatch(r"\s+'?([A-Za-z0-9._-]+)'?: \{\}", line):
+            yield match[1]
 
 
 def _is_ours(text: str) -> bool:

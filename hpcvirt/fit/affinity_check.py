@@ -1,29 +1,24 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""The conditions that devices and networks set on a guest's host cells.
+"""Check the conditions that devices and networks set on a guest's host cells.
 
-They hold for the set of host cells as a whole, and depend on its deciding
-cells alone: cells with a matching device (for socket affinity also the other
-cells of its package) and cells with an affine network. Other cells may be
-added to the set without changing the answer.
+The conditions apply to the set of host cells as a whole. They depend only on
+its deciding cells: cells with a matching device (for socket affinity, the
+other cells of its socket as well) and cells with an affine network. Adding
+other cells to the set does not change the answer.
+
+If a network of the guest has affinity to cells of a host, the guest must use
+at least one of them. A network without affinity on that host sets no
+condition.
 """
 
+import dataclasses
+from collections.abc import Collection
 from collections.abc import Iterable
 
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import fit_matrix
-from hpcvirt.fit import network
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
@@ -39,11 +34,11 @@ def device_allocator(demand: demands.Demand, supply: supplies.Supply,
     """
     if not demand.requests or supply.pools is None:
         return None
-    by_package = any(request.affinity is shape_model.PCIAffinity.SOCKET
+    by_socket = any(request.affinity is shape_model.PCIAffinity.SOCKET
                      for request in demand.requests)
-    packages = {cell.id: cell.package
-                for cell in supply.cells} if by_package else {}
-    return devices.Allocator(demand.requests, supply.pools, packages,
+    sockets = {cell.id: cell.socket
+                for cell in supply.cells} if by_socket else {}
+    return devices.Allocator(demand.requests, supply.pools, sockets,
                              providers)
 
 
@@ -55,7 +50,7 @@ class AffinityCheck:
 
     def __init__(self, demand: demands.Demand, supply: supplies.Supply,
                  providers: devices.Providers = ()) -> None:
-        self._networks = network.affinities(demand, supply.cells)
+        self._networks = find_affinities(demand, supply.cells)
         self._requests = demand.requests
         self._devices = device_allocator(demand, supply, providers)
         self.deciding: frozenset[int] = frozenset().union(
@@ -79,7 +74,7 @@ class AffinityCheck:
         answer = self._answers.get(deciding)
         if answer is None:
             answer = self._answers[deciding] = (
-                network.satisfied(self._networks, deciding) and
+                are_satisfied(self._networks, deciding) and
                 (self._devices is None or
                  self._devices.allocate(deciding) is not None))
         return answer
@@ -128,6 +123,40 @@ class AffinityCheck:
         return None if shortage is None else _too_few(*shortage)
 
 
-def _too_few(request: devices.Request, free: int) -> reasons.Misfit:
+def _too_few(request: devices.DeviceRequest, free: int) -> reasons.Misfit:
     return reasons.Misfit(reasons.Code.DEVICES, {
         'request': request.name, 'free': free, 'needed': request.count})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NetworkAffinity:
+    """A network of the guest that has affinity to cells of the host.
+
+    :ivar network: its name
+    :ivar cells: the guest must use one of these
+    """
+
+    network: str
+    cells: frozenset[int]
+
+
+def find_affinities(demand: demands.Demand,
+                    cells: Iterable[supplies.CellSupply],
+                    ) -> tuple[NetworkAffinity, ...]:
+    """Find the networks of a guest that have affinity to host cells."""
+    if not demand.physnets and not demand.tunneled:
+        return ()
+    near: dict[str, set[int]] = {}
+    for cell in cells:
+        for physnet in demand.physnets & cell.physnets:
+            near.setdefault(f'physical network {physnet}', set()).add(cell.id)
+        if demand.tunneled and cell.tunneled:
+            near.setdefault('tunnelled networks', set()).add(cell.id)
+    return tuple(NetworkAffinity(network, frozenset(ids))
+                 for network, ids in sorted(near.items()))
+
+
+def are_satisfied(networks: Iterable[NetworkAffinity],
+                  cells: Collection[int]) -> bool:
+    """Whether a set of host cells has one cell of each network."""
+    return all(not affinity.cells.isdisjoint(cells) for affinity in networks)

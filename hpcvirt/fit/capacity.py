@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Count how many guests of one shape a host can hold.
 
@@ -46,22 +36,21 @@ class Filling:
 
 
 def fill(shape: shape_model.Shape, supply: supplies.Supply,
-         limit: int | None = None, packing: bool = False) -> Filling:
+         limit: int | None = None) -> Filling:
     """Fill a host with guests.
 
     :param supply: what the host has left, see
-        :func:`hpcvirt.fit.supply.of_host`
+        :func:`hpcvirt.fit.supply.make_supply`
     :param limit: stop after this number of guests
-    :param packing: ``packing_host_numa_cells_allocation_strategy``
     :raises ValueError: for a guest without NUMA cells unless there is a
         limit, because the engine never refuses it
     """
-    demand = demands.of_shape(shape)
+    demand = demands.compile_shape(shape)
     if not demand.cells and limit is None:
         raise ValueError('a guest without NUMA cells needs a limit')
     count = 0
     while limit is None or count < limit:
-        placement = claim.predict(demand, supply, packing)
+        placement = claim.predict(demand, supply)
         if isinstance(placement, reasons.Misfit):
             return Filling(count, supply, placement)
         supply = allocation.allocate(demand, supply, placement)
@@ -74,8 +63,9 @@ def fill(shape: shape_model.Shape, supply: supplies.Supply,
 def _without_full_cores(cell: supplies.CellSupply) -> supplies.CellSupply:
     """Drop cores without a free CPU, once they are more than the others.
 
-    They would be looked at again for each guest. One of the cores with the
-    most threads stays, because the threads of a core matter to Nova.
+    Otherwise the claim would look at them again for each guest. One of the
+    cores with the most threads stays, because Nova counts the threads of a
+    core.
     """
     if len(cell.siblings) < 2 * len(cell.free) + 8:
         return cell

@@ -1,24 +1,14 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Count guests on thousands of hosts, filling each kind of cell only once.
 
 The cells of a large fleet differ in which CPUs are free, but rarely in how
-many threads are free on how many cores. For a guest of equal cells with
-dedicated CPUs and pages of a given size, which may be on any host cells, what
-a cell still takes does not depend on the other cells, and is the lesser of
-what its CPUs and what its pages take. What
-:func:`hpcvirt.fit.capacity.fill` does is then repeated from fillings of
-single cells. Any other guest is left to that function.
+many threads are free on how many cores. Consider a guest of equal cells with
+dedicated CPUs and pages of a given size, which may be on any host cells. The
+number of its cells that a host cell still takes does not depend on other host
+cells: it is the lesser of the numbers for its CPUs and for its pages. The
+result of :func:`hpcvirt.fit.capacity.fill` then follows from fillings of
+single cells. That function counts any other guest.
 """
 
 import dataclasses
@@ -32,7 +22,7 @@ from hpcvirt.fit import cell as cells
 from hpcvirt.fit import claim
 from hpcvirt.fit import claim_replay
 from hpcvirt.fit import demand as demands
-from hpcvirt.fit import order
+from hpcvirt.fit import engine
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
 
@@ -45,36 +35,34 @@ class CellFillings:
 
     def __init__(self, shape: shape_model.Shape) -> None:
         self._shape = shape
-        self._demand = demands.of_shape(shape)
+        self._demand = demands.compile_shape(shape)
         self._regular = _is_regular(self._demand)
         self._fillings: dict[CellKind, list[supplies.CellSupply]] = {}
 
     def count(self, supply: supplies.Supply, kinds: Sequence['CellKind'],
-              limit: int, packing: bool = False) -> int:
+              limit: int) -> int:
         """Count the guests that a host takes, as ``capacity.fill`` does.
 
         :param kinds: the kind of each of its cells
         :param limit: stop after this number of guests
-        :param packing: ``packing_host_numa_cells_allocation_strategy``
         """
         if not limit:
             return 0
         wanted = len(self._demand.cells)
         if not self._regular or (math.perm(len(supply.cells), wanted)
-                                 > claim_replay.MOST_ARRANGEMENTS):
-            return capacity.fill(self._shape, supply, limit, packing).count
+                                 > claim_replay.MAX_ARRANGEMENTS):
+            return capacity.fill(self._shape, supply, limit).count
         room = [self._room(cell, cell_kind) for cell, cell_kind
                 in zip(supply.cells, kinds, strict=True)]
         if wanted == 1:
             return min(limit, sum(room))
         if sum(map(bool, room)) < wanted:
             return 0
-        return self._in_order(supply, kinds, room, min(limit, sum(room)),
-                              packing)
+        return self._in_order(supply, kinds, room, min(limit, sum(room)))
 
     def _in_order(self, supply: supplies.Supply,
-                  kinds: Sequence['CellKind'], room: list[int], limit: int,
-                  packing: bool) -> int:
+                  kinds: Sequence['CellKind'], room: list[int],
+                  limit: int) -> int:
         """Repeat claims that each take the first host cells with room."""
         wanted = len(self._demand.cells)
         memory_mib = self._demand.cells[0].memory_mib
@@ -82,10 +70,11 @@ class CellFillings:
                 in zip(supply.cells, room, strict=True)}
         now = list(supply.cells)
         for count in range(limit):
-            ordered = order.claim_order(
+            ordered = engine.claim_order(
                 self._demand, supplies.Supply(
                     now, supply.pools,
-                    spares_devices=supply.spares_devices), packing)
+                    spares_devices=supply.spares_devices,
+                    packing=supply.packing))
             chosen = {cell.id for cell in
                       [cell for cell in ordered if left[cell.id]][:wanted]}
             if len(chosen) < wanted:
@@ -134,9 +123,9 @@ class CellFillings:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CellKind:
-    """What cells have in common: free CPUs, renumbered, and ample pages.
+    """A kind of cells: the same free CPUs, renumbered, and ample pages.
 
-    It is equal only to itself, so that it is found quickly.
+    A kind is equal only to itself, which makes look-ups fast.
     """
 
     cell: supplies.CellSupply

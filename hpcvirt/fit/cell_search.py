@@ -1,22 +1,12 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Search for the first arrangement of a guest on the cells of a host.
 
-Without devices and networks any cells with room are good enough, and
-matching decides. With them the answer depends on the *set* of host cells,
-and within it only on the deciding cells (:mod:`hpcvirt.fit.affinity_check`).
-Sets of deciding cells are tried, smallest first; other cells complete the
-arrangement.
+For a guest without devices and networks, any cells with room are good enough,
+and matching decides. For other guests the answer depends on the *set* of host
+cells, and within it only on the deciding cells
+(:mod:`hpcvirt.fit.affinity_check`). Sets of deciding cells are tried, smallest
+first; other cells complete the arrangement.
 """
 
 import itertools
@@ -27,12 +17,11 @@ from collections.abc import Set
 
 from hpcvirt.fit import affinity_check
 from hpcvirt.fit import fit_matrix
-from hpcvirt.fit import matching
 from hpcvirt.fit import reasons
 
 #: Sets of deciding cells that are tried before the search gives up: more
 #: than a host with 16 deciding cells has.
-MOST_SETS = 1 << 17
+MAX_SETS = 1 << 17
 
 
 def first_arrangement(matrix: fit_matrix.FitMatrix,
@@ -45,7 +34,7 @@ def first_arrangement(matrix: fit_matrix.FitMatrix,
     """
     fitting = matrix.fitting
     ids = [cell.id for cell in matrix.cells]
-    chosen = _first(fitting, lambda taken: matching.match(
+    chosen = _first(fitting, lambda taken: fit_matrix.match(
         fitting[len(taken):], taken) is not None)
     if chosen and affinity.met(ids[rank] for rank in chosen):
         return chosen
@@ -57,15 +46,15 @@ def first_arrangement(matrix: fit_matrix.FitMatrix,
         chosen = _first(fitting, search.can_complete)
         if chosen:
             return chosen
-    if search.tried > MOST_SETS:
-        return reasons.Misfit(reasons.Code.UNDECIDED, {'tried': MOST_SETS})
+    if search.tried > MAX_SETS:
+        return reasons.Misfit(reasons.Code.UNDECIDED, {'tried': MAX_SETS})
     return affinity.misfit(matrix)
 
 
 class _Search:
     """Search the sets of deciding cells for one that meets the conditions.
 
-    :ivar tried: number of sets tried so far; above MOST_SETS the search has
+    :ivar tried: number of sets tried so far; above MAX_SETS the search has
         given up and finds nothing
     """
 
@@ -86,7 +75,7 @@ class _Search:
         other = self._other.difference(taken)
         for deciding in _sets(self._deciding.difference(taken), len(rest)):
             self.tried += 1
-            if self.tried > MOST_SETS:
+            if self.tried > MAX_SETS:
                 return False
             if _covers(rest, deciding, other) and self._affinity.met(
                     self._ids[rank] for rank in (*taken, *deciding)):
@@ -130,6 +119,6 @@ def _covers(fitting: Sequence[Sequence[int]], must: Set[int],
     allowed = must | may
     guests = [[guest for guest, ranks in enumerate(fitting) if rank in ranks]
               for rank in must]
-    return (matching.match([[rank for rank in ranks if rank in allowed]
+    return (fit_matrix.match([[rank for rank in ranks if rank in allowed]
                             for ranks in fitting]) is not None and
-            matching.match(guests) is not None)
+            fit_matrix.match(guests) is not None)

@@ -1,28 +1,18 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Predict what Nova's claim on the compute host will do, with its defects.
 
-Only the claim chooses cells and CPUs. It tries arrangements of host cells
-in a known order (:mod:`hpcvirt.fit.order`) and remembers which guest cell
-fits on which host cell, but keyed by a number of the guest cell that the
-attempts themselves overwrite. A result found for one guest cell is then used
-for another: a guest that fits is refused, or gets CPUs and memory on a cell
-on which it was never fitted (defects A and B). A page size requested by
-class is fixed by the first host cell tried (defect C). If no arrangement
-succeeds, all of them are tried (defect D). This is the behavior of
-``nova.virt.hardware.numa_fit_instance_to_host`` in Nova 32 to 34. The claim
-then looks for PCI devices once more, regardless of cells; that is all that it
-does for a guest without NUMA topology.
+Only the claim chooses cells and CPUs. It tries arrangements of host cells in a
+known order (:func:`hpcvirt.fit.engine.claim_order`) and remembers which guest
+cell fits on which host cell. The key of this memory is a number of the guest
+cell that the attempts themselves overwrite, so that the result for one guest
+cell is used for another. A guest that fits is then refused, or gets CPUs and
+memory on a cell on which it was never fitted (defects A and B). The first host
+cell that is tried fixes a page size that is requested by class (defect C). If
+no arrangement succeeds, the claim tries all of them (defect D). This is the
+behavior of ``nova.virt.hardware.numa_fit_instance_to_host`` in Nova 32 to 34.
+The claim then looks for PCI devices once more, regardless of cells; for a
+guest without NUMA topology, it does nothing else.
 
 :func:`predict` returns the placement at which the claim will arrive, and
 refuses a host if there is none or if the placement is not sound. Most guests
@@ -34,12 +24,11 @@ import math
 from collections.abc import Sequence
 
 from hpcvirt.fit import affinity_check
+from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim_replay
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import engine
-from hpcvirt.fit import order
-from hpcvirt.fit import placement as placements
 from hpcvirt.fit import reasons
 from hpcvirt.fit import scope_check
 from hpcvirt.fit import supply as supplies
@@ -47,36 +36,34 @@ from hpcvirt.model import shape as shape_model
 
 
 def check(demand: demands.Demand, supply: supplies.Supply,
-          packing: bool = False,
           providers: devices.Providers = ()) -> reasons.Misfit | None:
     """Say why a guest must not be sent to a host.
 
     :returns: None if the guest fits and Nova's claim will place it soundly
     """
     if counts_cells(demand, supply):
-        return engine.check(demand, supply, packing, providers)
-    predicted = predict(demand, supply, packing, providers)
+        return engine.check(demand, supply, providers)
+    predicted = predict(demand, supply, providers)
     return predicted if isinstance(predicted, reasons.Misfit) else None
 
 
 def counts_cells(demand: demands.Demand, supply: supplies.Supply) -> bool:
     """Whether a guest fits if enough host cells have room for a guest cell.
 
-    No device, no network and no defect matters then.
+    No device, no network and no defect matters then, and more room never
+    keeps the guest off the host.
     """
     return (bool(demand.cells) and is_immune(demand)
             and not demand.selective
             and math.perm(len(supply.cells), len(demand.cells))
-            <= claim_replay.MOST_ARRANGEMENTS)
+            <= claim_replay.MAX_ARRANGEMENTS)
 
 
 def predict(demand: demands.Demand, supply: supplies.Supply,
-            packing: bool = False, providers: devices.Providers = (),
-            ) -> placements.Placement | reasons.Misfit:
+            providers: devices.Providers = (),
+            ) -> cell_assignments.CellAssignment | reasons.Misfit:
     """Predict the placement at which Nova's claim will arrive.
 
-    :param packing: ``[compute]packing_host_numa_cells_allocation_strategy``
-        of the compute host
     :param providers: what Placement allocated to each PCI request
     :returns: the placement, or why the guest must not be sent to this host
     """
@@ -85,8 +72,8 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
     if misfit is not None:
         return misfit
     if not demand.cells:
-        return placements.Placement(())
-    ordered = order.claim_order(demand, supply, packing)
+        return cell_assignments.CellAssignment(())
+    ordered = engine.claim_order(demand, supply)
     if is_immune(demand):
         roomy = engine.first_with_room(demand, supply, ordered)
         if isinstance(roomy, reasons.Misfit):
@@ -111,27 +98,27 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
 def _accept(demand: demands.Demand, supply: supplies.Supply,
             ordered: Sequence[supplies.CellSupply], ranks: Sequence[int],
             pages_kib: tuple[int | None, ...],
-            ) -> placements.Placement | reasons.Misfit:
+            ) -> cell_assignments.CellAssignment | reasons.Misfit:
     """Accept the placement of the claim, if the claim finds it in time."""
     if (claim_replay.arrangements_before(ranks, len(ordered)) >=
-            claim_replay.MOST_ARRANGEMENTS):
+            claim_replay.MAX_ARRANGEMENTS):
         return reasons.Misfit(reasons.Code.CLAIM_TOO_LONG, {
-            'tried': claim_replay.MOST_ARRANGEMENTS,
+            'tried': claim_replay.MAX_ARRANGEMENTS,
             'defect': reasons.Defect.TOO_MANY_ATTEMPTS})
-    return scope_check.enforce(demand, supply, placements.Placement(
+    return scope_check.enforce(demand, supply, cell_assignments.CellAssignment(
         tuple(ordered[rank].id for rank in ranks), pages_kib))
 
 
-def unsound(demand: demands.Demand, supply: supplies.Supply,
-            packing: bool = False, providers: devices.Providers = (),
-            ) -> reasons.Misfit | None:
+def find_defect(demand: demands.Demand, supply: supplies.Supply,
+                providers: devices.Providers = (),
+                ) -> reasons.Misfit | None:
     """Say what is wrong with the place that the claim would give a guest.
 
-    Unlike :func:`predict`, it does not mind a claim that refuses the guest.
+    Unlike :func:`predict`, it does not require that the claim takes the guest.
     """
     if len(supply.cells) < len(demand.cells):
         return None
-    ordered = order.claim_order(demand, supply, packing)
+    ordered = engine.claim_order(demand, supply)
     affinity = affinity_check.AffinityCheck(demand, supply, providers)
     outcome = claim_replay.replay(demand, supply, ordered, affinity)
     if outcome.ranks is None:
@@ -145,11 +132,11 @@ def unsound(demand: demands.Demand, supply: supplies.Supply,
 
 
 def depends_on_start(demand: demands.Demand) -> bool:
-    """Whether it can matter from what the claim of a guest starts.
+    """Whether the start of a guest's claim can change its result.
 
-    It does not for guests without devices and networks whose cells are equal
-    and dedicated and name their page size: any claim takes the first cells
-    with room, and neither limits nor defects matter.
+    It cannot for guests without devices and networks whose cells are equal,
+    have dedicated CPUs, and name their page size. Every claim of such a guest
+    takes the first cells with room, and neither limits nor defects matter.
     """
     return bool(demand.cells) and (
         demand.selective or not is_immune(demand) or
@@ -169,7 +156,7 @@ def is_immune(demand: demands.Demand) -> bool:
 def _defect(demand: demands.Demand, supply: supplies.Supply,
             ordered: Sequence[supplies.CellSupply],
             affinity: affinity_check.AffinityCheck,
-            outcome: claim_replay.Outcome,
+            outcome: claim_replay.ClaimOutcome,
             fitting: Sequence[int]) -> reasons.Misfit:
     """Say which of Nova's defects keeps a guest that fits off a host.
 
@@ -178,7 +165,7 @@ def _defect(demand: demands.Demand, supply: supplies.Supply,
     """
     if outcome.given_up:
         return reasons.Misfit(reasons.Code.CLAIM_TOO_LONG, {
-            'tried': claim_replay.MOST_TRIES,
+            'tried': claim_replay.MAX_TRIES,
             'defect': reasons.Defect.TOO_MANY_ATTEMPTS})
     if outcome.raised is not None:
         return reasons.Misfit(reasons.Code.CLAIM_RAISES, {

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Replay the attempts of Nova's claim to arrange a guest on host cells.
 
@@ -35,12 +25,12 @@ from hpcvirt.model import shape as shape_model
 #: Arrangements whose cells fit that are tried before the replay gives up. With
 #: PCI requests Nova needs one to two milliseconds for each, while its claim
 #: keeps the resources of the compute host locked.
-MOST_TRIES = 4096
+MAX_TRIES = 4096
 
 #: Arrangements of any kind that the claim may go through. Nova needs about two
 #: microseconds for one that it knows not to fit (24 host cells, 6 guest cells:
 #: 4 million for each full cell that it tries first).
-MOST_ARRANGEMENTS = 1 << 22
+MAX_ARRANGEMENTS = 1 << 22
 
 _RATIOS = (reasons.Code.CPU_RATIO, reasons.Code.RAM_RATIO)
 
@@ -58,7 +48,7 @@ class CellFit(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Outcome:
+class ClaimOutcome:
     """How the claim ends.
 
     :ivar ranks: for each guest cell the rank of its host cell; None if the
@@ -70,7 +60,7 @@ class Outcome:
         get a CPU on a core that is not free, so that the accounting of the
         compute host fails; None if there is none
     :ivar raised: the rank of the host cell on which the claim raises
-    :ivar given_up: the claim makes more than MOST_TRIES attempts
+    :ivar given_up: the claim makes more than MAX_TRIES attempts
     """
 
     ranks: tuple[int, ...] | None = None
@@ -90,7 +80,7 @@ class Outcome:
 def replay(demand: demands.Demand, supply: supplies.Supply,
            ordered: Sequence[supplies.CellSupply],
            affinity: affinity_check.AffinityCheck,
-           settle_pages: bool = True) -> Outcome:
+           settle_pages: bool = True) -> ClaimOutcome:
     """Replay the claim to its end.
 
     :param ordered: the host cells as the claim sorts them
@@ -100,18 +90,18 @@ def replay(demand: demands.Demand, supply: supplies.Supply,
     state = _State(demand, supply, ordered, settle_pages)
     size = len(demand.cells)
     arrangement: list[int] | None = list(range(size))
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_TRIES):
         if arrangement is None:
-            return Outcome()
+            return ClaimOutcome()
         stop, changed, raised = state.attempt(arrangement)
         if raised:
-            return Outcome(raised=arrangement[stop])
+            return ClaimOutcome(raised=arrangement[stop])
         if stop == size and affinity.met(
                 ordered[rank].id for rank in arrangement):
             return state.outcome(arrangement)
         arrangement = _next(arrangement, len(ordered),
                             size - 1 if changed else min(stop, size - 1))
-    return Outcome(given_up=True)
+    return ClaimOutcome(given_up=True)
 
 
 class _State:
@@ -167,11 +157,11 @@ class _State:
             self._fit.add(pair)
         return len(arrangement), changed, False
 
-    def outcome(self, arrangement: Sequence[int]) -> Outcome:
+    def outcome(self, arrangement: Sequence[int]) -> ClaimOutcome:
         """Describe the end of the claim at this arrangement."""
         misplaced = next((guest for guest, rank in enumerate(arrangement)
                           if not self._sound(guest, rank)), None)
-        return Outcome(
+        return ClaimOutcome(
             ranks=tuple(arrangement),
             pages_kib=tuple(
                 cells.page_size(guest_cell, self._ordered[rank])

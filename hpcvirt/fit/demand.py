@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The resources that a guest needs, compiled once per request.
 
@@ -74,7 +64,7 @@ class Demand:
     """
 
     cells: tuple[CellDemand, ...]
-    requests: tuple[devices.Request, ...] = ()
+    requests: tuple[devices.DeviceRequest, ...] = ()
     physnets: frozenset[str] = frozenset()
     tunneled: bool = False
     numa_scope: shape_model.NUMAScope = shape_model.NUMAScope.HOST
@@ -105,7 +95,7 @@ class Demand:
         return any(cell.pages_by_class for cell in self.cells)
 
 
-def of_shape(shape: shape_model.Shape) -> Demand:
+def compile_shape(shape: shape_model.Shape) -> Demand:
     """Compile a Shape."""
     isolated = shape.emulator_threads is shape_model.EmulatorThreads.ISOLATE
     pinned = shape.cpu_policy is not shape_model.CPUPolicy.SHARED

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Count the guests of several kinds that the free devices of a host serve.
 
@@ -33,8 +23,8 @@ _MANY = 1 << 20
 #: where. Without them, the pools of a fleet are of few kinds.
 _NOT_NAMED = frozenset(('count', 'numa_node', 'rp_uuid'))
 
-#: For each pool its cell, its free devices, and the number of what it has;
-#: None if Nova does not track devices on the host.
+#: For each pool its cell, its free devices, and the number of its tags; None
+#: if Nova does not track devices on the host.
 State = tuple[tuple[int | None, int, int], ...] | None
 
 
@@ -86,7 +76,7 @@ class DeviceRoom:
                 cells, near))
         return guests
 
-    def _serves(self, key: Hashable, request: devices.Request,
+    def _serves(self, key: Hashable, request: devices.DeviceRequest,
                 tags: int) -> bool:
         known = self._served.get((key, tags))
         if known is None:
@@ -96,9 +86,9 @@ class DeviceRoom:
 
 
 def _wanted(demand: demands.Demand,
-            ) -> list[tuple[Hashable, devices.Request, int]]:
+            ) -> list[tuple[Hashable, devices.DeviceRequest, int]]:
     """Add up requests for equal devices."""
-    alike: dict[Hashable, tuple[devices.Request, int]] = {}
+    alike: dict[Hashable, tuple[devices.DeviceRequest, int]] = {}
     for request in demand.requests:
         key = devices.key(request)
         _, count = alike.get(key, (request, 0))
@@ -110,7 +100,7 @@ def _served(affinity: shape_model.PCIAffinity, count: int, guest_cells: int,
             free: Mapping[int | None, int],
             cells: Sequence[supplies.CellSupply],
             near: Mapping[int, int]) -> int:
-    """Count the guests that get so many devices each.
+    """Count the guests that get the same number of devices each.
 
     :param guest_cells: the cells of a guest, near which its devices are
     :param free: the free devices of each cell
@@ -119,7 +109,7 @@ def _served(affinity: shape_model.PCIAffinity, count: int, guest_cells: int,
     if affinity is shape_model.PCIAffinity.PREFERRED or not total:
         return total
     if affinity is shape_model.PCIAffinity.SOCKET:
-        places = _packages(free, cells, near)
+        places = _sockets(free, cells, near)
     else:
         places = [(number, near.get(cell, 0))
                   for cell, number in free.items() if cell is not None]
@@ -133,14 +123,14 @@ def _served(affinity: shape_model.PCIAffinity, count: int, guest_cells: int,
     return (sum(usable) + anywhere) // count
 
 
-def _packages(free: Mapping[int | None, int],
+def _sockets(free: Mapping[int | None, int],
               cells: Sequence[supplies.CellSupply],
               near: Mapping[int, int]) -> list[tuple[int, int]]:
-    """Add up the free devices and the guests of the cells of each package."""
+    """Add up the free devices and the guests of the cells of each socket."""
     there: collections.Counter[int] = collections.Counter()
     room: collections.Counter[int] = collections.Counter()
     for cell in cells:
-        place = cell.id if cell.package is None else -1 - cell.package
+        place = cell.id if cell.socket is None else -1 - cell.socket
         there[place] += free.get(cell.id, 0)
         room[place] += near[cell.id]
     return [(number, room[place]) for place, number in there.items()]

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Allocate PCI devices to a guest on a given set of host cells.
 
@@ -52,12 +42,12 @@ class Pool(typing.NamedTuple):
 
     @property
     def is_pci(self) -> bool:
-        """Not vGPUs, which only Placement knows."""
+        """Whether these are PCI devices; only Placement knows vGPUs."""
         return self.tags.keys() != {'resource_class'}
 
 
 @dataclasses.dataclass(frozen=True)
-class Request:
+class DeviceRequest:
     """A request for devices of one kind.
 
     :ivar specs: alternatives; a pool matches one if it has all of its tags
@@ -81,7 +71,7 @@ class Request:
 Providers = Sequence[Sequence[str]]
 
 
-def request(wanted: shape_model.DeviceRequest) -> Request:
+def request(wanted: shape_model.GuestDevices) -> DeviceRequest:
     """Compile a device request of a Shape; :func:`pool` makes its pools."""
     tags: dict[str, typing.Any] = {}
     if wanted.alias is not None:
@@ -90,10 +80,11 @@ def request(wanted: shape_model.DeviceRequest) -> Request:
         tags['physical_network'] = wanted.physnet.lower()
     if wanted.resource_class is not None:
         tags['resource_class'] = wanted.resource_class.lower()
-    return Request((tags,), wanted.count,
-                   wanted.affinity or shape_model.PCIAffinity.LEGACY,
-                   wanted.alias or wanted.physnet or wanted.resource_class
-                   or '', one_pool=wanted.resource_class is not None)
+    return DeviceRequest((tags,), wanted.count,
+                         wanted.affinity or shape_model.PCIAffinity.LEGACY,
+                         wanted.alias or wanted.physnet
+                         or wanted.resource_class
+                         or '', one_pool=wanted.resource_class is not None)
 
 
 def pool(cell: int | None, free: int, alias: str | None = None,
@@ -115,20 +106,20 @@ def alias_tag(alias: str) -> str:
     return f'alias {alias.lower()}'
 
 
-def key(request: Request) -> Hashable:
-    """Return what a request needs, whatever its name is."""
+def key(request: DeviceRequest) -> Hashable:
+    """Return the needs of a request, without its name."""
     return (tuple(tuple(sorted((tag, str(value))
                                for tag, value in spec.items()))
                   for spec in request.specs),
             request.count, request.affinity, request.one_pool)
 
 
-def serves(pool: Pool, request: Request) -> bool:
+def serves(pool: Pool, request: DeviceRequest) -> bool:
     """Whether the devices of a pool are of the kind that is requested."""
     return _matches(request, pool) and _is_eligible(request, pool)
 
 
-def free_devices(request: Request, pools: Iterable[Pool]) -> list[int]:
+def free_devices(request: DeviceRequest, pools: Iterable[Pool]) -> list[int]:
     """List the free devices of the pools that match a request."""
     return [pool.free for pool in pools if _matches(request, pool)]
 
@@ -140,17 +131,18 @@ class Allocator:
     for many sets of host cells.
     """
 
-    def __init__(self, requests: Sequence[Request], pools: Sequence[Pool],
-                 packages: Mapping[int, int | None],
+    def __init__(self, requests: Sequence[DeviceRequest],
+                 pools: Sequence[Pool],
+                 sockets: Mapping[int, int | None],
                  providers: Providers = ()) -> None:
         """Match the requests with the pools.
 
-        :param packages: the package of each host cell; used only for
+        :param sockets: the socket of each host cell; used only for
             requests with socket affinity
         """
         self._requests = requests
         self._pools = pools = tuple(pools)
-        self._packages = packages
+        self._sockets = sockets
         self._providers = providers or ((),) * len(requests)
         self._matching = [
             [index for index, pool in enumerate(pools)
@@ -169,12 +161,12 @@ class Allocator:
         near = {cell for cell in cells if cell is not None}
         if any(request.affinity is shape_model.PCIAffinity.SOCKET
                for request in self._requests):
-            packages = {self._packages.get(cell) for cell in near}
-            near.update(cell for cell, package in self._packages.items()
-                        if package in packages)
+            sockets = {self._sockets.get(cell) for cell in near}
+            near.update(cell for cell, socket in self._sockets.items()
+                        if socket in sockets)
         return frozenset(near)
 
-    def shortage(self) -> tuple[Request, int] | None:
+    def shortage(self) -> tuple[DeviceRequest, int] | None:
         """Find the first request that the host cannot serve by itself.
 
         :returns: the request and the number of devices that it could get
@@ -224,12 +216,12 @@ class Allocator:
         left = [pool.free for pool in self._pools]
         return None if self._refused(cells, left) else left
 
-    def refused(self) -> Request | None:
+    def refused(self) -> DeviceRequest | None:
         """Find the first request that is not served even without affinity."""
         return self._refused(None, [pool.free for pool in self._pools])
 
     def _refused(self, cells: Collection[int] | None,
-                 left: list[int]) -> Request | None:
+                 left: list[int]) -> DeviceRequest | None:
         emptied: set[int] = set()
         for number, request in enumerate(self._requests):
             if not self._serve(number, cells, left, emptied):
@@ -266,7 +258,7 @@ class Allocator:
                 break
         return True
 
-    def _near(self, request: Request, matching: list[int],
+    def _near(self, request: DeviceRequest, matching: list[int],
               cells: Collection[int], left: list[int]) -> list[int]:
         """List the pools that affinity allows, the nearest if they suffice."""
         affinity = request.affinity
@@ -276,7 +268,7 @@ class Allocator:
                 sum(left[index] for index in near) >= request.count):
             return near
         if affinity is shape_model.PCIAffinity.SOCKET:
-            allowed = self._cells_of_packages(cells)
+            allowed = self._cells_of_sockets(cells)
             return [i for i in matching if pools[i].cell in allowed]
         near = [index for index in matching
                 if pools[index].cell is None or pools[index].cell in cells]
@@ -285,13 +277,13 @@ class Allocator:
             return near
         return near + [i for i in matching if i not in near]
 
-    def _cells_of_packages(self, cells: Collection[int]) -> set[int]:
-        # Nova cannot apply the policy if the package of any cell is unknown.
-        if None in self._packages.values():
+    def _cells_of_sockets(self, cells: Collection[int]) -> set[int]:
+        # Nova cannot apply the policy if the socket of any cell is unknown.
+        if None in self._sockets.values():
             return set()
-        packages = {self._packages.get(cell) for cell in cells}
-        return {cell for cell, package in self._packages.items()
-                if package in packages}
+        sockets = {self._sockets.get(cell) for cell in cells}
+        return {cell for cell, socket in self._sockets.items()
+                if socket in sockets}
 
     def _allocated(self, index: int, allocated: Mapping[str, int],
                    left: list[int]) -> bool:
@@ -315,7 +307,7 @@ class Allocator:
         return True
 
 
-def _matches(request: Request, pool: Pool) -> bool:
+def _matches(request: DeviceRequest, pool: Pool) -> bool:
     """Whether the pool has all tags of some alternative of the request."""
     for spec in request.specs:
         for key, wanted in spec.items():
@@ -329,7 +321,7 @@ def _matches(request: Request, pool: Pool) -> bool:
     return False
 
 
-def _is_eligible(request: Request, pool: Pool) -> bool:
+def _is_eligible(request: DeviceRequest, pool: Pool) -> bool:
     """Whether the request may use a device of the pool's special kind."""
     kind = pool.tags.get('dev_type')
     if kind in ('type-PF', 'vdpa') and not any(

@@ -1,28 +1,21 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Decide whether a guest fits on a host, and on which cells.
 
-There are three entry points:
+There are two entry points:
 
-* :func:`fit` takes a Shape, a Host and its Usage;
 * :func:`place` takes a Demand and a Supply, compiled once for many calls;
 * :func:`check` returns no placement, and stops as soon as it has an answer.
 
-The result is a :class:`~hpcvirt.fit.placement.Placement` or a
+The result is a :class:`~hpcvirt.fit.cell_assignment.CellAssignment` or a
 :class:`~hpcvirt.fit.reasons.Misfit`. It is exact: of all arrangements that
 fit, it is the one that Nova's claim tries first.
 :mod:`hpcvirt.fit.claim` predicts what the claim really does where Nova has a
 defect.
+
+Only the claim on the compute host chooses cells. It accepts the first
+arrangement that fits, in lexicographic order of the sorted cells
+(``nova.virt.hardware.numa_fit_instance_to_host`` in Nova 32 to 34).
 """
 
 from collections.abc import Iterable
@@ -30,34 +23,18 @@ from collections.abc import Sequence
 
 from hpcvirt.fit import affinity_check
 from hpcvirt.fit import cell as cells
+from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import cell_search
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import fit_matrix
-from hpcvirt.fit import order
-from hpcvirt.fit import placement as placements
 from hpcvirt.fit import reasons
 from hpcvirt.fit import scope_check
 from hpcvirt.fit import supply as supplies
-from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
-from hpcvirt.model import usage as usage_model
-
-
-def fit(shape: shape_model.Shape, host: host_model.Host,
-        usage: usage_model.Usage, pools: Sequence[devices.Pool] = (),
-        packing: bool = False) -> placements.Placement | reasons.Misfit:
-    """Place a Shape on a Host in its current state.
-
-    :param pools: free PCI devices, see :func:`hpcvirt.fit.devices.pool`
-    :param packing: ``packing_host_numa_cells_allocation_strategy``
-    """
-    return place(demands.of_shape(shape),
-                 supplies.of_host(host, usage, pools), packing)
 
 
 def check(demand: demands.Demand, supply: supplies.Supply,
-          packing: bool = False,
           providers: devices.Providers = ()) -> reasons.Misfit | None:
     """Say why a guest does not fit.
 
@@ -70,27 +47,26 @@ def check(demand: demands.Demand, supply: supplies.Supply,
     if demand.cells and demand.uniform and not demand.selective:
         result = first_with_room(demand, supply, supply.cells)
     else:
-        result = place(demand, supply, packing, providers)
+        result = place(demand, supply, providers)
     return result if isinstance(result, reasons.Misfit) else None
 
 
 def place(demand: demands.Demand, supply: supplies.Supply,
-          packing: bool = False, providers: devices.Providers = (),
-          ) -> placements.Placement | reasons.Misfit:
+          providers: devices.Providers = (),
+          ) -> cell_assignments.CellAssignment | reasons.Misfit:
     """Place a guest on the first cells that fit, in the claim's order.
 
-    :param packing: ``packing_host_numa_cells_allocation_strategy``
     :param providers: what Placement allocated to each PCI request
     """
     if not demand.cells:
-        return placements.Placement(())
-    ordered = order.claim_order(demand, supply, packing)
+        return cell_assignments.CellAssignment(())
+    ordered = claim_order(demand, supply)
     ranks = arrange(demand, supply, ordered,
                     affinity_check.AffinityCheck(demand, supply, providers))
     if isinstance(ranks, reasons.Misfit):
         return ranks
     chosen = [ordered[rank] for rank in ranks]
-    return scope_check.enforce(demand, supply, placements.Placement(
+    return scope_check.enforce(demand, supply, cell_assignments.CellAssignment(
         cells=tuple(cell.id for cell in chosen),
         pages_kib=tuple(map(cells.page_size, demand.cells, chosen))))
 
@@ -161,7 +137,7 @@ def first_with_room(demand: demands.Demand, supply: supplies.Supply,
         found.append(cell)
         if len(found) == len(demand.cells):
             return found
-    return reasons.too_few_cells(len(found), len(demand.cells), obstacles)
+    return reasons.refuse_host(len(found), len(demand.cells), obstacles)
 
 
 def _too_small(demand: demands.Demand,
@@ -170,3 +146,32 @@ def _too_small(demand: demands.Demand,
         return None
     return reasons.Misfit(reasons.Code.HOST_CELLS, {
         'total': len(supply.cells), 'needed': len(demand.cells)})
+
+
+def claim_order(demand: demands.Demand,
+                supply: supplies.Supply) -> list[supplies.CellSupply]:
+    """Sort host cells as the claim does.
+
+    Cells are sorted by free PCI devices, then by free CPUs, then by free
+    memory. Cells with devices come first for a guest that requests devices.
+    For one that does not they come last, except that Nova 32 and 33 then
+    ignore devices (:class:`hpcvirt.fit.supply.Supply`). If the guest needs
+    every cell of the host, the cells are not sorted.
+    """
+    cells = list(supply.cells)
+    if len(cells) <= len(demand.cells):
+        return cells
+    sign = 1 if supply.packing else -1
+    near = {cell.id: 0 for cell in cells}
+    # The claim does not know of vGPUs, which only Placement allocates.
+    wants = any(not request.one_pool for request in demand.requests)
+    if wants or supply.spares_devices:
+        for pool in supply.pools or ():
+            if pool.cell in near and pool.is_pci:
+                near[pool.cell] += -pool.free if wants else pool.free
+    if demand.cells[0].policy is shape_model.CPUPolicy.SHARED:
+        return sorted(cells, key=lambda cell: (
+            near[cell.id], -sign * cell.cpu_usage,
+            sign * cell.memory_free_mib))
+    return sorted(cells, key=lambda cell: (
+        near[cell.id], sign * len(cell.free), sign * cell.memory_free_mib))

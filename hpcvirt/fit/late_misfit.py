@@ -1,20 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""A refusal whose reason is looked for only when it is read.
+"""A refusal whose reason is determined only when it is read.
 
-A host is often refused by counting, in less time than it takes to say what
-each of its cells lacks. Most of these refusals are never read: of those of
-nova-scheduler, only the refusals of a request that no host can take.
+A host is often refused by counting, which takes less time than determining
+what each of its cells lacks. Most of these refusals are never read:
+nova-scheduler reads only the refusals of requests that no host can take.
 """
 
 from collections.abc import Callable

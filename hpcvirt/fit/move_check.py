@@ -1,37 +1,39 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Decide whether an instance that exists already can move to a host.
+"""Decide whether an existing instance can move to a host.
 
 The claim of a new instance starts from its flavor, image and ports. The claim
-of another move does not: it ignores the affinity policy of the flavor, or
-starts from the cells and page sizes that the instance had on its former host,
-or does not know the limits that the filter has set. The claim must accept the
-guest as it starts, and where it puts the guest, the guest must have what was
-requested.
+of a move may not: it ignores the affinity policy of the flavor, or starts from
+the cells and page sizes that the instance had on its former host, or does not
+know the limits that the filter has set. An instance can move to a host if this
+claim accepts it, and if the instance then has everything that was requested.
+
+After a failed build Nova sets the numbers of all guest cells to -1, and keeps
+the page sizes that the claim on the first host chose. It then builds the guest
+on an alternate host, without asking the filters again. The claim there cannot
+tell the guest cells apart, and may accept a guest whose cells differ without
+pinning all of its vCPUs.
 """
 
 import dataclasses
 import math
+from collections.abc import Iterable
 
 from hpcvirt.fit import affinity_check
 from hpcvirt.fit import cell as cells
+from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
-from hpcvirt.fit import placement as placements
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
+
+#: The number of every guest cell after a failed build.
+RETRY_NUMBER = -1
+
+#: For each guest cell the page size that it got from a claim.
+Pages = tuple[int | None, ...]
 
 #: Policies that a guest may not lose, see :func:`_kept`.
 _STRICT = (shape_model.PCIAffinity.REQUIRED, shape_model.PCIAffinity.SOCKET)
@@ -49,14 +51,14 @@ _WHY = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Move:
-    """An instance as it was requested, and as the claim starts from it.
+class MoveClaim:
+    """An instance as it was requested, and as its claim sees it.
 
     The PCI requests of both differ in their affinity policies only.
 
-    :ivar wanted: what flavor, image and ports request
-    :ivar claimed: from what the claim starts
-    :ivar defect: why the two differ
+    :ivar wanted: the demand of flavor, image and ports
+    :ivar claimed: the demand from which the claim starts
+    :ivar defect: the reason why the two differ
     :ivar limited: the claim observes allocation ratios and networks
     :ivar page_kib: the page size that the guest must keep; None if it may
         change
@@ -69,12 +71,11 @@ class Move:
     page_kib: int | None = None
 
 
-def check(move: Move, supply: supplies.Supply, packing: bool = False,
+def check(move: MoveClaim, supply: supplies.Supply,
           providers: devices.Providers = (),
           kept_providers: devices.Providers = ()) -> reasons.Misfit | None:
     """Say why an instance must not move to a host.
 
-    :param packing: ``packing_host_numa_cells_allocation_strategy``
     :param providers: what Placement allocated to each PCI request, as far as
         the claim observes it
     :param kept_providers: the same, for the devices that the guest gets
@@ -86,18 +87,19 @@ def check(move: Move, supply: supplies.Supply, packing: bool = False,
                                       tunneled=False)
         reached = dataclasses.replace(supply, cpu_ratio=math.inf,
                                       ram_ratio=math.inf)
-    placed = claim.predict(claimed, reached, packing, providers)
-    if isinstance(placed, placements.Placement):
+    placed = claim.predict(claimed, reached, providers)
+    if isinstance(placed, cell_assignments.CellAssignment):
         return _lost(move, supply, placed, kept_providers)
     if (move.claimed == move.wanted or
-            claim.check(move.wanted, supply, packing, kept_providers)):
+            claim.check(move.wanted, supply, kept_providers)):
         return placed
     return _misfit(move.defect, 'refuse it', placed)
 
 
-def _lost(move: Move, supply: supplies.Supply, placed: placements.Placement,
+def _lost(move: MoveClaim, supply: supplies.Supply,
+          placed: cell_assignments.CellAssignment,
           providers: devices.Providers) -> reasons.Misfit | None:
-    """Say what the guest would not have where the claim puts it."""
+    """Say which request is not met where the claim puts the guest."""
     if move.page_kib is not None and placed.pages_kib[0] != move.page_kib:
         return _misfit(
             reasons.Defect.PAGE_CLASS, f'choose {placed.pages_kib[0]} KiB, '
@@ -121,8 +123,8 @@ def _lost(move: Move, supply: supplies.Supply, placed: placements.Placement,
         'PCI devices or networks that the guest requests')
 
 
-def _kept(move: Move) -> demands.Demand:
-    """What must hold at the place where the claim puts the guest.
+def _kept(move: MoveClaim) -> demands.Demand:
+    """Return the conditions that must hold where the claim puts the guest.
 
     If the claim applies another policy, it can take devices of any cell that
     this policy allows, unless there are enough on the cells of the guest.
@@ -139,3 +141,42 @@ def _misfit(defect: reasons.Defect, what: str,
             *causes: reasons.Misfit) -> reasons.Misfit:
     return reasons.Misfit(reasons.Code.CLAIM_OF_A_MOVE, {
         'why': _WHY[defect], 'defect': defect, 'what': what}, causes)
+
+
+def needs_retry_check(demand: demands.Demand) -> bool:
+    """Whether an earlier failed build can change the result.
+
+    Equal guest cells cannot be confused, whatever their numbers.
+    """
+    return len(demand.cells) > 1 and not claim.is_immune(demand)
+
+
+def predict_pages(demand: demands.Demand, supply: supplies.Supply,
+          providers: devices.Providers = ()) -> Pages | None:
+    """Predict the page sizes that a guest has if its build fails here.
+
+    :returns: None if the claim refuses the guest
+    """
+    placed = claim.predict(demand, supply, providers)
+    return None if isinstance(placed, reasons.Misfit) else placed.pages_kib
+
+
+def check_retry(demand: demands.Demand, supply: supplies.Supply,
+          possible: Iterable[Pages], providers: devices.Providers = (),
+          ) -> reasons.Misfit | None:
+    """Say why a guest must not be built here after it failed elsewhere.
+
+    :param possible: the page sizes that it may have got there
+    :returns: None if the claim would refuse it or serve it well
+    """
+    for sizes in possible:
+        misfit = claim.find_defect(dataclasses.replace(
+            demand, numbers=(RETRY_NUMBER,) * len(demand.cells), cells=tuple(
+                dataclasses.replace(cell, page_kib=size) for cell, size
+                in zip(demand.cells, sizes, strict=True))),
+            supply, providers)
+        if misfit is not None:
+            return reasons.Misfit(
+                reasons.Code.UNSAFE_ALTERNATE,
+                {'defect': reasons.Defect.FAILED_BUILD}, (misfit,))
+    return None

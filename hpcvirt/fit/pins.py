@@ -1,19 +1,9 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Choose the CPUs to which Nova pins a guest on its host cells.
 
-Whether a guest fits is decided without pins; they are needed to compute what
-is left of the host. The rules are those of
+Whether a guest fits is decided without pins. Pins are needed to compute the
+resources that the host has left. The rules are those of
 ``nova.virt.hardware._pack_instance_onto_cores``.
 """
 
@@ -45,8 +35,8 @@ class Pins:
         return self.emulator | self.idle | frozenset(self.cpus)
 
 
-def of_cells(demand: demands.Demand, supply: supplies.Supply,
-             numbers: Sequence[int]) -> frozenset[int]:
+def pin_guest(demand: demands.Demand, supply: supplies.Supply,
+              numbers: Sequence[int]) -> frozenset[int]:
     """Return the CPUs that a whole guest gets on host cells.
 
     :param numbers: for each guest cell the id of its host cell

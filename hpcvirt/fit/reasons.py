@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The reasons why a guest does not fit: all messages of the fit engine.
 
@@ -65,8 +55,8 @@ class Code(enum.StrEnum):
     DEVICES_TAKEN = 'devices-taken'
     DEVICE_AFFINITY = 'device-affinity'
     NETWORK_AFFINITY = 'network-affinity'
-    SCOPE_PACKAGE = 'scope-package'
-    PACKAGE_UNKNOWN = 'package-unknown'
+    SCOPE_SOCKET = 'scope-socket'
+    SOCKET_UNKNOWN = 'socket-unknown'
     CELL_OCCUPIED = 'cell-occupied'
     UNDECIDED = 'undecided'
     # The guest fits, but Nova's claim would not succeed.
@@ -98,7 +88,7 @@ class Defect(enum.StrEnum):
     FAILED_BUILD = 'H'
     #: A move ignores the affinity policy of the flavor.
     LOST_AFFINITY = 'I'
-    #: An unshelve starts from what the guest had on its former host.
+    #: An unshelve starts from the cells of the guest on its former host.
     FORMER_HOST = 'J'
     #: A live migration ignores allocation ratios and networks.
     LOST_LIMITS = 'K'
@@ -175,12 +165,12 @@ _MESSAGES: Mapping[Code, str] = {
         '(devices on {cells})',
     Code.NETWORK_AFFINITY:
         'no cells with room have affinity to {networks} (affinity to {cells})',
-    Code.SCOPE_PACKAGE:
-        'Nova would use {cells} of packages {packages}, but '
-        'hpcvirt:numa_scope asks for one package',
-    Code.PACKAGE_UNKNOWN:
-        'the package of cell {cell} is unknown, but hpcvirt:numa_scope asks '
-        'for one package',
+    Code.SCOPE_SOCKET:
+        'Nova would use {cells} of sockets {sockets}, but '
+        'hpcvirt:numa_scope asks for one socket',
+    Code.SOCKET_UNKNOWN:
+        'the socket of cell {cell} is unknown, but hpcvirt:numa_scope asks '
+        'for one socket',
     Code.CELL_OCCUPIED:
         'Nova would use cell {cell}, which has {what} in use, but '
         'hpcvirt:exclusive_cells asks for empty cells',
@@ -210,7 +200,7 @@ _MESSAGES: Mapping[Code, str] = {
         "wrong if the build fails on another host (Nova's defect {defect})",
 }
 
-#: The messages if only one is needed, of which there is none.
+#: The messages if one is needed and there is none.
 _MESSAGES_FOR_ONE: Mapping[Code, str] = {
     Code.CELL_PCPUS: 'cell {cell} has no PCPU',
     Code.FREE_PCPUS: 'cell {cell} has no free PCPU',
@@ -263,8 +253,8 @@ KINDS: Mapping[Code, str] = {
     Code.DEVICES_TAKEN: 'too few PCI devices',
     Code.DEVICE_AFFINITY: 'PCI devices on other cells',
     Code.NETWORK_AFFINITY: 'networks with affinity to other cells',
-    Code.SCOPE_PACKAGE: 'cells of several packages',
-    Code.PACKAGE_UNKNOWN: 'unknown packages',
+    Code.SCOPE_SOCKET: 'cells of several sockets',
+    Code.SOCKET_UNKNOWN: 'unknown sockets',
     Code.CELL_OCCUPIED: 'cells in use',
     Code.UNDECIDED: 'too many sets of cells to try',
     Code.CLAIM_REFUSES: "fits, but Nova's claim would refuse it",
@@ -277,7 +267,7 @@ KINDS: Mapping[Code, str] = {
 }
 
 #: The message about a whole host quotes at most this many causes.
-_MOST_CAUSES = 8
+_MAX_CAUSES = 8
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -302,9 +292,9 @@ class Misfit:
         sentence = message.format_map(self.details)
         if not self.causes:
             return sentence
-        causes = [cause.message for cause in self.causes[:_MOST_CAUSES]]
-        if len(self.causes) > _MOST_CAUSES:
-            causes.append(f'and {len(self.causes) - _MOST_CAUSES} more')
+        causes = [cause.message for cause in self.causes[:_MAX_CAUSES]]
+        if len(self.causes) > _MAX_CAUSES:
+            causes.append(f'and {len(self.causes) - _MAX_CAUSES} more')
         return f'{sentence}: {"; ".join(causes)}'
 
     @property
@@ -317,14 +307,14 @@ class Misfit:
         return self.message
 
 
-def too_few_cells(free: int, needed: int,
-                  obstacles: Iterable[Misfit]) -> Misfit:
+def refuse_host(free: int, needed: int,
+                obstacles: Iterable[Misfit]) -> Misfit:
     """Refuse a host because obstacles leave too few of its cells free."""
     return Misfit(Code.TOO_FEW_CELLS if free else Code.NO_CELL,
-                  {'free': free, 'needed': needed}, by_cell(obstacles))
+                  {'free': free, 'needed': needed}, sort_by_cell(obstacles))
 
 
-def by_cell(obstacles: Iterable[Misfit]) -> tuple[Misfit, ...]:
+def sort_by_cell(obstacles: Iterable[Misfit]) -> tuple[Misfit, ...]:
     """Sort refusals by the number of the host cell, without repetitions."""
     misfits = tuple(obstacles)
     numbers = [misfit.details.get('cell', -1) for misfit in misfits]
@@ -335,7 +325,7 @@ def by_cell(obstacles: Iterable[Misfit]) -> tuple[Misfit, ...]:
 
 
 def cells(numbers: Iterable[int]) -> str:
-    """Name cells in a message: ``cell 2``, ``cells 2, 0`` or ``no cell``."""
+    """Name the cells in a message: ``cell 2``, ``cells 2, 0``, ``no cell``."""
     texts = [str(number) for number in numbers]
     named = f'cell{"s" * (len(texts) > 1)} {", ".join(texts)}'
     return named if texts else 'no cell'

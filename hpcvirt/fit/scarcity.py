@@ -1,38 +1,42 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Measure the room that a guest takes from the mix of requests.
 
-All hosts of a request together take some number of guests of each kind, now
-and later (:mod:`hpcvirt.fit.room`), and fewer once the guest is placed on one
-of them. The loss is the sum over all
-kinds of
+Together, the hosts of a request take a number of guests of each kind, now and
+later (:mod:`hpcvirt.fit.host_room`). They take fewer once the guest is placed
+on one of them. The loss is the sum over all kinds of
 
     weight * log((total + 1) / (total - fewer + 1))
 
-where the weight of a kind is its share in all CPUs that are requested. Room is
-dear where it is scarce: the last whole host costs much more than the tenth,
-and a cell near free devices costs more than another one if guests with devices
-are requested and there are few such cells. As only shares of the room count,
-the loss means the same in fleets of all sizes.
+where the weight of a kind is its share in all CPUs that are requested. Scarce
+room costs more: the last whole host costs much more than the tenth. If guests
+with devices are requested and few cells are near free devices, such a cell
+costs more than another. The loss depends only on shares of the room, so that
+it means the same in fleets of all sizes.
 
-With the difference in place of the logarithm, this would be scheduling by the
-gradient of fragmentation [FGD-Weng-2023], which does not know what is scarce.
+With a difference instead of the logarithm, this would be scheduling by the
+gradient of fragmentation [FGD-Weng-2023], which does not consider scarcity.
+
+The mix of requests ages: the weight of a request halves whenever as many
+others have been seen as the mix remembers.
 """
 
 import math
+from collections.abc import Hashable
 from collections.abc import Sequence
 
-from hpcvirt.fit import room
+from hpcvirt.fit import demand as demands
+from hpcvirt.fit import host_room
+
+#: When this many requests have been seen, all of them count half.
+MEMORY = 1000
+#: The number of kinds of requests that matter: those for the most CPUs in
+#: total.
+MAX_KINDS = 32
+#: The number of kinds that are counted.
+MAX_COUNTED = 256
+#: The number of requests after which the kinds that matter are reviewed.
+REVIEW = 100
 
 #: Losses that differ by less are equal. They differ by more in the largest
 #: fleets, and by less due to the rounding of floats.
@@ -40,7 +44,7 @@ DECIMALS = 9
 
 
 def losses(weights: Sequence[float], totals: Sequence[float],
-           fewer: Sequence[room.Prospects]) -> list[float]:
+           fewer: Sequence[host_room.Prospects]) -> list[float]:
     """Measure the loss on each host.
 
     :param weights: of each kind
@@ -48,7 +52,7 @@ def losses(weights: Sequence[float], totals: Sequence[float],
     :param fewer: for each host, how many fewer guests of each kind it takes
         with the guest
     """
-    known: dict[room.Prospects, float] = {}
+    known: dict[host_room.Prospects, float] = {}
     whole = [math.log(total + 1) for total in totals]
     found = []
     for counts in fewer:
@@ -66,12 +70,63 @@ def losses(weights: Sequence[float], totals: Sequence[float],
 def weights(found: Sequence[tuple[float, tuple[float, int]]]) -> list[float]:
     """Weigh hosts by their place: 1 for the best, then 1/2, 1/3 and so on.
 
-    The best is thus half of the range before the next one, however small the
-    difference of their losses is, so that weighers with lower multipliers
-    decide between equal hosts only.
+    The best host is thus ahead of the next by half of the range, however small
+    the difference of their losses is. Weighers with lower multipliers
+    therefore decide only between equal hosts.
 
     :param found: for each host its loss, and what is left before
-        (:func:`hpcvirt.fit.room.left`)
+        (:func:`hpcvirt.fit.host_room.count_left`)
     """
     places = {each: place for place, each in enumerate(sorted(set(found)), 1)}
     return [1 / places[each] for each in found]
+
+
+class Mix:
+    """Counts requests by kind; equal demands are of one kind.
+
+    :ivar kinds: the kinds that matter, in the order in which they were seen
+    """
+
+    def __init__(self) -> None:
+        self.kinds: tuple[demands.Demand, ...] = ()
+        self._demands: dict[Hashable, demands.Demand] = {}
+        self._counts: dict[Hashable, float] = {}
+        self._seen = 0
+
+    def observe(self, demand: demands.Demand) -> None:
+        """Count a request for guests with NUMA cells."""
+        key = demand.key
+        new = key not in self._counts
+        self._demands.setdefault(key, demand)
+        self._counts[key] = self._counts.get(key, 0.0) + 1.0
+        self._seen += 1
+        if self._seen % MEMORY == 0:
+            self._counts = {key: count / 2
+                            for key, count in self._counts.items()}
+        if (self._seen % REVIEW == 0
+                or (new and len(self.kinds) < MAX_KINDS)):
+            self._review()
+
+    def weights(self) -> tuple[float, ...]:
+        """Compute the CPUs requested by each kind, as a share of all."""
+        wanted = [self._counts[kind.key] * _cpus(kind)
+                  for kind in self.kinds]
+        total = sum(wanted)
+        return tuple(part / total for part in wanted)
+
+    def _review(self) -> None:
+        ordered = sorted(
+            self._demands, key=lambda key: self._counts[key] * _cpus(
+                self._demands[key]), reverse=True)
+        for key in ordered[MAX_COUNTED:]:
+            del self._demands[key], self._counts[key]
+        chosen = set(ordered[:MAX_KINDS])
+        kinds = tuple(demand for key, demand in self._demands.items()
+                      if key in chosen)
+        if [kind.key for kind in kinds] != [kind.key for kind in self.kinds]:
+            self.kinds = kinds
+
+
+def _cpus(demand: demands.Demand) -> int:
+    return sum(cell.pcpus + cell.vcpus + cell.emulator_pcpus
+               for cell in demand.cells)

@@ -1,27 +1,17 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Check the host cells of a placement against hpcvirt's own extra specs."""
 
+from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import demand as demands
-from hpcvirt.fit import placement as placements
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
 
 
 def enforce(demand: demands.Demand, supply: supplies.Supply,
-            placement: placements.Placement,
-            ) -> placements.Placement | reasons.Misfit:
+            placement: cell_assignments.CellAssignment,
+            ) -> cell_assignments.CellAssignment | reasons.Misfit:
     """Accept or refuse a placement.
 
     Only the claim on the compute host chooses cells. A placement outside of
@@ -29,31 +19,31 @@ def enforce(demand: demands.Demand, supply: supplies.Supply,
 
     :returns: the same placement, or why the host is refused
     """
-    one_package = demand.numa_scope is shape_model.NUMAScope.PACKAGE
-    if not one_package and not demand.exclusive_cells:
+    one_socket = demand.numa_scope is shape_model.NUMAScope.SOCKET
+    if not one_socket and not demand.exclusive_cells:
         return placement
     used = [cell for cell in supply.cells if cell.id in placement.cells]
-    misfit = _several_packages(used) if one_package else None
+    misfit = _several_sockets(used) if one_socket else None
     if misfit is None and demand.exclusive_cells:
         misfit = _occupied(used)
     return misfit or placement
 
 
-def _several_packages(
+def _several_sockets(
         used: list[supplies.CellSupply]) -> reasons.Misfit | None:
     if len(used) == 1:
         return None
-    packages = set()
+    sockets = set()
     for cell in used:
-        if cell.package is None:
-            return reasons.Misfit(reasons.Code.PACKAGE_UNKNOWN,
+        if cell.socket is None:
+            return reasons.Misfit(reasons.Code.SOCKET_UNKNOWN,
                                   {'cell': cell.id})
-        packages.add(cell.package)
-    if len(packages) == 1:
+        sockets.add(cell.socket)
+    if len(sockets) == 1:
         return None
-    return reasons.Misfit(reasons.Code.SCOPE_PACKAGE, {
+    return reasons.Misfit(reasons.Code.SCOPE_SOCKET, {
         'cells': reasons.cells(sorted(cell.id for cell in used)),
-        'packages': ', '.join(map(str, sorted(packages)))})
+        'sockets': ', '.join(map(str, sorted(sockets)))})
 
 
 def _occupied(used: list[supplies.CellSupply]) -> reasons.Misfit | None:

@@ -1,28 +1,18 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Score a placement by how near the devices of the guest are."""
 
+from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
-from hpcvirt.fit import placement as placements
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
 
 
 def has_choice(demand: demands.Demand) -> bool:
-    """Tell whether devices of a guest may be on cells that are not its own.
+    """Whether devices of a guest may be on cells other than its own.
 
-    All devices that are required on its own cells are there.
+    They may not if all of them are required on its own cells.
     """
     return bool(demand.cells) and any(
         request.affinity is not shape_model.PCIAffinity.REQUIRED
@@ -30,7 +20,7 @@ def has_choice(demand: demands.Demand) -> bool:
 
 
 def locality(demand: demands.Demand, supply: supplies.Supply,
-             placement: placements.Placement,
+             placement: cell_assignments.CellAssignment,
              providers: devices.Providers = ()) -> float:
     """Compute the fraction of a guest's devices on its own host cells.
 
@@ -41,7 +31,7 @@ def locality(demand: demands.Demand, supply: supplies.Supply,
         return 0.0
     left = devices.Allocator(
         demand.requests, supply.pools,
-        {cell.id: cell.package for cell in supply.cells},
+        {cell.id: cell.socket for cell in supply.cells},
         providers).allocate(placement.cells)
     if left is None:
         return 0.0

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The resources that a host has left, cell by cell.
 
@@ -40,7 +30,7 @@ class CellSupply(typing.NamedTuple):
     """One host cell.
 
     :ivar id: Nova's number of the cell
-    :ivar package: physical package; None if it is unknown or if the cell
+    :ivar socket: physical socket; None if it is unknown or if the cell
         spans several
     :ivar dedicated: all PCPUs, pinned or not
     :ivar free: PCPUs that are not pinned
@@ -55,7 +45,7 @@ class CellSupply(typing.NamedTuple):
     """
 
     id: int
-    package: int | None
+    socket: int | None
     dedicated: Set[int]
     free: Set[int]
     shared: Set[int]
@@ -98,6 +88,8 @@ class Supply:
     :ivar spares_devices: the claim takes cells with devices last for a guest
         that requests none, as in Nova 34; False if it ignores devices then,
         as in Nova 32 and 33
+    :ivar packing: ``packing_host_numa_cells_allocation_strategy``: the claim
+        takes the fullest cells first; False if it takes the emptiest first
     """
 
     cells: Sequence[CellSupply]
@@ -105,19 +97,24 @@ class Supply:
     cpu_ratio: float = 1.0
     ram_ratio: float = 1.0
     spares_devices: bool = True
+    packing: bool = False
 
 
-def of_host(host: host_model.Host, usage: usage_model.Usage,
-            pools: Sequence[devices.Pool] = ()) -> Supply:
+def make_supply(host: host_model.Host, usage: usage_model.Usage,
+                pools: Sequence[devices.Pool] = (),
+                packing: bool = False) -> Supply:
     """Subtract the Usage of a Host from its resources.
 
     Cells that the Usage leaves out are not available to Nova.
+
+    :param packing: see :class:`Supply`
     """
     return Supply(
         cells=tuple(_cell(host.by_id[cell.cell], cell)
                     for cell in usage.cells),
         pools=tuple(pools),
-        cpu_ratio=usage.cpu_ratio, ram_ratio=usage.ram_ratio)
+        cpu_ratio=usage.cpu_ratio, ram_ratio=usage.ram_ratio,
+        packing=packing)
 
 
 def _cell(cell: host_model.Cell, usage: usage_model.CellUsage) -> CellSupply:
@@ -125,7 +122,7 @@ def _cell(cell: host_model.Cell, usage: usage_model.CellUsage) -> CellSupply:
     used: Mapping[int, usage_model.PageUsage] = {
         pages.size_kib: pages for pages in usage.pages}
     return CellSupply(
-        id=cell.id, package=cell.package, dedicated=usage.dedicated_cpus,
+        id=cell.id, socket=cell.socket, dedicated=usage.dedicated_cpus,
         free=usage.dedicated_cpus - usage.pinned_cpus,
         shared=usage.shared_cpus,
         siblings=tuple(core & cpus for core in cell.siblings if core & cpus),

@@ -1,44 +1,50 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Make one set of flavors that serves all hosts of a fleet."""
+"""Make one set of flavors that serves all hosts of a fleet, and name them.
 
+The parts of a name are::
+
+    hpc.16c1n2t.2m        hpc.36c3n.2m.skt.vf1
+    |   | | |   |
+    |   | | |   pages of 2 MiB (1g: 1 GiB, 64k: 64 KiB)
+    |   | | SMT: threads of each guest core, if more than one
+    |   | guest NUMA cells; then 1s: guest sockets, if not one per cell
+    |   guest cores: vCPUs, if each core has one thread
+    prefix of the profile
+
+Some flavors have more parts: ``skt`` (the cells share a socket), ``emu``
+(emulator threads have a dedicated CPU), ``vf2`` (two VFs with the affinity
+policy preferred; ``vf2r``: required, ``vf2s``: socket, ``vf2l``: legacy). VFs
+of a PCI alias other than hpc-vf have its name, such as ``ib-1``, and so have
+whole devices (``gpu-4``); VFs of Neutron ports are ``port1``, and vGPUs are
+``vgpu1``. Unequal cells add ``x`` and six hexadecimal digits of a digest.
+
+Flavors of one plan that would have the same name get their memory as well
+(``31g``, or ``1920m`` if it is not in whole GiB).
+"""
+
+import collections
 import dataclasses
+import hashlib
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.flavors import names
+from hpcvirt import exception
+from hpcvirt.flavors import memory
+from hpcvirt.flavors import operator_specs
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import sizes
+from hpcvirt.flavors import warning
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
 from hpcvirt.specs import resources
 from hpcvirt.specs import vocabulary
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Flavor:
-    """A flavor as Nova stores it.
-
-    :ivar projects: the projects that may use it; None if it is public
-    """
-
-    name: str
-    vcpus: int
-    ram_mib: int
-    disk_gib: int
-    extra_specs: Mapping[str, str]
-    projects: tuple[str, ...] | None = None
+#: Machines of one model differ by less, in what their firmware keeps.
+MIN_REDUCTION_PERCENT = 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,7 +55,7 @@ class Offer:
     """
 
     guest: shape_model.Shape
-    shares: Mapping[str, sizes.Share]
+    shares: Mapping[str, sizes.HostShare]
 
 
 def merge(offers: Iterable[Offer],
@@ -77,6 +83,43 @@ def merge(offers: Iterable[Offer],
     return tuple(sorted(merged, key=_order))
 
 
+def warn_reducing(offers: Iterable[Offer], merged: Iterable[Offer],
+                  tolerance_percent: int, cpus: Mapping[str, int],
+                  ) -> Iterator[warning.PlanWarning]:
+    """Warn of few hosts that make the flavors of many others smaller.
+
+    A machine with a missing DIMM gives all machines of its class flavors with
+    less memory, if the difference is within the tolerance.
+
+    :param cpus: host -> its dedicated CPUs
+    """
+    given = list(offers)
+    costs: dict[tuple[str, ...], tuple[int, int]] = {}
+    for offer in merged:
+        least = offer.guest.memory_mib
+        own = {host: each.guest.memory_mib for each in given
+               if _without_memory(each.guest) == _without_memory(offer.guest)
+               and least * 100 <= each.guest.memory_mib * 100
+               <= least * (100 + tolerance_percent)
+               for host in each.shares}
+        poor = tuple(host for host, mib in own.items() if mib == least)
+        rich = [host for host in own if host not in poor]
+        if not poor or len(poor) >= len(rich):
+            continue
+        better = min(own[host] for host in rich)
+        count = min(cpus[host] for host in rich) // offer.guest.pcpus
+        if (better - least) * 100 >= better * MIN_REDUCTION_PERCENT:
+            costs[poor] = max(costs.get(poor, (0, 0)),
+                              ((better - least) * count, len(rich)))
+    for poor, (mib, others) in costs.items():
+        yield warning.PlanWarning(
+            warning.WarningCode.HOST_MAKES_FLAVORS_SMALLER,
+            'has less memory than other hosts with the same flavors, which '
+            f'therefore give guests up to {mib / 1024:.0f} GiB less on each '
+            f'of {others} hosts; check its memory, or plan it in a class of '
+            'its own', poor)
+
+
 def _without_memory(guest: shape_model.Shape) -> shape_model.Shape:
     return dataclasses.replace(guest, cells=tuple(
         dataclasses.replace(cell, memory_mib=0) for cell in guest.cells))
@@ -88,7 +131,7 @@ def _poorest(cluster: Sequence[Offer]) -> Offer:
         dataclasses.replace(same[0], memory_mib=min(
             cell.memory_mib for cell in same))
         for same in zip(*(guest.cells for guest in guests), strict=True))
-    shares: dict[str, sizes.Share] = {}
+    shares: dict[str, sizes.HostShare] = {}
     for offer in cluster:
         for host, share in offer.shares.items():
             shares.setdefault(host, share)
@@ -101,7 +144,7 @@ def _order(offer: Offer) -> tuple[int, int, int, str]:
 
 
 def flavor(guest: shape_model.Shape, profile: profiles.Profile,
-           name: str = '') -> Flavor:
+           name: str = '') -> flavor_model.Flavor:
     """Write a guest as a flavor.
 
     In addition to the needs of the guest, the flavor prevents images from
@@ -118,21 +161,149 @@ def flavor(guest: shape_model.Shape, profile: profiles.Profile,
         if device.resource_class is not None:
             specs.update(resources.write(
                 device.resource_class, device.count,
-                profile.devices.traits if profile.devices else ()))
+                profile.device.traits if profile.device else ()))
     if guest.topology is not None:
         specs[vocabulary.CPU_MAX_THREADS.name] = str(guest.topology.threads)
     specs.update(profile.extra_specs)
     content = (guest.cpus, guest.memory_mib, profile.disk_gib)
-    return Flavor(
-        name, *content, marked(*content, specs), profile.projects)
+    return flavor_model.Flavor(
+        name, *content, mark_specs(*content, specs), profile.projects)
 
 
-def marked(vcpus: int, ram_mib: int, disk_gib: int,
-           extra_specs: Mapping[str, str]) -> dict[str, str]:
+def mark_specs(vcpus: int, ram_mib: int, disk_gib: int,
+               extra_specs: Mapping[str, str]) -> dict[str, str]:
     """Add hpcvirt's mark for this content to extra specs, and sort them."""
     row = vocabulary.GENERATED_BY
     specs = {key: value for key, value in extra_specs.items()
              if key != row.name}
-    digest = names.content_digest(vcpus, ram_mib, disk_gib, specs)
+    digest = content_digest(vcpus, ram_mib, disk_gib, specs)
     specs[row.name] = f'{vocabulary.GENERATED_MARK}+{digest}'
     return dict(sorted(specs.items()))
+
+
+USUAL_ALIAS = 'hpc-vf'
+
+#: Nova's limit.
+_LONGEST_NAME = 255
+
+
+def assign_names(guests: Sequence[shape_model.Shape], prefix: str,
+                 disk_gib: int, form: str = operator_specs.TEMPLATE,
+                 ) -> tuple[str, ...]:
+    """Name the guests of a plan; different guests get different names.
+
+    :param guests: guests with dedicated CPUs and an explicit page size
+    :raises InvalidInput: if a name is longer than Nova allows
+    """
+    found = [make_name(guest, prefix, disk_gib, form) for guest in guests]
+    for suffixes in ([memory_name(guest.memory_mib) for guest in guests],
+                     ['x' + _digest(guest) for guest in guests]):
+        again = collections.Counter(found)
+        found = [f'{word}.{suffix}' if again[word] > 1 else word
+                 for word, suffix in zip(found, suffixes, strict=True)]
+    for word in found:
+        if len(word) > _LONGEST_NAME:
+            raise exception.InvalidInput(
+                'name_template', f'makes names of {len(word)} characters; '
+                f'Nova allows {_LONGEST_NAME}')
+    return tuple(found)
+
+
+def make_name(guest: shape_model.Shape, prefix: str = 'hpc', disk_gib: int = 0,
+              form: str = operator_specs.TEMPLATE) -> str:
+    """Name a guest, whatever other guests there are."""
+    return form.format_map(_fields(guest, prefix, disk_gib))
+
+
+def _fields(guest: shape_model.Shape, prefix: str,
+            disk_gib: int) -> dict[str, str]:
+    cells = len(guest.cells)
+    threads = guest.topology.threads if guest.topology else 1
+    sockets = guest.topology.sockets if guest.topology else cells
+    cores = guest.cpus // threads
+    return {
+        'prefix': prefix,
+        'shape': f'{cores}c{cells}n'
+        + (f'{sockets}s' if sockets != cells else '')
+        + (f'{threads}t' if threads > 1 else ''),
+        'cores': str(cores), 'vcpus': str(guest.cpus), 'cells': str(cells),
+        'sockets': str(sockets), 'threads': str(threads),
+        'memory': memory_name(guest.memory_mib),
+        'memory_mib': str(guest.memory_mib), 'disk': f'{disk_gib}d',
+        'page': memory.page_name(guest.cells[0].page_kib or 0),
+        'options': ''.join(f'.{word}' for word in _options(guest)),
+    }
+
+
+def _options(guest: shape_model.Shape) -> Iterator[str]:
+    if guest.numa_scope is shape_model.NUMAScope.SOCKET:
+        yield 'skt'
+    if guest.emulator_threads is shape_model.EmulatorThreads.ISOLATE:
+        yield 'emu'
+    if guest.devices:
+        yield _devices_name(guest.devices)
+    if guest != _usual(guest):
+        yield 'x' + _digest(guest)
+
+
+def memory_name(memory_mib: int) -> str:
+    """``31g`` for whole GiB, otherwise MiB: ``1920m``."""
+    if memory_mib % 1024:
+        return f'{memory_mib}m'
+    return f'{memory_mib // 1024}g'
+
+
+def content_digest(vcpus: int, ram_mib: int, disk_gib: int,
+                   extra_specs: Mapping[str, str]) -> str:
+    """Return a digest of the content of a flavor, in hexadecimal digits."""
+    lines = [f'{vcpus} {ram_mib} {disk_gib}']
+    lines += [f'{key}={value}' for key, value in sorted(extra_specs.items())]
+    return hashlib.sha256('\n'.join(lines).encode()).hexdigest()[:12]
+
+
+def _usual(guest: shape_model.Shape) -> shape_model.Shape:
+    """Return the guest that the parts of the name without a digest mean."""
+    count = len(guest.cells)
+    topology = guest.topology
+    threads = topology.threads if topology else 1
+    cell = shape_model.GuestCell(
+        guest.cpus // count, 0, guest.memory_mib // count,
+        guest.cells[0].page_kib)
+    sockets = topology.sockets if topology else count
+    return dataclasses.replace(
+        guest, cells=(cell,) * count,
+        cpu_policy=shape_model.CPUPolicy.DEDICATED,
+        thread_policy=(shape_model.ThreadPolicy.REQUIRE if threads > 1
+                       else None),
+        topology=shape_model.GuestTopology(
+            sockets, guest.cpus // (sockets * threads), threads),
+        devices=guest.devices[:1])
+
+
+def _devices_name(wanted: Sequence[shape_model.GuestDevices]) -> str:
+    affinity = wanted[0].affinity or shape_model.PCIAffinity.LEGACY
+    letter = ('' if affinity is shape_model.PCIAffinity.PREFERRED
+              else affinity.value[0])
+    alias = wanted[0].alias
+    if wanted[0].resource_class is not None:
+        return f'vgpu{wanted[0].count}'
+    word = ('port' if alias is None else 'vf' if alias == USUAL_ALIAS
+            else f'{alias}-')
+    return f'{word}{wanted[0].count}{letter}'
+
+
+def _digest(guest: shape_model.Shape) -> str:
+    # A repr() would change with every new field of a class, and with it the
+    # names of existing flavors.
+    topology = guest.topology
+    words = [
+        *(f'{cell.pcpus}+{cell.vcpus}/{cell.memory_mib}/{cell.page_kib}'
+          for cell in guest.cells),
+        str(guest.cpu_policy), str(guest.thread_policy),
+        str(guest.emulator_threads),
+        *(f'{device.alias}:{device.count}:{device.affinity}:{device.physnet}'
+          for device in guest.devices),
+        *((str(topology.sockets), str(topology.cores),
+           str(topology.threads)) if topology else ()),
+        str(guest.numa_scope), str(guest.exclusive_cells)]
+    return hashlib.sha256(' '.join(words).encode()).hexdigest()[:6]

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Divide the CPUs of a host between guests, emulator threads and the host.
 
@@ -37,15 +27,15 @@ class CellShare:
     """The CPUs of one host cell that guests and emulator threads get.
 
     :ivar id: the host cell
-    :ivar package: the package of the cell; if it is unknown, a negative
-        number that no other cell has, so that the cell counts as a package
+    :ivar socket: the socket of the cell; if it is unknown, a negative
+        number that no other cell has, so that the cell counts as a socket
     :ivar cores: the dedicated CPUs of each core
     :ivar llc: the number of these cores under each last-level cache
     :ivar shared: CPUs for emulator threads and shared guests
     """
 
     id: int
-    package: int
+    socket: int
     cores: tuple[Core, ...]
     llc: tuple[int, ...]
     shared: frozenset[int] = frozenset()
@@ -103,19 +93,19 @@ def divide(host: host_model.Host, profile: profiles.Profile,
            if len(core) < threads for cpu in core}
     if without:
         warnings.append(warning.PlanWarning(
-            warning.Code.CELL_NOT_USED,
-            f'{cells_in_words(without)} no core left for guests',
+            warning.WarningCode.CELL_NOT_USED,
+            f'{format_cells(without)} no core left for guests',
             (host.name,)))
     if odd:
         warnings.append(warning.PlanWarning(
-            warning.Code.IRREGULAR_CORES,
+            warning.WarningCode.IRREGULAR_CORES,
             f'{"CPUs" if len(odd) > 1 else "CPU"} {cpuset.render(odd)} not '
             f'dedicated: the core has fewer than the {threads} threads of '
             'other cores',
             (host.name,)))
     if profile.smt is profiles.SMT.LEAVE and host.threads_per_core > 1:
         warnings.append(warning.PlanWarning(
-            warning.Code.SIBLINGS_IDLE,
+            warning.WarningCode.SIBLINGS_IDLE,
             'the SMT siblings of dedicated CPUs must stay idle; run nothing '
             'else on them', (host.name,)))
     return Partition(
@@ -129,8 +119,8 @@ def _unusable(host: host_model.Host) -> Iterator[warning.PlanWarning]:
     if without_cpus:
         memory_mib = sum(cell.memory_mib for cell in without_cpus)
         yield warning.PlanWarning(
-            warning.Code.CELL_WITHOUT_CPUS,
-            f'{cells_in_words(c.id for c in without_cpus)} {memory_mib} MiB '
+            warning.WarningCode.CELL_WITHOUT_CPUS,
+            f'{format_cells(c.id for c in without_cpus)} {memory_mib} MiB '
             'and no CPUs; Nova places no pinned guest there, so the host '
             'keeps the memory', (host.name,))
     without_memory = [cell for cell in host.cells
@@ -138,13 +128,13 @@ def _unusable(host: host_model.Host) -> Iterator[warning.PlanWarning]:
     if without_memory:
         cpus = frozenset[int]().union(*(c.cpus for c in without_memory))
         yield warning.PlanWarning(
-            warning.Code.CELL_WITHOUT_MEMORY,
-            f'{cells_in_words(c.id for c in without_memory)} no memory; CPUs '
+            warning.WarningCode.CELL_WITHOUT_MEMORY,
+            f'{format_cells(c.id for c in without_memory)} no memory; CPUs '
             f'{cpuset.render(cpus)} are not dedicated, because no guest fits '
             'there', (host.name,))
 
 
-def cells_in_words(ids: Iterable[int]) -> str:
+def format_cells(ids: Iterable[int]) -> str:
     """Begin a sentence: ``cell 3 has``, ``cells 3-5,8 have``."""
     numbers = sorted(ids)
     plural = len(numbers) > 1
@@ -160,7 +150,7 @@ def _usual_threads(cores: Iterable[Core]) -> int:
     return max(cpus, key=lambda threads: (cpus[threads], threads), default=1)
 
 
-def kept_cores(cores: int) -> int:
+def count_kept(cores: int) -> int:
     """Choose how many cores of a cell the host keeps.
 
     They are 4 to 10 percent, but at least one: within these bounds the number
@@ -170,11 +160,12 @@ def kept_cores(cores: int) -> int:
     """
     least, most = max(1, -(-cores * 4 // 100)), max(1, cores // 10)
     return max(range(least, most + 1),
-               key=lambda kept: (_divisors(cores - kept), -kept))
+               key=lambda kept: (len(list_divisors(cores - kept)), -kept))
 
 
-def _divisors(number: int) -> int:
-    return sum(not number % part for part in range(1, number + 1))
+def list_divisors(number: int) -> list[int]:
+    """List the divisors of a number, smallest first."""
+    return [part for part in range(1, number + 1) if number % part == 0]
 
 
 def _share(cell: host_model.Cell, usable: Iterable[Core], threads: int,
@@ -184,14 +175,14 @@ def _share(cell: host_model.Cell, usable: Iterable[Core], threads: int,
     kept = profile.housekeeping_cores_per_cell
     extra = profile.shared_cores_per_cell
     if extra is None:
-        extra = max(1, kept_cores(len(queue)) - kept)
+        extra = max(1, count_kept(len(queue)) - kept)
     undedicated = kept + extra
     shared = frozenset().union(*queue[kept:undedicated])
     dedicated = sorted(queue[undedicated:], key=min)
     cores = tuple(frozenset(sorted(core)[:threads]) for core in dedicated)
     llc = [len(inside) for inside in _by_cache(cores, cell.llc)]
-    package = -1 - cell.id if cell.package is None else cell.package
-    return CellShare(cell.id, package, cores,
+    socket = -1 - cell.id if cell.socket is None else cell.socket
+    return CellShare(cell.id, socket, cores,
                      tuple(count for count in llc if count), shared)
 
 

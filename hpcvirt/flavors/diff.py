@@ -1,21 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Compare planned flavors with the flavors of a cloud.
 
 hpcvirt changes only flavors with its mark (``hpcvirt:generated_by``). Of
 these it leaves alone what it did not set: other extra specs, access of other
 projects, ephemeral and swap disks, the RX/TX factor and the description. This
-module decides on a :class:`Step` for each planned flavor, and
+module decides on a :class:`FlavorChange` for each planned flavor, and
 :mod:`hpcvirt.cloud.flavors` carries it out.
 """
 
@@ -27,12 +17,12 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 
 from hpcvirt.flavors import catalogue
-from hpcvirt.flavors import names
 from hpcvirt.flavors import operator_specs
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.specs import vocabulary
 
 #: Among more keys, those that the digest covers are not looked for.
-_MOST_FOREIGN_KEYS = 12
+_MAX_FOREIGN_KEYS = 12
 
 
 class Action(enum.StrEnum):
@@ -61,7 +51,7 @@ class Existing:
     """
 
     id: str
-    flavor: catalogue.Flavor
+    flavor: flavor_model.Flavor
     description: str = ''
     ephemeral_gib: int = 0
     swap_mib: int = 0
@@ -71,7 +61,7 @@ class Existing:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Step:
+class FlavorChange:
     """The action that one planned flavor needs, and why.
 
     :ivar existing: the flavor of that name in the cloud
@@ -82,7 +72,7 @@ class Step:
     """
 
     action: Action
-    flavor: catalogue.Flavor
+    flavor: flavor_model.Flavor
     existing: Existing | None = None
     differences: tuple[str, ...] = ()
     obsolete: tuple[str, ...] = ()
@@ -102,22 +92,22 @@ class Step:
         return _missing_projects(self.flavor, self.existing)
 
 
-def description(flavor: catalogue.Flavor) -> str:
+def description(flavor: flavor_model.Flavor) -> str:
     """Return the description of a flavor that hpcvirt creates."""
     return (f'{flavor.vcpus} dedicated CPUs, {flavor.ram_mib} MiB, made by '
             'hpcvirt')
 
 
-def steps(wanted: Sequence[catalogue.Flavor],
-          existing: Iterable[Existing]) -> tuple[Step, ...]:
+def steps(wanted: Sequence[flavor_model.Flavor],
+          existing: Iterable[Existing]) -> tuple[FlavorChange, ...]:
     """Compare the planned flavors, in their order, with existing ones."""
     by_name = {item.flavor.name: item for item in existing}
     return tuple(_step(flavor, by_name.get(flavor.name))
                  for flavor in wanted)
 
 
-def left_over(wanted: Sequence[catalogue.Flavor],
-              existing: Iterable[Existing]) -> tuple[str, ...]:
+def find_left_over(wanted: Sequence[flavor_model.Flavor],
+                   existing: Iterable[Existing]) -> tuple[str, ...]:
     """Name the flavors that hpcvirt created and that are not planned."""
     names_wanted = {flavor.name for flavor in wanted}
     return tuple(sorted(
@@ -132,9 +122,10 @@ def is_ours(existing: Existing) -> bool:
     return mark is not None and row.accepts(mark)
 
 
-def _step(flavor: catalogue.Flavor, existing: Existing | None) -> Step:
+def _step(flavor: flavor_model.Flavor,
+          existing: Existing | None) -> FlavorChange:
     if existing is None:
-        return Step(Action.CREATE, flavor)
+        return FlavorChange(Action.CREATE, flavor)
     if not is_ours(existing):
         return _foreign(flavor, existing)
     covered = _covered_by_mark(existing.flavor)
@@ -143,23 +134,23 @@ def _step(flavor: catalogue.Flavor, existing: Existing | None) -> Step:
         if key in flavor.extra_specs or operator_specs.is_taken(key)}
     differences = tuple(_differences(flavor, existing, ours))
     others = set(existing.flavor.extra_specs) - set(flavor.extra_specs)
-    return Step(
+    return FlavorChange(
         Action.DIFFERS if differences else Action.SAME, flavor, existing,
         differences, tuple(sorted(others & ours)),
         tuple(sorted(others - ours)), covered is None)
 
 
-def _foreign(flavor: catalogue.Flavor, existing: Existing) -> Step:
+def _foreign(flavor: flavor_model.Flavor, existing: Existing) -> FlavorChange:
     if (not existing.flavor.extra_specs
             and existing.description == description(flavor)
             and not (existing.ephemeral_gib or existing.swap_mib)
             and _sizes(existing.flavor) == _sizes(flavor)):
-        return Step(Action.COMPLETE, flavor, existing)
-    return Step(Action.FOREIGN, flavor, existing, tuple(_differences(
+        return FlavorChange(Action.COMPLETE, flavor, existing)
+    return FlavorChange(Action.FOREIGN, flavor, existing, tuple(_differences(
         flavor, existing, existing.flavor.extra_specs)))
 
 
-def _differences(flavor: catalogue.Flavor, existing: Existing,
+def _differences(flavor: flavor_model.Flavor, existing: Existing,
                  ours: Collection[str]) -> Iterable[str]:
     """Describe what differs of that which a plan decides.
 
@@ -185,17 +176,17 @@ def _differences(flavor: catalogue.Flavor, existing: Existing,
             yield f'{key} is {specs[key]}, planned {flavor.extra_specs[key]}'
 
 
-def _sizes(flavor: catalogue.Flavor) -> dict[str, int]:
+def _sizes(flavor: flavor_model.Flavor) -> dict[str, int]:
     return {'vCPUs': flavor.vcpus, 'RAM': flavor.ram_mib,
             'disk': flavor.disk_gib}
 
 
-def _must_become_private(flavor: catalogue.Flavor,
+def _must_become_private(flavor: flavor_model.Flavor,
                          existing: Existing) -> bool:
     return flavor.projects is not None and existing.public
 
 
-def _missing_projects(flavor: catalogue.Flavor,
+def _missing_projects(flavor: flavor_model.Flavor,
                       existing: Existing | None) -> tuple[str, ...]:
     if existing is None or existing.public:
         return ()
@@ -203,7 +194,7 @@ def _missing_projects(flavor: catalogue.Flavor,
                  if project not in existing.projects)
 
 
-def _covered_by_mark(flavor: catalogue.Flavor) -> set[str] | None:
+def _covered_by_mark(flavor: flavor_model.Flavor) -> set[str] | None:
     """Find the extra specs that hpcvirt set, by the digest in its mark.
 
     :returns: their keys, or None if the digest covers no choice of them:
@@ -216,18 +207,18 @@ def _covered_by_mark(flavor: catalogue.Flavor) -> set[str] | None:
     if not digest:
         return set(flavor.extra_specs)
     others = [key for key in specs if not operator_specs.is_taken(key)]
-    if len(others) > _MOST_FOREIGN_KEYS:
+    if len(others) > _MAX_FOREIGN_KEYS:
         return None
     for number in range(len(others) + 1):
         for left_out in itertools.combinations(others, number):
             covered = {key: value for key, value in specs.items()
                        if key not in left_out}
-            if digest == names.content_digest(
+            if digest == catalogue.content_digest(
                     flavor.vcpus, flavor.ram_mib, flavor.disk_gib, covered):
                 return {*covered, name}
     return None
 
 
-def is_edited(flavor: catalogue.Flavor) -> bool:
+def is_edited(flavor: flavor_model.Flavor) -> bool:
     """Tell whether somebody has changed what hpcvirt set."""
     return _covered_by_mark(flavor) is None

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read flavors from the documents of several programs.
 
@@ -24,7 +14,7 @@ from typing import Any
 from typing import NoReturn
 
 from hpcvirt import exception
-from hpcvirt.flavors import catalogue
+from hpcvirt.model import flavor as flavor_model
 
 _NAMES = ('name',)
 _VCPUS = ('vcpus',)
@@ -39,7 +29,7 @@ _PROPERTY = re.compile(r"\s*([^=,\s]+)='((?:[^'\\]|\\.)*)'\s*(?:,|$)")
 _LARGEST = 2 ** 31 - 1
 
 
-def flavors(content: object, where: str) -> list[catalogue.Flavor]:
+def flavors(content: object, where: str) -> list[flavor_model.Flavor]:
     """Return the flavors of a document.
 
     :param content: the parsed JSON or YAML file
@@ -60,7 +50,7 @@ def flavors(content: object, where: str) -> list[catalogue.Flavor]:
             for number, item in enumerate(items, 1)]
 
 
-def _flavor(item: object, where: str) -> catalogue.Flavor:
+def _flavor(item: object, where: str) -> flavor_model.Flavor:
     if not isinstance(item, Mapping):
         raise exception.InvalidInput(where, 'is not a mapping')
     values = {str(key).lower(): value for key, value in item.items()}
@@ -68,7 +58,7 @@ def _flavor(item: object, where: str) -> catalogue.Flavor:
     if not isinstance(name, str) or not name:
         raise exception.InvalidInput(where, 'has no name')
     here = f'{where} ({name[:64]})'
-    return catalogue.Flavor(
+    return flavor_model.Flavor(
         name, _number(values, _VCPUS, here, 1), _number(values, _RAM, here, 0),
         _number(values, _DISK, here, 0) if _has(values, _DISK) else 0,
         _specs(values, here))
@@ -100,7 +90,7 @@ def _number(values: Mapping[str, Any], keys: tuple[str, ...], where: str,
 
 
 def _specs(values: Mapping[str, Any], where: str) -> dict[str, str]:
-    """Read extra specs, of which values may have no quotes in the file."""
+    """Read extra specs; their values may be without quotes in the file."""
     if not _has(values, _SPECS):
         raise exception.InvalidInput(
             where, 'extra_specs (or properties) are missing; "openstack '

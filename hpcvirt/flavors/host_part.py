@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The part of a host that an operator gives to guests.
 
@@ -30,8 +20,9 @@ from hpcvirt.model import host as host_model
 from hpcvirt.model import shape
 
 _PAGES = re.compile(
-    r'(?:(?P<cell>[0-9]{1,5}):)?(?P<size>[1-9][0-9]{0,5}[KMG])'
-    r'(?::(?:(?P<count>[0-9]{1,10})|(?P<percent>[0-9]{1,3})%))?')
+    r'(?:(?P<cell>[0-9]{1,5}):)?(?P<size>[1-9][0-9]{0,5} ?[KMG](?:i?B)?)'
+    r'(?::(?:(?P<count>[0-9]{1,10})|(?P<percent>[0-9]{1,3})%))?',
+    re.IGNORECASE)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

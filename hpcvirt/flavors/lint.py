@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Check existing flavors for what Nova refuses, misplaces or wastes.
 
@@ -18,21 +8,74 @@ of Nova's defects are those of :mod:`hpcvirt.fit.claim`.
 """
 
 import dataclasses
+import enum
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 
 from hpcvirt import exception
-from hpcvirt.flavors import catalogue
+from hpcvirt import words
 from hpcvirt.flavors import diff
-from hpcvirt.flavors import finding
 from hpcvirt.flavors import memory
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
 from hpcvirt.specs import vocabulary
 
-_ERROR = finding.Severity.ERROR
-_WARNING = finding.Severity.WARNING
-_NOTE = finding.Severity.NOTE
+
+class LintSeverity(enum.StrEnum):
+    """The severity of a finding.
+
+    ``error``: instances are refused, are placed incorrectly, or fit nowhere.
+    ``warning``: instances perform worse than they could, or waste resources.
+    ``note``: for information.
+    """
+
+    ERROR = 'error'
+    WARNING = 'warning'
+    NOTE = 'note'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LintFinding:
+    """A problem of a flavor.
+
+    :ivar code: the kind of problem; it does not change between releases
+    :ivar key: the extra spec at fault, or ``ram`` or ``vcpus``
+    :ivar problem: one sentence without a full stop
+    :ivar advice: how to correct it
+    :ivar hosts: the hosts that have the problem; empty if it is one of the
+        flavor alone
+    """
+
+    code: str
+    severity: LintSeverity
+    flavor: str
+    key: str
+    problem: str
+    advice: str
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def message(self) -> str:
+        if not self.hosts:
+            return self.problem
+        return f'{words.join_names(self.hosts, "hosts")}: {self.problem}'
+
+
+def gather(findings: Iterable[LintFinding]) -> tuple[LintFinding, ...]:
+    """Merge equal findings about different hosts."""
+    hosts: dict[LintFinding, list[str]] = {}
+    for item in findings:
+        hosts.setdefault(dataclasses.replace(item, hosts=()),
+                         []).extend(item.hosts)
+    return tuple(dataclasses.replace(item, hosts=tuple(names))
+                 for item, names in hosts.items())
+
+
+_ERROR = LintSeverity.ERROR
+_WARNING = LintSeverity.WARNING
+_NOTE = LintSeverity.NOTE
 
 #: With this many guest cells, Nova's search takes seconds if nothing fits:
 #: 10.3 s for 6 guest cells on 16 host cells, measured with Nova 34.
@@ -40,22 +83,22 @@ MANY_CELLS = 6
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Subject:
+class LintSubject:
     """A flavor, and the guest that Nova makes of it."""
 
-    flavor: catalogue.Flavor
+    flavor: flavor_model.Flavor
     guest: shape_model.Shape
 
-    def finds(self, code: str, severity: finding.Severity, key: str,
-              message: str, advice: str) -> finding.Finding:
-        return finding.Finding(code, severity, self.flavor.name, key,
-                               message, advice)
+    def finds(self, code: str, severity: LintSeverity, key: str,
+              message: str, advice: str) -> LintFinding:
+        return LintFinding(code, severity, self.flavor.name, key,
+                           message, advice)
 
 
-Rule = Callable[[Subject], Iterator[finding.Finding]]
+Rule = Callable[[LintSubject], Iterator[LintFinding]]
 
 
-def lint(flavor: catalogue.Flavor) -> tuple[finding.Finding, ...]:
+def lint(flavor: flavor_model.Flavor) -> tuple[LintFinding, ...]:
     """Check a flavor, regardless of hosts."""
     findings = list(_keys(flavor))
     try:
@@ -63,34 +106,34 @@ def lint(flavor: catalogue.Flavor) -> tuple[finding.Finding, ...]:
                              flavor.extra_specs)
     except exception.InvalidInput as exc:
         if not any(item.key == exc.where for item in findings):
-            findings.append(finding.Finding(
+            findings.append(LintFinding(
                 'refused', _ERROR, flavor.name, exc.where,
                 f'Nova refuses the flavor: {exc.what}', 'correct the value'))
         return tuple(findings)
-    subject = Subject(flavor, guest)
+    subject = LintSubject(flavor, guest)
     for rule in RULES:
         findings += rule(subject)
     return tuple(findings)
 
 
-def _keys(flavor: catalogue.Flavor) -> Iterator[finding.Finding]:
+def _keys(flavor: flavor_model.Flavor) -> Iterator[LintFinding]:
     """Find unknown keys, and values of the wrong type."""
     for key, value in flavor.extra_specs.items():
         row = vocabulary.find(key)
         if vocabulary.is_unknown(key):
-            yield finding.Finding(
+            yield LintFinding(
                 'unknown-key', _ERROR, flavor.name, key,
                 'the extra spec is unknown: Nova ignores it, and its API '
                 'refuses to set it from microversion 2.86 on',
                 'correct or remove it')
         elif row is not None and not row.accepts(value):
-            yield finding.Finding(
+            yield LintFinding(
                 'bad-value', _ERROR, flavor.name, key,
                 f'{value[:64]!r} is not one of its values ({row.values})',
                 'correct the value')
 
 
-def _unequal_cells(subject: Subject) -> Iterator[finding.Finding]:
+def _unequal_cells(subject: LintSubject) -> Iterator[LintFinding]:
     """Find guest cells that differ (defect A)."""
     cells = [(cell.pcpus + cell.vcpus, cell.memory_mib)
              for cell in subject.guest.cells]
@@ -113,7 +156,7 @@ def _unequal_cells(subject: Subject) -> Iterator[finding.Finding]:
             'make the cells equal, or put the largest first')
 
 
-def _several_devices(subject: Subject) -> Iterator[finding.Finding]:
+def _several_devices(subject: LintSubject) -> Iterator[LintFinding]:
     """Find several required devices of a guest with cells (defect B)."""
     strict = [device for device in subject.guest.devices
               if device.affinity is shape_model.PCIAffinity.REQUIRED]
@@ -129,7 +172,7 @@ def _several_devices(subject: Subject) -> Iterator[finding.Finding]:
             'use the policy preferred, or one device')
 
 
-def _affinity_in_moves(subject: Subject) -> Iterator[finding.Finding]:
+def _affinity_in_moves(subject: LintSubject) -> Iterator[LintFinding]:
     """Find affinity policies that a move can lose (defect I)."""
     aliases = sorted({device.alias for device in subject.guest.devices
                       if device.alias and device.affinity is not None})
@@ -143,7 +186,7 @@ def _affinity_in_moves(subject: Subject) -> Iterator[finding.Finding]:
             f'{" and ".join(aliases)}')
 
 
-def _vgpus(subject: Subject) -> Iterator[finding.Finding]:
+def _vgpus(subject: LintSubject) -> Iterator[LintFinding]:
     """Find vGPUs of guests whose CPUs belong to certain cells."""
     found = [key for key in subject.flavor.extra_specs
              if vocabulary.VGPU_RESOURCE.fullmatch(key)]
@@ -156,7 +199,7 @@ def _vgpus(subject: Subject) -> Iterator[finding.Finding]:
             'PCI alias')
 
 
-def _page_size(subject: Subject) -> Iterator[finding.Finding]:
+def _page_size(subject: LintSubject) -> Iterator[LintFinding]:
     """Find page sizes by class (defect C), and memory in parts of pages."""
     if not subject.guest.cells:
         return
@@ -186,7 +229,7 @@ def _page_size(subject: Subject) -> Iterator[finding.Finding]:
                 'make the memory of each cell a multiple of the page size')
 
 
-def _many_cells(subject: Subject) -> Iterator[finding.Finding]:
+def _many_cells(subject: LintSubject) -> Iterator[LintFinding]:
     """Find guests with many cells (defect D)."""
     count = len(subject.guest.cells)
     if count >= MANY_CELLS:
@@ -198,7 +241,7 @@ def _many_cells(subject: Subject) -> Iterator[finding.Finding]:
             'enable HPCTopologyFilter, which refuses such hosts first')
 
 
-def _threads(subject: Subject) -> Iterator[finding.Finding]:
+def _threads(subject: LintSubject) -> Iterator[LintFinding]:
     """Find cells with parts of cores (defect E), and thread policies."""
     guest = subject.guest
     if guest.cpu_policy is shape_model.CPUPolicy.SHARED or not guest.cells:
@@ -235,7 +278,7 @@ def _threads(subject: Subject) -> Iterator[finding.Finding]:
             'use the thread policy require')
 
 
-def _policies(subject: Subject) -> Iterator[finding.Finding]:
+def _policies(subject: LintSubject) -> Iterator[LintFinding]:
     """Find CPUs that are not dedicated, and isolated emulator threads."""
     guest = subject.guest
     if guest.cpu_policy is shape_model.CPUPolicy.SHARED:
@@ -256,7 +299,7 @@ def _policies(subject: Subject) -> Iterator[finding.Finding]:
             'cpu_shared_set')
 
 
-def _guest_topology(subject: Subject) -> Iterator[finding.Finding]:
+def _guest_topology(subject: LintSubject) -> Iterator[LintFinding]:
     """Find guest CPU topologies that do not match the vCPUs."""
     specs = subject.flavor.extra_specs
     wanted = [(row.name, int(specs[row.name])) for row in (
@@ -275,7 +318,7 @@ def _guest_topology(subject: Subject) -> Iterator[finding.Finding]:
             'make sockets x cores x threads equal the number of vCPUs')
 
 
-def _numbering(subject: Subject) -> Iterator[finding.Finding]:
+def _numbering(subject: LintSubject) -> Iterator[LintFinding]:
     """Find extra specs of guest cells that do not exist."""
     count = len(subject.guest.cells)
     for row in (vocabulary.NUMA_CPUS, vocabulary.NUMA_MEM):
@@ -288,7 +331,7 @@ def _numbering(subject: Subject) -> Iterator[finding.Finding]:
                     f'{count}', 'remove it, or number the cells from 0')
 
 
-def _mark(subject: Subject) -> Iterator[finding.Finding]:
+def _mark(subject: LintSubject) -> Iterator[LintFinding]:
     """Find flavors that were changed after hpcvirt created them."""
     existing = diff.Existing('', subject.flavor)
     if diff.is_ours(existing) and diff.is_edited(subject.flavor):

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Check whether flavors fit on hosts, and which CPUs they leave unused.
 
@@ -25,13 +15,13 @@ from hpcvirt import exception
 from hpcvirt.fit import capacity
 from hpcvirt.fit import devices as device_supply
 from hpcvirt.fit import supply as supplies
-from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
-from hpcvirt.flavors import finding
-from hpcvirt.flavors import given_devices
 from hpcvirt.flavors import host_part
+from hpcvirt.flavors import lint
 from hpcvirt.flavors import memory
+from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.model import usage as usage_model
@@ -40,10 +30,10 @@ from hpcvirt.specs import resources
 from hpcvirt.specs import vocabulary
 
 
-def lint(flavor: catalogue.Flavor, hosts: Iterable[host_model.Host],
-         profile: profiles.Profile,
-         part: host_part.HostPart = host_part.WHOLE,
-         ) -> tuple[finding.Finding, ...]:
+def check_hosts(flavor: flavor_model.Flavor, hosts: Iterable[host_model.Host],
+                profile: profiles.Profile,
+                part: host_part.HostPart = host_part.WHOLE,
+                ) -> tuple[lint.LintFinding, ...]:
     """Check one flavor against hosts; equal hosts are checked only once.
 
     Flavors that Nova refuses and flavors without NUMA cells are skipped: the
@@ -52,21 +42,18 @@ def lint(flavor: catalogue.Flavor, hosts: Iterable[host_model.Host],
     :param part: the part of the host that guests may have
     :raises InvalidInput: if a host lacks what the part takes of it
     """
-    twins: dict[host_model.Host, list[host_model.Host]] = {}
     hosts = tuple(hosts)
-    device_type = given_devices.device_type(profile.devices, hosts)
-    for host in hosts:
-        twins.setdefault(dataclasses.replace(host, name=''), []).append(host)
-    return finding.gather(
+    device_type = offered_devices.device_type(profile.device, hosts)
+    return lint.gather(
         dataclasses.replace(item, hosts=tuple(host.name for host in same))
-        for same in twins.values()
+        for same in host_model.group_twins(hosts)
         for item in _host(flavor, same[0], profile, part, device_type))
 
 
-def _host(flavor: catalogue.Flavor, host: host_model.Host,
+def _host(flavor: flavor_model.Flavor, host: host_model.Host,
           profile: profiles.Profile,
           part: host_part.HostPart,
-          device_type: str) -> Iterator[finding.Finding]:
+          device_type: str) -> Iterator[lint.LintFinding]:
     try:
         guest = codec.decode(flavor.vcpus, flavor.ram_mib,
                              flavor.extra_specs)
@@ -79,51 +66,50 @@ def _host(flavor: catalogue.Flavor, host: host_model.Host,
     partition = cpu_partition.divide(host, profile, part)
     yield from _page_sizes(flavor, guest, host)
     yield from _threads(flavor, guest, host)
-    devices = _counted(flavor, guest, profile.devices)
-    pools = given_devices.pools(
-        given_devices.given(host, profile.devices, device_type),
-        profile.devices, sum(device.count for device in devices) or 1)
+    devices = _counted(flavor, guest, profile.device)
+    pools = offered_devices.pools(
+        offered_devices.choose_devices(host, profile.device, device_type),
+        profile.device, sum(device.count for device in devices) or 1)
     filling = capacity.fill(_without_pages(guest, devices),
-                            _supply(partition, profile, pools),
-                            packing=profile.pack_cells)
+                            _supply(partition, profile, pools))
     dedicated = len(partition.dedicated)
     if not filling.count:
         reason = filling.misfit.message if filling.misfit else ''
-        yield finding.Finding(
-            'does-not-fit', finding.Severity.ERROR, flavor.name, 'vcpus',
+        yield lint.LintFinding(
+            'does-not-fit', lint.LintSeverity.ERROR, flavor.name, 'vcpus',
             f'no instance fits: {reason}',
             'make the guest smaller, or give it more cells')
     elif (guest.cpu_policy is not shape_model.CPUPolicy.SHARED
           and filling.free_pcpus):
-        yield finding.Finding(
-            'strands-cpus', finding.Severity.WARNING, flavor.name, 'vcpus',
+        yield lint.LintFinding(
+            'strands-cpus', lint.LintSeverity.WARNING, flavor.name, 'vcpus',
             f'the {filling.count} instances that fit leave '
             f'{filling.free_pcpus} of {dedicated} dedicated CPUs unused',
             'use a size that divides the cells of the host, or fill the '
             'rest with smaller guests')
     left = sum(pool.free for pool in filling.supply.pools or ())
-    if (filling.count and devices and left and profile.devices
-            and profile.devices.kind is not profiles.Kind.VF):
-        yield finding.Finding(
-            'strands-devices', finding.Severity.WARNING, flavor.name,
+    if (filling.count and devices and left and profile.device
+            and profile.device.kind is not profiles.DeviceKind.VF):
+        yield lint.LintFinding(
+            'strands-devices', lint.LintSeverity.WARNING, flavor.name,
             'vcpus', f'the {filling.count} instances that fit leave {left} '
             f'of {sum(pool.free for pool in pools)} devices unused',
             'give each instance the part of the cores that its devices are '
             'of those of the host')
 
 
-def _counted(flavor: catalogue.Flavor, guest: shape_model.Shape,
+def _counted(flavor: flavor_model.Flavor, guest: shape_model.Shape,
              wanted: profiles.Devices | None,
-             ) -> tuple[shape_model.DeviceRequest, ...]:
+             ) -> tuple[shape_model.GuestDevices, ...]:
     """List the devices of a flavor that the profile describes.
 
     A flavor without an affinity policy has that of the alias.
     """
     if wanted is None:
         return ()
-    if wanted.kind is profiles.Kind.VGPU:
+    if wanted.kind is profiles.DeviceKind.VGPU:
         number = resources.read(wanted.resource_class, flavor.extra_specs)
-        return (shape_model.DeviceRequest(
+        return (shape_model.GuestDevices(
             None, number, resource_class=wanted.resource_class),
             ) if number else ()
     return tuple(
@@ -133,26 +119,26 @@ def _counted(flavor: catalogue.Flavor, guest: shape_model.Shape,
         if wanted.has_alias and device.alias == wanted.alias)
 
 
-def _threads(flavor: catalogue.Flavor, guest: shape_model.Shape,
-             host: host_model.Host) -> Iterator[finding.Finding]:
+def _threads(flavor: flavor_model.Flavor, guest: shape_model.Shape,
+             host: host_model.Host) -> Iterator[lint.LintFinding]:
     if (guest.thread_policy is shape_model.ThreadPolicy.ISOLATE
             and host.threads_per_core > 1):
-        yield finding.Finding(
-            'isolate-on-smt', finding.Severity.ERROR, flavor.name,
+        yield lint.LintFinding(
+            'isolate-on-smt', lint.LintSeverity.ERROR, flavor.name,
             vocabulary.CPU_THREAD_POLICY.name,
             'the host has SMT, where Nova refuses isolate',
             'use require with whole cores')
 
 
-def _page_sizes(flavor: catalogue.Flavor, guest: shape_model.Shape,
-                host: host_model.Host) -> Iterator[finding.Finding]:
+def _page_sizes(flavor: flavor_model.Flavor, guest: shape_model.Shape,
+                host: host_model.Host) -> Iterator[lint.LintFinding]:
     page_kib = guest.cells[0].page_kib
     if page_kib is None or page_kib < 0:
         return
     sizes = {pool.size_kib for cell in host.cells for pool in cell.pages}
     if len(sizes) > 1 and page_kib not in sizes:
-        yield finding.Finding(
-            'no-such-pages', finding.Severity.ERROR, flavor.name,
+        yield lint.LintFinding(
+            'no-such-pages', lint.LintSeverity.ERROR, flavor.name,
             vocabulary.MEM_PAGE_SIZE.name,
             f'the host has no pages of {memory.page_name(page_kib)}',
             'use one of ' + ', '.join(
@@ -160,7 +146,7 @@ def _page_sizes(flavor: catalogue.Flavor, guest: shape_model.Shape,
 
 
 def _without_pages(guest: shape_model.Shape,
-                   devices: tuple[shape_model.DeviceRequest, ...],
+                   devices: tuple[shape_model.GuestDevices, ...],
                    ) -> shape_model.Shape:
     """Drop page sizes and other devices, so that CPUs and memory decide."""
     return dataclasses.replace(guest, devices=devices, cells=tuple(
@@ -187,5 +173,5 @@ def _supply(partition: cpu_partition.Partition,
         usage_model.CellUsage(cell.id, cell.cpus & partition.dedicated,
                               cell.cpus & partition.shared)
         for cell in host.cells))
-    return supplies.of_host(dataclasses.replace(host, cells=cells), usage,
-                            pools)
+    return supplies.make_supply(dataclasses.replace(host, cells=cells), usage,
+                                pools, profile.pack_cells)

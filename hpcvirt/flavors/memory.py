@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Work out the memory of each cell that guests get, and in what pages.
 
@@ -38,11 +28,11 @@ GIB_PAGE_KIB = 1024 * 1024
 
 #: The host keeps a cell that has less. No HPC workload runs in less, and one
 #: such cell would limit the memory of every guest that spans cells.
-LEAST_MIB_PER_CPU = 128
+MIN_MIB_PER_CPU = 128
 
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
-class Piece:
+class MemoryPart:
     """The part of a guest that lies on one host cell.
 
     :ivar cpus: its dedicated CPUs
@@ -83,7 +73,7 @@ class CellPool:
         return pages * self.page_kib // 1024
 
 
-def pieces(guest: shape.Shape) -> Iterator[Piece]:
+def memory_parts(guest: shape.Shape) -> Iterator[MemoryPart]:
     """List the parts of a guest, each on a host cell of its own.
 
     The CPU of isolated emulator threads is counted only for a guest of one
@@ -91,11 +81,12 @@ def pieces(guest: shape.Shape) -> Iterator[Piece]:
     """
     alone = len(guest.cells) == 1
     for cell in set(guest.cells):
-        yield Piece(guest.pcpus if alone else cell.pcpus, len(guest.cells),
-                    cell.memory_mib, cell.page_kib or 0)
+        yield MemoryPart(guest.pcpus if alone else cell.pcpus,
+                         len(guest.cells),
+                         cell.memory_mib, cell.page_kib or 0)
 
 
-def overhead_mib(profile: profiles.Profile, piece: Piece) -> float:
+def overhead_mib(profile: profiles.Profile, piece: MemoryPart) -> float:
     """Return the memory that an emulator needs for one piece of its guest."""
     return (profile.guest_overhead_mib / piece.guest_cells
             + profile.guest_overhead_mib_per_vcpu * piece.cpus
@@ -124,14 +115,15 @@ def poor_cells(partition: cpu_partition.Partition,
     poor = {}
     for share in partition.cells:
         cpus = len(share.dedicated)
-        room = _room_mib(partition, share, [Piece(cpus, 1)], profile)
-        if room < LEAST_MIB_PER_CPU * cpus:
+        room = _room_mib(partition, share, [MemoryPart(cpus, 1)], profile)
+        if room < MIN_MIB_PER_CPU * cpus:
             poor[share.id] = max(0, int(room))
     return poor
 
 
 def pools(partition: cpu_partition.Partition, profile: profiles.Profile,
-          pieces: Collection[Piece], page_kib: int) -> tuple[CellPool, ...]:
+          pieces: Collection[MemoryPart], page_kib: int) -> tuple[CellPool,
+                                                                  ...]:
     """Size the pool of each cell from which guests get cores.
 
     :param pieces: every piece of a guest that may come to this host
@@ -144,7 +136,7 @@ def pools(partition: cpu_partition.Partition, profile: profiles.Profile,
 
 
 def _room_mib(partition: cpu_partition.Partition,
-              share: cpu_partition.CellShare, pieces: Collection[Piece],
+              share: cpu_partition.CellShare, pieces: Collection[MemoryPart],
               profile: profiles.Profile) -> float:
     cell = partition.host.by_id[share.id]
     given_kib = partition.part.memory_kib(cell)
@@ -182,7 +174,7 @@ def choose_page(partition: cpu_partition.Partition, profile: profiles.Profile,
     if not any(sizes - {small} for sizes in known) and _is_usual(small,
                                                                  wanted):
         return wanted, (warning.PlanWarning(
-            warning.Code.HUGE_PAGES_UNKNOWN,
+            warning.WarningCode.HUGE_PAGES_UNKNOWN,
             f'the topology names no huge pages; pages of {page_name(wanted)} '
             'are assumed, which machines with 4 KiB pages have',
             (host.name,)),)
@@ -190,7 +182,7 @@ def choose_page(partition: cpu_partition.Partition, profile: profiles.Profile,
         without = [cell.id for cell, sizes in zip(cells, known, strict=True)
                    if wanted not in sizes]
         raise exception.InvalidInput(
-            host.name, f'{cpu_partition.cells_in_words(without)} no pages of '
+            host.name, f'{cpu_partition.format_cells(without)} no pages of '
             f'{page_name(wanted)}, but '
             + ', '.join(page_name(size) for size in sorted(common)))
     huge = sorted(common - {small})
@@ -219,8 +211,8 @@ def small_page_kib(host: host_model.Host) -> int:
                default=host_model.SMALL_PAGE_KIB)
 
 
-def uneven(host: host_model.Host,
-           found: Sequence[CellPool]) -> Iterator[warning.PlanWarning]:
+def warn_uneven(host: host_model.Host,
+                found: Sequence[CellPool]) -> Iterator[warning.PlanWarning]:
     """Warn where equal cells have room for different numbers of GiB pages."""
     if not found or found[0].page_kib < GIB_PAGE_KIB // 2:
         return
@@ -232,10 +224,10 @@ def uneven(host: host_model.Host,
         if pool.pages > least:
             rooms.setdefault(pool.pages, []).append(pool.id)
     if rooms:
-        richer = [f'{cpu_partition.cells_in_words(cells)} room for {pages}'
+        richer = [f'{cpu_partition.format_cells(cells)} room for {pages}'
                   for pages, cells in rooms.items()]
         yield warning.PlanWarning(
-            warning.Code.HUGE_PAGES_UNEVEN,
+            warning.WarningCode.HUGE_PAGES_UNEVEN,
             f'guests get {least} pages of {page_name(found[0].page_kib)} of '
             'each cell, although ' + ' and '.join(richer),
             (host.name,))

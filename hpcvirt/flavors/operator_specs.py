@@ -1,23 +1,15 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Check the extra specs that an operator adds to the planned flavors.
+"""Check the texts of an operator for flavors: names and further extra specs.
 
-They may set whatever hpcvirt leaves open: traits, aggregates, quotas, and
-devices of Placement. Keys that hpcvirt writes itself, and keys that would
-change the guest for which the hosts were counted, are refused.
+The template of names has fields in braces. The extra specs may set whatever
+hpcvirt leaves open: traits, aggregates, quotas, and devices of Placement. Keys
+that hpcvirt writes itself, and keys that would change the guest for which the
+hosts were counted, are refused.
 """
 
 import re
+import string
 from collections.abc import Mapping
 
 from hpcvirt import exception
@@ -25,10 +17,41 @@ from hpcvirt import serialization
 from hpcvirt.specs import codec
 from hpcvirt.specs import vocabulary
 
+TEMPLATE = '{prefix}.{shape}.{page}{options}'
+#: The fields of a template, as the operator's guide explains them.
+FIELDS = ('prefix', 'shape', 'cores', 'vcpus', 'cells', 'sockets', 'threads',
+          'memory', 'memory_mib', 'disk', 'page', 'options')
+
+_LITERALS = frozenset(string.ascii_letters + string.digits + '._-')
+_LONGEST = 128
+
+
+def read_template(value: object) -> str:
+    """Check the template of a profile.
+
+    :raises ValueError: saying what is wrong
+    """
+    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST:
+        raise serialization.make_error(f'text such as {TEMPLATE}', value)
+    try:
+        parts = list(string.Formatter().parse(value))
+    except ValueError as exc:
+        raise ValueError(f'{value!r} is no template: {exc}') from None
+    for literal, field, form, conversion in parts:
+        if not _LITERALS.issuperset(literal):
+            raise ValueError('must have only letters, digits and "._-" '
+                             f'between its fields, not {literal!r}')
+        if field is not None and (field not in FIELDS or form or conversion):
+            raise ValueError(
+                f'has the unknown field {{{field}{form and ":" + form}}}; '
+                f'known: {", ".join(FIELDS)}')
+    return value
+
+
 ExtraSpecs = tuple[tuple[str, str], ...]
 
 _SPELLING = re.compile('[A-Za-z0-9_.: -]{1,255}')
-_MOST = 255
+_MAX_LENGTH = 255
 
 #: Nova interprets these as well, but they leave the guest as it is.
 _OPEN = (vocabulary.RESOURCES, vocabulary.TRAIT, vocabulary.LOCKED_MEMORY,
@@ -40,13 +63,13 @@ _SIZES = re.compile(
     'resources[A-Za-z0-9_-]*:(VCPU|PCPU|MEMORY_MB|DISK_GB)')
 
 
-def read(value: object) -> ExtraSpecs:
+def read_specs(value: object) -> ExtraSpecs:
     """Read the extra specs of a profile.
 
     :raises ValueError: naming the key at fault
     """
     if not isinstance(value, Mapping):
-        raise serialization.expected('a mapping of keys to text', value)
+        raise serialization.make_error('a mapping of keys to text', value)
     for name, text in value.items():
         _check(name, text)
     return tuple(sorted(value.items()))
@@ -63,10 +86,11 @@ def _check(name: object, text: object) -> None:
                          f'as trait:CUSTOM_HPC, not {str(name)[:64]!r}')
     where = f'{name[:64]}: '
     if not isinstance(text, str):
-        fault = serialization.expected('text, in quotes', text)
+        fault = serialization.make_error('text, in quotes', text)
         raise ValueError(f'{where}{fault}')
-    if not 0 < len(text) <= _MOST or not text.isprintable():
-        raise ValueError(f'{where}must be printable text of 1 to {_MOST} '
+    if not 0 < len(text) <= _MAX_LENGTH or not text.isprintable():
+        raise ValueError(
+            f'{where}must be printable text of 1 to {_MAX_LENGTH} '
                          'characters')
     if is_taken(name) or _SIZES.fullmatch(name):
         raise ValueError(f'{where}is set by hpcvirt, from the hosts and the '

@@ -1,25 +1,15 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Find the warnings about a plan as a whole."""
+"""Find the warnings about a plan, its hosts and their devices."""
 
 from collections.abc import Iterator
 from collections.abc import Sequence
 
-from hpcvirt.flavors import device_warnings
+from hpcvirt import words
 from hpcvirt.flavors import memory
+from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.flavors import published_losses
 from hpcvirt.flavors import sizes as guest_sizes
 from hpcvirt.flavors import warning
 from hpcvirt.model import host as host_model
@@ -28,50 +18,53 @@ from hpcvirt.model import shape as shape_model
 #: What a plan takes for true where the topology says nothing. Pages have a
 #: warning of their own, devices those of the profile.
 _ASSUMED = {
-    host_model.Unknown.PACKAGES:
-        'which cells share a package; each counts as a package of its own',
+    host_model.Unknown.SOCKETS:
+        'which cells share a socket; each counts as a socket of its own',
     host_model.Unknown.CACHES:
         'which cores share a last-level cache; those of a cell count as '
         'sharing one, so that parts of a cell may cut a cache',
 }
 
 
-def on(hosts: Sequence[plans.PlannedHost],
-       flavors: Sequence[plans.PlannedFlavor],
-       profile: profiles.Profile) -> Iterator[warning.PlanWarning]:
+def find_warnings(hosts: Sequence[plans.PlannedHost],
+                  flavors: Sequence[plans.PlannedFlavor],
+                  profile: profiles.Profile) -> Iterator[warning.PlanWarning]:
     """Find the warnings about hosts and flavors of a plan."""
     if (not profile.housekeeping_cores_per_cell
             and profile.shared_cores_per_cell is not None):
         yield warning.PlanWarning(
-            warning.Code.NO_HOUSEKEEPING,
+            warning.WarningCode.NO_HOUSEKEEPING,
             "all cores are dedicated to guests, which the host's own "
             'processes slow down (by 1 to 2 % in '
-            f'{published_losses.HS06_STUDY.document.citation}); set '
+            f'{plans.HS06_STUDY.document.citation}); set '
             'housekeeping_cores_per_cell to keep cores for the host')
     for planned in hosts:
-        yield from _served(planned, flavors)
-        yield from _unknown(planned)
+        yield from _host(planned, flavors)
         yield from _parts(planned, profile)
-        yield from _caches(planned)
+        if any(len(share.llc) > 1 and max(share.llc) > 1
+               for share in planned.partition.cells):
+            yield warning.PlanWarning(
+                warning.WarningCode.LLC_NOT_SEEN,
+                'cells have several last-level caches, which Nova does not '
+                'know; a part of a cell has the size of whole caches, but its '
+                'CPUs may belong to several unless the firmware presents each '
+                'cache as a NUMA cell', (planned.name,))
         yield from _given_back(planned, profile)
-        if profile.devices is not None:
-            yield from device_warnings.on(planned, profile.devices)
+        if profile.device is not None:
+            yield from _devices(planned, profile.device)
     yield from _mixed_smt(hosts, flavors)
 
 
-def _served(planned: plans.PlannedHost,
-            flavors: Sequence[plans.PlannedFlavor],
-            ) -> Iterator[warning.PlanWarning]:
+def _host(planned: plans.PlannedHost, flavors: Sequence[plans.PlannedFlavor],
+          ) -> Iterator[warning.PlanWarning]:
+    """Warn of a host that no flavor fits, and of what is assumed of it."""
     if not any(item.per_host[planned.name] for item in flavors):
-        yield warning.PlanWarning(warning.Code.HOST_NOT_SERVED,
-                            'none of the flavors fits', (planned.name,))
-
-
-def _unknown(planned: plans.PlannedHost) -> Iterator[warning.PlanWarning]:
+        yield warning.PlanWarning(warning.WarningCode.HOST_NOT_SERVED,
+                                  'none of the flavors fits', (planned.name,))
     for unknown, assumed in _ASSUMED.items():
         if unknown in planned.host.unknown:
             yield warning.PlanWarning(
-                warning.Code.TOPOLOGY_UNKNOWN,
+                warning.WarningCode.TOPOLOGY_UNKNOWN,
                 f'the topology does not say {assumed}', (planned.name,))
 
 
@@ -79,8 +72,8 @@ def _parts(planned: plans.PlannedHost,
            profile: profiles.Profile) -> Iterator[warning.PlanWarning]:
     """Warn where no size is smaller than a cell, and say how to get one."""
     widths = {len(share.cores) for share in planned.partition.cells}
-    by_devices = (profile.devices is not None
-                  and profile.devices.kind is not profiles.Kind.VF)
+    by_devices = (profile.device is not None
+                  and profile.device.kind is not profiles.DeviceKind.VF)
     if len(widths) != 1 or by_devices:
         return
     width = widths.pop()
@@ -92,22 +85,10 @@ def _parts(planned: plans.PlannedHost,
         reason = ('share a cache' if profile.smallest_cores is None else
                   f'have no part of {profile.smallest_cores} cores or more')
         yield warning.PlanWarning(
-            warning.Code.NO_PARTS,
+            warning.WarningCode.NO_PARTS,
             f'no flavor is smaller than a cell, because its {width} cores '
             f'{reason}; set smallest_cores to allow parts of '
             f'{" or ".join(cuts)} cores', (planned.name,))
-
-
-def _caches(planned: plans.PlannedHost) -> Iterator[warning.PlanWarning]:
-    cut = [share.id for share in planned.partition.cells
-           if len(share.llc) > 1 and max(share.llc) > 1]
-    if cut:
-        yield warning.PlanWarning(
-            warning.Code.LLC_NOT_SEEN,
-            'cells have several last-level caches, which Nova does not know; '
-            'a part of a cell has the size of whole caches, but its CPUs may '
-            'belong to several unless the firmware presents each cache as a '
-            'NUMA cell', (planned.name,))
 
 
 def _given_back(planned: plans.PlannedHost,
@@ -123,7 +104,7 @@ def _given_back(planned: plans.PlannedHost,
                                                  0) + pool.total
     for size, count in given.items():
         yield warning.PlanWarning(
-            warning.Code.HUGE_PAGES_GIVEN_BACK,
+            warning.WarningCode.HUGE_PAGES_GIVEN_BACK,
             f'the host has {count} pages of {memory.page_name(size)} now and '
             'none under this plan; set host_pages_per_cell to keep pages for '
             'programs of the host', (planned.name,))
@@ -138,7 +119,122 @@ def _mixed_smt(hosts: Sequence[plans.PlannedHost],
         if any(item.guest.thread_policy is not shape_model.ThreadPolicy.REQUIRE
                and item.per_host[name] for item in flavors):
             yield warning.PlanWarning(
-                warning.Code.SMT_MIXED,
+                warning.WarningCode.SMT_MIXED,
                 'takes flavors for hosts without SMT, with vCPUs on the '
                 'siblings of a core; if that matters, separate hosts with and '
                 'without SMT by aggregates', (name,))
+
+
+def _devices(planned: plans.PlannedHost,
+             wanted: profiles.Devices) -> Iterator[warning.PlanWarning]:
+    """Find the warnings about a host of which guests get devices."""
+    if wanted.kind is profiles.DeviceKind.WHOLE:
+        yield from _other_type(planned, wanted)
+        yield from _unsure_type(planned)
+    if not planned.offered:
+        yield warn_missing(planned.host, wanted)
+    yield from (_vgpus(planned) if wanted.kind is profiles.DeviceKind.VGPU
+                else _without_cell(planned, wanted))
+    if wanted.kind is profiles.DeviceKind.VF:
+        yield from _unknown_products(planned, wanted)
+
+
+def warn_missing(host: host_model.Host,
+                 wanted: profiles.Devices) -> warning.PlanWarning:
+    """Warn about a host without the devices, or with unknown ones."""
+    unknown = (host_model.Unknown.VFS if wanted.kind is profiles.DeviceKind.VF
+               else host_model.Unknown.DEVICES) in host.unknown
+    return warning.PlanWarning(
+        warning.WarningCode.DEVICES_MISSING,
+        ('the topology does not say whether the host has a device' if unknown
+         else 'the host has no device')
+        + (' with virtual functions' if wanted.kind is profiles.DeviceKind.VF
+           else ' that can be given')
+        + (f' of vendor {wanted.vendor_id}' if wanted.vendor_id else '')
+        + (f' and product {wanted.product_id}' if wanted.product_id else ''),
+        (host.name,))
+
+
+def warn_not_shared(host: str, found: Sequence[offered_devices.OfferedDevice],
+                    ) -> warning.PlanWarning:
+    """Warn about a host of which no guest gets a share of the devices."""
+    number = sum(item.count for item in found)
+    return warning.PlanWarning(
+        warning.WarningCode.DEVICES_NOT_SHARED,
+        f'devices.per_instance is not the share of any size in the {number} '
+        'devices of the host; choose another number', (host,))
+
+
+def _other_type(planned: plans.PlannedHost,
+                wanted: profiles.Devices) -> Iterator[warning.PlanWarning]:
+    chosen = {item.device for item in planned.offered}
+    others = [device.address
+              for device in offered_devices.find_matching(planned.host, wanted)
+              if device not in chosen]
+    if others:
+        kind = planned.settings.pci_alias[0]['device_type']
+        yield warning.PlanWarning(
+            warning.WarningCode.DEVICE_TYPE_DIFFERS,
+            f'{_addresses(others)} cannot be given, because Nova calls other '
+            f'devices of this product {kind}, which '
+            'support SR-IOV, and a PCI alias has one type', (planned.name,))
+
+
+def _unsure_type(planned: plans.PlannedHost,
+                 ) -> Iterator[warning.PlanWarning]:
+    """Warn if the topology has neither drivers nor VFs, as from lstopo."""
+    unknown = host_model.Unknown.VFS in planned.host.unknown or not any(
+        device.driver or device.total_vfs for device in planned.host.devices)
+    if planned.offered and unknown:
+        yield warning.PlanWarning(
+            warning.WarningCode.DEVICE_TYPE_UNSURE,
+            'the topology does not say whether devices support SR-IOV; if '
+            'they do, Nova calls them type-PF: read the topology from sysfs',
+            (planned.name,))
+
+
+def _without_cell(planned: plans.PlannedHost,
+                  wanted: profiles.Devices) -> Iterator[warning.PlanWarning]:
+    unknown = [item.device.address for item in planned.offered
+               if item.device.cell is None]
+    if unknown and len(planned.partition.cells) > 1:
+        yield warning.PlanWarning(
+            warning.WarningCode.DEVICE_WITHOUT_CELL,
+            f'the cell of {_addresses(unknown)} is unknown, so that the '
+            f'affinity {wanted.affinity} promises nothing for '
+            f'{"it" if len(unknown) == 1 else "them"}', (planned.name,))
+
+
+def _unknown_products(planned: plans.PlannedHost, wanted: profiles.Devices,
+                      ) -> Iterator[warning.PlanWarning]:
+    for item in planned.offered:
+        if wanted.product_id is None and item.device.vf_product_id is None:
+            yield warning.PlanWarning(
+                warning.WarningCode.VF_PRODUCT_UNKNOWN,
+                'the product id of the virtual functions of '
+                f'{item.device.address} is unknown, so that its device_spec '
+                'gives the card itself to instances as well; set '
+                'devices.product_id (lspci -nn shows it once a virtual '
+                'function exists)', (planned.name,))
+
+
+def _vgpus(planned: plans.PlannedHost) -> Iterator[warning.PlanWarning]:
+    given = planned.offered
+    if given and len(planned.partition.cells) > 1:
+        yield warning.PlanWarning(
+            warning.WarningCode.VGPU_AFFINITY,
+            'Nova takes the vGPUs of an instance from any card, whatever '
+            'the cells of its CPUs and its memory; if that matters, give '
+            'whole devices or virtual functions', (planned.name,))
+    sriov = [item.device.address for item in given if item.device.total_vfs]
+    if sriov:
+        yield warning.PlanWarning(
+            warning.WarningCode.VGPU_ON_SRIOV,
+            f'{_addresses(sriov)} can have virtual functions; if the vGPU '
+            'types belong to these, create them, read the topology again, '
+            'and name their product with vgpus_per_device: 1',
+            (planned.name,))
+
+
+def _addresses(devices: Sequence[str]) -> str:
+    return words.join_names(devices, 'devices')

@@ -1,30 +1,89 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""The nouns of a plan: hosts with settings and flavors with counts."""
+"""The nouns of a plan: hosts with settings, flavors with counts and losses.
+
+The losses of guests against their host are figures that studies print, for
+guests with NUMA cells, pinned CPUs, 2 MB pages and nested paging. They are
+measurements of the studies' machines. On other machines they are an estimate,
+which a benchmark must confirm. The loss of one guest per socket that
+[LBNL-Partitioning] states is not among them: its hypervisor and its MPI were
+modified.
+"""
 
 import dataclasses
+import fractions
 from collections.abc import Mapping
 
+from hpcvirt import bibliography
+from hpcvirt import exception
 from hpcvirt.fit import supply as supplies
-from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
+from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.flavors import published_losses
 from hpcvirt.flavors import settings as host_settings
 from hpcvirt.flavors import sizes
 from hpcvirt.flavors import warning
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PublishedStudy:
+    """A published study.
+
+    :ivar measured: what its figures are
+    """
+
+    document: bibliography.Publication
+    measured: str
+
+
+HS06_STUDY = PublishedStudy(
+    bibliography.get('CERN-HEPiX-2015'),
+    'HS06 rate lost by guests of a 32-core host with pinned CPUs, NUMA cells '
+    'and 2 MB pages')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Loss:
+    """A loss in percent of the host's own figure.
+
+    :ivar low: the loss in the better case
+    :ivar high: the loss in the worse case
+    :ivar configuration: the measured guests, number x vCPUs
+    :ivar place: where the figure is in the document of the study
+    """
+
+    low: float
+    high: float
+    configuration: str
+    study: PublishedStudy
+    place: str
+
+
+_PLACE = 'slide on the "Kilo-1" configuration, column "After"'
+#: HS06 rate lost on a 32-core host, by the share of the host that one guest
+#: takes: 4x8 is four guests of 8 cores.
+BY_SHARE = (
+    (fractions.Fraction(1, 4), Loss(3.3, 3.3, '4x8', HS06_STUDY, _PLACE)),
+    (fractions.Fraction(1, 2), Loss(4.6, 4.6, '2x16', HS06_STUDY, _PLACE)),
+    (fractions.Fraction(3, 4), Loss(5.0, 5.0, '1x24', HS06_STUDY, _PLACE)),
+    (fractions.Fraction(1), Loss(3.0, 6.0, '1x32', HS06_STUDY, _PLACE)),
+)
+
+
+def find_loss(pcpus: int, host_pcpus: int) -> Loss:
+    """Find the figure that applies to a guest.
+
+    A share between two measured ones gets the figure of the larger share.
+
+    :param pcpus: the dedicated CPUs of the guest
+    :param host_pcpus: the dedicated CPUs of the host
+    """
+    share = fractions.Fraction(pcpus, host_pcpus)
+    return next((loss for limit, loss in BY_SHARE if share <= limit),
+                BY_SHARE[-1][1])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,13 +94,18 @@ class PlannedHost:
     :ivar page_kib: the size of the guests' pages
     :ivar settings: the settings that its flavors need
     :ivar supply: what it has for guests under these settings
+    :ivar rest_mib: cell -> the memory of it that the host keeps
+    :ivar offered: the devices that guests get
     """
 
+    profile: profiles.Profile
     host: host_model.Host
     partition: cpu_partition.Partition
     page_kib: int
-    settings: host_settings.Settings
+    settings: host_settings.HostSettings
     supply: supplies.Supply
+    rest_mib: Mapping[int, int]
+    offered: tuple[offered_devices.OfferedDevice, ...] = ()
 
     @property
     def name(self) -> str:
@@ -56,15 +120,16 @@ class PlannedHost:
         cells = {share.id for share in self.partition.cells}
         pages = sum(self.settings.pages[cell].get(self.page_kib, 0)
                     for cell in cells)
-        reserved = sum(item.count for item in self.settings.reserved_pages
+        reserved = sum(item.count
+                       for item in self.settings.reserved_huge_pages
                        if item.node in cells
-                       and item.size_kib == self.page_kib)
+                       and item.size == self.page_kib)
         return (pages - reserved) * self.page_kib // 1024
 
     @property
     def devices(self) -> int:
         """The devices, virtual functions or vGPUs that guests can have."""
-        return sum(item.count for item in self.settings.devices)
+        return sum(item.count for item in self.offered)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -89,17 +154,17 @@ class PlannedFlavor:
     :ivar stranded: host -> what these instances leave
     """
 
-    flavor: catalogue.Flavor
+    flavor: flavor_model.Flavor
     guest: shape_model.Shape
-    shares: Mapping[str, sizes.Share]
+    shares: Mapping[str, sizes.HostShare]
     per_host: Mapping[str, int]
     stranded: Mapping[str, Stranded]
 
-    def losses(self, host: PlannedHost) -> tuple[published_losses.Loss, ...]:
+    def losses(self, host: PlannedHost) -> tuple[Loss, ...]:
         """Find the published losses; none on hosts of another division."""
         if host.name not in self.shares or not self.per_host[host.name]:
             return ()
-        return (published_losses.expected(
+        return (find_loss(
             self.guest.pcpus, len(host.settings.dedicated)),)
 
 
@@ -107,7 +172,55 @@ class PlannedFlavor:
 class Plan:
     """The plan of a fleet: its hosts, its flavors and what to know of them."""
 
-    profile: profiles.Profile
     hosts: tuple[PlannedHost, ...]
     flavors: tuple[PlannedFlavor, ...]
     warnings: tuple[warning.PlanWarning, ...]
+
+    @property
+    def packing(self) -> bool:
+        """``packing_host_numa_cells_allocation_strategy`` of all services."""
+        return self.hosts[0].profile.pack_cells
+
+
+def merge_plans(planned: Mapping[str, Plan]) -> Plan:
+    """Put the plans of the classes of a fleet together.
+
+    :param planned: class -> its plan
+    :raises InvalidInput: for what two classes cannot have both
+    """
+    rows: dict[str, tuple[str, PlannedFlavor]] = {}
+    aliases: dict[str, tuple[str, tuple[str, str]]] = {}
+    for name, plan in planned.items():
+        first = next(iter(planned))
+        if plan.packing != planned[first].packing:
+            raise exception.InvalidInput(
+                f'class {name[:64]}', f'has pack_cells: '
+                f'{str(plan.packing).lower()}, unlike class {first[:64]}; '
+                'packing_host_numa_cells_allocation_strategy must be the '
+                'same on nova-scheduler and on all compute hosts')
+        for item in (each for host in plan.hosts
+                     for each in host.settings.pci_alias):
+            kind = item['device_type'], item['numa_policy']
+            other, known = aliases.setdefault(item['name'], (name, kind))
+            if kind != known:
+                raise exception.InvalidInput(
+                    f'class {name[:64]}', f'has a PCI alias {item["name"]} '
+                    f'of {" and ".join(kind)}, and class {other[:64]} one of '
+                    f'{" and ".join(known)}; Nova refuses that, so give each '
+                    'an alias of its own')
+        for row in plan.flavors:
+            other, same = rows.setdefault(row.flavor.name, (name, row))
+            if same.flavor != row.flavor:
+                raise exception.InvalidInput(
+                    f'class {name[:64]}', f'plans a flavor {row.flavor.name}, '
+                    f'and class {other[:64]} one of this name with other '
+                    'content; give each class a name_prefix')
+            rows[row.flavor.name] = other, dataclasses.replace(
+                row, shares={**same.shares, **row.shares},
+                per_host={**same.per_host, **row.per_host},
+                stranded={**same.stranded, **row.stranded})
+    return Plan(
+        tuple(host for plan in planned.values() for host in plan.hosts),
+        tuple(row for _, row in rows.values()),
+        warning.gather(item for plan in planned.values()
+                       for item in plan.warnings))

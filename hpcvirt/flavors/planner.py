@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Plan the flavors of a fleet, how many each host takes, and its settings."""
 
@@ -16,24 +6,21 @@ import dataclasses
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt import words
 from hpcvirt.fit import capacity
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
-from hpcvirt.flavors import device_sizes
-from hpcvirt.flavors import device_warnings
-from hpcvirt.flavors import given_devices
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import memory
-from hpcvirt.flavors import names
+from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import plan_warnings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import propose
 from hpcvirt.flavors import settings as host_settings
 from hpcvirt.flavors import sizes as guest_sizes
-from hpcvirt.flavors import subjects
 from hpcvirt.flavors import warning
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
@@ -44,8 +31,8 @@ class _DividedHost:
     """A host of which the CPUs are divided; its settings are not known yet."""
 
     partition: cpu_partition.Partition
-    devices: tuple[given_devices.Given, ...]
-    sizes: tuple[guest_sizes.Size, ...]
+    devices: tuple[offered_devices.OfferedDevice, ...]
+    sizes: tuple[guest_sizes.GuestSize, ...]
     page_kib: int
     warnings: tuple[warning.PlanWarning, ...]
 
@@ -61,12 +48,12 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
     """
     _check_names(hosts)
     profile = host_part.choices(profile, part)
-    device_type = given_devices.device_type(profile.devices, hosts)
+    device_type = offered_devices.device_type(profile.device, hosts)
     divided_hosts = [_divide(host, profile, part, device_type)
                      for host in hosts]
     _check_smallest(divided_hosts, profile)
     pieces = {piece for divided in divided_hosts for size in divided.sizes
-              for piece in propose.pieces(size, profile)}
+              for piece in propose.memory_parts(size, profile)}
     warnings: list[warning.PlanWarning] = []
     offers, host_pools = [], []
     for divided in divided_hosts:
@@ -74,19 +61,23 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
         pools = memory.pools(partition, profile, pieces, divided.page_kib)
         host_pools.append(pools)
         warnings += divided.warnings
-        warnings += memory.uneven(partition.host, pools)
+        warnings += memory.warn_uneven(partition.host, pools)
         proposals = propose.proposals(partition, divided.sizes, pools,
                                       profile, divided.devices)
-        if profile.devices and not proposals:
+        if profile.device and not proposals:
             name = partition.host.name
             warnings.append(
-                device_warnings.not_shared(name, divided.devices)
+                plan_warnings.warn_not_shared(name, divided.devices)
                 if divided.devices else
-                device_warnings.missing(partition.host, profile.devices))
+                plan_warnings.warn_missing(partition.host, profile.device))
         offers += [
             catalogue.Offer(item.guest, {partition.host.name: item.size.share})
             for item in proposals]
     merged = catalogue.merge(offers, profile.memory_tolerance_percent)
+    warnings += catalogue.warn_reducing(
+        offers, merged, profile.memory_tolerance_percent,
+        {divided.partition.host.name: len(divided.partition.dedicated)
+         for divided in divided_hosts})
     guests = [offer.guest for offer in merged]
     planned = tuple(
         _host(divided, pools, guests, profile, device_type)
@@ -94,36 +85,37 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
     fill = _HostFiller(planned, profile.pack_cells)
     placed, left_out = _placed(merged, planned, profile, fill)
     warnings += left_out
-    named = names.assign([offer.guest for offer, _ in placed],
-                         profile.name_prefix, profile.disk_gib,
-                         profile.name_template)
+    named = catalogue.assign_names([offer.guest for offer, _ in placed],
+                                   profile.name_prefix, profile.disk_gib,
+                                   profile.name_template)
     flavors = []
     for name, (offer, scope_warning) in zip(named, placed, strict=True):
         flavors.append(_flavor(name, offer, planned, profile, fill))
         if scope_warning is not None:
             warnings.append(warning.PlanWarning(
-                warning.Code.PACKAGE_SCOPE_NOT_HELD, scope_warning, (name,)))
-        if profile.devices and profile.devices.kind is profiles.Kind.WHOLE:
+                warning.WarningCode.SOCKET_SCOPE_NOT_HELD, scope_warning,
+                (name,)))
+        if (profile.device
+                and profile.device.kind is profiles.DeviceKind.WHOLE):
             warnings += _far_devices(name, offer.guest, planned, fill)
         for host in planned:
             filling = fill(offer.guest, host)
             if (filling.misfit is not None and filling.misfit.code
                     is reasons.Code.CLAIM_TOO_LONG):
                 warnings.append(warning.PlanWarning(
-                    warning.Code.CLAIM_TOO_LONG,
+                    warning.WarningCode.CLAIM_TOO_LONG,
                     f'{host.name} takes only {filling.count}, because after '
                     "these Nova's claim would try millions of arrangements "
                     'of cells; use smaller flavors on such hosts, or set '
                     'pack_cells: false', (name,)))
     if not flavors:
         raise exception.InvalidInput(
-            subjects.in_words([host.name for host in hosts], 'hosts'),
+            words.join_names([host.name for host in hosts], 'hosts'),
             'no guest fits: ' + '; '.join(
                 item.message for item in warnings)
             if warnings else 'no guest fits')
-    warnings += plan_warnings.on(planned, flavors, profile)
-    return plans.Plan(profile, planned, tuple(flavors),
-                      warning.gather(warnings))
+    warnings += plan_warnings.find_warnings(planned, flavors, profile)
+    return plans.Plan(planned, tuple(flavors), warning.gather(warnings))
 
 
 def _check_names(hosts: Sequence[host_model.Host]) -> None:
@@ -144,7 +136,7 @@ def _check_smallest(hosts: Sequence[_DividedHost],
               for share in divided.partition.cells]
     if widths and (profile.smallest_cores or 0) > max(widths):
         raise exception.InvalidInput(
-            subjects.in_words(
+            words.join_names(
                 [divided.partition.host.name for divided in hosts], 'hosts'),
             f'smallest_cores is {profile.smallest_cores}, but no cell has '
             f'more than {max(widths)} cores for guests')
@@ -161,17 +153,18 @@ def _divide(host: host_model.Host, profile: profiles.Profile,
             share for share in partition.cells if share.id not in poor))
         room = ', '.join(str(mib) for mib in sorted(set(poor.values())))
         warnings.append(warning.PlanWarning(
-            warning.Code.CELL_NOT_USED,
-            f'{cpu_partition.cells_in_words(poor)} {room} MiB for guests, '
-            f'less than {memory.LEAST_MIB_PER_CPU} MiB for each CPU; the host '
+            warning.WarningCode.CELL_NOT_USED,
+            f'{cpu_partition.format_cells(poor)} {room} MiB for guests, '
+            f'less than {memory.MIN_MIB_PER_CPU} MiB for each CPU; the host '
             'keeps it', (host.name,)))
     page_kib, page_warnings = memory.choose_page(partition, profile)
-    devices = given_devices.given(host, profile.devices, device_type)
+    devices = offered_devices.choose_devices(host, profile.device,
+                                             device_type)
     sizes = guest_sizes.sizes(
         partition, profile.host_steps, profile.smallest_cores,
         profile.all_host_steps,
-        {item.cores: item.guests for item in device_sizes.parts(
-            partition, devices, profile.devices)})
+        {item.cores: item.guests for item in offered_devices.cell_portions(
+            partition, devices, profile.device)})
     return _DividedHost(partition, devices, sizes, page_kib,
                         (*warnings, *page_warnings))
 
@@ -181,11 +174,11 @@ def _host(divided: _DividedHost, pools: Sequence[memory.CellPool],
           profile: profiles.Profile,
           device_type: str) -> plans.PlannedHost:
     host = divided.partition.host
-    settings = host_settings.settings(divided.partition, pools, guests,
-                                      profile, device_type)
+    settings, rest_mib = host_settings.make_settings(
+        divided.partition, pools, guests, profile, device_type)
     return plans.PlannedHost(
-        host, divided.partition, divided.page_kib, settings,
-        host_settings.supply(host, settings, profile.devices))
+        profile, host, divided.partition, divided.page_kib, settings,
+        host_settings.make_supply(host, settings), rest_mib, divided.devices)
 
 
 class _HostFiller:
@@ -207,8 +200,8 @@ class _HostFiller:
         packing = self._packing if packing is None else packing
         key = guest, self._twin[host.name], packing
         if key not in self._fillings:
-            self._fillings[key] = capacity.fill(guest, host.supply,
-                                                packing=packing)
+            self._fillings[key] = capacity.fill(guest, dataclasses.replace(
+                host.supply, packing=packing))
         return self._fillings[key]
 
 
@@ -219,7 +212,7 @@ def _placed(offers: Sequence[catalogue.Offer],
                        list[warning.PlanWarning]]:
     """Choose the offers that a host takes.
 
-    :returns: each with the reason why it lost its package scope, if it did;
+    :returns: each with the reason why it lost its socket scope, if it did;
         and warnings about the others
     """
     found: dict[shape_model.Shape, tuple[catalogue.Offer, str | None]] = {}
@@ -236,10 +229,10 @@ def _placed(offers: Sequence[catalogue.Offer],
         reason = next((filling.misfit.message for filling in fillings
                        if filling.misfit), '')
         warnings.append(warning.PlanWarning(
-            warning.Code.SIZE_NOT_PLACED,
+            warning.WarningCode.SIZE_NOT_PLACED,
             f'is left out, because no host takes it: {reason}',
-            (names.name(guest, profile.name_prefix, profile.disk_gib,
-                        profile.name_template),)))
+            (catalogue.make_name(guest, profile.name_prefix, profile.disk_gib,
+                                 profile.name_template),)))
     return list(found.values()), warnings
 
 
@@ -277,7 +270,7 @@ def _far_devices(name: str, guest: shape_model.Shape,
     counts = {host.name: (fill(near, host).count, fill(guest, host).count)
               for host in hosts}
     return [warning.PlanWarning(
-        warning.Code.DEVICES_FAR,
+        warning.WarningCode.DEVICES_FAR,
         f'on {host}, {count - local} of {count} instances have devices of '
         'other cells; the affinity required prevents that', (name,))
         for host, (local, count) in counts.items() if local < count]
@@ -287,9 +280,9 @@ def _without_costly_scope(
         guest: shape_model.Shape, hosts: Sequence[plans.PlannedHost],
         profile: profiles.Profile, fill: _HostFiller,
         ) -> tuple[shape_model.Shape, str | None]:
-    """Drop the package scope where hosts would take fewer guests with it.
+    """Drop the socket scope where hosts would take fewer guests with it.
 
-    Nova's claim chooses the cells by their free memory, not by their package:
+    Nova's claim chooses the cells by their free memory, not by their socket:
     where cell 0 has a little less memory than the others, as on most
     machines, it starts at cell 1. The filter could only refuse such a host,
     which would stay empty. Without the scope, the figures of the plan hold
@@ -297,13 +290,13 @@ def _without_costly_scope(
 
     :returns: the guest, and why it lost its scope; None if it did not
     """
-    if guest.numa_scope is not shape_model.NUMAScope.PACKAGE:
+    if guest.numa_scope is not shape_model.NUMAScope.SOCKET:
         return guest, None
     losing = _losing(guest, hosts, fill, profile.pack_cells)
     if not losing:
         return guest, None
-    reason = ('the cells of a guest may be in different packages on '
-              f'{subjects.in_words(losing, "hosts")}, because of the order in '
+    reason = ('the cells of a guest may be in different sockets on '
+              f'{words.join_names(losing, "hosts")}, because of the order in '
               'which Nova uses cells there')
     if not profile.pack_cells and not _losing(guest, hosts, fill, True):
         reason += ('; with pack_cells they would be in one, see '
@@ -313,7 +306,7 @@ def _without_costly_scope(
 
 def _losing(guest: shape_model.Shape, hosts: Sequence[plans.PlannedHost],
             fill: _HostFiller, packing: bool) -> list[str]:
-    """Name the hosts that take fewer guests because of the package scope."""
+    """Name the hosts that take fewer guests because of the socket scope."""
     return [host.name for host in hosts
             if fill(guest, host, packing).count
             < fill(_without_scope(guest), host, packing).count]

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The choices of an operator for flavors and hosts.
 
@@ -21,7 +11,6 @@ it names another one as its ``base``.
 import dataclasses
 import enum
 import itertools
-import re
 import typing
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -30,7 +19,7 @@ from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import serialization
-from hpcvirt.flavors import name_template as templates
+from hpcvirt import words
 from hpcvirt.flavors import operator_specs
 from hpcvirt.model import shape
 from hpcvirt.specs import resources
@@ -43,7 +32,7 @@ class SMT(enum.StrEnum):
     LEAVE = 'leave'
 
 
-class Kind(enum.StrEnum):
+class DeviceKind(enum.StrEnum):
     """What an instance gets of a card."""
 
     VF = 'vf'
@@ -59,25 +48,25 @@ class Ports(enum.StrEnum):
 
 
 _SHARE = 'share'
-_MOST_DEVICES = 32
-_KIB_PER_UNIT = {'K': 1, 'M': 1024, 'G': 1024 * 1024}
+_MAX_DEVICES = 32
+_MAX_PAGE_KIB = 1024 ** 3
 
 
 def page_size(value: object) -> int:
-    """Read a page size in KiB from ``2M``, ``1G`` or ``64K``."""
-    match = (re.fullmatch(r'([1-9][0-9]{0,5})([KMG])', value)
-             if isinstance(value, str) else None)
-    if match is None:
-        raise serialization.expected('a page size such as 2M, 1G or 64K',
-                                     value)
-    return int(match[1]) * _KIB_PER_UNIT[match[2]]
+    """Read a page size in KiB from ``2M``, ``1GiB`` or ``64 KB``."""
+    kib = (words.read_size(value) if isinstance(value, str)
+           and not value.strip().isdecimal() else None)
+    if not kib or kib > _MAX_PAGE_KIB:
+        raise serialization.make_error('a page size such as 2M, 1G or 64K',
+                                       value)
+    return kib
 
 
 def _page_counts(value: object) -> tuple[tuple[int, int], ...]:
     """Read pairs of page size in KiB and number of pages."""
     if not isinstance(value, Mapping):
-        raise serialization.expected('a mapping of page sizes to numbers of '
-                                     'pages', value)
+        raise serialization.make_error('a mapping of page sizes to numbers of '
+                                       'pages', value)
     counts: dict[int, int] = {}
     for size, pages in value.items():
         kib = page_size(size)
@@ -91,9 +80,9 @@ def _per_instance(value: object) -> int | None:
     """Read a number of devices, or ``share`` as None."""
     if value == _SHARE:
         return None
-    if type(value) is not int or not 1 <= value <= _MOST_DEVICES:
-        raise serialization.expected(
-            f'a whole number from 1 to {_MOST_DEVICES}, or {_SHARE}', value)
+    if type(value) is not int or not 1 <= value <= _MAX_DEVICES:
+        raise serialization.make_error(
+            f'a whole number from 1 to {_MAX_DEVICES}, or {_SHARE}', value)
     return value
 
 
@@ -128,7 +117,7 @@ class Devices:
     :ivar traits: the traits that a host must have, with vGPUs
     """
 
-    kind: Kind = Kind.VF
+    kind: DeviceKind = DeviceKind.VF
     per_instance: Annotated[int | None, _per_instance] = 1
     affinity: shape.PCIAffinity = shape.PCIAffinity.PREFERRED
     ports: Ports = Ports.ALIAS
@@ -146,20 +135,37 @@ class Devices:
     @property
     def has_alias(self) -> bool:
         """Whether flavors name a PCI alias."""
-        return (self.kind is not Kind.VGPU
+        return (self.kind is not DeviceKind.VGPU
                 and self.ports is Ports.ALIAS)
+
+    @property
+    def request_name(self) -> str:
+        """What an instance requests: an alias, a network or a class."""
+        if self.kind is DeviceKind.VGPU:
+            return self.resource_class
+        return self.alias if self.has_alias else self.physical_network or ''
+
+    def make_request(self, count: int) -> shape.GuestDevices:
+        """Write how a guest requests a number of devices."""
+        if self.kind is DeviceKind.VGPU:
+            return shape.GuestDevices(
+                None, count, resource_class=self.resource_class)
+        if self.has_alias:
+            return shape.GuestDevices(self.alias, count, self.affinity)
+        return shape.GuestDevices(
+            None, count, self.affinity, self.physical_network)
 
 
 #: The keys of devices that a kind has, and those that it cannot do without.
-_KEYS: Mapping[Kind, tuple[frozenset[str], tuple[str, ...]]] = {
-    Kind.VF: (frozenset({'affinity', 'ports', 'alias', 'vfs_per_device',
-                         'physical_network'}), ()),
-    Kind.WHOLE: (frozenset({'affinity', 'alias'}),
-                 ('vendor_id', 'product_id')),
-    Kind.VGPU: (frozenset({'mdev_type', 'vgpus_per_device',
-                           'resource_class', 'traits'}),
-                ('vendor_id', 'product_id', 'mdev_type',
-                 'vgpus_per_device')),
+_KEYS: Mapping[DeviceKind, tuple[frozenset[str], tuple[str, ...]]] = {
+    DeviceKind.VF: (frozenset({'affinity', 'ports', 'alias', 'vfs_per_device',
+                               'physical_network'}), ()),
+    DeviceKind.WHOLE: (frozenset({'affinity', 'alias'}),
+                       ('vendor_id', 'product_id')),
+    DeviceKind.VGPU: (frozenset({'mdev_type', 'vgpus_per_device',
+                                 'resource_class', 'traits'}),
+                      ('vendor_id', 'product_id', 'mdev_type',
+                       'vgpus_per_device')),
 }
 _OF_EVERY_KIND = frozenset({'kind', 'per_instance', 'vendor_id',
                             'product_id'})
@@ -173,13 +179,13 @@ class Profile:
     :ivar projects: the projects that may use the flavors; None for all
     :ivar extra_specs: (key, value) that every flavor has as well
     :ivar shared_cores_per_cell: None for a part of each cell by a rule, see
-        :func:`hpcvirt.flavors.cpu_partition.kept_cores`
+        :func:`hpcvirt.flavors.cpu_partition.count_kept`
     :ivar all_host_steps: whether steps that leave a part of the host unused
         are offered, such as three of four
     :ivar smallest_cores: the cores of the smallest part of a cell; None for
         those that share a last-level cache
     :ivar host_steps: the number of steps into which the whole host is divided
-    :ivar package_scope: whether the cells of a guest must share a package
+    :ivar socket_scope: whether the cells of a guest must share a socket
     :ivar pack_cells: ``packing_host_numa_cells_allocation_strategy`` of the
         compute hosts
     :ivar page_size: in KiB; None for 2 MiB, or for the smallest huge page of
@@ -188,6 +194,7 @@ class Profile:
         of the cell
     :ivar host_pages_per_cell: (page size in KiB, number of pages) for programs
         of the host
+    :ivar devices: at most one entry, because a flavor has devices of one kind
     :ivar guest_overhead_mib: the memory of an emulator in addition to that of
         its guest: a fixed amount, an amount for each vCPU, and thousandths of
         the guest's memory. Source: Red Hat, OpenShift Virtualization,
@@ -197,11 +204,12 @@ class Profile:
 
     name_prefix: Annotated[str, serialization.text(
         '[A-Za-z][A-Za-z0-9_-]{0,31}', 'hpc')] = 'hpc'
-    name_template: Annotated[str, templates.read] = templates.TEMPLATE
+    name_template: Annotated[
+        str, operator_specs.read_template] = operator_specs.TEMPLATE
     disk_gib: _Count = 20
     projects: tuple[_Project, ...] | None = None
     extra_specs: Annotated[
-        operator_specs.ExtraSpecs, operator_specs.read] = ()
+        operator_specs.ExtraSpecs, operator_specs.read_specs] = ()
     smt: SMT = SMT.USE
     housekeeping_cores_per_cell: _FewCores = 0
     shared_cores_per_cell: _FewCores | None = 0
@@ -209,7 +217,7 @@ class Profile:
     smallest_cores: _Some | None = None
     host_steps: Annotated[int, serialization.whole(1, 64)] = 4
     all_host_steps: bool = True
-    package_scope: bool = True
+    socket_scope: bool = True
     pack_cells: bool = False
     page_size: _PageSize | None = None
     memory_step_mib: Annotated[int, serialization.whole(1, 1 << 20)] = 1024
@@ -220,7 +228,12 @@ class Profile:
     guest_overhead_mib: _Count = 234
     guest_overhead_mib_per_vcpu: _Count = 8
     guest_overhead_permille: Annotated[int, serialization.whole(0, 1000)] = 2
-    devices: Devices | None = None
+    devices: tuple[Devices, ...] = ()
+
+    @property
+    def device(self) -> Devices | None:
+        """The devices of each instance; a flavor has one kind."""
+        return self.devices[0] if self.devices else None
 
 
 DENSE = Profile()
@@ -244,27 +257,32 @@ def build(content: object, where: str) -> Profile:
         given = {key: value for key, value in given.items() if key != 'base'}
         if not isinstance(name, str) or name not in BUILT_IN:
             raise exception.InvalidInput(
-                f'{where}: base', str(serialization.expected(
+                f'{where}: base', str(serialization.make_error(
                     f'one of {", ".join(BUILT_IN)}', name)))
-    read = serialization.from_plain(Profile, given, where)
+    read = serialization.load(Profile, given, where)
     profile = dataclasses.replace(BUILT_IN[name], **{
         key: getattr(read, key) for key in typing.cast('dict[str, Any]',
                                                        given)})
-    faults = itertools.chain(_wrong_keys(profile.devices, given),
+    faults = itertools.chain(_wrong_keys(profile, given),
                              _contradictions(profile))
     for fault in faults:
         raise exception.InvalidInput(where, fault)
     return profile
 
 
-def _wrong_keys(devices: Devices | None, content: Any) -> Iterator[str]:
+def _wrong_keys(profile: Profile, content: Any) -> Iterator[str]:
     """Find keys of devices that their kind does not have, or lacks."""
+    if len(profile.devices) > 1:
+        yield (f'devices: has {len(profile.devices)} entries, but the flavors '
+               'of a profile have devices of one kind; write a profile for '
+               'each kind')
+    devices = profile.device
     if devices is None:
         return
-    given, kind = content['devices'], devices.kind
+    given, kind = content['devices'][0], devices.kind
     own, needed = _KEYS[kind]
     for key in given:
-        if key == 'affinity' and kind is Kind.VGPU:
+        if key == 'affinity' and kind is DeviceKind.VGPU:
             yield ('devices.affinity: Nova cannot place vGPUs close to the '
                    'cells of a guest; remove the key')
         if key not in own | _OF_EVERY_KIND:
@@ -272,9 +290,9 @@ def _wrong_keys(devices: Devices | None, content: Any) -> Iterator[str]:
     for key in needed:
         if given.get(key) is None:
             yield f'devices.{key}: devices of the kind {kind} need it'
-    if devices.per_instance is None and kind is not Kind.WHOLE:
+    if devices.per_instance is None and kind is not DeviceKind.WHOLE:
         yield (f'devices.per_instance: must be a number with the kind {kind}; '
-               f'{_SHARE} is for the kind {Kind.WHOLE}')
+               f'{_SHARE} is for the kind {DeviceKind.WHOLE}')
 
 
 def _contradictions(profile: Profile) -> Iterator[str]:
@@ -283,25 +301,25 @@ def _contradictions(profile: Profile) -> Iterator[str]:
             and profile.shared_cores_per_cell == 0):
         yield ('emulator_threads: share needs shared_cores_per_cell of at '
                'least 1; with null the threads stay on the CPUs of the guest')
-    devices = profile.devices
+    devices = profile.device
     if devices is None:
         return
     if devices.ports is Ports.NEUTRON and devices.physical_network is None:
         yield 'devices.ports: neutron needs devices.physical_network'
-    if devices.kind is Kind.VF and devices.has_alias and (
+    if devices.kind is DeviceKind.VF and devices.has_alias and (
             devices.vendor_id is None or devices.product_id is None):
         yield ('devices.ports: alias needs devices.vendor_id and '
                'devices.product_id (of the VF), because a PCI alias of Nova '
                'does')
-    if devices.kind is Kind.WHOLE and devices.alias == Devices.alias:
+    if devices.kind is DeviceKind.WHOLE and devices.alias == Devices.alias:
         yield ('devices.alias: whole devices need a name of their own; '
                f'{Devices.alias} is that of virtual functions')
-    if devices.kind is Kind.VGPU and (
+    if devices.kind is DeviceKind.VGPU and (
             devices.per_instance or 0) > (devices.vgpus_per_device or 0):
         yield ('devices.per_instance: must not be more than '
                'devices.vgpus_per_device, because all vGPUs of an instance '
                'come from one card')
     taken = resources.write(devices.resource_class, 1, devices.traits)
     for key, _ in profile.extra_specs:
-        if devices.kind is Kind.VGPU and key in taken:
+        if devices.kind is DeviceKind.VGPU and key in taken:
             yield f'extra_specs: {key} is set by devices'

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Propose guests for a host from its sizes and its memory.
 
@@ -25,9 +15,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.flavors import cpu_partition
-from hpcvirt.flavors import device_sizes
-from hpcvirt.flavors import given_devices
 from hpcvirt.flavors import memory
+from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import sizes as guest_sizes
 from hpcvirt.model import shape as shape_model
@@ -42,22 +31,22 @@ class Proposal:
     """
 
     guest: shape_model.Shape
-    size: guest_sizes.Size
+    size: guest_sizes.GuestSize
 
 
-def pieces(size: guest_sizes.Size,
-           profile: profiles.Profile) -> Iterator[memory.Piece]:
+def memory_parts(size: guest_sizes.GuestSize,
+                 profile: profiles.Profile) -> Iterator[memory.MemoryPart]:
     """List the parts of a guest, each on a host cell of its own."""
     guest = _guest(size, [1] * len(size.cores), None, profile, 0)
     if guest is not None:
-        yield from memory.pieces(guest)
+        yield from memory.memory_parts(guest)
 
 
 def proposals(partition: cpu_partition.Partition,
-              sizes: Sequence[guest_sizes.Size],
+              sizes: Sequence[guest_sizes.GuestSize],
               pools: Sequence[memory.CellPool],
               profile: profiles.Profile,
-              given: Sequence[given_devices.Given] = (),
+              given: Sequence[offered_devices.OfferedDevice] = (),
               ) -> tuple[Proposal, ...]:
     """Propose guests for one host, smallest first.
 
@@ -70,8 +59,8 @@ def proposals(partition: cpu_partition.Partition,
     by_id = {pool.id: pool for pool in pools}
     found = []
     for size in sizes:
-        devices = device_sizes.numbers(partition, size, given,
-                                       profile.devices)
+        devices = offered_devices.device_numbers(partition, size, given,
+                                                 profile.device)
         for count, guests in devices.items():
             for memory_mib in _memories(partition, size, by_id, profile,
                                         guests):
@@ -82,7 +71,7 @@ def proposals(partition: cpu_partition.Partition,
     return tuple(found)
 
 
-def _memories(partition: cpu_partition.Partition, size: guest_sizes.Size,
+def _memories(partition: cpu_partition.Partition, size: guest_sizes.GuestSize,
               pools: Mapping[int, memory.CellPool],
               profile: profiles.Profile,
               guests: int | None) -> Iterator[tuple[int, ...]]:
@@ -103,7 +92,7 @@ def _memories(partition: cpu_partition.Partition, size: guest_sizes.Size,
     for level in _levels(list(shares.values()),
                          profile.memory_tolerance_percent):
         enough = [cell for cell in able if shares[cell.id] >= level]
-        if _room_for(count, enough, size.one_package):
+        if _room_for(count, enough, size.one_socket):
             yield (_rounded(level, pools, profile),) * count
 
 
@@ -130,14 +119,15 @@ def _levels(amounts: Sequence[int], tolerance_percent: int) -> list[int]:
 
 
 def _room_for(count: int, cells: Sequence[cpu_partition.CellShare],
-              one_package: bool) -> bool:
-    if not one_package:
+              one_socket: bool) -> bool:
+    if not one_socket:
         return len(cells) >= count
-    packages = [cell.package for cell in cells]
-    return any(packages.count(package) >= count for package in packages)
+    sockets = [cell.socket for cell in cells]
+    return any(sockets.count(socket) >= count for socket in sockets)
 
 
-def _uneven_memory(partition: cpu_partition.Partition, size: guest_sizes.Size,
+def _uneven_memory(partition: cpu_partition.Partition,
+                   size: guest_sizes.GuestSize,
                    pools: Mapping[int, memory.CellPool],
                    profile: profiles.Profile) -> tuple[int, ...]:
     """Return the memory of unequal guest cells.
@@ -159,7 +149,7 @@ def _rounded(memory_mib: int, pools: Mapping[int, memory.CellPool],
     return memory.round_down(memory_mib, profile.memory_step_mib, page_kib)
 
 
-def _guest(size: guest_sizes.Size, memory_mib: Sequence[int],
+def _guest(size: guest_sizes.GuestSize, memory_mib: Sequence[int],
            page_kib: int | None, profile: profiles.Profile,
            devices: int) -> shape_model.Shape | None:
     isolated = profile.emulator_threads is shape_model.EmulatorThreads.ISOLATE
@@ -180,24 +170,11 @@ def _guest(size: guest_sizes.Size, memory_mib: Sequence[int],
         thread_policy=(shape_model.ThreadPolicy.REQUIRE if threads > 1
                        else None),
         emulator_threads=profile.emulator_threads,
-        devices=_devices(profile.devices, devices),
+        devices=((profile.device.make_request(devices),)
+                 if profile.device and devices else ()),
         topology=shape_model.GuestTopology(
             sockets, vcpus // (sockets * threads), threads),
-        numa_scope=(shape_model.NUMAScope.PACKAGE
-                    if size.one_package and profile.package_scope
+        numa_scope=(shape_model.NUMAScope.SOCKET
+                    if size.one_socket and profile.socket_scope
                     else shape_model.NUMAScope.HOST),
         exclusive_cells=codec.exclusive_cells(dict(profile.extra_specs)))
-
-
-def _devices(wanted: profiles.Devices | None,
-             count: int) -> tuple[shape_model.DeviceRequest, ...]:
-    if wanted is None or not count:
-        return ()
-    if wanted.kind is profiles.Kind.VGPU:
-        return (shape_model.DeviceRequest(
-            None, count, resource_class=wanted.resource_class),)
-    if wanted.ports is profiles.Ports.NEUTRON:
-        return (shape_model.DeviceRequest(
-            None, count, wanted.affinity, wanted.physical_network),)
-    return (shape_model.DeviceRequest(
-        wanted.alias, count, wanted.affinity),)

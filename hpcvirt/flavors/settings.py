@@ -1,80 +1,118 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Work out the settings that a host needs for its flavors."""
+"""The settings that a host needs for its flavors.
+
+A plan works them out, its JSON document has them under ``host_config``, and
+what reads the document gets the same type. The fields are named as the options
+of Nova are.
+"""
 
 import dataclasses
+import functools
 from collections.abc import Collection
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Annotated
 
+from hpcvirt import exception
+from hpcvirt import serialization
+from hpcvirt.fit import devices as device_fit
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import cpu_partition
-from hpcvirt.flavors import given_devices
 from hpcvirt.flavors import memory
+from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.model import usage as usage_model
 
 
+def _cpu_list(value: object) -> str:
+    """Check a list of CPUs, such as ``0-3,8``."""
+    if not isinstance(value, str):
+        raise serialization.make_error('text such as 0-3,8', value)
+    try:
+        cpuset.parse(value)
+    except exception.InvalidInput as exc:
+        raise ValueError(f'{value[:40]!r} {exc.what}') from None
+    return value
+
+
+_Number = Annotated[int, serialization.whole(0, 2 ** 53)]
+_CpuList = Annotated[str, _cpu_list]
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReservedPages:
-    """An item of Nova's ``reserved_huge_pages``."""
+    """An item of Nova's ``reserved_huge_pages``; the size is in KiB."""
 
-    node: int
-    size_kib: int
-    count: int
+    node: _Number
+    size: _Number
+    count: _Number
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Settings:
+class MdevType:
+    """An item of Nova's ``enabled_mdev_types``, with its ``mdev_class``."""
+
+    name: str
+    device_addresses: tuple[str, ...]
+    mdev_class: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HostSettings:
     """The settings of a compute host.
 
-    :ivar dedicated: ``[compute]cpu_dedicated_set``
-    :ivar shared: ``[compute]cpu_shared_set``
-    :ivar reserved_host_memory_mib: ``reserved_host_memory_mb``: the memory
-        that the host keeps, without the emulators of guests
-    :ivar reserved_pages: ``reserved_huge_pages``
+    :ivar reserved_host_memory_mb: the memory that the host keeps, without the
+        emulators of guests
     :ivar pages: cell -> page size in KiB -> the total that nova-compute
         reports under these settings
-    :ivar rest_mib: cell -> the memory of it that the host keeps
-    :ivar device_type: of the PCI alias
-    :ivar devices: the devices that guests get
+    :ivar device_counts: address of a device -> the virtual functions or
+        vGPUs that it gives, 1 for itself
     """
 
-    dedicated: frozenset[int]
-    shared: frozenset[int]
-    reserved_host_memory_mib: int
-    reserved_pages: tuple[ReservedPages, ...]
-    pages: Mapping[int, Mapping[int, int]]
-    rest_mib: Mapping[int, int]
-    device_type: str = given_devices.TYPE_VF
-    devices: tuple[given_devices.Given, ...] = ()
+    cpu_dedicated_set: _CpuList
+    cpu_shared_set: _CpuList
+    reserved_host_memory_mb: _Number
+    reserved_huge_pages: tuple[ReservedPages, ...] = ()
+    packing_host_numa_cells_allocation_strategy: bool = False
+    pages: Mapping[int, Mapping[int, _Number]]
+    pci_device_spec: tuple[Mapping[str, str], ...] = ()
+    mdev_types: tuple[MdevType, ...] = ()
+    device_counts: Mapping[str, _Number] = dataclasses.field(
+        default_factory=dict)
+    pci_alias: tuple[Mapping[str, str], ...] = ()
+
+    @functools.cached_property
+    def dedicated(self) -> frozenset[int]:
+        return cpuset.parse(self.cpu_dedicated_set)
+
+    @functools.cached_property
+    def shared(self) -> frozenset[int]:
+        return cpuset.parse(self.cpu_shared_set)
 
 
-def settings(partition: cpu_partition.Partition,
-             pools: Sequence[memory.CellPool],
-             guests: Collection[shape_model.Shape],
-             profile: profiles.Profile,
-             device_type: str = given_devices.TYPE_VF) -> Settings:
+def make_settings(partition: cpu_partition.Partition,
+                  pools: Sequence[memory.CellPool],
+                  guests: Collection[shape_model.Shape],
+                  profile: profiles.Profile,
+                  device_type: str = offered_devices.TYPE_VF,
+                  ) -> tuple[HostSettings, dict[int, int]]:
     """Work out the settings of a host for all flavors that may run on it.
 
     No more huge pages are reserved than guests can fill. The host keeps the
     memory that rounding leaves, in normal pages.
+
+    :param device_type: of the PCI alias
+    :returns: the settings; and cell -> the MiB of it that the host keeps
     """
     host = partition.host
     small = memory.small_page_kib(host)
-    pieces = {piece for guest in guests for piece in memory.pieces(guest)}
+    pieces = {piece for guest in guests for piece
+              in memory.memory_parts(guest)}
     taken = {pool.id: _pages_needed(partition, pool, pieces) for pool in pools}
     page_kib = pools[0].page_kib if pools else small
     pages, reserved, rest = {}, [], {}
@@ -99,10 +137,138 @@ def settings(partition: cpu_partition.Partition,
         rest[cell.id] = max(0, int(
             cell.memory_mib - guests_mib - emulators + 1e-6
             - (memory.host_pages_mib(profile) if own else 0)))
-    return Settings(
-        partition.dedicated, partition.shared, sum(rest.values()),
-        tuple(reserved), pages, rest, device_type,
-        given_devices.given(host, profile.devices, device_type))
+    wanted = profile.device
+    given = offered_devices.choose_devices(host, wanted, device_type)
+    vgpus = wanted is not None and wanted.kind is profiles.DeviceKind.VGPU
+    return HostSettings(
+        cpu_dedicated_set=cpuset.render(partition.dedicated),
+        cpu_shared_set=cpuset.render(partition.shared),
+        reserved_host_memory_mb=sum(rest.values()),
+        reserved_huge_pages=tuple(reserved),
+        packing_host_numa_cells_allocation_strategy=profile.pack_cells,
+        pages=pages,
+        pci_device_spec=() if vgpus else tuple(
+            make_device_spec(item, wanted) for item in given),
+        mdev_types=(MdevType(
+            wanted.mdev_type or '', tuple(item.device.address
+                                          for item in given),
+            wanted.resource_class),) if wanted and vgpus else (),
+        device_counts={item.device.address: item.count for item in given},
+        pci_alias=((make_alias(wanted, device_type),)
+                   if wanted and wanted.has_alias else ())), rest
+
+
+def make_device_spec(item: offered_devices.OfferedDevice,
+                     wanted: profiles.Devices | None) -> dict[str, str]:
+    """Write an item of ``[pci]device_spec``.
+
+    The address of a physical function also matches its virtual functions.
+    The product id prevents that the physical function itself is assigned.
+    """
+    spec = {'address': item.device.address}
+    product = (wanted and wanted.product_id) or item.device.vf_product_id
+    if product is not None:
+        spec['vendor_id'] = item.device.vendor_id
+        spec['product_id'] = product
+    if wanted and wanted.ports is profiles.Ports.NEUTRON:
+        spec['physical_network'] = wanted.physical_network or ''
+    return spec
+
+
+def make_alias(wanted: profiles.Devices,
+               device_type: str = offered_devices.TYPE_VF) -> dict[str, str]:
+    """Write an item of ``[pci]alias``, for all services of Nova."""
+    return {
+        'name': wanted.alias,
+        'vendor_id': wanted.vendor_id or '',
+        'product_id': wanted.product_id or '',
+        'device_type': device_type,
+        # Moves ignore the policy of the flavor and apply this one.
+        'numa_policy': wanted.affinity.value,
+    }
+
+
+def make_supply(host: host_model.Host,
+                settings: HostSettings) -> supplies.Supply:
+    """Describe the empty host as nova-compute reports it with its settings.
+
+    :raises InvalidInput: if host and settings contradict each other
+    """
+    _check(host, settings)
+    configured = dataclasses.replace(host, cells=tuple(
+        dataclasses.replace(cell, pages=tuple(
+            host_model.PagePool(size, total) for size, total
+            in settings.pages[cell.id].items()))
+        for cell in host.cells))
+    usage = usage_model.Usage(tuple(
+        usage_model.CellUsage(
+            cell.id, cell.cpus & settings.dedicated,
+            cell.cpus & settings.shared,
+            pages=tuple(
+                usage_model.PageUsage(item.size, reserved=item.count)
+                for item in settings.reserved_huge_pages
+                if item.node == cell.id))
+        for cell in host.cells))
+    return supplies.make_supply(
+        configured, usage,
+        tuple(pool for _, pool in device_pools(host, settings)),
+        settings.packing_host_numa_cells_allocation_strategy)
+
+
+def device_pools(host: host_model.Host, settings: HostSettings,
+                 ) -> Iterator[tuple[str, device_fit.Pool]]:
+    """Yield the devices for guests, each with its address on the host.
+
+    Where the settings do not say how many virtual functions a device gives,
+    it gives all, unless the alias asks for physical ones.
+
+    :raises InvalidInput: for a device that the host does not have
+    """
+    alias: Mapping[str, str] = next(iter(settings.pci_alias), {})
+    virtual = alias.get('device_type') != offered_devices.TYPE_PF
+    for spec in settings.pci_device_spec:
+        device = _device(host, spec.get('address', ''))
+        count = settings.device_counts.get(
+            device.address, device.total_vfs if virtual else 1)
+        yield device.address, device_fit.pool(
+            device.cell, count or 1, alias=alias.get('name'),
+            physnet=spec.get('physical_network'))
+    for mdev in settings.mdev_types:
+        for address in mdev.device_addresses:
+            device = _device(host, address)
+            if device.address not in settings.device_counts:
+                raise exception.InvalidInput(
+                    host.name, f'the plan does not say how many vGPUs '
+                    f'{device.address} gives; plan it again')
+            # Placement knows no cells, but which card has what.
+            yield device.address, device_fit.pool(
+                None, settings.device_counts[device.address],
+                resource_class=mdev.mdev_class,
+                )._replace(provider=device.address)
+
+
+def _device(host: host_model.Host, address: str) -> host_model.Device:
+    for device in host.devices:
+        if device.address == address.lower():
+            return device
+    raise exception.InvalidInput(
+        host.name, f'has no device {address[:40]}, which the plan gives to '
+        'guests')
+
+
+def _check(host: host_model.Host, settings: HostSettings) -> None:
+    missing = (settings.dedicated | settings.shared) - host.cpus
+    if missing:
+        raise exception.InvalidInput(
+            host.name, f'has no CPU {cpuset.render(missing)}, which the plan '
+            'gives to guests')
+    for cell in host.cells:
+        if cell.id not in settings.pages:
+            raise exception.InvalidInput(
+                host.name, f'the plan has no pages of its cell {cell.id}')
+        if 0 in settings.pages[cell.id]:
+            raise exception.InvalidInput(
+                host.name, 'the plan names pages of 0 KiB')
 
 
 def _memory_kib(cell: host_model.Cell, small_kib: int) -> int:
@@ -112,27 +278,8 @@ def _memory_kib(cell: host_model.Cell, small_kib: int) -> int:
     return sum(pool.size_kib * pool.total for pool in cell.pages)
 
 
-def supply(host: host_model.Host, found: Settings,
-           wanted: profiles.Devices | None) -> supplies.Supply:
-    """Describe the empty host as nova-compute reports it with the settings."""
-    configured = dataclasses.replace(host, cells=tuple(
-        dataclasses.replace(cell, pages=tuple(
-            host_model.PagePool(size, total)
-            for size, total in found.pages[cell.id].items()))
-        for cell in host.cells))
-    usage = usage_model.Usage(tuple(
-        usage_model.CellUsage(
-            cell.id, cell.cpus & found.dedicated, cell.cpus & found.shared,
-            pages=tuple(
-                usage_model.PageUsage(item.size_kib, reserved=item.count)
-                for item in found.reserved_pages if item.node == cell.id))
-        for cell in host.cells))
-    return supplies.of_host(configured, usage, given_devices.pools(
-        found.devices, wanted, (wanted and wanted.per_instance) or 1))
-
-
 def _pages_needed(partition: cpu_partition.Partition, pool: memory.CellPool,
-                  pieces: Collection[memory.Piece]) -> int:
+                  pieces: Collection[memory.MemoryPart]) -> int:
     """Return the most pages of a cell that any mix of guests can fill."""
     fitting = [piece for piece in pieces
                if piece.page_kib == pool.page_kib
@@ -148,7 +295,7 @@ def _pages_needed(partition: cpu_partition.Partition, pool: memory.CellPool,
 
 
 def _overhead_mib(partition: cpu_partition.Partition, cell_id: int, pages: int,
-                  pieces: Collection[memory.Piece],
+                  pieces: Collection[memory.MemoryPart],
                   profile: profiles.Profile) -> float:
     """Return the most memory that emulators need when a cell is full."""
     cpus = _cpus(partition, cell_id)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Find the sizes of guests into which a host divides.
 
@@ -21,10 +11,10 @@ part of a cell
     unless the cores that share them are;
 cell
     all cores of a cell;
-cells of a package
-    two or more cells, if their number divides the cells of the package;
-package
-    all cells of one package;
+cells of a socket
+    two or more cells, if their number divides the cells of the socket;
+socket
+    all cells of one socket;
 steps of the host
     one, two or more of ``host_steps`` equal steps of the host, by default
     quarters, if a step is a part of a cell or a number of cells;
@@ -47,32 +37,32 @@ from hpcvirt.flavors import cpu_partition
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Share:
+class HostShare:
     """The share of a host that a guest is.
 
     :ivar words: as tables and documents show it
-    :ivar is_package: whether it is exactly one of several packages
+    :ivar is_socket: whether it is exactly one of several sockets
     """
 
     words: str
-    is_package: bool = False
+    is_socket: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Size:
+class GuestSize:
     """The CPUs of a guest.
 
     :ivar cores: the cores of each guest cell, largest first
     :ivar threads: the vCPUs of each core
     :ivar sockets: the sockets that the guest sees
-    :ivar one_package: whether its cells should be in one package
+    :ivar one_socket: whether its cells should be in one socket
     """
 
     cores: tuple[int, ...]
     threads: int
     sockets: int = 1
-    one_package: bool = False
-    share: Share = Share('part')
+    one_socket: bool = False
+    share: HostShare = HostShare('part')
 
     @property
     def vcpus(self) -> int:
@@ -83,7 +73,7 @@ def sizes(partition: cpu_partition.Partition, steps: int = 4,
           smallest: int | None = None,
           with_rest: bool = True,
           parts: Mapping[int, int] = types.MappingProxyType({}),
-          ) -> tuple[Size, ...]:
+          ) -> tuple[GuestSize, ...]:
     """List the sizes of a host, smallest first.
 
     :param steps: the number of steps into which the whole host is divided
@@ -93,8 +83,8 @@ def sizes(partition: cpu_partition.Partition, steps: int = 4,
         listed
     :param parts: further parts of a cell: cores -> how many are to be in it
     """
-    found: dict[tuple[int, ...], Size] = {}
-    for size in (*_whole(partition), *_in_packages(partition),
+    found: dict[tuple[int, ...], GuestSize] = {}
+    for size in (*_whole(partition), *_in_sockets(partition),
                  *_parts(partition, smallest),
                  *_steps(partition, steps, with_rest),
                  *_further_parts(partition, smallest, parts)):
@@ -117,56 +107,60 @@ def parts_of_cell(partition: cpu_partition.Partition,
         return []
     alike = len(groups) == 1
     least = min(groups) if alike else (min(groups) + 1) // 2
-    return [part for part in _divisors(math.gcd(*widths))
+    return [part for part in cpu_partition.list_divisors(math.gcd(*widths))
             if (smallest or least) <= part < min(widths)
             and (not alike or all(part % group == 0 or group % part == 0
                                   for group in groups))]
 
 
 def _parts(partition: cpu_partition.Partition,
-           smallest: int | None) -> Iterator[Size]:
+           smallest: int | None) -> Iterator[GuestSize]:
     widths = {len(cell.cores) for cell in partition.cells}
     for part in parts_of_cell(partition, smallest):
         share = (f'1/{max(widths) // part} cell' if len(widths) == 1
                  else 'part')
-        yield Size((part,), partition.threads, share=Share(share))
+        yield GuestSize((part,), partition.threads, share=HostShare(share))
 
 
 def _further_parts(partition: cpu_partition.Partition, smallest: int | None,
-                   parts: Mapping[int, int]) -> Iterator[Size]:
+                   parts: Mapping[int, int]) -> Iterator[GuestSize]:
     for part, guests in parts.items():
         if part >= (smallest or 1):
-            yield Size((part,), partition.threads,
-                       share=Share(f'1/{guests} cell'))
+            yield GuestSize((part,), partition.threads,
+                            share=HostShare(f'1/{guests} cell'))
 
 
-def _whole(partition: cpu_partition.Partition) -> Iterator[Size]:
-    """Yield the host and its packages."""
-    packages = _packages(partition)
+def _whole(partition: cpu_partition.Partition) -> Iterator[GuestSize]:
+    """Yield the host and its sockets."""
+    sockets = _cores_by_socket(partition)
     widths = _falling(len(cell.cores) for cell in partition.cells)
     if widths:
-        yield Size(widths, partition.threads, _sockets(partition, widths),
-                   share=Share('host'))
-    known = all(cell.package >= 0 for cell in partition.cells)
-    for package in packages:
-        yield Size(package, partition.threads, 1, len(package) > 1,
-                   Share('package' if known else 'cell', is_package=True))
+        yield GuestSize(widths, partition.threads,
+                        _guest_sockets(partition, widths),
+                        share=HostShare('host'))
+    known = all(cell.socket >= 0 for cell in partition.cells)
+    for socket in sockets:
+        yield GuestSize(socket, partition.threads, 1, len(socket) > 1,
+                        HostShare('socket' if known else 'cell',
+                                  is_socket=True))
 
 
-def _in_packages(partition: cpu_partition.Partition) -> Iterator[Size]:
-    """Yield single cells, and several cells that divide a package."""
-    for package in _packages(partition):
-        for width in sorted(set(package)):
-            yield Size((width,), partition.threads, share=Share('cell'))
-        if len(set(package)) == 1:
-            for count in _divisors(len(package)):
-                if 1 < count < len(package):
-                    yield Size(package[:count], partition.threads, 1, True,
-                               Share(f'{count} cells'))
+def _in_sockets(partition: cpu_partition.Partition) -> Iterator[GuestSize]:
+    """Yield single cells, and several cells that divide a socket."""
+    for socket in _cores_by_socket(partition):
+        for width in sorted(set(socket)):
+            yield GuestSize((width,), partition.threads,
+                            share=HostShare('cell'))
+        if len(set(socket)) == 1:
+            for count in cpu_partition.list_divisors(len(socket)):
+                if 1 < count < len(socket):
+                    yield GuestSize(socket[:count], partition.threads, 1,
+                                    True,
+                                    HostShare(f'{count} cells'))
 
 
 def _steps(partition: cpu_partition.Partition, steps: int,
-           with_rest: bool) -> Iterator[Size]:
+           with_rest: bool) -> Iterator[GuestSize]:
     widths = [len(cell.cores) for cell in partition.cells]
     if len(set(widths)) != 1 or sum(widths) % steps:
         return
@@ -180,9 +174,9 @@ def _steps(partition: cpu_partition.Partition, steps: int,
         for count in range(math.ceil(total / width), len(widths) + 1):
             if total % count == 0:
                 cores = (total // count,) * count
-                yield Size(cores, partition.threads,
-                           _sockets(partition, cores),
-                           share=Share(_fraction(number, steps)))
+                yield GuestSize(cores, partition.threads,
+                                _guest_sockets(partition, cores),
+                                share=HostShare(_fraction(number, steps)))
                 break
 
 
@@ -191,33 +185,31 @@ def _fraction(number: int, steps: int) -> str:
     return f'{number // common}/{steps // common} host'
 
 
-def _sockets(partition: cpu_partition.Partition, cores: Sequence[int]) -> int:
-    """Return the number of sockets of a guest that may span packages.
+def _guest_sockets(partition: cpu_partition.Partition,
+                   cores: Sequence[int]) -> int:
+    """Return the number of sockets of a guest that may span sockets.
 
-    The guest has a socket for each package that it needs if these have equal
+    The guest has a socket for each socket that it needs if these have equal
     shares of it, otherwise one for each guest cell. Unequal cells share one
     socket, because a socket must not end within a cell.
     """
-    packages = _packages(partition)
+    sockets = _cores_by_socket(partition)
     if len(set(cores)) > 1:
         return 1
-    if len({len(package) for package in packages}) > 1:
+    if len({len(socket) for socket in sockets}) > 1:
         return len(cores)
-    spanned = math.ceil(len(cores) / len(packages[0]))
+    spanned = math.ceil(len(cores) / len(sockets[0]))
     return len(cores) if len(cores) % spanned else spanned
 
 
-def _packages(partition: cpu_partition.Partition) -> list[tuple[int, ...]]:
-    """List the cores of the cells of each package, largest cell first."""
+def _cores_by_socket(
+        partition: cpu_partition.Partition) -> list[tuple[int, ...]]:
+    """List the cores of the cells of each socket, largest cell first."""
     found: dict[int, list[int]] = {}
     for cell in partition.cells:
-        found.setdefault(cell.package, []).append(len(cell.cores))
+        found.setdefault(cell.socket, []).append(len(cell.cores))
     return [_falling(widths) for widths in found.values()]
 
 
 def _falling(numbers: Sequence[int] | Iterator[int]) -> tuple[int, ...]:
     return tuple(sorted(numbers, reverse=True))
-
-
-def _divisors(number: int) -> list[int]:
-    return [part for part in range(1, number + 1) if number % part == 0]

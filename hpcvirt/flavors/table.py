@@ -1,32 +1,20 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Draw a plan as a table for people."""
+"""Write a plan as a table for people, or as commands to paste into a shell."""
 
 import itertools
+import shlex
 import textwrap
 from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt import text_table
-from hpcvirt.flavors import alternative
+from hpcvirt import words
+from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.flavors import published_losses
-from hpcvirt.flavors import subjects
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
-
-#: Columns where there is no terminal.
-WIDTH = 100
 
 _HEADINGS = ('Flavor', 'Share', 'vCPUs', 'Cells', 'GiB', 'Fit', 'Unused',
              'Loss')
@@ -37,17 +25,17 @@ _LEGEND = ('Share: the part of the host that the flavor was sized for. Cells: '
            'the memory that they leave.')
 
 
-def table(plan: plans.Plan, other: alternative.Alternative | None = None,
+def table(plan: plans.Plan,
+          others: Sequence[plan_document.Alternative] = (),
           width: int | None = None) -> str:
     """Draw a plan: a table for each kind of host, a legend and warnings.
 
-    :param other: what another profile would give
+    :param others: what other profiles would give
     :param width: columns of the terminal, None if there is none
     """
-    room = width or WIDTH
+    room = width or text_table.WIDTH
     blocks = [_kind(plan, hosts, room) for hosts in _kinds(plan)]
-    if other is not None:
-        blocks.append(_paragraph(other.message, room))
+    blocks += [_paragraph(other.message, room) for other in others]
     studies = {loss.study.document.key: loss.study for planned in plan.hosts
                for row in plan.flavors for loss in row.losses(planned)}
     notes = [_LEGEND]
@@ -66,9 +54,9 @@ def _kinds(plan: plans.Plan) -> list[list[plans.PlannedHost]]:
     kinds: dict[object, list[plans.PlannedHost]] = {}
     for planned in plan.hosts:
         name = planned.host.name
-        figures = (_facts(planned, plan.profile.devices), tuple(
-            (row.per_host[name], row.stranded[name], row.shares.get(name))
-            for row in plan.flavors))
+        figures = (_facts(planned), tuple(
+            (row.per_host.get(name), row.stranded.get(name),
+             row.shares.get(name)) for row in plan.flavors))
         kinds.setdefault(figures, []).append(planned)
     return list(kinds.values())
 
@@ -76,12 +64,12 @@ def _kinds(plan: plans.Plan) -> list[list[plans.PlannedHost]]:
 def _kind(plan: plans.Plan, hosts: Sequence[plans.PlannedHost],
           width: int) -> str:
     names = [planned.name for planned in hosts]
-    title = subjects.in_words(names, 'hosts')
+    title = words.join_names(names, 'hosts')
     if len(names) > 1 and title.startswith(names[0]):
         title = f'{len(names)} hosts: {title}'
     rows = list(_rows(plan, hosts[0]))
     lines = textwrap.wrap(title, width, subsequent_indent='  ')
-    lines += textwrap.wrap(_facts(hosts[0], plan.profile.devices), width,
+    lines += textwrap.wrap(_facts(hosts[0]), width,
                            initial_indent='  ', subsequent_indent='  ')
     lines.append('')
     lines += [f'  {line}' for line in text_table.draw(
@@ -90,20 +78,19 @@ def _kind(plan: plans.Plan, hosts: Sequence[plans.PlannedHost],
     return '\n'.join(lines)
 
 
-def _facts(planned: plans.PlannedHost,
-           wanted: profiles.Devices | None) -> str:
-    host = planned.host
+def _facts(planned: plans.PlannedHost) -> str:
+    host, wanted = planned.host, planned.profile.device
     cells = [cell for cell in host.cells if cell.cpus]
     total = sum(cell.memory_mib for cell in host.cells)
-    packages = (counted(len(host.packages), 'package')
-                if host_model.Unknown.PACKAGES not in host.unknown
-                else 'unknown packages')
-    return (f'{packages}, '
-            f'{counted(len(cells), "cell")} with CPUs, '
+    sockets = (words.count_noun(len(host.sockets), 'socket')
+                if host_model.Unknown.SOCKETS not in host.unknown
+                else 'unknown sockets')
+    return (f'{sockets}, '
+            f'{words.count_noun(len(cells), "cell")} with CPUs, '
             f'{len(planned.settings.dedicated)} of {len(host.cpus)} CPUs '
             f'dedicated, {_gib(planned.guest_memory_mib)} of '
             f'{_gib(total)} GiB in pages of '
-            f'{_page_size(planned.page_kib)} for guests'
+            f'{words.format_size(planned.page_kib)} for guests'
             + (f', {_devices(planned.devices, wanted)}' if wanted else ''))
 
 
@@ -111,34 +98,35 @@ def _rows(plan: plans.Plan,
           planned: plans.PlannedHost) -> Iterator[tuple[str, ...]]:
     name = planned.host.name
     for row in plan.flavors:
-        if not row.per_host[name]:
+        if not row.per_host.get(name):
             continue
         share = row.shares.get(name)
         yield (row.flavor.name, '-' if share is None else share.words,
                str(row.flavor.vcpus), _cells(row), _gib(row.flavor.ram_mib),
                str(row.per_host[name]),
-               _unused(row.stranded[name], plan.profile.devices),
+               _unused(row.stranded[name], planned.profile.device),
                _expected(row.losses(planned)))
 
 
 def _unused(left: plans.Stranded, wanted: profiles.Devices | None) -> str:
-    amounts = [counted(left.pcpus, 'CPU')] if left.pcpus else []
+    amounts = [words.count_noun(left.pcpus, 'CPU')] if left.pcpus else []
     if left.memory_mib:
         amounts.append(f'{_gib(left.memory_mib)} GiB')
-    if left.devices and wanted and wanted.kind is not profiles.Kind.VF:
+    if left.devices and wanted and wanted.kind is not profiles.DeviceKind.VF:
         amounts.append(_devices(left.devices, wanted))
     return ', '.join(amounts) or 'none'
 
 
 def _devices(number: int, wanted: profiles.Devices) -> str:
     """Write a number of devices: ``8 x gpu``, ``4 vGPUs``, ``16 VFs``."""
-    if wanted.kind is profiles.Kind.WHOLE:
+    if wanted.kind is profiles.DeviceKind.WHOLE:
         return f'{number} x {wanted.alias}'
-    return counted(number, 'vGPU' if wanted.kind is profiles.Kind.VGPU
+    return words.count_noun(number,
+                            'vGPU' if wanted.kind is profiles.DeviceKind.VGPU
                    else 'VF')
 
 
-def _expected(losses: Sequence[published_losses.Loss]) -> str:
+def _expected(losses: Sequence[plans.Loss]) -> str:
     if not losses:
         return '-'
     low = min(loss.low for loss in losses)
@@ -160,18 +148,29 @@ def _paragraph(text: str, width: int, indent: str = '') -> str:
                          break_on_hyphens=False)
 
 
-def _page_size(page_kib: int) -> str:
-    for unit, factor in (('GiB', 1024 ** 2), ('MiB', 1024)):
-        if page_kib % factor == 0:
-            return f'{page_kib // factor} {unit}'
-    return f'{page_kib} KiB'
-
-
 def _gib(memory_mib: int) -> str:
     gib = memory_mib / 1024
     return f'{gib:.1f}'.removesuffix('.0') if gib < 100 else f'{gib:.0f}'
 
 
-def counted(number: int, noun: str) -> str:
-    """Write a number with its noun: ``1 flavor``, ``2 flavors``."""
-    return f'{number} {noun}' + ('' if number == 1 else 's')
+def commands(plan: plans.Plan) -> Iterator[str]:
+    """Write a command for each flavor, after the warnings as comments."""
+    for item in plan.warnings:
+        yield f'# {item.code}: {item.message}'
+    for planned in plan.flavors:
+        yield command(planned.flavor)
+        for project in planned.flavor.projects or ():
+            yield shlex.join(['openstack', 'flavor', 'set', '--project',
+                              project, planned.flavor.name])
+
+
+def command(flavor: flavor_model.Flavor) -> str:
+    """Write the command that creates a flavor; Nova assigns its id."""
+    words = ['openstack', 'flavor', 'create',
+             '--vcpus', str(flavor.vcpus), '--ram', str(flavor.ram_mib),
+             '--disk', str(flavor.disk_gib)]
+    if flavor.projects is not None:
+        words.append('--private')
+    for key, value in flavor.extra_specs.items():
+        words += ['--property', f'{key}={value}']
+    return shlex.join([*words, flavor.name])

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The warnings of a plan, each with a code and a sentence."""
 
@@ -16,10 +6,10 @@ import dataclasses
 import enum
 from collections.abc import Iterable
 
-from hpcvirt.flavors import subjects as names
+from hpcvirt import words
 
 
-class Code(enum.StrEnum):
+class WarningCode(enum.StrEnum):
     """The codes of warnings; each value is part of the JSON document."""
 
     CELL_NOT_USED = 'cell-not-used'
@@ -32,6 +22,7 @@ class Code(enum.StrEnum):
     DEVICE_TYPE_DIFFERS = 'device-type-differs'
     DEVICE_TYPE_UNSURE = 'device-type-unsure'
     DEVICE_WITHOUT_CELL = 'device-without-cell'
+    HOST_MAKES_FLAVORS_SMALLER = 'host-makes-flavors-smaller'
     HOST_NOT_SERVED = 'host-not-served'
     HUGE_PAGES_GIVEN_BACK = 'huge-pages-given-back'
     HUGE_PAGES_UNEVEN = 'huge-pages-uneven'
@@ -40,7 +31,7 @@ class Code(enum.StrEnum):
     LLC_NOT_SEEN = 'llc-not-seen'
     NO_HOUSEKEEPING = 'no-housekeeping'
     NO_PARTS = 'no-parts'
-    PACKAGE_SCOPE_NOT_HELD = 'package-scope-not-held'
+    SOCKET_SCOPE_NOT_HELD = 'socket-scope-not-held'
     SIBLINGS_IDLE = 'siblings-idle'
     SIZE_NOT_PLACED = 'size-not-placed'
     SMT_MIXED = 'smt-mixed'
@@ -51,8 +42,9 @@ class Code(enum.StrEnum):
 
 
 #: The codes of warnings whose subjects are flavors, not hosts.
-_OF_FLAVORS = frozenset({Code.CLAIM_TOO_LONG, Code.DEVICES_FAR,
-                         Code.PACKAGE_SCOPE_NOT_HELD, Code.SIZE_NOT_PLACED})
+_OF_FLAVORS = frozenset({WarningCode.CLAIM_TOO_LONG, WarningCode.DEVICES_FAR,
+                         WarningCode.SOCKET_SCOPE_NOT_HELD,
+                         WarningCode.SIZE_NOT_PLACED})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,7 +55,7 @@ class PlanWarning:
     :ivar subjects: the hosts or flavors that it is about
     """
 
-    code: Code
+    code: WarningCode
     what: str
     subjects: tuple[str, ...] = ()
 
@@ -72,12 +64,12 @@ class PlanWarning:
         if not self.subjects:
             return self.what
         noun = 'flavors' if self.code in _OF_FLAVORS else 'hosts'
-        return f'{names.in_words(self.subjects, noun)}: {self.what}'
+        return f'{words.join_names(self.subjects, noun)}: {self.what}'
 
 
 def gather(warnings: Iterable[PlanWarning]) -> tuple[PlanWarning, ...]:
     """Merge equal warnings about different hosts or flavors."""
-    subjects: dict[tuple[Code, str], dict[str, None]] = {}
+    subjects: dict[tuple[WarningCode, str], dict[str, None]] = {}
     for item in warnings:
         merged = subjects.setdefault((item.code, item.what), {})
         merged.update(dict.fromkeys(item.subjects))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Decide whether a host takes a guest, step by step as Nova does.
 
@@ -19,9 +9,9 @@ claim on the compute host will.
 import dataclasses
 
 from hpcvirt.fit import allocation
+from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
 from hpcvirt.fit import devices
-from hpcvirt.fit import placement as placements
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.fleet import guest as guests
@@ -30,22 +20,20 @@ from hpcvirt.fleet import state
 _CLASSES = ('PCPU', 'VCPU', 'MEMORY_MB', 'DISK_GB')
 
 
-def admit(guest: guests.Guest, host: state.State, packing: bool,
-          ) -> placements.Placement | reasons.Misfit:
-    """Place a new instance on a host, or say why it does not fit.
-
-    :param packing: ``packing_host_numa_cells_allocation_strategy``
-    """
-    why = shut(guest, host)
+def admit(guest: guests.Guest, host: state.FleetHostState,
+          ) -> cell_assignments.CellAssignment | reasons.Misfit:
+    """Place a new instance on a host, or say why it does not fit."""
+    why = explain_closed(guest, host)
     if why is not None:
         return reasons.Misfit(reasons.Code.CLOSED, {'what': why})
     misfit = _placement(guest, host)
     if misfit is not None:
         return misfit
-    return claim.predict(guest.demand, host.supply, packing)
+    return claim.predict(guest.demand, host.supply)
 
 
-def shut(guest: guests.Guest, host: state.State) -> str | None:
+def explain_closed(guest: guests.Guest,
+                   host: state.FleetHostState) -> str | None:
     """Say why a host takes no instance like this, however much is free."""
     if host.closed is not None or host.traits is None:
         return host.closed
@@ -56,8 +44,8 @@ def shut(guest: guests.Guest, host: state.State) -> str | None:
     return f'it has the trait {unwanted[0]}' if unwanted else None
 
 
-def take(guest: guests.Guest, host: state.State,
-         placement: placements.Placement) -> state.State:
+def take(guest: guests.Guest, host: state.FleetHostState,
+         placement: cell_assignments.CellAssignment) -> state.FleetHostState:
     """Compute what a host has left once it has taken a guest."""
     return dataclasses.replace(
         host,
@@ -65,13 +53,14 @@ def take(guest: guests.Guest, host: state.State,
         free=host.free.minus(guest.sums))
 
 
-def most_of_one_pool(request: devices.Request, host: supplies.Supply) -> int:
+def most_of_one_pool(request: devices.DeviceRequest,
+                     host: supplies.Supply) -> int:
     """Count the free devices of the pool that has most for a request."""
     return max(devices.free_devices(request, host.pools or ()), default=0)
 
 
 def _placement(guest: guests.Guest,
-               host: state.State) -> reasons.Misfit | None:
+               host: state.FleetHostState) -> reasons.Misfit | None:
     for name, free, needed in zip(_CLASSES, host.free, guest.sums,
                                   strict=True):
         if needed > free:

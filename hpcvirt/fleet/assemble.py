@@ -1,29 +1,105 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Put a fleet together from what is known of its hosts.
 
 A host whose record contradicts itself is broken; the others are not affected.
 """
 
+import dataclasses
 from collections.abc import Iterable
 from collections.abc import Mapping
 
 from hpcvirt import exception
-from hpcvirt.fleet import empty_host
-from hpcvirt.fleet import host_settings
+from hpcvirt.flavors import planned as plans
+from hpcvirt.flavors import planner
+from hpcvirt.flavors import settings as host_settings
+from hpcvirt.fleet import classes
+from hpcvirt.fleet import document as documents
+from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import occupancy
 from hpcvirt.fleet import state
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
+
+
+def make_fleet(document: documents.FleetDocument,
+               ) -> tuple[state.Fleet, tuple[flavor_model.Flavor, ...]]:
+    """Build the fleet of a document; all its files must have been read.
+
+    :returns: the fleet; and its flavors, those that its profiles plan if the
+        document has none
+    :raises InvalidInput: naming the class for which there is no plan, or the
+        instance on a host that is not given
+    """
+    document.check_names()
+    topologies: dict[str, host_model.Host] = {}
+    settings: dict[str, host_settings.HostSettings] = {}
+    known: dict[str, state.FleetHostState] = {}
+    broken: dict[str, str] = {}
+    class_of: dict[str, classes.FleetClass] = {}
+    planned: dict[str, plans.Plan] = {}
+    for name, own in document.classes.items():
+        class_of |= dict.fromkeys(own.names, own)
+        # Hosts that are alike are planned once.
+        alike: dict[host_model.Host, list[str]] = {}
+        for entry in own.hosts:
+            if entry.fault is not None:
+                broken |= dict.fromkeys(entry.names, entry.fault)
+            elif entry.reported is not None:
+                known |= dict.fromkeys(entry.names, entry.reported)
+            elif isinstance(entry.topology, host_model.Host):
+                topologies |= {host: dataclasses.replace(
+                    entry.topology, name=host) for host in entry.names}
+                alike.setdefault(dataclasses.replace(
+                    entry.topology, name=''), []).extend(entry.names)
+        if alike:
+            plan = _plan(document, name, [topologies[names[0]]
+                                          for names in alike.values()])
+            planned[name] = plan
+            for each, names in zip(plan.hosts, alike.values(), strict=True):
+                settings |= dict.fromkeys(names, each.settings)
+    residents = _group_by_host(document.instances, class_of)
+    built = fleet(topologies, settings, [
+        instance for name in topologies for instance in residents[name]])
+    by_name = {host.name: host for host in built.hosts}
+    if any(own.traits for own in document.classes.values()):
+        by_name = {name: dataclasses.replace(host, state=dataclasses.replace(
+            host.state, traits=frozenset(class_of[name].traits)))
+            for name, host in by_name.items()}
+    by_name |= {name: state.FleetHost(name, reported, tuple(residents[name]))
+                for name, reported in known.items()}
+    return state.Fleet(
+        tuple(by_name[name] for name in class_of if name in by_name),
+        {**broken, **built.broken}), document.flavors or tuple(
+            row.flavor for row in plans.merge_plans(planned).flavors)
+
+
+def _plan(document: documents.FleetDocument, name: str,
+          hosts: Iterable[host_model.Host]) -> plans.Plan:
+    here = f'{document.where}: classes[{name[:64]!r}]'
+    profile = document.classes[name].read_profile(here)
+    try:
+        return planner.plan(tuple(hosts), profile)
+    except exception.InvalidInput as exc:
+        raise exception.InvalidInput(here, str(exc)) from exc
+
+
+def _group_by_host(instances: Iterable[state.Instance],
+                   class_of: Mapping[str, classes.FleetClass],
+                   ) -> dict[str, list[state.Instance]]:
+    """Find the instances of each host, and where each may move."""
+    residents: dict[str, list[state.Instance]] = {
+        name: [] for name in class_of}
+    peers = {id(own): frozenset(own.names) for own in class_of.values()}
+    for instance in instances:
+        if instance.host not in residents:
+            raise exception.InvalidInput(
+                f'{instance.where}.host', f'{instance.host[:64]!r} is not a '
+                'host of the fleet')
+        residents[instance.host].append(
+            instance if instance.hosts is not None else dataclasses.replace(
+                instance, hosts=peers[id(class_of[instance.host])]))
+    return residents
 
 
 def fleet(topologies: state.Topologies,
@@ -39,7 +115,7 @@ def fleet(topologies: state.Topologies,
         if instance.host not in residents:
             raise exception.InvalidInput(
                 f'{instance.where}.host', f'{instance.host!r} is not a host '
-                'that --topology names')
+                'of the fleet')
         residents[instance.host].append(instance)
     hosts, broken = [], {}
     empty = _EmptyHosts()
@@ -65,21 +141,35 @@ def _host(name: str, topologies: state.Topologies,
     own = settings[name]
     bare, addresses = empty.of(topology, own)
     return state.FleetHost(
-        name, *occupancy.occupy(bare, instances, addresses),
-        own.packing_host_numa_cells_allocation_strategy)
+        name, *occupancy.charge(bare, instances, addresses))
+
+
+def make_state(host: host_model.Host, settings: host_settings.HostSettings,
+               ) -> state.FleetHostState:
+    """Describe the empty host as nova-compute reports it with its settings.
+
+    :raises InvalidInput: if host and settings contradict each other
+    """
+    memory_mib = sum(cell.memory_mib for cell in host.cells)
+    return state.FleetHostState(
+        host_settings.make_supply(host, settings),
+        guests.Resources(len(settings.dedicated), len(settings.shared),
+                         memory_mib - settings.reserved_host_memory_mb,
+                         guests.UNKNOWN_DISK_GIB))
 
 
 class _EmptyHosts:
-    """The empty hosts, of which each kind is built once."""
+    """The empty hosts; each kind is built once."""
 
     def __init__(self) -> None:
-        self._known: dict[object, tuple[state.State, list[str]]] = {}
+        self._known: dict[object, tuple[state.FleetHostState, list[str]]] = {}
 
     def of(self, host: host_model.Host, settings: host_settings.HostSettings,
-           ) -> tuple[state.State, list[str]]:
+           ) -> tuple[state.FleetHostState, list[str]]:
         """Return an empty host, and the addresses behind its pools."""
         key = id(host.cells), id(host.devices), id(settings)
         if key not in self._known:
-            self._known[key] = empty_host.of(host, settings), [
-                address for address, _ in empty_host.pools(host, settings)]
+            self._known[key] = make_state(host, settings), [
+                address for address, _
+                in host_settings.device_pools(host, settings)]
         return self._known[key]

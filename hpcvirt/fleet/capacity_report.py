@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Write what a fleet still takes, as a document and as a table."""
 
@@ -20,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from hpcvirt import text_table
+from hpcvirt import words
 from hpcvirt.flavors import memory
-from hpcvirt.flavors import table
 from hpcvirt.fleet import count as counts
-from hpcvirt.fleet import free_room
+from hpcvirt.fleet import free_resources
 from hpcvirt.fleet import state
 
 SCHEMA_VERSION = 1
@@ -31,25 +21,24 @@ SCHEMA_VERSION = 1
 _HEADINGS = ('Flavor', 'vCPUs', 'GiB', 'Fit', 'By sums', 'Lost', 'Where')
 _NUMBERS = {'vCPUs', 'GiB', 'Fit', 'By sums', 'Lost'}
 _LEGEND = ('Fit: how many more instances of this flavor alone the fleet takes '
-           'until Nova refuses one. By sums: how many the free CPUs and '
-           'memory of each host would be enough for, which is what Placement '
-           'compares. Lost: the share of these that cannot start, because '
-           'what is free is in the wrong cells. Where: the hosts with the '
-           'most room.')
+           'until Nova refuses one. By sums: how many the free CPUs, memory '
+           'and devices of each host would be enough for, wherever they are. '
+           'Lost: the share of these that cannot start, because what is free '
+           'is in the wrong cells. Where: the hosts with the most room.')
 _ROOM_HEADINGS = ('For guests', 'Total', 'Free', 'Stranded',
                   'Used # free - stranded !')
 _ROOM_NUMBERS = {'Total', 'Free', 'Stranded'}
 _ROOM_LEGEND = ('Stranded: free, but left over whichever one of these '
-                'flavors the hosts are filled with. A cell, package or host '
+                'flavors the hosts are filled with. A cell, socket or host '
                 'is free if no instance has a part of it.')
-_MOST_HOSTS = 3
+_MAX_HOSTS = 3
 _BAR = 24
 
 
 def document(fleet: state.Fleet,
-             found: Sequence[counts.Count]) -> dict[str, Any]:
+             found: Sequence[counts.InstanceCount]) -> dict[str, Any]:
     """Turn the counts into dicts, lists, numbers and strings."""
-    rooms = free_room.of_hosts(fleet, found)
+    rooms = free_resources.describe_hosts(fleet, found)
     free_pcpus = sum(room.pcpus.free for room in rooms.values())
     return {
         'schema_version': SCHEMA_VERSION,
@@ -59,83 +48,85 @@ def document(fleet: state.Fleet,
                      'lost': item.by_sums - item.total,
                      'pcpus_left': free_pcpus - item.pcpus}
                     for item in found],
-        'free': _room(free_room.total(rooms.values())),
+        'free': _room(free_resources.total(rooms.values())),
         'hosts': [{'name': name, **_room(room)}
                   for name, room in rooms.items()],
-        'closed': closed(fleet),
-        'broken': broken(fleet),
+        'closed': list_closed(fleet),
+        'broken': list_broken(fleet),
     }
 
 
-def _room(room: free_room.Room) -> dict[str, Any]:
+def _room(room: free_resources.FreeResources) -> dict[str, Any]:
     return {
         'pcpus': dataclasses.asdict(room.pcpus),
         'pages': [{'size_kib': size, **dataclasses.asdict(amount)}
                   for size, amount in room.pages.items()],
         'cells': dataclasses.asdict(room.cells),
-        'packages': dataclasses.asdict(room.packages),
+        'sockets': dataclasses.asdict(room.sockets),
         'hosts': dataclasses.asdict(room.hosts),
     }
 
 
-def closed(fleet: state.Fleet) -> list[dict[str, str]]:
+def list_closed(fleet: state.Fleet) -> list[dict[str, str]]:
     """List the hosts that take no new instances, whatever is free."""
     return [{'name': host.name, 'reason': host.state.closed}
             for host in fleet.hosts if host.state.closed is not None]
 
 
-def broken(fleet: state.Fleet) -> list[dict[str, str]]:
+def list_broken(fleet: state.Fleet) -> list[dict[str, str]]:
     """List the hosts whose records cannot be used."""
     return [{'name': name, 'reason': reason}
             for name, reason in fleet.broken.items()]
 
 
-def text(fleet: state.Fleet, found: Sequence[counts.Count],
+def text(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
          width: int | None = None) -> str:
     """Draw the counts.
 
     :param width: columns of the terminal, None if there is none
     """
-    room = width or table.WIDTH
+    room = width or text_table.WIDTH
     instances = sum(len(host.instances) for host in fleet.hosts)
     blocks = [
-        (f'{table.counted(len(fleet.hosts), "host")} with '
-         f'{table.counted(instances, "instance")}\n'),
+        (f'{words.count_noun(len(fleet.hosts), "host")} with '
+         f'{words.count_noun(instances, "instance")}\n'),
         text_table.draw(_HEADINGS, [row(item) for item in found], _NUMBERS,
                         room),
         _filled(_LEGEND, room),
-        text_table.draw(_ROOM_HEADINGS, _room_rows(free_room.total(
-            free_room.of_hosts(fleet, found).values())), _ROOM_NUMBERS, room),
+        text_table.draw(_ROOM_HEADINGS, _room_rows(free_resources.total(
+            free_resources.describe_hosts(
+                fleet, found).values())), _ROOM_NUMBERS, room),
         _filled(_ROOM_LEGEND, room),
     ]
-    shut = closed(fleet)
+    shut = list_closed(fleet)
     if shut:
         blocks.append(_listed(
-            f'{table.counted(len(shut), "host")} counted as full, because '
+            f'{words.count_noun(len(shut), "host")} counted as full, because '
             'no new instance is sent there:',
             {item['name']: item['reason'] for item in shut}, room))
     if fleet.broken:
-        blocks.append(broken_in_words(fleet, room))
+        blocks.append(format_broken(fleet, room))
     return '\n'.join(blocks)
 
 
-def _filled(words: str, width: int) -> str:
-    return textwrap.fill(words, width, subsequent_indent='  ',
+def _filled(text: str, width: int) -> str:
+    return textwrap.fill(text, width, subsequent_indent='  ',
                          break_on_hyphens=False) + '\n'
 
 
-def _room_rows(room: free_room.Room) -> Iterator[tuple[str, ...]]:
+def _room_rows(room: free_resources.FreeResources) -> Iterator[tuple[str,
+                                                                     ...]]:
     yield _amount_row('PCPUs', room.pcpus)
     for size, amount in room.pages.items():
         yield _amount_row(f'pages of {memory.page_name(size)}', amount)
     for name, whole in (('whole cells', room.cells),
-                        ('whole packages', room.packages),
+                        ('whole sockets', room.sockets),
                         ('whole hosts', room.hosts)):
         yield (name, str(whole.total), str(whole.free), '',
                _bar(whole.total, whole.free, 0))
 
 
-def _amount_row(name: str, amount: free_room.Amount) -> tuple[str, ...]:
+def _amount_row(name: str, amount: free_resources.Amount) -> tuple[str, ...]:
     return (name, str(amount.total), str(amount.free), str(amount.stranded),
             _bar(amount.total, amount.free, amount.stranded))
 
@@ -153,9 +144,9 @@ def _length(part: int, total: int) -> int:
     return 0 if part <= 0 else max(1, round(_BAR * part / total))
 
 
-def broken_in_words(fleet: state.Fleet, width: int) -> str:
+def format_broken(fleet: state.Fleet, width: int) -> str:
     """Say which hosts are left out, and why."""
-    number = table.counted(len(fleet.broken), 'host')
+    number = words.count_noun(len(fleet.broken), 'host')
     return _listed(f'{number} left out, because the record is broken:',
                    fleet.broken, width)
 
@@ -170,7 +161,7 @@ def _listed(heading: str, hosts: Mapping[str, str], width: int) -> str:
     return '\n'.join(lines) + '\n'
 
 
-def row(item: counts.Count) -> tuple[str, ...]:
+def row(item: counts.InstanceCount) -> tuple[str, ...]:
     """Write the line of a flavor."""
     lost = item.by_sums - item.total
     return (item.flavor.name, str(item.flavor.vcpus),
@@ -183,7 +174,7 @@ def row(item: counts.Count) -> tuple[str, ...]:
 def _where(per_host: Mapping[str, int]) -> str:
     roomy = sorted(((number, name) for name, number in per_host.items()
                     if number), key=lambda pair: (-pair[0], pair[1]))
-    words = [f'{name}: {number}' for number, name in roomy[:_MOST_HOSTS]]
-    if len(roomy) > _MOST_HOSTS:
-        words.append(f'{len(roomy) - _MOST_HOSTS} more')
-    return ', '.join(words) or '-'
+    parts = [f'{name}: {number}' for number, name in roomy[:_MAX_HOSTS]]
+    if len(roomy) > _MAX_HOSTS:
+        parts.append(f'{len(roomy) - _MAX_HOSTS} more')
+    return ', '.join(parts) or '-'

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Find the smallest single changes with which a guest would fit.
 
@@ -23,11 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from hpcvirt import exception
+from hpcvirt import words
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
-from hpcvirt.flavors import table
 from hpcvirt.fleet import admission
-from hpcvirt.fleet import alike
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
@@ -36,7 +25,7 @@ from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
 
 #: Two moves are looked for on at most this many hosts, which takes seconds.
-MOST_HOSTS_FOR_TWO_MOVES = 300
+MAX_HOSTS_FOR_TWO_MOVES = 300
 
 _SHARED = shape_model.CPUPolicy.SHARED
 
@@ -83,7 +72,7 @@ def nearest(guest: guests.Guest,
 
     :param guest: one that fits on none of the hosts
     """
-    kinds = [group[0] for group in alike.groups(hosts)]
+    kinds = [group[0] for group in state.group_alike(hosts)]
     found = (*_other_cells(guest, kinds),
              _fewer_cpus(guest, kinds), *_other_pages(guest, kinds),
              *_policies(guest, kinds), _more_pages(guest, kinds),
@@ -94,7 +83,7 @@ def nearest(guest: guests.Guest,
 def _try(what: str, guest: guests.Guest,
          hosts: Iterable[state.FleetHost]) -> Change | None:
     for host in hosts:
-        placed = admission.admit(guest, host.state, host.packing)
+        placed = admission.admit(guest, host.state)
         if not isinstance(placed, reasons.Misfit):
             return Change(what, host.name, placed.cells, guest) if (
                 _is_flavor(guest)) else None
@@ -114,8 +103,8 @@ def _with(guest: guests.Guest, **changes: Any) -> guests.Guest:
     """Change the shape of a guest, who may then see another topology."""
     shape = dataclasses.replace(guest.shape, **{
         **({'topology': None} if 'cells' in changes else {}), **changes})
-    return guests.of_shape(shape, guest.sums.vcpus, shape.memory_mib
-                           if shape.cells else guest.sums.memory_mib)
+    return guests.compile_shape(shape, guest.sums.vcpus, shape.memory_mib
+                                if shape.cells else guest.sums.memory_mib)
 
 
 def _other_cells(guest: guests.Guest, hosts: Sequence[state.FleetHost],
@@ -149,7 +138,7 @@ def _first_division(guest: guests.Guest, hosts: Sequence[state.FleetHost],
             continue
         pcpus, vcpus, memory_mib = (amount // number for amount in amounts)
         equal = 'equal ' if len(set(cells)) > 1 else ''
-        what = table.counted(number, f'{equal}guest cell') + (
+        what = words.count_noun(number, f'{equal}guest cell') + (
             f' instead of {len(cells)}' if number != len(cells) else '')
         change = _try(what, _with(guest, cells=(dataclasses.replace(
             cells[0], pcpus=pcpus, vcpus=vcpus,
@@ -174,7 +163,7 @@ def _fewer_cpus(guest: guests.Guest,
             smaller = _with(guest, cells=fewer)
             needed = sorted(map(_cpus, smaller.shape.cells), reverse=True)
             change = _try(
-                table.counted(
+                words.count_noun(
                     sum(cell.cpus for cell in cells) - smaller.shape.cpus,
                     'CPU') + ' fewer' + (
                     ' and less memory in proportion' if with_memory else ''),
@@ -189,7 +178,7 @@ def _smaller(cell: shape_model.GuestCell, cpus: int,
              with_memory: bool) -> shape_model.GuestCell | None:
     """Limit the CPUs of a guest cell, and take memory in whole pages.
 
-    :returns: None if it has not so many dedicated CPUs, which are taken first
+    :returns: None if it has fewer dedicated CPUs, which are taken first
     """
     less = max(cell.cpus - cpus, 0)
     left = _cpus(cell) - less
@@ -248,7 +237,7 @@ def _policies(guest: guests.Guest, hosts: Sequence[state.FleetHost],
         yield _try('emulator threads that are not isolated',
                    _with(guest, emulator_threads=None), hosts)
     if shape.numa_scope is not shape_model.NUMAScope.HOST:
-        yield _try('cells of several packages',
+        yield _try('cells of several sockets',
                    _with(guest, numa_scope=shape_model.NUMAScope.HOST), hosts)
     if shape.exclusive_cells:
         yield _try('cells that other instances use too',
@@ -308,7 +297,7 @@ def _with_pages(guest: guests.Guest, host: state.FleetHost,
 def _moves(guest: guests.Guest,
            hosts: tuple[state.FleetHost, ...]) -> Change | None:
     plan = make_room.search(
-        guest, hosts, 2 if len(hosts) <= MOST_HOSTS_FOR_TWO_MOVES else 1)
+        guest, hosts, 2 if len(hosts) <= MAX_HOSTS_FOR_TWO_MOVES else 1)
     if plan is None:
         return None
     moves = ', then '.join(

@@ -1,21 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Count how many more instances of each flavor a fleet takes.
 
 Each host is filled with instances of one flavor, one after the other as
 Nova's claim would place them, until Placement or the claim refuses one.
 Sums of free resources, which is what Placement compares, promise more
-wherever the free CPUs and pages of a host are in the wrong cells.
+wherever the free CPUs, pages and devices of a host are in the wrong cells.
 """
 
 import dataclasses
@@ -25,22 +15,22 @@ from collections.abc import Sequence
 
 from hpcvirt.fit import cell_filling
 from hpcvirt.fit import devices
-from hpcvirt.flavors import catalogue
 from hpcvirt.fleet import admission
-from hpcvirt.fleet import alike
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
+from hpcvirt.model import flavor as flavor_model
 
 
 @dataclasses.dataclass(frozen=True)
-class Count:
+class InstanceCount:
     """How many more instances of a flavor a fleet takes.
 
     :ivar per_host: host -> the number that it takes
-    :ivar by_sums: the number by the sums of each host, as Placement counts
+    :ivar by_sums: the number for which the sums of the free CPUs, memory and
+        devices of each host are enough
     """
 
-    flavor: catalogue.Flavor
+    flavor: flavor_model.Flavor
     per_host: Mapping[str, int]
     by_sums: int
 
@@ -51,7 +41,7 @@ class Count:
     @property
     def pcpus(self) -> int:
         """The PCPUs that all of them would have."""
-        return self.total * guests.of_flavor(self.flavor).sums.pcpus
+        return self.total * guests.compile_flavor(self.flavor).sums.pcpus
 
 
 #: Hosts that are alike, and the kinds of their cells.
@@ -59,42 +49,41 @@ _Group = tuple[Sequence[state.FleetHost], Sequence[cell_filling.CellKind]]
 
 
 def count(fleet: state.Fleet,
-          flavors: Iterable[catalogue.Flavor]) -> tuple[Count, ...]:
+          flavors: Iterable[flavor_model.Flavor]) -> tuple[InstanceCount, ...]:
     """Count the instances of each flavor alone.
 
     :raises InvalidInput: for a flavor that Nova would refuse
     """
     kinds = cell_filling.CellKinds()
     groups = [(group, kinds.of(group[0].state.supply))
-              for group in alike.groups(fleet.hosts)]
+              for group in state.group_alike(fleet.hosts)]
     return tuple(_count(flavor, fleet, groups) for flavor in flavors)
 
 
-def _count(flavor: catalogue.Flavor, fleet: state.Fleet,
-           groups: Iterable[_Group]) -> Count:
-    guest = guests.of_flavor(flavor)
+def _count(flavor: flavor_model.Flavor, fleet: state.Fleet,
+           groups: Iterable[_Group]) -> InstanceCount:
+    guest = guests.compile_flavor(flavor)
     per_host = {host.name: 0 for host in fleet.hosts}
     by_sums = 0
     fillings = cell_filling.CellFillings(guest.shape)
     for group, kinds in groups:
         first = group[0]
         promised = _promised(guest, first.state)
-        taken = fillings.count(first.state.supply, kinds, promised,
-                               first.packing)
+        taken = fillings.count(first.state.supply, kinds, promised)
         by_sums += promised * len(group)
         if taken:
             per_host |= dict.fromkeys((host.name for host in group), taken)
-    return Count(flavor, per_host, by_sums)
+    return InstanceCount(flavor, per_host, by_sums)
 
 
-def _promised(guest: guests.Guest, host: state.State) -> int:
+def _promised(guest: guests.Guest, host: state.FleetHostState) -> int:
     """Count the instances for which the sums of a host are enough."""
-    if admission.shut(guest, host) is not None:
+    if admission.explain_closed(guest, host) is not None:
         return 0
     promised = host.free.times(guest.sums)
     for request in guest.demand.requests:
-        if request.one_pool:
-            promised = min(promised, sum(
-                free // request.count for free in devices.free_devices(
-                    request, host.supply.pools or ())))
+        free = devices.free_devices(request, host.supply.pools or ())
+        promised = min(promised, sum(
+            each // request.count for each in free) if request.one_pool
+            else sum(free) // request.count)
     return promised

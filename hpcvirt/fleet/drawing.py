@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Draw what is free: shares of a whole, and hosts cell by cell."""
 
@@ -18,10 +8,10 @@ from collections.abc import Iterator
 
 import markupsafe
 
-from hpcvirt.bench.report import svg
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import memory
 from hpcvirt.fleet import state
+from hpcvirt.page import svg
 
 _BAR, _BAR_HEIGHT = 220, 14
 #: Squares of cores: their side, their distance, and those of a line.

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Write why a guest fits or not, as a document and as a table."""
 
@@ -17,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from hpcvirt import text_table
+from hpcvirt import words
 from hpcvirt.fit import reasons as misfits
-from hpcvirt.flavors import subjects
-from hpcvirt.flavors import table
 from hpcvirt.fleet import changes
 from hpcvirt.fleet import verdict
 from hpcvirt.model import cpuset
@@ -27,14 +16,14 @@ from hpcvirt.model import cpuset
 SCHEMA_VERSION = 1
 
 #: The best hosts are listed with their weights.
-_MOST_WEIGHED = 5
+_MAX_WEIGHED = 5
 
-_WEIGHTS = ('Host', 'Weight', 'Of which')
+_WEIGHTS = ('Host', 'Weight', 'Parts')
 
 HEADINGS = ('Hosts', 'Names', 'Step', 'Why')
 
 
-def document(verdicts: Sequence[verdict.Verdict],
+def document(verdicts: Sequence[verdict.HostVerdict],
              nearest: Sequence[changes.Change]) -> dict[str, Any]:
     """Turn the verdicts into dicts, lists, numbers and strings."""
     return {
@@ -52,16 +41,16 @@ def document(verdicts: Sequence[verdict.Verdict],
     }
 
 
-def text(name: str, verdicts: Sequence[verdict.Verdict],
+def text(name: str, verdicts: Sequence[verdict.HostVerdict],
          nearest: Sequence[changes.Change], width: int | None = None) -> str:
     """Draw the verdicts, hosts that fail alike in one line.
 
     :param name: the flavor
     :param width: columns of the terminal, None if there is none
     """
-    room = width or table.WIDTH
+    room = width or text_table.WIDTH
     fitting = sum(item.fits for item in verdicts)
-    hosts = table.counted(len(verdicts), 'host')
+    hosts = words.count_noun(len(verdicts), 'host')
     blocks = [
         f'{name} fits on {fitting} of {hosts}.\n',
         text_table.draw(HEADINGS, [_row(group) for group
@@ -70,7 +59,7 @@ def text(name: str, verdicts: Sequence[verdict.Verdict],
                     key=lambda item: (-item.weight, item.name))
     if ranked:
         blocks.append('nova-scheduler prefers:\n' + text_table.draw(
-            _WEIGHTS, [_weight(item) for item in ranked[:_MOST_WEIGHED]],
+            _WEIGHTS, [_weight(item) for item in ranked[:_MAX_WEIGHED]],
             {'Weight'}, room))
     if nearest:
         lines = ['It fits with any of these changes, each of which was tried:']
@@ -84,22 +73,22 @@ def text(name: str, verdicts: Sequence[verdict.Verdict],
     return '\n'.join(blocks)
 
 
-def _alike(verdicts: Sequence[verdict.Verdict],
-           ) -> list[list[verdict.Verdict]]:
+def _alike(verdicts: Sequence[verdict.HostVerdict],
+           ) -> list[list[verdict.HostVerdict]]:
     """Group verdicts, the hosts on which the guest fits first."""
-    groups: dict[object, list[verdict.Verdict]] = {}
+    groups: dict[object, list[verdict.HostVerdict]] = {}
     for item in sorted(verdicts, key=lambda item: not item.fits):
         groups.setdefault((item.step, item.code, item.root), []).append(item)
     return list(groups.values())
 
 
-def _weight(item: verdict.Verdict) -> tuple[str, ...]:
+def _weight(item: verdict.HostVerdict) -> tuple[str, ...]:
     parts = sorted(item.scores.items(), key=lambda part: -abs(part[1]))
     return (item.name, f'{item.weight:.3f}',
             ', '.join(f'{name} {score:.3f}' for name, score in parts))
 
 
-def _row(group: Sequence[verdict.Verdict]) -> tuple[str, ...]:
+def _row(group: Sequence[verdict.HostVerdict]) -> tuple[str, ...]:
     first = group[0]
     names = [item.name for item in group]
     reasons = {(item.reason, item.cells, item.cpus) for item in group}
@@ -110,5 +99,5 @@ def _row(group: Sequence[verdict.Verdict]) -> tuple[str, ...]:
         why += f', CPUs {cpuset.render(first.cpus)}'
     if len(reasons) > 1:
         why = f'for example {first.name}: {why}'
-    return (str(len(group)), subjects.in_words(names, 'hosts'),
+    return (str(len(group)), words.join_names(names, 'hosts'),
             first.step or '-', why)

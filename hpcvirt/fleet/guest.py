@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What a flavor requests: of the cells of a host, and of its sums.
 
@@ -21,7 +11,7 @@ import typing
 
 from hpcvirt import exception
 from hpcvirt.fit import demand as demands
-from hpcvirt.flavors import catalogue
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
 from hpcvirt.specs import resources
@@ -31,7 +21,7 @@ from hpcvirt.specs import vocabulary
 UNKNOWN_DISK_GIB = 2 ** 53
 
 
-class Sums(typing.NamedTuple):
+class Resources(typing.NamedTuple):
     """Amounts of Placement's resource classes."""
 
     pcpus: int
@@ -39,11 +29,14 @@ class Sums(typing.NamedTuple):
     memory_mib: int
     disk_gib: int = 0
 
-    def minus(self, other: 'Sums') -> 'Sums':
-        return Sums(*(own - its for own, its
-                      in zip(self, other, strict=True)))
+    def minus(self, other: 'Resources') -> 'Resources':
+        return Resources(*(own - its for own, its
+                           in zip(self, other, strict=True)))
 
-    def times(self, other: 'Sums') -> int:
+    def plus(self, other: 'Resources') -> 'Resources':
+        return Resources(*map(sum, zip(self, other, strict=True)))
+
+    def times(self, other: 'Resources') -> int:
         """How often the other amounts are contained in these."""
         return max(0, min([own // its for own, its
                            in zip(self, other, strict=True) if its],
@@ -63,12 +56,12 @@ class Guest:
 
     shape: shape_model.Shape
     demand: demands.Demand
-    sums: Sums
+    sums: Resources
     required: frozenset[str] = frozenset()
     forbidden: frozenset[str] = frozenset()
 
 
-def of_flavor(flavor: catalogue.Flavor) -> Guest:
+def compile_flavor(flavor: flavor_model.Flavor) -> Guest:
     """Compile a flavor.
 
     :raises InvalidInput: naming the flavor and the key, where Nova would
@@ -81,19 +74,19 @@ def of_flavor(flavor: catalogue.Flavor) -> Guest:
         raise exception.InvalidInput(f'flavor {flavor.name[:64]}',
                                      str(exc)) from exc
     shape = dataclasses.replace(shape, devices=(*shape.devices, *(
-        shape_model.DeviceRequest(None, number, resource_class=name)
+        shape_model.GuestDevices(None, number, resource_class=name)
         for name, number in resources.devices(flavor.extra_specs).items())))
-    guest = of_shape(shape, flavor.vcpus, flavor.ram_mib)
+    guest = compile_shape(shape, flavor.vcpus, flavor.ram_mib)
     return dataclasses.replace(
         guest, sums=guest.sums._replace(disk_gib=flavor.disk_gib),
         required=resources.traits(flavor.extra_specs, vocabulary.REQUIRED),
         forbidden=resources.traits(flavor.extra_specs, vocabulary.FORBIDDEN))
 
 
-def of_shape(shape: shape_model.Shape, vcpus: int, ram_mib: int) -> Guest:
+def compile_shape(shape: shape_model.Shape, vcpus: int, ram_mib: int) -> Guest:
     """Compile a shape; one without cells says nothing of its size."""
     if shape.cells:
         vcpus = shape.cpus
     pinned = sum(cell.pcpus for cell in shape.cells)
-    return Guest(shape, demands.of_shape(shape),
-                 Sums(shape.pcpus, vcpus - pinned, ram_mib))
+    return Guest(shape, demands.compile_shape(shape),
+                 Resources(shape.pcpus, vcpus - pinned, ram_mib))

@@ -1,43 +1,41 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Find the fewest moves after which a guest fits, or several of them.
 
 The search is exact: if it finds two moves, no single move is enough, and if
-it finds none, there are none; only for several guests and a third move, plans
-in which an instance moves twice are not looked for.
-:mod:`hpcvirt.fleet.move_candidates` names the moves that may be enough; here
-they are carried out, which is the proof. Longer plans, and those for several
-guests, are the :mod:`hpcvirt.fleet.move_chains`.
+it finds none, there are none. :mod:`hpcvirt.fleet.move_candidates` names the
+moves that may be enough; here they are carried out, which is the proof. Those
+for several guests are the :mod:`hpcvirt.fleet.move_chains`.
+
+Room for several kinds of guests at once is made for one kind after the other,
+the largest first. Each kind gets the fewest moves after which all of its
+guests fit beside those of the kinds before it, whose places are held. All
+kinds together may get more moves than a search among all at once would find,
+but never one that is not needed by its kind.
 """
 
-from hpcvirt.fit import placement as placements
+import dataclasses
+from collections.abc import Sequence
+
+from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fleet import admission
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import move_candidates
 from hpcvirt.fleet import move_chains
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
+from hpcvirt.model import flavor as flavor_model
 
 
 def search(guest: guests.Guest, hosts: tuple[state.FleetHost, ...],
            most: int, count: int = 1,
-           cold: bool = False) -> moving.Plan | None:
+           cold: bool = False) -> moving.MovePlan | None:
     """Find a plan with the fewest moves.
 
     Cold migrations are the last resort: of all plans, one with the fewest of
     them is found, and of these one with the fewest moves.
 
-    :param most: the most moves
+    :param most: the most moves, at most 2
     :param count: the number of guests that must fit at once
     :param cold: whether instances may be migrated cold
     :returns: None if no plan has so few moves
@@ -45,7 +43,7 @@ def search(guest: guests.Guest, hosts: tuple[state.FleetHost, ...],
     for most_cold in range(most + 1 if cold else 1):
         chains = None
         for number in range(most_cold, most + 1):
-            if count == 1 and number < 3:
+            if count == 1:
                 plan = _one(guest, hosts, number, most_cold)
             else:
                 chains = chains or move_chains.Chains(
@@ -57,7 +55,7 @@ def search(guest: guests.Guest, hosts: tuple[state.FleetHost, ...],
 
 
 def _one(guest: guests.Guest, hosts: tuple[state.FleetHost, ...],
-         number: int, most_cold: int) -> moving.Plan | None:
+         number: int, most_cold: int) -> moving.MovePlan | None:
     for steps in move_candidates.steps(guest, hosts, number, most_cold > 0):
         if most_cold >= sum(moving.only_cold(instance) is not None
                             for instance, _ in steps):
@@ -68,21 +66,77 @@ def _one(guest: guests.Guest, hosts: tuple[state.FleetHost, ...],
 
 
 def _carried_out(guest: guests.Guest, hosts: tuple[state.FleetHost, ...],
-                 steps: move_candidates.Steps) -> moving.Plan | None:
+                 steps: move_candidates.Steps) -> moving.MovePlan | None:
     """Make the moves; None if one is refused or the guest fits nowhere."""
     by_name = {host.name: host for host in hosts}
     moves: list[moving.Move] = []
     for instance, target in steps:
         again = moves and moves[-1].id == instance.id
-        move = moving.moved(by_name, by_name[moves[-1].target].instances[-1]
-                            if again else instance, target)
+        move = moving.try_move(by_name, by_name[moves[-1].target].instances[-1]
+                               if again else instance, target)
         if move is None:
             return None
         moves.append(move)
     touched = {name for move in moves for name in (move.source, move.target)}
     for name in sorted(touched) if moves else by_name:
         host = by_name[name]
-        placed = admission.admit(guest, host.state, host.packing)
-        if isinstance(placed, placements.Placement):
-            return moving.Plan(tuple(moves), ((host.name, placed.cells),))
+        placed = admission.admit(guest, host.state)
+        if isinstance(placed, cell_assignments.CellAssignment):
+            return moving.MovePlan(tuple(moves), ((host.name, placed.cells),))
     return None
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """How many instances of a flavor room is kept for."""
+
+    flavor: flavor_model.Flavor
+    count: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """The moves for one kind of guests; None if there are none."""
+
+    wanted: Wanted
+    plan: moving.MovePlan | None
+
+
+def keep_room(wanted: Sequence[Wanted], hosts: tuple[state.FleetHost, ...],
+              most: int, cold: bool = False) -> list[Kept]:
+    """Find the moves for each kind, in the order in which they are made.
+
+    :param most: the most moves for one kind
+    :raises InvalidInput: for a flavor that Nova would refuse
+    """
+    found = []
+    by_name = {host.name: host for host in hosts}
+    for one in sorted(wanted, key=lambda one: (
+            one.flavor.vcpus, one.flavor.ram_mib), reverse=True):
+        guest = guests.compile_flavor(one.flavor)
+        plan = search(guest, tuple(by_name.values()), most,
+                      one.count, cold)
+        found.append(Kept(one, plan))
+        if plan is not None:
+            for move in plan.moves:
+                _move(move, by_name)
+            for name, _ in plan.places:
+                by_name[name] = _held(guest, one.flavor, by_name[name])
+    return found
+
+
+def _move(move: moving.Move, hosts: dict[str, state.FleetHost]) -> None:
+    instance = next(instance for instance in hosts[move.source].instances
+                    if instance.id == move.id)
+    moving.try_move(hosts, instance, move.target)
+
+
+def _held(guest: guests.Guest, flavor: flavor_model.Flavor,
+          host: state.FleetHost) -> state.FleetHost:
+    """Take the place of a guest, so that nobody else gets it."""
+    placed = admission.admit(guest, host.state)
+    if not isinstance(placed, cell_assignments.CellAssignment):
+        raise ValueError(f'{flavor.name} does not fit as planned')
+    return moving.arrive(state.Instance(
+        f'room for {flavor.name} {len(host.instances)}', '', host.name,
+        flavor, guest, stays='holds room'), host, placed)

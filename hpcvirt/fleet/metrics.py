@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What a fleet still takes as metrics, with names and help.
 
@@ -25,9 +15,8 @@ from collections.abc import Sequence
 
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import admission
-from hpcvirt.fleet import alike
 from hpcvirt.fleet import count as counts
-from hpcvirt.fleet import free_room
+from hpcvirt.fleet import free_resources
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
 from hpcvirt.fleet import verdict
@@ -47,7 +36,7 @@ class Family:
 
 
 def families(fleet: state.Fleet,
-             found: Sequence[counts.Count]) -> Iterator[Family]:
+             found: Sequence[counts.InstanceCount]) -> Iterator[Family]:
     """Describe a fleet."""
     by_flavor = ('flavor_name', 'public')
     public = {item.flavor.name: str(item.flavor.projects is None)
@@ -83,10 +72,11 @@ def families(fleet: state.Fleet,
         'missing from all other metrics', ('hypervisor',),
         {**{(host.name,): 0 for host in fleet.hosts},
          **{(name,): 1 for name in fleet.broken}})
-    yield from _room(free_room.of_hosts(fleet, found))
+    yield from _room(free_resources.describe_hosts(fleet, found))
 
 
-def _room(rooms: Mapping[str, free_room.Room]) -> Iterator[Family]:
+def _room(rooms: Mapping[str,
+                         free_resources.FreeResources]) -> Iterator[Family]:
     stays = ('that stay free whichever one of the flavors the hypervisor is '
              'filled with')
     for part, words in (('', 'for guests'), ('_free', 'that are free'),
@@ -107,7 +97,7 @@ def _room(rooms: Mapping[str, free_room.Room]) -> Iterator[Family]:
             '_free', 'with PCPUs of which no instance has any part')):
         key = part.removeprefix('_') or 'total'
         for kind, name in (('cells', 'NUMA cells'),
-                           ('packages', 'Physical packages')):
+                           ('sockets', 'Physical sockets')):
             yield Family(
                 f'hpcvirt_hypervisor_{kind}{part}', f'{name} {words}',
                 ('hypervisor',), {
@@ -119,17 +109,18 @@ def _room(rooms: Mapping[str, free_room.Room]) -> Iterator[Family]:
         {(name,): room.hosts.free for name, room in rooms.items()})
 
 
-def _refusals(fleet: state.Fleet, found: Sequence[counts.Count],
+def _refusals(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
               ) -> Iterator[tuple[tuple[str, ...], float]]:
     """Count the hosts that refuse, those that are alike at once."""
-    groups = [(group[0], len(group)) for group in alike.groups(fleet.hosts)]
+    groups = [(group[0], len(group))
+              for group in state.group_alike(fleet.hosts)]
     for item in found:
-        guest = guests.of_flavor(item.flavor)
+        guest = guests.compile_flavor(item.flavor)
         numbers: collections.Counter[tuple[str, ...]] = collections.Counter()
         for host, number in groups:
             if item.per_host[host.name]:
                 continue
-            misfit = admission.admit(guest, host.state, host.packing)
+            misfit = admission.admit(guest, host.state)
             if isinstance(misfit, reasons.Misfit):
                 numbers[item.flavor.name, verdict.step_of(misfit.code).value,
                         misfit.root.value] += number

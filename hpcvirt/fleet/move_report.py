@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Write the moves that make room, as a document and in words."""
 
@@ -18,18 +8,19 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from hpcvirt import text_table
+from hpcvirt import words
 from hpcvirt.fit import reasons
-from hpcvirt.flavors import table
 from hpcvirt.fleet import capacity_report
+from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
-from hpcvirt.fleet import standing
 from hpcvirt.fleet import state
 
 SCHEMA_VERSION = 1
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class MoveRequest:
     """What was asked for; see :func:`hpcvirt.fleet.make_room.search`."""
 
     most: int
@@ -38,7 +29,7 @@ class Asked:
 
 
 def document(fleet: state.Fleet,
-             plan: moving.Plan | None) -> dict[str, Any]:
+             plan: moving.MovePlan | None) -> dict[str, Any]:
     """Turn a plan into dicts, lists, numbers and strings."""
     places = _places_of(plan)
     return {
@@ -47,12 +38,12 @@ def document(fleet: state.Fleet,
         'moves': _moves_of(plan),
         'then': places[0] if places else None,
         'places': places,
-        'broken': capacity_report.broken(fleet),
+        'broken': capacity_report.list_broken(fleet),
     }
 
 
 def standing_document(fleet: state.Fleet,
-                      found: Sequence[standing.Kept]) -> dict[str, Any]:
+                      found: Sequence[make_room.Kept]) -> dict[str, Any]:
     """Turn the moves for several kinds into such a document."""
     return {
         'schema_version': SCHEMA_VERSION,
@@ -62,24 +53,24 @@ def standing_document(fleet: state.Fleet,
             'flavor': kept.wanted.flavor.name, 'count': kept.wanted.count,
             'fits': kept.plan is not None, 'places': _places_of(kept.plan)}
             for kept in found],
-        'broken': capacity_report.broken(fleet),
+        'broken': capacity_report.list_broken(fleet),
     }
 
 
-def _moves_of(plan: moving.Plan | None) -> list[dict[str, Any]]:
+def _moves_of(plan: moving.MovePlan | None) -> list[dict[str, Any]]:
     return [{'id': move.id, 'from': move.source, 'to': move.target,
              'cells': list(move.cells),
              'kind': 'cold' if move.cold else 'live'}
             for move in (plan.moves if plan else ())]
 
 
-def _places_of(plan: moving.Plan | None) -> list[dict[str, Any]]:
+def _places_of(plan: moving.MovePlan | None) -> list[dict[str, Any]]:
     return [{'host': host, 'cells': list(cells)}
             for host, cells in (plan.places if plan else ())]
 
 
-def text(fleet: state.Fleet, name: str, plan: moving.Plan | None,
-         asked: Asked, width: int | None = None) -> str:
+def text(fleet: state.Fleet, name: str, plan: moving.MovePlan | None,
+         asked: MoveRequest, width: int | None = None) -> str:
     """Describe a plan.
 
     :param name: the flavor
@@ -89,8 +80,8 @@ def text(fleet: state.Fleet, name: str, plan: moving.Plan | None,
     return _with_broken(fleet, _lines(fleet, name, plan, asked), width)
 
 
-def standing_text(fleet: state.Fleet, found: Sequence[standing.Kept],
-                  asked: Asked, width: int | None = None) -> str:
+def standing_text(fleet: state.Fleet, found: Sequence[make_room.Kept],
+                  asked: MoveRequest, width: int | None = None) -> str:
     """Describe the moves for several kinds; see :func:`text`."""
     lines = ['Room for all of these at once, each beside those above it:']
     for kept in found:
@@ -102,18 +93,18 @@ def standing_text(fleet: state.Fleet, found: Sequence[standing.Kept],
 
 def _with_broken(fleet: state.Fleet, lines: list[str],
                  width: int | None) -> str:
-    width = width or table.WIDTH
+    width = width or text_table.WIDTH
     lines = [part for line in lines for part in textwrap.wrap(
         line, width, subsequent_indent='  ', break_long_words=False,
         break_on_hyphens=False) or ['']]
     if fleet.broken:
-        lines += ['', capacity_report.broken_in_words(
+        lines += ['', capacity_report.format_broken(
             fleet, width).rstrip('\n')]
     return '\n'.join(lines) + '\n'
 
 
-def _lines(fleet: state.Fleet, name: str, plan: moving.Plan | None,
-           asked: Asked) -> list[str]:
+def _lines(fleet: state.Fleet, name: str, plan: moving.MovePlan | None,
+           asked: MoveRequest) -> list[str]:
     subject, fits, does = ((name, 'fits', 'does') if asked.count == 1 else
                            (f'{asked.count} instances of {name}', 'fit', 'do'))
     if plan is None:
@@ -121,8 +112,8 @@ def _lines(fleet: state.Fleet, name: str, plan: moving.Plan | None,
                      for instance in host.instances]
         why = collections.Counter(filter(None, (
             moving.stays(instance, asked.cold) for instance in instances)))
-        number = table.counted(len(instances), 'instance')
-        moves = table.counted(asked.most, 'move')
+        number = words.count_noun(len(instances), 'instance')
+        moves = words.count_noun(asked.most, 'move')
         return [(f'{subject} {does} not fit, and would not after {moves} '
                 'either.'),
                 f'{why.total()} of {number} cannot move'
@@ -133,8 +124,8 @@ def _lines(fleet: state.Fleet, name: str, plan: moving.Plan | None,
         return [(f'{subject} {fits} now, on {_places(plan)}. '
                 'Nothing has to move.')]
     return [
-        f'{subject} {fits} after {table.counted(len(plan.moves), "move")}:',
-        *(f'{number:3}. {in_words(move)}'
+        f'{subject} {fits} after {words.count_noun(len(plan.moves), "move")}:',
+        *(f'{number:3}. {format_move(move)}'
           for number, move in enumerate(plan.moves, 1)),
         (f'Then {"it fits" if asked.count == 1 else "they fit"} on '
         f'{_places(plan)}.')]
@@ -152,14 +143,14 @@ def progress(move: moving.Move, why: str | None) -> str:
             'for a new plan.\n')
 
 
-def in_words(move: moving.Move) -> str:
+def format_move(move: moving.Move) -> str:
     """Say who moves where."""
     return (f'{move.id} from {move.source} to '
             f'{_where(move.target, move.cells)}'
             + (' (cold)' if move.cold else ''))
 
 
-def _places(plan: moving.Plan) -> str:
+def _places(plan: moving.MovePlan) -> str:
     return '; '.join(_where(host, cells) for host, cells in plan.places)
 
 

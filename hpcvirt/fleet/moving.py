@@ -1,34 +1,25 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Move an instance from its host to another, as Nova migrates it.
 
 The claim on the target decides where the instance lands. It needs its room
 there before the instance leaves its source, which a live migration does at
-its end, and a cold one when it is confirmed.
+its end, and a cold one when it is confirmed. Where an instance lands is found
+once for each kind of instance.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Collection
+from collections.abc import Sequence
 
+from hpcvirt.fit import allocation
+from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
 from hpcvirt.fit import move_check
-from hpcvirt.fit import pins
-from hpcvirt.fit import placement as placements
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.fleet import admission
-from hpcvirt.fleet import guest as guests
-from hpcvirt.fleet import pci_pools
 from hpcvirt.fleet import state
 
 
@@ -48,7 +39,7 @@ class Move:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class MovePlan:
     """Moves, in their order, and where the guests fit then.
 
     :ivar places: host and cells of each guest, in the order of their claims
@@ -91,8 +82,8 @@ def only_cold(instance: state.Instance) -> str | None:
     return instance.only_cold
 
 
-def movable(host: state.FleetHost,
-            cold: bool = False) -> tuple[state.Instance, ...]:
+def list_movable(host: state.FleetHost,
+                 cold: bool = False) -> tuple[state.Instance, ...]:
     """Return the instances of a host that may move."""
     return tuple(instance for instance in host.instances
                  if stays(instance, cold) is None)
@@ -115,41 +106,42 @@ def may_join(instance: state.Instance, host: state.FleetHost,
 
 
 def land(instance: state.Instance,
-         host: state.FleetHost) -> placements.Placement | None:
+         host: state.FleetHost) -> cell_assignments.CellAssignment | None:
     """Place an instance that moves to a host; None if it cannot."""
     return place(instance, host) if may_join(instance, host) else None
 
 
 def place(instance: state.Instance,
-          host: state.FleetHost) -> placements.Placement | None:
+          host: state.FleetHost) -> cell_assignments.CellAssignment | None:
     """Place an instance as if it might join the host."""
     guest = instance.guest
     if claim.depends_on_start(guest.demand):
-        misfit = move_check.check(move_check.Move(
+        misfit = move_check.check(move_check.MoveClaim(
             guest.demand, guest.demand, reasons.Defect.LOST_LIMITS,
-            page_kib=instance.pages_kib if guest.demand.pages_by_class
-            else None), host.state.supply, host.packing)
+            page_kib=instance.page_kib(0) if guest.demand.pages_by_class
+            else None), host.state.supply)
         if misfit is not None:
             return None
-    placed = admission.admit(guest, host.state, host.packing)
+    placed = admission.admit(guest, host.state)
     return None if isinstance(placed, reasons.Misfit) else placed
 
 
 def arrive(instance: state.Instance, host: state.FleetHost,
-           placement: placements.Placement) -> state.FleetHost:
+           placement: cell_assignments.CellAssignment) -> state.FleetHost:
     """Add an instance to a host, where it has landed."""
-    cpus = pins.of_cells(instance.guest.demand, host.state.supply,
-                         placement.cells)
-    after = admission.take(instance.guest, host.state, placement)
+    supply, holding = allocation.charge(
+        instance.guest.demand, host.state.supply, placement)
     landed = dataclasses.replace(
-        instance, host=host.name, cpus=cpus, cells=placement.cells,
-        pools=pci_pools.taken(host.state.supply.pools, after.supply.pools))
-    return dataclasses.replace(host, state=after,
-                               instances=(*host.instances, landed))
+        instance, host=host.name, cells=placement.cells, cpus=holding.cpus,
+        pages_kib=placement.pages_kib, pools=holding.devices)
+    return dataclasses.replace(
+        host, instances=(*host.instances, landed), state=dataclasses.replace(
+            host.state, supply=supply,
+            free=host.state.free.minus(instance.guest.sums)))
 
 
-def moved(hosts: dict[str, state.FleetHost], instance: state.Instance,
-          target: str) -> Move | None:
+def try_move(hosts: dict[str, state.FleetHost], instance: state.Instance,
+             target: str) -> Move | None:
     """Move an instance between hosts; None if its target refuses it."""
     host = hosts[target]
     placed = land(instance, host)
@@ -164,35 +156,81 @@ def moved(hosts: dict[str, state.FleetHost], instance: state.Instance,
 def leave(instance: state.Instance, host: state.FleetHost) -> state.FleetHost:
     """Remove an instance from its host."""
     return dataclasses.replace(
-        host, state=released(instance, host.state),
+        host, state=release(instance, host.state),
         instances=tuple(other for other in host.instances
                         if other.id != instance.id))
 
 
-def released(instance: state.Instance, host: state.State) -> state.State:
+def release(instance: state.Instance,
+            host: state.FleetHostState) -> state.FleetHostState:
     """Compute what a host has left without an instance."""
-    own = dict(zip(instance.cells, instance.guest.demand.cells, strict=True))
-    cells = tuple(cell_without(instance, cell) if cell.id in own else cell
-                  for cell in host.supply.cells)
-    supply = dataclasses.replace(
-        host.supply, cells=cells,
-        pools=pci_pools.given_back(host.supply.pools, instance.pools))
     return dataclasses.replace(
-        host, supply=supply, free=guests.Sums(*map(sum, zip(
-            host.free, instance.guest.sums, strict=True))))
+        host, supply=allocation.release(instance.guest.demand, host.supply,
+                                        instance.holding),
+        free=host.free.plus(instance.guest.sums))
 
 
-def cell_without(instance: state.Instance,
+def release_cell(instance: state.Instance,
                  cell: supplies.CellSupply) -> supplies.CellSupply:
     """Compute what a cell has left without an instance on it."""
-    demand = instance.guest.demand.cells[instance.cells.index(cell.id)]
-    sizes = [pool.size_kib for pool in cell.pages]
-    size_kib = instance.pages_kib or min(sizes, default=0)
-    count = demand.memory_mib * 1024 // size_kib if size_kib else 0
-    return cell._replace(
-        free=cell.free | (instance.cpus & cell.dedicated),
-        cpu_usage=cell.cpu_usage - demand.vcpus,
-        memory_used_mib=cell.memory_used_mib - demand.memory_mib,
-        pages=tuple(
-            pool._replace(used=pool.used - count, free=pool.free + count)
-            if pool.size_kib == size_kib else pool for pool in cell.pages))
+    place = instance.cells.index(cell.id)
+    return allocation.release_cell(
+        instance.guest.demand.cells[place], cell, instance.page_kib(place),
+        instance.cpus)
+
+
+class MoveTargets:
+    """The instances of a fleet that may move, and where they land.
+
+    :ivar movable: host -> its instances that may move
+    :ivar kinds: the instances of each kind; a kind decides where one lands
+    """
+
+    def __init__(self, hosts: Sequence[state.FleetHost], cold: bool) -> None:
+        """Look at a fleet.
+
+        :param cold: whether instances may be migrated cold
+        """
+        self.movable = {host.name: list_movable(host, cold)
+                        for host in hosts}
+        self.kinds: list[list[state.Instance]] = []
+        self._hosts = hosts
+        self._kind: dict[str, int] = {}
+        self._size: dict[str, int] = {}
+        numbers: dict[object, int] = {}
+        sizes: dict[object, int] = {}
+        for instance in itertools.chain(*self.movable.values()):
+            # Requests for devices cannot be hashed.
+            demand: object = (id(instance.guest)
+                              if instance.guest.demand.requests
+                              else instance.guest.demand)
+            size = self._size[instance.id] = sizes.setdefault(
+                (demand, instance.guest.sums, instance.pages_kib), len(sizes))
+            number = self._kind[instance.id] = numbers.setdefault(
+                (size, instance.hosts, instance.group,
+                 only_cold(instance)), len(numbers))
+            if number == len(self.kinds):
+                self.kinds.append([])
+            self.kinds[number].append(instance)
+        self._roomy: dict[int, tuple[state.FleetHost, ...]] = {}
+        self._landings: dict[int, dict[str, None]] = {}
+
+    def kind(self, instance: state.Instance) -> int:
+        return self._kind[instance.id]
+
+    def size(self, instance: state.Instance) -> int:
+        """Return what decides where an instance has room."""
+        return self._size[instance.id]
+
+    def of(self, instance: state.Instance) -> dict[str, None]:
+        """Find the hosts on which an instance lands as they are."""
+        size, kind = self._size[instance.id], self._kind[instance.id]
+        if size not in self._roomy:
+            self._roomy[size] = tuple(
+                host for host in self._hosts
+                if place(instance, host) is not None)
+        if kind not in self._landings:
+            self._landings[kind] = {
+                host.name: None for host in self._roomy[size]
+                if may_join(instance, host)}
+        return self._landings[kind]

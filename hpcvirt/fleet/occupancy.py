@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Put instances on the host cells on which they already are."""
 
@@ -17,18 +7,18 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt.fit import allocation
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
-from hpcvirt.fleet import pci_pools
 from hpcvirt.fleet import state
 from hpcvirt.model import cpuset
 from hpcvirt.model import shape as shape_model
 
 
-def occupy(empty: state.State, instances: Iterable[state.Instance],
+def charge(empty: state.FleetHostState, instances: Iterable[state.Instance],
            addresses: Sequence[str],
-           ) -> tuple[state.State, tuple[state.Instance, ...]]:
+           ) -> tuple[state.FleetHostState, tuple[state.Instance, ...]]:
     """Subtract instances from what a host has.
 
     :param addresses: the address of the device behind each PCI pool
@@ -42,27 +32,28 @@ def occupy(empty: state.State, instances: Iterable[state.Instance],
     owners: dict[int, str] = {}
     for instance in instances:
         _check_cpus(instance, cells, owners)
-        for number, demand in zip(instance.cells, instance.guest.demand.cells,
-                                  strict=True):
-            cells[number] = _taken(instance, demand, cells[number])
+        for place, (number, demand) in enumerate(zip(
+                instance.cells, instance.guest.demand.cells, strict=True)):
+            cells[number] = _taken(instance, instance.page_kib(place), demand,
+                                   cells[number])
         before = tuple(pools)
         for device in instance.devices:
-            place = _pool(instance, device, addresses, pools)
-            if place is not None:
-                pools[place] = pools[place]._replace(
-                    free=pools[place].free - 1)
+            index = _pool(instance, device, addresses, pools)
+            if index is not None:
+                pools[index] = pools[index]._replace(
+                    free=pools[index].free - 1)
         if instance.guest.demand.requests and not instance.devices:
             pools = _as_claimed(instance, empty.supply, pools)
         free = free.minus(instance.guest.sums)
-        residents.append(dataclasses.replace(
-            instance, pools=pci_pools.taken(before, pools))
+        residents.append(dataclasses.replace(instance, pools=tuple(
+            pool.free - left.free
+            for pool, left in zip(before, pools, strict=True)))
             if tuple(pools) != before else instance)
     supply = dataclasses.replace(
         empty.supply,
         cells=tuple(cells[cell.id] for cell in empty.supply.cells),
-        # Nova drops a pool when it becomes empty.
-        pools=tuple(pool for pool in pools if pool.free))
-    return state.State(supply, free), tuple(residents)
+        pools=tuple(pools))
+    return state.FleetHostState(supply, free), tuple(residents)
 
 
 def _check_cpus(instance: state.Instance,
@@ -95,15 +86,16 @@ def _check_cpus(instance: state.Instance,
         owners[cpu] = instance.id
 
 
-def _taken(instance: state.Instance, demand: demands.CellDemand,
+def _taken(instance: state.Instance, page_kib: int | None,
+           demand: demands.CellDemand,
            cell: supplies.CellSupply) -> supplies.CellSupply:
     sizes = [pool.size_kib for pool in cell.pages]
-    size_kib = instance.pages_kib or min(sizes, default=0)
-    if instance.pages_kib and instance.pages_kib not in sizes:
+    size_kib = page_kib or min(sizes, default=0)
+    if page_kib and page_kib not in sizes:
         raise exception.InvalidInput(
-            instance.where, f'{instance.id} has pages of {size_kib} KiB, of '
-            f'which cell {cell.id} has none')
-    count = -(-demand.memory_mib * 1024 // size_kib) if size_kib else 0
+            instance.where, f'{instance.id} has pages of {size_kib} KiB, but '
+            f'cell {cell.id} has none')
+    count = demand.memory_mib * 1024 // size_kib if size_kib else 0
     overcommits = (demand.page_kib is None and
                    demand.policy is shape_model.CPUPolicy.SHARED)
     for pool in cell.pages:
@@ -113,13 +105,7 @@ def _taken(instance: state.Instance, demand: demands.CellDemand,
                 instance.where, f'{instance.id} has {count} pages of '
                 f'{size_kib} KiB on cell {cell.id}, where {pool.free} of '
                 f'{pool.total} are left')
-    return cell._replace(
-        free=cell.free - instance.cpus,
-        cpu_usage=cell.cpu_usage + demand.vcpus,
-        memory_used_mib=cell.memory_used_mib + demand.memory_mib,
-        pages=tuple(
-            pool._replace(used=pool.used + count, free=pool.free - count)
-            if pool.size_kib == size_kib else pool for pool in cell.pages))
+    return allocation.charge_cell(demand, cell, page_kib, instance.cpus)
 
 
 def _as_claimed(instance: state.Instance, supply: supplies.Supply,
@@ -132,7 +118,7 @@ def _as_claimed(instance: state.Instance, supply: supplies.Supply,
                 if devices.free_devices(request, pools)]
     allocator = devices.Allocator(
         requests, pools,
-        {cell.id: cell.package for cell in supply.cells})
+        {cell.id: cell.socket for cell in supply.cells})
     left = (allocator.allocate(instance.cells or None)
             or allocator.allocate(None))
     if left is None:
@@ -140,7 +126,7 @@ def _as_claimed(instance: state.Instance, supply: supplies.Supply,
             instance.where, f'{instance.id} has a flavor with '
             + ' and '.join(f'{request.count} {request.name}'
                            for request in requests)
-            + ', of which the host has too few left')
+            + ', but the host has too few left')
     return [pool._replace(free=free)
             for pool, free in zip(pools, left, strict=True)]
 

@@ -1,26 +1,18 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The hosts of a fleet with the instances on them."""
 
 import dataclasses
 import enum
+from collections.abc import Iterable
 from collections.abc import Mapping
 
 from hpcvirt import exception
-from hpcvirt.fit import devices as pci
+from hpcvirt.fit import allocation
+from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import supply as supplies
-from hpcvirt.flavors import catalogue
 from hpcvirt.fleet import guest as guests
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
 
 
@@ -53,59 +45,68 @@ class Instance:
     :ivar where: its place in the file, for messages
     :ivar cells: for each guest cell, in guest order, the id of its host cell
     :ivar cpus: all host CPUs that are its own
-    :ivar pages_kib: the size of its pages; None for the smallest of the host
+    :ivar pages_kib: for each guest cell the size of its pages, None for the
+        smallest of the host; empty if that is so for all
     :ivar devices: PCI addresses of its devices
     :ivar stays: why it must not move to another host; None if it may
     :ivar hosts: the hosts to which it may move, as its aggregates, its zone
         and its image allow; None for all
     :ivar group: its server group
     :ivar only_cold: why it cannot be live-migrated; None if it can
-    :ivar pools: what it has of the PCI pools of its host
+    :ivar pools: how many devices it has of each PCI pool of its host; empty
+        if it has none
     """
 
     id: str
     where: str
     host: str
-    flavor: catalogue.Flavor
+    flavor: flavor_model.Flavor
     guest: guests.Guest
     cells: tuple[int, ...] = ()
     cpus: frozenset[int] = frozenset()
-    pages_kib: int | None = None
+    pages_kib: tuple[int | None, ...] = ()
     devices: tuple[str, ...] = ()
     stays: str | None = None
     hosts: frozenset[str] | None = None
     group: ServerGroup | None = None
     only_cold: str | None = None
-    pools: tuple[pci.Pool, ...] = ()
+    pools: tuple[int, ...] = ()
+
+    @property
+    def holding(self) -> allocation.Holding:
+        """What it has of its host."""
+        return allocation.Holding(cell_assignments.CellAssignment(
+            self.cells, self.pages_kib or (None,) * len(self.cells)),
+            self.cpus, self.pools)
+
+    def page_kib(self, place: int) -> int | None:
+        """Return the page size of a guest cell; None for the smallest."""
+        return self.pages_kib[place] if self.pages_kib else None
 
 
 @dataclasses.dataclass(frozen=True)
-class State:
+class FleetHostState:
     """What a host has left.
 
     :ivar supply: cell by cell
-    :ivar free: in sum, as Placement counts; none if the host is closed
+    :ivar free: in total, as Placement counts; none if the host is closed
     :ivar traits: those of its resource provider; None if they are not known
     :ivar closed: why Nova sends no new instance to the host; None if it does
     """
 
     supply: supplies.Supply
-    free: guests.Sums
+    free: guests.Resources
     closed: str | None = None
     traits: frozenset[str] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class FleetHost:
-    """A host and its instances.
-
-    :ivar packing: ``packing_host_numa_cells_allocation_strategy``
-    """
+    """A host and its instances."""
 
     name: str
-    state: State
+    state: FleetHostState
     instances: tuple[Instance, ...] = ()
-    packing: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,3 +122,17 @@ class Fleet:
 
 #: Host -> its topology, or why it cannot be used.
 Topologies = Mapping[str, host_model.Host | exception.InvalidInput]
+
+
+def group_alike(hosts: Iterable[FleetHost],
+                ) -> tuple[tuple[FleetHost, ...], ...]:
+    """Group hosts that have the same left, in the order of the first ones."""
+    found: dict[object, list[FleetHost]] = {}
+    for host in hosts:
+        supply = host.state.supply
+        pools = tuple((pool.cell, pool.free, tuple(sorted(pool.tags.items())))
+                      for pool in supply.pools or ())
+        found.setdefault((supply.cells, pools, host.state.free,
+                          host.state.closed, host.state.traits,
+                          supply.packing), []).append(host)
+    return tuple(map(tuple, found.values()))

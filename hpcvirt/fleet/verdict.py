@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Say of each host whether it takes a guest, and if not, which step refuses.
 
@@ -24,7 +14,6 @@ from collections.abc import Mapping
 from hpcvirt.fit import pins
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import admission
-from hpcvirt.fleet import alike
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
 
@@ -47,7 +36,7 @@ class Barrier(enum.StrEnum):
 AnyCode = reasons.Code | Barrier
 
 
-class Step(enum.StrEnum):
+class SchedulingStep(enum.StrEnum):
     """What refuses a guest."""
 
     RECORD = 'record'
@@ -57,7 +46,7 @@ class Step(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Verdict:
+class HostVerdict:
     """The verdict of one host.
 
     :ivar step: which step refuses; None if the guest fits
@@ -70,7 +59,7 @@ class Verdict:
     """
 
     name: str
-    step: Step | None
+    step: SchedulingStep | None
     code: AnyCode | None = None
     root: AnyCode | None = None
     reason: str | None = None
@@ -87,36 +76,61 @@ class Verdict:
         return self.step is None
 
 
-def judge(guest: guests.Guest, fleet: state.Fleet) -> tuple[Verdict, ...]:
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """The verdicts, and from where smaller changes can be looked for.
+
+    :ivar name: what was asked for
+    :ivar hosts: those on which a change of the guest might help
+    """
+
+    name: str
+    verdicts: tuple[HostVerdict, ...]
+    guest: guests.Guest
+    hosts: tuple[state.FleetHost, ...]
+
+
+def judge(guest: guests.Guest, fleet: state.Fleet) -> tuple[HostVerdict, ...]:
     """Judge all hosts; those with broken records come last."""
-    found: dict[str, Verdict] = {}
-    for group in alike.groups(fleet.hosts):
+    found: dict[str, HostVerdict] = {}
+    for group in state.group_alike(fleet.hosts):
         verdict = _verdict(guest, group[0])
         for host in group:
             found[host.name] = dataclasses.replace(verdict, name=host.name)
     return (*(found[host.name] for host in fleet.hosts),
-            *(broken(name, reason)
+            *(make_broken(name, reason)
               for name, reason in fleet.broken.items()))
 
 
-def broken(name: str, reason: str) -> Verdict:
+def make_broken(name: str, reason: str) -> HostVerdict:
     """Say of a host that its record is broken."""
-    return Verdict(name, Step.RECORD, reasons.Code.MALFORMED_HOST,
-                   reasons.Code.MALFORMED_HOST, reason)
+    return HostVerdict(name, SchedulingStep.RECORD,
+                       reasons.Code.MALFORMED_HOST,
+                       reasons.Code.MALFORMED_HOST, reason)
 
 
-def _verdict(guest: guests.Guest, host: state.FleetHost) -> Verdict:
-    placed = admission.admit(guest, host.state, host.packing)
+def _verdict(guest: guests.Guest, host: state.FleetHost) -> HostVerdict:
+    placed = admission.admit(guest, host.state)
     if not isinstance(placed, reasons.Misfit):
-        return Verdict(host.name, None, cells=placed.cells,
-                       cpus=pins.of_cells(guest.demand, host.state.supply,
-                                          placed.cells))
-    return Verdict(host.name, step_of(placed.code), placed.code, placed.root,
-                   placed.message)
+        return HostVerdict(host.name, None, cells=placed.cells,
+                           cpus=pins.pin_guest(guest.demand, host.state.supply,
+                                               placed.cells))
+    return refuse(host.name, placed)
 
 
-def step_of(code: reasons.Code) -> Step:
+def refuse(name: str, misfit: reasons.Misfit,
+           step: SchedulingStep | None = None) -> HostVerdict:
+    """Say of a host why it refuses a guest.
+
+    :param step: the step that refuses, if the reason does not tell it
+    """
+    return HostVerdict(name, step or step_of(misfit.code), misfit.code,
+                       misfit.root, misfit.message)
+
+
+def step_of(code: reasons.Code) -> SchedulingStep:
     """Return the step that refuses a guest for this reason."""
     if code is reasons.Code.RESOURCES:
-        return Step.PLACEMENT
-    return Step.CLAIM if code.startswith('claim-') else Step.FILTER
+        return SchedulingStep.PLACEMENT
+    return SchedulingStep.CLAIM if code.startswith(
+        'claim-') else SchedulingStep.FILTER

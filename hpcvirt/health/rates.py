@@ -1,19 +1,9 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""What a host did between two frames.
+"""Compute the rates of a host between two samples.
 
-Nothing is said about an interval in which the host was booted, or that is too
-long or not positive. A counter that became smaller says nothing about this
+There are no rates for an interval in which the host was booted, or that is too
+long or not positive. A counter that became smaller has no rate in this
 interval. The interrupts of each CPU are counted in 32 bits: their sums are
 compared modulo 2^32, unless a CPU went offline or came online, with which its
 part of the sum goes and comes.
@@ -22,11 +12,11 @@ part of the sum goes and comes.
 import enum
 from collections.abc import Mapping
 
-from hpcvirt.health import frame as frames
+from hpcvirt.health import host_sample
 
 
 class Quantity(enum.StrEnum):
-    """What is computed, with its unit."""
+    """The quantities that are computed, with their units."""
 
     #: Fractions of the time of all CPUs.
     SYSTEM = 'system'
@@ -39,18 +29,18 @@ class Quantity(enum.StrEnum):
     SWAPPED = 'swapped'
     #: The growth of unreclaimable slab, as a fraction of the memory.
     SLAB = 'slab'
-    #: The fraction of the time of dedicated CPUs that strangers take.
-    STRANGERS = 'strangers'
+    #: The fraction of the time of dedicated CPUs that foreign tasks take.
+    FOREIGN_TASKS = 'foreign_tasks'
     #: In a minute.
     ERRORS = 'errors'
     #: For each CPU and minute; all CPUs of a core or package count the same.
     THROTTLES = 'throttles'
 
 
-#: What is not known is missing.
+#: Unknown quantities are missing.
 Rates = Mapping[Quantity, float]
 
-#: Two frames that are further apart are not compared: a rate over a long time
+#: Two samples that are further apart are not compared: a rate over a long time
 #: hides what happened in it.
 LONGEST_S = 900.0
 
@@ -58,8 +48,9 @@ _SHORTEST_S = 0.5
 _WRAP = 1 << 32
 
 
-def seconds(before: frames.Frame, after: frames.Frame) -> float | None:
-    """Return the time between two frames; None if they cannot be compared.
+def seconds(before: host_sample.HostSample,
+            after: host_sample.HostSample) -> float | None:
+    """Return the time between two samples; None if they cannot be compared.
 
     The time since boot counts, because the clock may be set.
     """
@@ -69,9 +60,10 @@ def seconds(before: frames.Frame, after: frames.Frame) -> float | None:
     return length if _SHORTEST_S <= length <= LONGEST_S else None
 
 
-def between(before: frames.Frame, after: frames.Frame,
-            slab_kib: int | None = None) -> Rates:
-    """Compute the rates between two frames.
+def compute_rates(before: host_sample.HostSample,
+                  after: host_sample.HostSample,
+                  slab_kib: int | None = None) -> Rates:
+    """Compute the rates between two samples.
 
     :param slab_kib: the unreclaimable slab from which growth is counted
     """
@@ -86,8 +78,8 @@ def between(before: frames.Frame, after: frames.Frame,
             _wrapped(before, after), length * after.cpus),
         Quantity.SWAPPED: _part(
             _grown(before.swapped_pages, after.swapped_pages), length),
-        Quantity.STRANGERS: _part(
-            _grown(before.strangers_s, after.strangers_s),
+        Quantity.FOREIGN_TASKS: _part(
+            _grown(before.foreign_tasks_s, after.foreign_tasks_s),
             length * after.dedicated)
         if before.dedicated == after.dedicated else None,
         Quantity.ERRORS: _part(_grown(
@@ -103,7 +95,8 @@ def between(before: frames.Frame, after: frames.Frame,
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _times(before: frames.CpuTime | None, after: frames.CpuTime | None,
+def _times(before: host_sample.CpuTime | None,
+           after: host_sample.CpuTime | None,
            ) -> dict[Quantity, float | None]:
     if before is None or after is None:
         return {}
@@ -114,7 +107,8 @@ def _times(before: frames.CpuTime | None, after: frames.CpuTime | None,
         Quantity.STEAL: _part(_grown(before.steal, after.steal), total)}
 
 
-def _wrapped(before: frames.Frame, after: frames.Frame) -> int | None:
+def _wrapped(before: host_sample.HostSample,
+             after: host_sample.HostSample) -> int | None:
     if (before.shootdowns is None or after.shootdowns is None
             or before.online != after.online):
         return None

@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""The files of ``hpcvirt host watch``: recorded frames, and its state."""
+"""The files of ``hpcvirt host watch``: recorded samples, and its state."""
 
 import itertools
 import json
@@ -22,34 +12,34 @@ from hpcvirt import exception
 from hpcvirt import input_file
 from hpcvirt import output_file
 from hpcvirt import serialization
-from hpcvirt.health import frame as frames
+from hpcvirt.health import host_sample
 from hpcvirt.health import signature
 
 #: A host with 512 huge page pools has a shorter line.
 _LONGEST = 1 << 18
 
 
-def read(path: str) -> Iterator[frames.Frame]:
-    """Read recorded frames.
+def read(path: str) -> Iterator[host_sample.HostSample]:
+    """Read recorded samples.
 
     A line that is not complete is left out: the recording was interrupted.
 
-    :raises InvalidInput: naming the line that is no frame
+    :raises InvalidInput: naming the line that is no sample
     """
     name = input_file.name(path)
     for number, line in enumerate(input_file.lines(path, _LONGEST), 1):
         if not line.rstrip().endswith(b'}'):
             continue
         where = f'{name}, line {number}'
-        yield frames.read(serialization.json_value(line, where), where)
+        yield host_sample.read(serialization.json_value(line, where), where)
 
 
-def append(path: str, frame: frames.Frame) -> None:
-    """Add a frame to a recording.
+def append(path: str, sample: host_sample.HostSample) -> None:
+    """Add a sample to a recording.
 
     :raises InvalidInput: if it cannot be written
     """
-    line = json.dumps(serialization.to_plain(frame),
+    line = json.dumps(serialization.dump(sample),
                       separators=(',', ':')) + '\n'
     try:
         with open(path, 'ab') as stream:
@@ -66,26 +56,26 @@ def _ends_with_line(path: str) -> bool:
         return stream.read() == b'\n'
 
 
-def load(path: str) -> signature.State:
+def load(path: str) -> signature.HostHealth:
     """Read the state, a new one if there is no file yet.
 
     :raises InvalidInput: if it is of another form
     """
     if not os.path.lexists(path):
-        return signature.State()
+        return signature.HostHealth()
     plain = serialization.json_value(
         input_file.content(path, _LONGEST), path)
     serialization.require_version(plain, signature.SCHEMA_VERSION, path)
-    return serialization.from_plain(signature.State, plain, path)
+    return serialization.load(signature.HostHealth, plain, path)
 
 
-def save(path: str, state: signature.State) -> None:
+def save(path: str, state: signature.HostHealth) -> None:
     """Write the state, so that a crash leaves the old one or the new one.
 
     :raises InvalidInput: if it cannot be written
     """
     target = pathlib.Path(os.path.realpath(path))
-    text = json.dumps(serialization.to_plain(state)) + '\n'
+    text = json.dumps(serialization.dump(state)) + '\n'
     try:
         output_file.replace(target, text.encode(), 0o644)
     except OSError as exc:

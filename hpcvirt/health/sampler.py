@@ -1,24 +1,14 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Read a frame from /proc and /sys.
+"""Read a sample from /proc and /sys.
 
 The formats are those of the kernel's documentation, ``proc(5)`` and
 ``Documentation/ABI``. What cannot be read is unknown, not zero.
 
-Strangers are tasks on dedicated CPUs that have no business there: all but the
-threads of QEMU processes with vCPUs and the kernel threads that are bound to
-their CPUs. Their time is counted between two scans of all tasks, so that one
-sampler must take all frames.
+Foreign tasks are all tasks on dedicated CPUs except the threads of QEMU
+processes with vCPUs and the kernel threads that are bound to their CPUs. Their
+time is counted between two scans of all tasks; one sampler must therefore take
+all samples.
 """
 
 import dataclasses
@@ -28,7 +18,7 @@ import time
 from collections.abc import Iterator
 
 from hpcvirt import exception
-from hpcvirt.health import frame as frames
+from hpcvirt.health import host_sample
 from hpcvirt.model import cpuset
 
 #: The names of QEMU's vCPU threads, with KVM and without.
@@ -69,8 +59,8 @@ class _Task:
                 and not self.name.startswith('kworker/u'))
 
 
-class Sampler:
-    """Takes frames of a machine.
+class HostSampler:
+    """Takes samples of a machine.
 
     :param root: ``/``, or the root of a copy
     :param dedicated: the CPUs of guests; None for those that the kernel was
@@ -83,10 +73,10 @@ class Sampler:
         self._sys = root / 'sys'
         self._dedicated = dedicated
         self._ticks: dict[tuple[int, int], int] | None = None
-        self._strangers = 0
+        self._foreign_ticks = 0
 
-    def take(self) -> frames.Frame:
-        """Take a frame.
+    def take(self) -> host_sample.HostSample:
+        """Take a sample.
 
         :raises Unreachable: if not even the time since boot can be read
         """
@@ -100,8 +90,8 @@ class Sampler:
         cpu_time, interrupts = self._stat()
         vmstat = _table(self._proc / 'vmstat')
         meminfo = _table(self._proc / 'meminfo')
-        dedicated, strangers, busiest = self._scan()
-        return frames.Frame(
+        dedicated, foreign_s, busiest = self._scan()
+        return host_sample.HostSample(
             time=time.time(), boot_id=(boot_id or '').strip(),
             uptime_s=float(uptime[0]), online=online,
             cpus=max(1, len(_cpus(online))), cpu_time=cpu_time,
@@ -110,21 +100,21 @@ class Sampler:
             ksm_pages=_number(self._sys / 'kernel/mm/ksm/pages_sharing'),
             slab_kib=meminfo.get('SUnreclaim:'),
             memory_kib=meminfo.get('MemTotal:'),
-            huge_pages=tuple(self._huge_pages()), strangers_s=strangers,
+            huge_pages=tuple(self._huge_pages()), foreign_tasks_s=foreign_s,
             dedicated=dedicated, busiest=busiest,
             corrected_errors=_total(
                 self._sys / 'devices/system/edac/mc', 'mc*/ce_count'),
             throttles=_total(self._sys / 'devices/system/cpu',
                              'cpu[0-9]*/thermal_throttle/*_throttle_count'))
 
-    def _stat(self) -> tuple[frames.CpuTime | None, int | None]:
+    def _stat(self) -> tuple[host_sample.CpuTime | None, int | None]:
         cpu_time = interrupts = None
         for line in (_text(self._proc / 'stat') or '').splitlines():
             fields = line.split(maxsplit=9)
             numbers = [int(field) for field in fields[1:9]
                        if field.isdecimal()]
             if fields[:1] == ['cpu'] and len(numbers) == 8:
-                cpu_time = frames.CpuTime(
+                cpu_time = host_sample.CpuTime(
                     total=sum(numbers), iowait=numbers[4], steal=numbers[7],
                     system=numbers[2] + numbers[5] + numbers[6])
             elif fields[:1] == ['intr'] and numbers:
@@ -144,7 +134,7 @@ class Sampler:
             pass
         return None
 
-    def _huge_pages(self) -> Iterator[frames.HugePages]:
+    def _huge_pages(self) -> Iterator[host_sample.HugePageUsage]:
         for place in sorted((self._sys / 'devices/system/node').glob(
                 'node[0-9]*/hugepages/hugepages-*')):
             size = _PAGES.fullmatch(place.name)
@@ -152,14 +142,14 @@ class Sampler:
             total = _number(place / 'nr_hugepages')
             free = _number(place / 'free_hugepages')
             if size and cell and total is not None and free is not None:
-                yield frames.HugePages(cell=int(cell[1]),
-                                       size_kib=int(size[1]), total=total,
-                                       free=free)
+                yield host_sample.HugePageUsage(cell=int(cell[1]),
+                                           size_kib=int(size[1]), total=total,
+                                           free=free)
 
     def _scan(self) -> tuple[int, float | None, str | None]:
         """Look at all tasks.
 
-        :returns: the number of dedicated CPUs, the time of strangers since
+        :returns: the number of dedicated CPUs, the time of foreign tasks since
             the first scan, and the busiest one since the last scan
         """
         dedicated = self._dedicated
@@ -180,11 +170,11 @@ class Sampler:
                     continue
                 # A task that is not known began after the last scan.
                 used = task.ticks - self._ticks.get(task.key, 0)
-                self._strangers += max(0, used)
+                self._foreign_ticks += max(0, used)
                 if used > most:
                     most, busiest = used, task.name
         self._ticks = ticks
-        return len(dedicated), self._strangers / _TICKS_PER_S, busiest
+        return len(dedicated), self._foreign_ticks / _TICKS_PER_S, busiest
 
     def _processes(self) -> Iterator[list[_Task]]:
         """Yield the threads of each process; processes may end meanwhile."""
@@ -206,7 +196,7 @@ def _task(stat: str | None) -> _Task | None:
 
 
 def _cpus(text: str) -> frozenset[int]:
-    """Read a list of CPUs; one that is malformed says nothing."""
+    """Read a list of CPUs; a malformed list counts as unknown."""
     try:
         return cpuset.parse(text)
     except exception.InvalidInput:

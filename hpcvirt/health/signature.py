@@ -1,42 +1,39 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Decide by the rates of a host whether it has become a slow node.
 
-The host has a sign of slowness while all quantities of the sign are over
-their limits. The sign is on when this has lasted for ten minutes if it is a
-published one, and for two hours if it may also be a backup or a hot
-afternoon. It is off again when one of the quantities was well below its limit
-for half an hour.
-In between nothing changes, and neither does it while the quantities are not
-known. So a burst does not put a host in quarantine, and one quiet minute does
-not release it.
+A host shows a sign of slowness while all quantities of the sign are over their
+limits. A sign with a published source comes on after ten minutes. Any other
+sign comes on after two hours, because it may also be a backup or a hot
+afternoon. A sign goes off when one of its quantities has been well below its
+limit for half an hour. In between, and while the quantities are unknown,
+nothing changes. A burst therefore does not put a host in quarantine, and one
+quiet minute does not release it.
+
+A class of hosts may have more of something than the published hosts, such as
+interrupts of its network cards, without being slow. The limit of a quantity
+can therefore be learned from recorded samples of the class: it is the median
+of all samples plus six times their deviation, which a few slow hosts hardly
+change. Learning never lowers a limit.
 """
 
 import dataclasses
+import statistics
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.health import frame as frames
+from hpcvirt.health import host_sample
 from hpcvirt.health import rates
 from hpcvirt.health.rates import Quantity
 
 SCHEMA_VERSION = 1
 
-#: How long a sign must last before it is on, one that says less for longer.
+#: How long a sign must last before it comes on: with a source, and without.
 ON_S = 600.0
 LONG_S = 7200.0
 
-#: How long a sign must be gone before it is off.
+#: How long a quantity must be low before a sign goes off.
 OFF_S = 1800.0
 
 #: The fraction of a limit below which a quantity is well below it.
@@ -48,7 +45,7 @@ class Sign:
     """A sign of slowness.
 
     :ivar limits: of all quantities that must be over them
-    :ivar words: what the host does then, with the placeholders of quantities
+    :ivar words: describes the host, with placeholders for quantities
     :ivar on_s: how long it must last
     :ivar source: the key of a document of the bibliography; None if the
         limits are a choice of this program
@@ -80,8 +77,8 @@ SIGNS = (
     Sign('slab', {Quantity.SLAB: 0.02},
          'unreclaimable slab has grown by {slab:.1%} of the memory',
          ON_S, 'CERN-HEPiX-2015'),
-    Sign('strangers', {Quantity.STRANGERS: 0.20},
-         'strangers take {strangers:.0%} of the dedicated CPUs'),
+    Sign('foreign-tasks', {Quantity.FOREIGN_TASKS: 0.20},
+         'foreign tasks take {foreign_tasks:.0%} of the dedicated CPUs'),
     Sign('steal', {Quantity.STEAL: 0.10}, 'steal time {steal:.0%}'),
     Sign('memory-errors', {Quantity.ERRORS: 1.0},
          '{errors:.0f} corrected memory errors per minute'),
@@ -91,8 +88,8 @@ SIGNS = (
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Progress:
-    """How far a sign is.
+class SignProgress:
+    """The progress of a sign towards coming on or going off.
 
     :ivar over_s: how long it has lasted
     :ivar below_s: how long it has been gone
@@ -106,10 +103,10 @@ class Progress:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class State:
-    """What is known of a host; it outlives the program.
+class HostHealth:
+    """The state of the watch over a host; it outlives the program.
 
-    :ivar last: the last frame
+    :ivar last: the last sample
     :ivar slab_kib: the least unreclaimable slab since the host was booted
     :ivar observed_s: for how long the host was observed
     :ivar signs: by name
@@ -118,10 +115,10 @@ class State:
     """
 
     schema_version: int = SCHEMA_VERSION
-    last: frames.Frame | None = None
+    last: host_sample.HostSample | None = None
     slab_kib: int | None = None
     observed_s: float = 0.0
-    signs: Mapping[str, Progress] = dataclasses.field(default_factory=dict)
+    signs: Mapping[str, SignProgress] = dataclasses.field(default_factory=dict)
     held: bool | None = None
 
     @property
@@ -143,50 +140,87 @@ class State:
                 else None)
 
 
-def follow(state: State, frame: frames.Frame,
-           signs: Sequence[Sign] = SIGNS) -> tuple[State, rates.Rates]:
-    """Take a frame into account.
+def follow(state: HostHealth, sample: host_sample.HostSample,
+           signs: Sequence[Sign] = SIGNS) -> tuple[HostHealth, rates.Rates]:
+    """Take a sample into account.
 
-    :returns: the new state, and the rates since the last frame
+    :returns: the new state, and the rates since the last sample
     """
     last = state.last
-    rebooted = last is None or last.boot_id != frame.boot_id
+    rebooted = last is None or last.boot_id != sample.boot_id
     known = [value for value in (None if rebooted else state.slab_kib,
-                                 frame.slab_kib) if value is not None]
+                                 sample.slab_kib) if value is not None]
     slab_kib = min(known, default=None)
-    length = None if last is None else rates.seconds(last, frame)
+    length = None if last is None else rates.seconds(last, sample)
     found: rates.Rates = {}
     progress = dict(state.signs)
     if last is not None and length is not None:
-        found = rates.between(last, frame, slab_kib)
+        found = rates.compute_rates(last, sample, slab_kib)
         progress = {sign.name: _advance(
-            sign, state.signs.get(sign.name, Progress()), found, length)
+            sign, state.signs.get(sign.name, SignProgress()), found, length)
             for sign in signs}
     elif rebooted:
-        # What was wrong before may be over, which takes its time to be seen.
+        # Earlier faults may be over; that takes time to be seen.
         progress = {name: dataclasses.replace(each, over_s=0.0, below_s=0.0)
                     for name, each in progress.items()}
     return dataclasses.replace(
-        state, last=frame, slab_kib=slab_kib, signs=progress,
+        state, last=sample, slab_kib=slab_kib, signs=progress,
         observed_s=state.observed_s + (length or 0.0)), found
 
 
-def _advance(sign: Sign, before: Progress, found: rates.Rates,
-             length: float) -> Progress:
+def _advance(sign: Sign, before: SignProgress, found: rates.Rates,
+             length: float) -> SignProgress:
     values = [(found.get(name), limit)
               for name, limit in sign.limits.items()]
     if any(value is not None and value < WELL_BELOW * limit
            for value, limit in values):
         below_s = before.below_s + length
         on = before.on and below_s < OFF_S
-        return Progress(below_s=below_s, on=on,
-                        words=before.words if on else '')
+        return SignProgress(below_s=below_s, on=on,
+                            words=before.words if on else '')
     if all(value is not None and value >= limit for value, limit in values):
         over_s = before.over_s + length
         if before.on or over_s < sign.on_s:
             return dataclasses.replace(before, over_s=over_s, below_s=0.0)
-        return Progress(over_s=over_s, on=True,
-                        words=sign.words.format(**{
+        return SignProgress(over_s=over_s, on=True,
+                            words=sign.words.format(**{
                             name.value: value
                             for name, value in found.items()}))
     return before
+
+
+#: Deviations over the median that are still usual.
+DEVIATIONS = 6.0
+
+#: What makes the median absolute deviation comparable with the standard
+#: deviation of a normal distribution.
+_TO_SIGMA = 1.4826
+
+#: Fewer samples say too little about what is usual.
+MIN_SAMPLES = 100
+
+
+def learn_signs(recordings: Iterable[Sequence[host_sample.HostSample]],
+                ) -> tuple[Sign, ...]:
+    """Raise the limits to what is usual for a class of hosts.
+
+    :param recordings: the samples of each host of the class
+    """
+    seen: dict[rates.Quantity, list[float]] = {}
+    for recording in recordings:
+        state = HostHealth()
+        for sample in recording:
+            state, found = follow(state, sample, ())
+            for name, value in found.items():
+                seen.setdefault(name, []).append(value)
+    usual = {name: _most(values) for name, values in seen.items()
+             if len(values) >= MIN_SAMPLES}
+    return tuple(dataclasses.replace(sign, limits={
+        name: max(limit, usual.get(name, 0.0))
+        for name, limit in sign.limits.items()}) for sign in SIGNS)
+
+
+def _most(values: Sequence[float]) -> float:
+    median = statistics.median(values)
+    deviation = statistics.median(abs(value - median) for value in values)
+    return median + DEVIATIONS * _TO_SIGMA * deviation

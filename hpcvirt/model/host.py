@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The hardware of a compute host, without its usage.
 
@@ -19,20 +9,21 @@ gaps. Memory is in MiB, page sizes in KiB.
 import dataclasses
 import enum
 import functools
+from collections.abc import Iterable
 from collections.abc import Mapping
 
 SMALL_PAGE_KIB = 4
 
 
 class Unknown(enum.StrEnum):
-    """What a source does not say about a machine.
+    """The facts that a source does not report about a machine.
 
-    A Host has a value all the same, which is not a fact; each value here says
-    which. Distances are unknown if a Host has none.
+    A Host has a value for each of them all the same, but that value is not a
+    fact. Distances are unknown if a Host has none.
     """
 
-    PACKAGES = 'packages'
-    """``package`` is None although the cell has CPUs."""
+    SOCKETS = 'sockets'
+    """``socket`` is None although the cell has CPUs."""
 
     CACHES = 'caches'
     """``llc`` has one set with all CPUs of the cell."""
@@ -70,9 +61,8 @@ class Cell:
     """A host NUMA cell.
 
     :ivar id: the operating system's node number
-    :ivar package: physical package ("socket") of the cell's CPUs, the lowest
-        if they span several; None for a cell without CPUs, and if it is
-        unknown
+    :ivar socket: physical socket of the cell's CPUs, the lowest if they span
+        several; None for a cell without CPUs, and if it is unknown
     :ivar cpus: online CPUs; empty for a memory-only cell (CXL, HBM)
     :ivar siblings: the SMT siblings of each core, one set per core, online
         CPUs only; every CPU of the cell is in exactly one
@@ -81,17 +71,17 @@ class Cell:
         CPUs if the caches are unknown
     :ivar memory_mib: total memory, huge pages included, rounded down
     :ivar pages: one pool per page size, smallest first
-    :ivar other_packages: the packages besides ``package`` that its CPUs span
+    :ivar other_sockets: the sockets besides ``socket`` that its CPUs span
     """
 
     id: int
-    package: int | None
+    socket: int | None
     cpus: frozenset[int]
     siblings: tuple[frozenset[int], ...]
     llc: tuple[frozenset[int], ...]
     memory_mib: int
     pages: tuple[PagePool, ...]
-    other_packages: frozenset[int] = frozenset()
+    other_sockets: frozenset[int] = frozenset()
 
     @property
     def threads_per_core(self) -> int:
@@ -106,7 +96,7 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Device:
-    """A PCI function that can be assigned to a guest, or that has such VFs.
+    """A PCI function that can be assigned to a guest, or whose VFs can.
 
     :ivar address: ``0000:41:00.0``
     :ivar vendor_id: four hexadecimal digits, lower case, no ``0x``
@@ -138,7 +128,7 @@ class Host:
         ACPI SLIT); empty if unknown
     :ivar devices: PCI network, accelerator and storage functions that are
         SR-IOV capable or assignable, ascending by address
-    :ivar unknown: what the source of this host does not say
+    :ivar unknown: the facts that the source of this host does not report
     :ivar processor: the name of its processors, None if it is unknown
     """
 
@@ -162,7 +152,15 @@ class Host:
         return max((cell.threads_per_core for cell in self.cells), default=1)
 
     @property
-    def packages(self) -> tuple[int, ...]:
+    def sockets(self) -> tuple[int, ...]:
         return tuple(sorted(
-            {cell.package for cell in self.cells if cell.package is not None}
-            .union(*(cell.other_packages for cell in self.cells))))
+            {cell.socket for cell in self.cells if cell.socket is not None}
+            .union(*(cell.other_sockets for cell in self.cells))))
+
+
+def group_twins(hosts: Iterable[Host]) -> list[list[Host]]:
+    """Group the hosts that differ only in their names."""
+    twins: dict[Host, list[Host]] = {}
+    for host in hosts:
+        twins.setdefault(dataclasses.replace(host, name=''), []).append(host)
+    return list(twins.values())

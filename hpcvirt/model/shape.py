@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The requirements of a guest, independent of the strings of any API."""
 
@@ -57,14 +47,14 @@ class PCIAffinity(enum.StrEnum):
 
 
 class NUMAScope(enum.StrEnum):
-    """``hpcvirt:numa_scope``: what the host cells of a guest have in common.
+    """``hpcvirt:numa_scope``: the scope that all host cells of a guest share.
 
-    ``host`` sets no condition; with ``package`` all host cells that the claim
-    will use belong to one physical package.
+    ``socket``: all host cells that the claim will use belong to one physical
+    socket. ``host`` sets no condition.
     """
 
     HOST = 'host'
-    PACKAGE = 'package'
+    SOCKET = 'socket'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -89,7 +79,7 @@ class GuestCell:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class DeviceRequest:
+class GuestDevices:
     """Devices of one kind that a guest needs.
 
     :ivar alias: the name of Nova's PCI alias, None for a Neutron port and
@@ -128,7 +118,7 @@ class Shape:
     cpu_policy: CPUPolicy = CPUPolicy.SHARED
     thread_policy: ThreadPolicy | None = None
     emulator_threads: EmulatorThreads | None = None
-    devices: tuple[DeviceRequest, ...] = ()
+    devices: tuple[GuestDevices, ...] = ()
     topology: GuestTopology | None = None
     numa_scope: NUMAScope = NUMAScope.HOST
     exclusive_cells: bool = False

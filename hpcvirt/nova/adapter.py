@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Translate Nova's objects to those of the fit engine.
 
@@ -35,7 +25,7 @@ from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
-from hpcvirt.nova import lazy
+from hpcvirt.nova import lazy_sequence
 from hpcvirt.specs import codec
 from hpcvirt.specs import vocabulary
 
@@ -127,13 +117,15 @@ def providers(spec: typing.Any, mappings: Mapping[str, Sequence[str]],
                  for request in pci_requests(spec))
 
 
-def supply(host_state: typing.Any) -> supplies.Supply:
+def supply(host_state: typing.Any,
+           packing: bool = False) -> supplies.Supply:
     """Describe the resources of a HostState for a guest with NUMA topology.
 
+    :param packing: see :class:`hpcvirt.fit.supply.Supply`
     :returns: a Supply without cells if the host has no NUMA topology
-    :raises InvalidInput: if the host is malformed, also when cells are read
-        later; a cell or a pool that the guest does not need counts as well,
-        because Nova's claim reads all of them
+    :raises InvalidInput: if the host is malformed, either at once or when its
+        cells are read later; a cell or a pool that the guest does not need
+        counts as well, because Nova's claim reads all of them
     """
     where: str | int = 'the NUMA topology'
     try:
@@ -145,14 +137,15 @@ def supply(host_state: typing.Any) -> supplies.Supply:
                 _CELL_FIELDS(cell)
         where = 'the allocation ratios'
         return supplies.Supply(
-            cells=lazy.Lazy(cells, _cell),
+            cells=lazy_sequence.LazySequence(cells, _cell),
             pools=_pools(host_state, 'numa_node'),
             cpu_ratio=float(host_state.cpu_allocation_ratio),
-            ram_ratio=float(host_state.ram_allocation_ratio))
-    except lazy.BROKEN as exc:
+            ram_ratio=float(host_state.ram_allocation_ratio),
+            packing=packing)
+    except lazy_sequence.BROKEN as exc:
         if isinstance(where, int):
             where = f'NUMA cell {where}'
-        raise lazy.malformed(where, exc) from exc
+        raise lazy_sequence.make_error(where, exc) from exc
 
 
 def device_supply(host_state: typing.Any) -> supplies.Supply:
@@ -217,11 +210,11 @@ def _page_kib(cell: typing.Any) -> int | shape_model.PageClass | None:
     return shape_model.PageClass(size) if size < 0 else size
 
 
-def device_request(request: typing.Any) -> devices.Request:
+def device_request(request: typing.Any) -> devices.DeviceRequest:
     """Compile an InstancePCIRequest."""
     affinity = _get(request, 'numa_policy', None)
     name = request.alias_name or f'port {request.requester_id}'
-    return devices.Request(
+    return devices.DeviceRequest(
         specs=tuple({tag: value.lower() if isinstance(value, str) else value
                      for tag, value in spec.items()
                      if tag not in devices.IGNORED_TAGS}
@@ -258,9 +251,9 @@ def _pools(host_state: typing.Any,
             operator.index(pool['count'])
             for tag in needed:
                 pool[tag]
-        return lazy.Lazy(stats.pools, _pool)
-    except lazy.BROKEN as exc:
-        raise lazy.malformed('the PCI devices', exc) from exc
+        return lazy_sequence.LazySequence(stats.pools, _pool)
+    except lazy_sequence.BROKEN as exc:
+        raise lazy_sequence.make_error('the PCI devices', exc) from exc
 
 
 def _pool(pool: Mapping[str, typing.Any]) -> devices.Pool:
@@ -270,17 +263,17 @@ def _pool(pool: Mapping[str, typing.Any]) -> devices.Pool:
 
 def _cell(cell: typing.Any) -> supplies.CellSupply:
     try:
-        package, network = cell._obj_socket, cell._obj_network_metadata
+        socket, network = cell._obj_socket, cell._obj_network_metadata
         physnets, tunneled = network._obj_physnets, network._obj_tunneled
     except AttributeError:
         # Another Nova release may leave these out.
-        package = _get(cell, 'socket', None)
+        socket = _get(cell, 'socket', None)
         network = _get(cell, 'network_metadata', None)
         physnets = _get(network, 'physnets', frozenset())
         tunneled = _get(network, 'tunneled', False)
     dedicated = cell._obj_pcpuset
     return supplies.CellSupply(
-        cell._obj_id, package, dedicated, dedicated - cell._obj_pinned_cpus,
+        cell._obj_id, socket, dedicated, dedicated - cell._obj_pinned_cpus,
         cell._obj_cpuset, cell._obj_siblings, cell._obj_cpu_usage,
         cell._obj_memory, cell._obj_memory_usage,
         tuple(map(_pages, cell._obj_mempages)), physnets, tunneled)

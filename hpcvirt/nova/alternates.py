@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Remove hosts that are wrong for a guest whose build failed on another.
 
@@ -22,25 +12,25 @@ import typing
 from collections.abc import Iterator
 from collections.abc import Sequence
 
+from hpcvirt.fit import move_check
 from hpcvirt.fit import reasons
-from hpcvirt.fit import retry_check
 from hpcvirt.fit import supply as supplies
-from hpcvirt.nova import claim_start
-from hpcvirt.nova import picks
+from hpcvirt.nova import charged_supply
+from hpcvirt.nova import claim_input
 
 #: A HostState, and why it is refused.
 Verdict = tuple[typing.Any, reasons.Misfit | None]
 
 
 def sift(verdicts: Sequence[Verdict], spec: typing.Any,
-         start: claim_start.ClaimStart, packing: bool) -> Iterator[Verdict]:
+         start: claim_input.ClaimInput, packing: bool) -> Iterator[Verdict]:
     """Refuse the hosts that must not become alternates.
 
     If no other host remains, the first one passes after all: it is chosen, and
     there is no alternate. That does not hold if several guests are created.
 
     :param spec: the RequestSpec
-    :param packing: ``packing_host_numa_cells_allocation_strategy``
+    :param packing: see :func:`hpcvirt.nova.config.read_packing`
     """
     several = 'num_instances' in spec and spec.num_instances > 1
     passed = [host_state for host_state, misfit in verdicts if misfit is None]
@@ -55,7 +45,7 @@ def sift(verdicts: Sequence[Verdict], spec: typing.Any,
 
 
 def _unsafe(hosts: Sequence[typing.Any], spec: typing.Any,
-            start: claim_start.ClaimStart, packing: bool,
+            start: claim_input.ClaimInput, packing: bool,
             several: bool) -> dict[int, reasons.Misfit]:
     """Say what would be wrong with each host as an alternate of another."""
     claims = [_Claims(host_state, spec, start, packing)
@@ -76,24 +66,24 @@ class _Claims:
     """The claims on a host, with the first of its allocation candidates."""
 
     def __init__(self, host_state: typing.Any, spec: typing.Any,
-                 start: claim_start.ClaimStart, packing: bool) -> None:
+                 start: claim_input.ClaimInput, packing: bool) -> None:
         self.host_state = host_state
-        self._packing = packing
-        self._left: Sequence[supplies.Supply] = picks.what_is_left(
-            host_state, spec, start.demand)
+        self._left: Sequence[supplies.Supply] = charged_supply.find_supplies(
+            host_state, spec, start.demand, packing)
         allocation = start.allocation(
             host_state, host_state.allocation_candidates[0]['mappings'])
         self._demand = start.bound(allocation)
         self._providers = allocation.providers
-        found = {retry_check.pages(self._demand, supply, packing,
-                                   self._providers) for supply in self._left}
+        found = {move_check.predict_pages(self._demand, supply,
+                                          self._providers)
+                 for supply in self._left}
         self.pages = {pages for pages in found if pages is not None}
 
-    def check(self, possible: set[retry_check.Pages],
+    def check(self, possible: set[move_check.Pages],
               ) -> reasons.Misfit | None:
         for supply in self._left:
-            misfit = retry_check.check(self._demand, supply, self._packing,
-                                       possible, self._providers)
+            misfit = move_check.check_retry(self._demand, supply, possible,
+                                       self._providers)
             if misfit is not None:
                 return misfit
         return None

@@ -1,18 +1,8 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The group ``[hpcvirt]`` in Nova's configuration.
 
-Importing a module registers no options. A plug-in calls :func:`ready` when
+Importing a module registers no options. A plug-in calls :func:`register` when
 nova-scheduler creates it, and reads the options afterwards.
 """
 
@@ -23,9 +13,21 @@ from hpcvirt.conf import filters
 from hpcvirt.conf import weights
 
 
-def ready() -> cfg.ConfigOpts:
+def register() -> cfg.ConfigOpts:
     """Register the options and return Nova's configuration."""
     conf: cfg.ConfigOpts = nova.conf.CONF
     filters.register_opts(conf)
     weights.register_opts(conf)
     return conf
+
+
+def read_packing() -> bool:
+    """Read ``[compute]packing_host_numa_cells_allocation_strategy``.
+
+    The claim on the compute host reads it too: it decides whether the claim
+    takes the fullest or the emptiest cells of the host first. Read it once
+    for a request, because reading an option for each host takes longer than
+    refusing the host.
+    """
+    return bool(nova.conf.CONF.compute
+                .packing_host_numa_cells_allocation_strategy)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Validators for the ``hpcvirt`` namespace, loaded by nova-api.
 
@@ -36,14 +26,14 @@ def register() -> list[base.ExtraSpecValidator]:
     ]
 
 
-def _value(row: key.Key) -> dict[str, Any]:
+def _value(row: key.ExtraSpecKey) -> dict[str, Any]:
     """Describe the type of a value as Nova's validators expect it."""
-    if row.kind is key.Kind.BOOLEAN:
+    if row.kind is key.ValueType.BOOLEAN:
         return {'type': bool}
-    if row.kind is key.Kind.CHOICE:
+    if row.kind is key.ValueType.CHOICE:
         # Plain strings, for the API returns the values to its caller.
         return {'type': str, 'enum': [str(word) for word in row.choices]}
-    if row.kind is key.Kind.TEXT:
+    if row.kind is key.ValueType.TEXT:
         return {'type': str, 'pattern': row.pattern}
     bounds = {'min': row.minimum, 'max': row.maximum}
     return {'type': int, **{side: bound for side, bound in bounds.items()

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Refuse a host whose data cannot be read, and warn about it once.
 
@@ -27,7 +17,7 @@ from hpcvirt.fit import reasons
 LOG = logging.getLogger(__name__)
 
 #: Warnings that are remembered; all are forgotten when there are more.
-_MOST_WARNINGS = 4096
+_MAX_WARNINGS = 4096
 
 _warned: set[tuple[str, str, str]] = set()
 _lock = threading.Lock()
@@ -44,7 +34,7 @@ def misfit(host_state: typing.Any,
     key = host_state.host, host_state.nodename, what
     with _lock:
         first = key not in _warned
-        if len(_warned) >= _MOST_WARNINGS:
+        if len(_warned) >= _MAX_WARNINGS:
             _warned.clear()
         _warned.add(key)
     if first:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Tell which hosts are in quarantine, by the aggregates of their HostStates.
 
@@ -20,7 +10,7 @@ host that is in no aggregate costs one look at an empty list.
 import typing
 
 from hpcvirt.fit import reasons
-from hpcvirt.health import quarantine
+from hpcvirt.model import quarantine
 
 
 def is_marked(aggregate: typing.Any) -> bool:
@@ -39,10 +29,10 @@ def holds(host_state: typing.Any) -> list[quarantine.Hold]:
                   key=lambda hold: hold.holder)
 
 
-class Quarantine:
+class QuarantinedHosts:
     """The hosts in quarantine, for one request.
 
-    Hosts share the aggregates, of which each is looked at once.
+    Hosts share aggregates; each aggregate is looked at once.
     """
 
     def __init__(self) -> None:

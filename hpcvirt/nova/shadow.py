@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Compare the decisions of HPCTopologyFilter with those of Nova's filters.
 
@@ -22,8 +12,6 @@ import copy
 import math
 import time
 import typing
-from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Sequence
 
 import nova.conf
@@ -31,38 +19,26 @@ from nova.scheduler.filters import numa_topology_filter
 from nova.scheduler.filters import pci_passthrough_filter
 from oslo_log import log as logging
 
+from hpcvirt.fit import decision_log
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import reasons
-from hpcvirt.fleet import refusal
-from hpcvirt.fleet import shadow
-from hpcvirt.nova import alternates
-from hpcvirt.nova import picks
-from hpcvirt.nova import refused
+from hpcvirt.nova import charged_supply
+from hpcvirt.nova import decision
+from hpcvirt.nova import no_valid_host_log
 
 LOG = logging.getLogger(__name__)
 
 #: Nova's filters get so much time for one request, and then one host more.
-MOST_SECONDS = 2.0
+MAX_SECONDS = 2.0
 
 #: Arrangements of guest cells on host cells that Nova may try to find that
 #: nothing fits, which takes some 10 us for each; with devices or networks it
 #: takes 2 ms.
-MOST_ARRANGEMENTS = 5000
-_MOST_ARRANGEMENTS_WITH_DEVICES = 60
+MAX_ARRANGEMENTS = 5000
+_MAX_ARRANGEMENTS_WITH_DEVICES = 60
 
-_Key = tuple[shadow.Direction, reasons.Code | None, str]
-
-
-class Request(typing.Protocol):
-    """What the filter knows of a request."""
-
-    @property
-    def demand(self) -> demands.Demand | None: ...
-
-    def may_refuse(self, host_states: Sequence[typing.Any]) -> bool: ...
-
-    def judge(self, host_states: Sequence[typing.Any],
-              ) -> Iterator[alternates.Verdict]: ...
+_Disagreement = decision_log.Disagreement
+_Key = tuple[_Disagreement, reasons.Code | None, str]
 
 
 def check_configuration() -> None:
@@ -76,32 +52,29 @@ def check_configuration() -> None:
                     'instances may be sent to hosts on which they do not fit')
 
 
-def watch(spec: typing.Any, hosts: Sequence[typing.Any],
-          read: Callable[[typing.Any], Request]) -> None:
+def watch(spec: typing.Any, hosts: Sequence[typing.Any]) -> None:
     """Compare the decisions about hosts, and log how they differ.
 
     :param spec: a RequestSpec
-    :param read: reads it, as HPCTopologyFilter does
     """
     # Whatever goes wrong here, the request goes on.
     try:
-        if hosts and not refused.is_for_alternates(spec, hosts[0]):
-            _watch(spec, hosts, read)
+        if hosts and not no_valid_host_log.is_for_alternates(spec, hosts[0]):
+            _watch(spec, hosts)
     except Exception:
         LOG.warning('The comparison with the filters of Nova has failed',
                     exc_info=True)
 
 
-def _watch(spec: typing.Any, hosts: Sequence[typing.Any],
-           read: Callable[[typing.Any], Request]) -> None:
+def _watch(spec: typing.Any, hosts: Sequence[typing.Any]) -> None:
     comparison = _Comparison(spec, hosts)
     try:
-        request = read(spec)
+        request = decision.FilterDecision(spec)
         if not request.may_refuse(hosts):
             return
         comparison.run(request)
     except Exception as exc:  # noqa: BLE001
-        comparison.error = _in_words(exc)
+        comparison.error = _describe_error(exc)
     comparison.log()
 
 
@@ -112,21 +85,21 @@ class _Comparison:
         self._spec = spec
         self._hosts = hosts
         self._passed = self._passed_by_nova = self._compared = 0
-        self._found: dict[_Key, shadow.Difference] = {}
+        self._differences: dict[_Key, list[tuple[typing.Any, str]]] = {}
         self.error: str | None = None
 
-    def run(self, request: Request) -> None:
+    def run(self, request: decision.FilterDecision) -> None:
         """Compare the decisions about one host after the other."""
         twins = [_twin(host_state) for host_state in self._hosts]
         verdicts = {id(twin): misfit for twin, misfit
                     in request.judge(twins)}
         novas = _novas_filters()
-        end = time.monotonic() + MOST_SECONDS
+        end = time.monotonic() + MAX_SECONDS
         for host_state, twin in zip(self._hosts, twins, strict=True):
             # What earlier picks of the request have taken from the host.
-            account = vars(twin).get(picks.ACCOUNT)
+            account = vars(twin).get(charged_supply.ACCOUNT)
             if account is not None:
-                setattr(host_state, picks.ACCOUNT, account)
+                setattr(host_state, charged_supply.ACCOUNT, account)
             misfit = verdicts[id(twin)]
             if time.monotonic() > end or (
                     misfit is not None and
@@ -144,51 +117,46 @@ class _Comparison:
             try:
                 passes = novas_filter.host_passes(twin, self._spec)
             except Exception as exc:  # noqa: BLE001
-                self._add(shadow.Direction.NOVA_FAILS, host_state, misfit,
-                          name, f'{name} fails: {_in_words(exc)}')
+                self._add(host_state, misfit, _Disagreement.NOVA_FAILS,
+                          f'{name} fails: {_describe_error(exc)}', name)
                 return
             if not passes:
                 if misfit is None:
                     self._add(
-                        shadow.Direction.NOVA_REFUSES, host_state, None,
-                        name, f'{name} refuses a host on which the guest '
-                        'fits')
+                        host_state, None, _Disagreement.NOVA_REFUSES,
+                        f'{name} refuses a host on which the guest fits',
+                        name)
                 return
         self._passed_by_nova += 1
         if misfit is not None:
-            self._add(shadow.Direction.HPCVIRT_REFUSES, host_state, misfit,
-                      '', misfit.message)
+            self._add(host_state, misfit, _Disagreement.HPCVIRT_REFUSES,
+                      misfit.message)
 
-    def _add(self, direction: shadow.Direction, host_state: typing.Any,
-             misfit: reasons.Misfit | None, name: str, reason: str) -> None:
+    def _add(self, host_state: typing.Any, misfit: reasons.Misfit | None,
+             direction: _Disagreement, reason: str, name: str = '') -> None:
         code = misfit.root if misfit else None
-        key = direction, code, name
-        known = self._found.get(key)
-        names = known.names if known else ()
-        if len(names) < refusal.MOST_NAMES:
-            names += host_state.host,
-        self._found[key] = shadow.Difference(
-            direction=direction, code=code, names=names,
-            hosts=known.hosts + 1 if known else 1,
-            reason=known.reason if known else reason)
+        self._differences.setdefault((direction, code, name), []).append(
+            (host_state, reason))
 
     def log(self) -> None:
-        """Write one line."""
-        item = shadow.Comparison(
-            **refused.identity(self._spec), hosts=len(self._hosts),
-            compared=self._compared, passed=self._passed,
-            passed_by_nova=self._passed_by_nova, error=self.error,
-            differences=tuple(self._found.values()))
+        """Write a line about the request and one for each difference."""
+        request = no_valid_host_log.identify(self._spec)
+        differences = sorted(self._differences.items(),
+                             key=lambda item: -len(item[1]))
         LOG.log(
-            logging.INFO if item.error is None else logging.WARNING,
-            'Shadow mode: of %(compared)d hosts hpcvirt would pass %(passed)d '
-            'and Nova %(novas)d, they disagree on %(differing)d%(error)s'
-            '; instance %(instance)s; %(document)s', {
-                'compared': item.compared, 'passed': item.passed,
-                'novas': item.passed_by_nova, 'differing': item.differing,
-                'error': '' if item.error is None else
-                f'; the comparison failed ({item.error})',
-                'instance': item.instance, 'document': shadow.text(item)})
+            logging.INFO if self.error is None else logging.WARNING, '%s',
+            decision_log.write(decision_log.ShadowComparison(
+                **request, hosts=len(self._hosts), compared=self._compared,
+                passed=self._passed, passed_by_nova=self._passed_by_nova,
+                differing=sum(len(hosts) for _, hosts in differences),
+                error=self.error)))
+        for (direction, code, _), hosts in differences[
+                :decision_log.MAX_KINDS]:
+            LOG.info('%s', decision_log.write(decision_log.ShadowDifference(
+                **request, direction=direction, code=code, hosts=len(hosts),
+                examples=no_valid_host_log.name_examples(
+                    [host_state for host_state, _ in hosts]),
+                reason=hosts[0][1])))
 
 
 def _twin(host_state: typing.Any) -> typing.Any:
@@ -212,12 +180,12 @@ def _takes_long(demand: demands.Demand | None,
     """Whether Nova would look for long before it refuses a host."""
     if demand is None or not host_state.numa_topology:
         return False
-    most = MOST_ARRANGEMENTS
+    most = MAX_ARRANGEMENTS
     if demand.requests or demand.physnets or demand.tunneled:
-        most = _MOST_ARRANGEMENTS_WITH_DEVICES
+        most = _MAX_ARRANGEMENTS_WITH_DEVICES
     return math.perm(len(host_state.numa_topology.cells),
                      len(demand.cells)) > most
 
 
-def _in_words(exc: Exception) -> str:
+def _describe_error(exc: Exception) -> str:
     return f'{type(exc).__name__}: {exc}'

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Weighers for guests with a NUMA topology.
 
@@ -42,40 +32,21 @@ import threading
 import typing
 from collections.abc import Sequence
 
-import nova.conf
 from nova.scheduler import utils
 from nova.scheduler import weights
 
 from hpcvirt import exception
-from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
-from hpcvirt.fit import devices
-from hpcvirt.fit import mix
-from hpcvirt.fit import placement as placements
-from hpcvirt.fit import room
+from hpcvirt.fit import host_room
 from hpcvirt.fit import scarcity
 from hpcvirt.fit import score
-from hpcvirt.fit import supply as supplies
 from hpcvirt.nova import adapter
+from hpcvirt.nova import charged_supply
 from hpcvirt.nova import config
 from hpcvirt.nova import malformed_host
-from hpcvirt.nova import picks
 
 #: The attribute of a RequestSpec that names the weigher which has counted it.
 _OBSERVED = 'hpcvirt_observed'
-
-
-class _Prediction(typing.NamedTuple):
-    """The predicted placement of a guest on one host.
-
-    :ivar supply: the resources of the host before the claim
-    :ivar placed: the cells and pages that the claim will give it
-    :ivar providers: the resource providers of each PCI request
-    """
-
-    supply: supplies.Supply
-    placed: placements.Placement
-    providers: devices.Providers
 
 
 _Judgement = typing.TypeVar('_Judgement')
@@ -88,7 +59,7 @@ class _PlacementWeigher(weights.BaseHostWeigher, typing.Generic[_Judgement]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._conf = config.ready()
+        self._conf = config.register()
 
     def weight_multiplier(self, host_state: typing.Any) -> float:
         return utils.get_weight_multiplier(
@@ -110,7 +81,9 @@ class _PlacementWeigher(weights.BaseHostWeigher, typing.Generic[_Judgement]):
         demand = _demand(spec)
         if demand is None or not self._prepare(demand, spec):
             return [0.0] * len(hosts)
-        judged = [self._judge_host(demand, spec, host) for host in hosts]
+        packing = config.read_packing()
+        judged = [self._judge_host(demand, spec, host, packing)
+                  for host in hosts]
         found = self._weights([each for each in judged if each is not None])
         # Without HPCTopologyFilter a host may have no placement for the
         # guest. Such a host gets the lowest weight.
@@ -119,9 +92,11 @@ class _PlacementWeigher(weights.BaseHostWeigher, typing.Generic[_Judgement]):
         return [lowest if each is None else next_weight() for each in judged]
 
     def _judge_host(self, demand: demands.Demand, spec: typing.Any,
-                    host_state: typing.Any) -> _Judgement | None:
+                    host_state: typing.Any,
+                    packing: bool) -> _Judgement | None:
         try:
-            prediction = _predict(demand, spec, host_state)
+            prediction = charged_supply.predict(host_state, spec, demand,
+                                                packing)
             return (None if prediction is None
                     else self._judge(demand, prediction))
         except exception.InvalidInput as exc:
@@ -133,7 +108,7 @@ class _PlacementWeigher(weights.BaseHostWeigher, typing.Generic[_Judgement]):
         raise NotImplementedError
 
     def _judge(self, demand: demands.Demand,
-               prediction: _Prediction) -> _Judgement:
+               prediction: charged_supply.Prediction) -> _Judgement:
         """Judge the placement on one host."""
         raise NotImplementedError
 
@@ -142,7 +117,7 @@ class _PlacementWeigher(weights.BaseHostWeigher, typing.Generic[_Judgement]):
         raise NotImplementedError
 
 
-class NUMAFragmentationWeigher(_PlacementWeigher[room.Taken]):
+class NUMAFragmentationWeigher(_PlacementWeigher[host_room.Taken]):
     """Prefer hosts that keep the most room for what is requested."""
 
     _multiplier = 'numa_fragmentation_weight_multiplier'
@@ -151,8 +126,8 @@ class NUMAFragmentationWeigher(_PlacementWeigher[room.Taken]):
         super().__init__()
         # The scheduler has one weigher for requests in several threads.
         self._lock = threading.Lock()
-        self._mix = mix.Mix()
-        self._room = room.Room(())
+        self._mix = scarcity.Mix()
+        self._room = host_room.HostRoom(())
 
     def _weigh(self, hosts: Sequence[typing.Any],
                spec: typing.Any) -> list[float]:
@@ -166,15 +141,15 @@ class NUMAFragmentationWeigher(_PlacementWeigher[room.Taken]):
             setattr(spec, _OBSERVED, self)
             self._mix.observe(demand)
         if self._room.kinds is not self._mix.kinds:
-            self._room = room.Room(self._mix.kinds)
+            self._room = host_room.HostRoom(self._mix.kinds)
         return True
 
     def _judge(self, demand: demands.Demand,
-               prediction: _Prediction) -> room.Taken:
+               prediction: charged_supply.Prediction) -> host_room.Taken:
         return self._room.displaced(demand, prediction.supply,
                                     prediction.placed, prediction.providers)
 
-    def _weights(self, judged: Sequence[room.Taken]) -> list[float]:
+    def _weights(self, judged: Sequence[host_room.Taken]) -> list[float]:
         losses = scarcity.losses(
             self._mix.weights(),
             list(map(sum, zip(*(each.before for each in judged),
@@ -195,7 +170,7 @@ class DeviceLocalityWeigher(_PlacementWeigher[float]):
         return score.has_choice(demand)
 
     def _judge(self, demand: demands.Demand,
-               prediction: _Prediction) -> float:
+               prediction: charged_supply.Prediction) -> float:
         return score.locality(demand, prediction.supply, prediction.placed,
                               prediction.providers)
 
@@ -220,17 +195,3 @@ def _demand(spec: typing.Any) -> demands.Demand | None:
         return adapter.demand(spec)
     except exception.InvalidInput:
         return None
-
-
-def _predict(demand: demands.Demand, spec: typing.Any,
-             host_state: typing.Any) -> _Prediction | None:
-    """Predict the placement on a host; None if there is none."""
-    supply = picks.what_is_left(host_state, spec, demand)[0]
-    providers = picks.allocated(host_state, spec)
-    placed = claim.predict(
-        demand, supply,
-        nova.conf.CONF.compute.packing_host_numa_cells_allocation_strategy,
-        providers)
-    if not isinstance(placed, placements.Placement):
-        return None
-    return _Prediction(supply, placed, providers)

@@ -1,23 +1,13 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Say why a request was refused.
 
 The first of these that is true:
 
-* ``capacity``: in sum, the fleet has too few free CPUs of the kind that the
+* ``capacity``: in total, the fleet has too few free CPUs of the kind that the
   guests need, or too little free memory;
-* ``devices``: in sum, too few free devices for one of their PCI requests;
-* ``pages``: in sum, too few free pages of a size that they name;
+* ``devices``: in total, too few free devices for one of their PCI requests;
+* ``pages``: in total, too few free pages of a size that they name;
 * ``devices``: they would be placed if they requested no devices;
 * ``pages``: they would be placed if they needed no memory;
 * ``fragmentation``: what they need is free, but apart.
@@ -47,7 +37,7 @@ class Causes:
     """
 
     def __init__(self, scheduler: schedulers.Scheduler,
-                 own: Sequence[requests.Flavor]) -> None:
+                 own: Sequence[requests.RequestedFlavor]) -> None:
         self._table = scheduler.table
         self._packer = schedulers.Scheduler(
             scheduler.table, flavors(own), strategies.Strategy(
@@ -81,7 +71,8 @@ class Causes:
         self._packer.remove(placed)
         return bool(placed)
 
-    def _lacks_capacity(self, flavor: requests.Flavor, count: int) -> bool:
+    def _lacks_capacity(self, flavor: requests.RequestedFlavor,
+                        count: int) -> bool:
         sums = flavor.guest.sums
         table = self._table
         return bool(
@@ -89,7 +80,7 @@ class Causes:
             or table.shared_left.sum() < sums.vcpus * count
             or table.memory_left.sum() < sums.memory_mib * count)
 
-    def _free_devices(self, request: devices.Request) -> int:
+    def _free_devices(self, request: devices.DeviceRequest) -> int:
         table = self._table
         return sum(
             pool.free for host in np.flatnonzero(table.free_devices).tolist()
@@ -97,14 +88,16 @@ class Causes:
             if devices.serves(pool, request))
 
 
-def flavors(own: Sequence[requests.Flavor]) -> tuple[requests.Flavor, ...]:
+def flavors(own: Sequence[requests.RequestedFlavor]) -> tuple[
+        requests.RequestedFlavor, ...]:
     """Add flavors that need no devices, and flavors that need no memory."""
     return (*own, *(_changed(flavor, dataclasses.replace(
         flavor.guest.demand, requests=())) for flavor in own),
         *(_without_memory(flavor) for flavor in own))
 
 
-def _without_memory(flavor: requests.Flavor) -> requests.Flavor:
+def _without_memory(
+        flavor: requests.RequestedFlavor) -> requests.RequestedFlavor:
     demand = flavor.guest.demand
     changed = _changed(flavor, dataclasses.replace(demand, cells=tuple(
         dataclasses.replace(cell, memory_mib=0) for cell in demand.cells)))
@@ -115,8 +108,8 @@ def _without_memory(flavor: requests.Flavor) -> requests.Flavor:
         guest=guest)
 
 
-def _changed(flavor: requests.Flavor,
-             demand: demands.Demand) -> requests.Flavor:
+def _changed(flavor: requests.RequestedFlavor,
+             demand: demands.Demand) -> requests.RequestedFlavor:
     guest: guests.Guest = dataclasses.replace(flavor.guest, demand=demand)
     return dataclasses.replace(flavor, guest=guest)
 

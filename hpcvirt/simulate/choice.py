@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Choose hosts like nova-scheduler: the first of the best hosts.
 
@@ -26,18 +16,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import demand as demands
-from hpcvirt.fit import mix
-from hpcvirt.fit import placement as placements
-from hpcvirt.fit import room
+from hpcvirt.fit import host_room
 from hpcvirt.fit import scarcity
 from hpcvirt.fit import score
 from hpcvirt.fit import supply as supplies
-from hpcvirt.simulate import answers
+from hpcvirt.simulate import fit_cache
 from hpcvirt.simulate import host_table
 
 #: PCIWeigher sees no difference between more devices than this.
-_MOST_DEVICES = 99
+_MAX_DEVICES = 99
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,14 +42,15 @@ class Look:
     """
 
     table: host_table.HostTable
-    known: answers.Answers
+    known: fit_cache.FitCache
     number: int
     demand: demands.Demand
     hosts: host_table.Integers
     picks: Mapping[int, int]
 
     def figures(self, name: str, compute: Callable[
-            [demands.Demand, supplies.Supply, placements.Placement], float],
+            [demands.Demand, supplies.Supply, cell_assignments.CellAssignment],
+            float],
             ) -> host_table.Floats:
         """Compute a figure of the guest on each host, once for each state."""
         return self.known.figures(
@@ -113,7 +103,7 @@ class _Pci:
 
     def weigh(self, look: Look) -> host_table.Floats:
         free = look.table.free_devices[look.hosts]
-        return 1.0 + _MOST_DEVICES - np.minimum(free, _MOST_DEVICES)
+        return 1.0 + _MAX_DEVICES - np.minimum(free, _MAX_DEVICES)
 
 
 class _CpusLeft:
@@ -141,8 +131,8 @@ class _Fragmentation:
     from_zero = False
 
     def __init__(self) -> None:
-        self._mix = mix.Mix()
-        self._room = room.Room(())
+        self._mix = scarcity.Mix()
+        self._room = host_room.HostRoom(())
 
     def weigh(self, look: Look) -> host_table.Floats | None:
         if not look.demand.cells:
@@ -150,7 +140,7 @@ class _Fragmentation:
         if not look.picks:
             self._mix.observe(look.demand)
         if self._room.kinds is not self._mix.kinds:
-            self._room = room.Room(self._mix.kinds)
+            self._room = host_room.HostRoom(self._mix.kinds)
             look.known.forget_rows()
         states, first, place, number = np.unique(
             look.table.states[look.hosts], return_index=True,

@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""What the hosts of a fleet have left, in arrays.
+"""What the hosts of a fleet have left, in arrays, and who runs on them.
 
 A host that returns to a state in which it, or an equal host, was before is
 known by the number of the state: all that is computed for a state is computed
@@ -19,6 +9,8 @@ once. Which CPUs are free matters to no decision, only how many each core has.
 
 import collections
 import dataclasses
+import heapq
+import math
 from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Sequence
@@ -27,9 +19,11 @@ import numpy as np
 from numpy import typing as npt
 
 from hpcvirt.fit import allocation
+from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import devices
-from hpcvirt.fit import placement as placements
 from hpcvirt.fit import supply as supplies
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import state
 from hpcvirt.simulate import requests
 
 Floats = npt.NDArray[np.float64]
@@ -39,28 +33,18 @@ Booleans = npt.NDArray[np.bool_]
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Running:
-    """A guest on a host, and what it has there.
+    """A guest on a host.
 
     :ivar host: the number of its host
     :ivar flavor: the number of its flavor
-    :ivar cells: for each host cell of it the index of the cell, its CPUs, and
-        its number of pages of each size of the cell
-    :ivar pools: what it has of each pool of its host; empty if it has no
-        devices
-    :ivar across_packages: whether its host cells are on several packages
+    :ivar holding: what it has of the host
+    :ivar across_sockets: whether its host cells are on several sockets
     """
 
     host: int
     flavor: int
-    placement: placements.Placement
-    cells: tuple[tuple[int, frozenset[int], tuple[int, ...]], ...]
-    pools: tuple[devices.Pool, ...]
-    across_packages: bool
-
-    @property
-    def cpus(self) -> frozenset[int]:
-        """All host CPUs that are its own."""
-        return frozenset[int]().union(*(cpus for _, cpus, _ in self.cells))
+    holding: allocation.Holding
+    across_sockets: bool
 
 
 class HostTable:
@@ -83,8 +67,8 @@ class HostTable:
     """
 
     def __init__(self, fleet: Sequence[supplies.Supply],
-                 flavors: Sequence[requests.Flavor]) -> None:
-        self.supplies = _with_own_pools(fleet)
+                 flavors: Sequence[requests.RequestedFlavor]) -> None:
+        self.supplies = _merge_pools(fleet)
         self._flavors = flavors
         self._cores_in_order = any(
             cell.emulator_pcpus for flavor in flavors
@@ -139,6 +123,17 @@ class HostTable:
     def __len__(self) -> int:
         return len(self.supplies)
 
+    def set_packing(self, packing: bool) -> None:
+        """Set whether the claims of all hosts take the fullest cells first."""
+        self.supplies[:] = [dataclasses.replace(supply, packing=packing)
+                            for supply in self.supplies]
+
+    def describe_host(self, host: int) -> state.FleetHostState:
+        """Say what a host has left as :mod:`hpcvirt.fleet` says it."""
+        return state.FleetHostState(self.supplies[host], guests.Resources(
+            int(self.free_pcpus[host]), int(self.shared_left[host]),
+            int(self.memory_left[host]), guests.UNKNOWN_DISK_GIB))
+
     @property
     def number_of_states(self) -> int:
         return len(self._numbers)
@@ -154,75 +149,43 @@ class HostTable:
             self.states[host] = self._state(host)
 
     def place(self, host: int, flavor: int,
-              placement: placements.Placement) -> Running:
+              placement: cell_assignments.CellAssignment) -> Running:
         """Place a guest as the claim of its host does."""
-        demand = self._flavors[flavor].guest.demand
         before = self.supplies[host]
-        after = allocation.allocate(demand, before, placement)
-        running = Running(
-            host, flavor, placement, tuple(
-                (index, frozenset(old.free - new.free),
-                 tuple(one.free - other.free for one, other in zip(
-                     old.pages, new.pages, strict=True)))
-                for index, (old, new) in enumerate(zip(
-                    before.cells, after.cells, strict=True))
-                if old is not new),
-            _taken(before, after) if demand.requests else (), len({
-                cell.package for cell in before.cells
-                if cell.id in placement.cells}) > 1)
-        self._set(host, dataclasses.replace(after, pools=_charged(
-            before.pools, running.pools, -1)),
-            [index for index, *_ in running.cells])
-        self._charge(running, 1)
+        after, holding = allocation.charge(
+            self._flavors[flavor].guest.demand, before, placement)
+        running = Running(host, flavor, holding, len({
+            cell.socket for cell in before.cells
+            if cell.id in placement.cells}) > 1)
+        self._set(running, after, 1)
         return running
 
     def remove(self, running: Running) -> None:
         """Free what a guest has."""
-        demand = self._flavors[running.flavor].guest.demand
-        own = dict(zip(running.placement.cells, demand.cells, strict=True))
-        supply = self.supplies[running.host]
-        cells = list(supply.cells)
-        for index, cpus, pages in running.cells:
-            cell = cells[index]
-            cells[index] = cell._replace(
-                free=cell.free | cpus,
-                cpu_usage=cell.cpu_usage - own[cell.id].vcpus,
-                memory_used_mib=(cell.memory_used_mib
-                                 - own[cell.id].memory_mib),
-                pages=tuple(
-                    pool._replace(used=pool.used - count,
-                                  free=pool.free + count) if count else pool
-                    for pool, count in zip(cell.pages, pages, strict=True)))
-        self._set(running.host, dataclasses.replace(
-            supply, cells=tuple(cells),
-            pools=_charged(supply.pools, running.pools, 1)),
-            [index for index, *_ in running.cells])
-        self._charge(running, -1)
+        self._set(running, allocation.release(
+            self._flavors[running.flavor].guest.demand,
+            self.supplies[running.host], running.holding), -1)
 
-    def _set(self, host: int, supply: supplies.Supply,
-             changed: Sequence[int]) -> None:
-        self.supplies[host] = supply
-        cells = self.cells[host]
-        for index in changed:
-            cells[index] = self._cell_number(host, index)
-        self.states[host] = self._state(host)
-
-    def _charge(self, running: Running, sign: int) -> None:
+    def _set(self, running: Running, supply: supplies.Supply,
+             sign: int) -> None:
+        """Note what a host has left with (1) or without (-1) a guest."""
         host, flavor = running.host, self._flavors[running.flavor]
+        before, self.supplies[host] = self.supplies[host], supply
         sums = flavor.guest.sums
         self.free_ram[host] -= sign * flavor.flavor.ram_mib
         self.memory_left[host] -= sign * sums.memory_mib
         self.shared_left[host] -= sign * sums.vcpus
-        self.free_pcpus[host] -= sign * sum(
-            len(cpus) for _, cpus, _ in running.cells)
         self.free_vcpus[host] -= sign * flavor.flavor.vcpus
-        for index, _, counts in running.cells:
-            for pages, count in zip(self.supplies[host].cells[index].pages,
-                                    counts, strict=True):
-                if count:
-                    self.free_pages[pages.size_kib] -= sign * count
-        if running.pools:
-            self.free_devices[host] = _free_devices(self.supplies[host])
+        self.free_pcpus[host] -= sign * len(running.holding.cpus)
+        for index, (old, new) in enumerate(zip(
+                before.cells, supply.cells, strict=True)):
+            if old is not new:
+                self.cells[host][index] = self._cell_number(host, index)
+                for pages, left in zip(old.pages, new.pages, strict=True):
+                    self.free_pages[pages.size_kib] += left.free - pages.free
+        if running.holding.devices:
+            self.free_devices[host] = _free_devices(supply)
+        self.states[host] = self._state(host)
 
     def _state(self, host: int) -> int:
         supply = self.supplies[host]
@@ -273,51 +236,22 @@ def _cell_kind(cell: supplies.CellSupply) -> Hashable:
         physnets=frozenset(cell.physnets))
 
 
-def _with_own_pools(fleet: Sequence[supplies.Supply],
-                    ) -> list[supplies.Supply]:
-    """Tell the pools of a host apart by the identity of their tags."""
-    own: dict[int, supplies.Supply] = {}
+def _merge_pools(fleet: Sequence[supplies.Supply]) -> list[supplies.Supply]:
+    """Merge neighboring pools that are alike, which changes no decision."""
+    merged: dict[int, supplies.Supply] = {}
     for supply in fleet:
-        if id(supply) not in own:
-            own[id(supply)] = dataclasses.replace(
-                supply, pools=None if supply.pools is None else tuple(
-                    pool._replace(tags=dict(pool.tags))
-                    for pool in _merged(supply.pools)))
-    return [own[id(supply)] for supply in fleet]
-
-
-def _merged(pools: Sequence[devices.Pool]) -> list[devices.Pool]:
-    """Merge neighbors that are alike, which changes no decision."""
-    merged: list[devices.Pool] = []
-    for pool in pools:
-        if (merged and pool.is_pci
-                and pool == merged[-1]._replace(free=pool.free)):
-            merged[-1] = pool._replace(free=pool.free + merged[-1].free)
-        else:
-            merged.append(pool)
-    return merged
-
-
-def _taken(before: supplies.Supply,
-           after: supplies.Supply) -> tuple[devices.Pool, ...]:
-    """Say what a guest has of each pool."""
-    left = {id(pool.tags): pool.free for pool in after.pools or ()}
-    return tuple(
-        pool._replace(free=pool.free - left.get(id(pool.tags), 0))
-        for pool in before.pools or ())
-
-
-def _charged(pools: Sequence[devices.Pool] | None,
-             own: Sequence[devices.Pool], sign: int,
-             ) -> Sequence[devices.Pool] | None:
-    """Add the devices of a guest to the pools (1), or take them (-1).
-
-    Like nova-compute, keep a pool that is empty in its place.
-    """
-    if pools is None or not own:
-        return pools
-    return tuple(pool._replace(free=pool.free + sign * part.free)
-                 for pool, part in zip(pools, own, strict=True))
+        if id(supply) in merged:
+            continue
+        pools: list[devices.Pool] = []
+        for pool in supply.pools or ():
+            if (pools and pool.is_pci
+                    and pool == pools[-1]._replace(free=pool.free)):
+                pools[-1] = pool._replace(free=pool.free + pools[-1].free)
+            else:
+                pools.append(pool)
+        merged[id(supply)] = dataclasses.replace(
+            supply, pools=None if supply.pools is None else tuple(pools))
+    return [merged[id(supply)] for supply in fleet]
 
 
 def _free_devices(supply: supplies.Supply) -> int:
@@ -327,3 +261,65 @@ def _free_devices(supply: supplies.Supply) -> int:
 def _tags(pool: devices.Pool) -> Hashable:
     return tuple(sorted((key, str(value))
                         for key, value in pool.tags.items()))
+
+
+class Population:
+    """Knows on which hosts guests are, and when they end.
+
+    :ivar busy_cpus: CPUs of all guests
+    :ivar across_sockets: number of guests that are on several sockets
+    """
+
+    def __init__(self, flavors: Sequence[requests.RequestedFlavor]) -> None:
+        self._flavors = flavors
+        self._leaving: list[tuple[float, int, list[Running]]] = []
+        self._started = 0
+        self._on: dict[int, dict[Running,
+                                 list[Running]]] = {}
+        self._guests = 0
+        self.busy_cpus = 0
+        self.across_sockets = 0
+
+    def __len__(self) -> int:
+        return self._guests
+
+    def start(self, guests: Sequence[Running],
+              end: float) -> None:
+        """Add the guests of a request, which end at the same time."""
+        group = list(guests)
+        heapq.heappush(self._leaving, (end, self._started, group))
+        self._started += 1
+        for guest in group:
+            self._count(guest, 1)
+            self._on.setdefault(guest.host, {})[guest] = group
+
+    @property
+    def next_end(self) -> float:
+        """The time at which the next request ends."""
+        return self._leaving[0][0] if self._leaving else math.inf
+
+    def end_next(self) -> Sequence[Running]:
+        """Forget the guests of the request that ends next, and return them."""
+        _, _, group = heapq.heappop(self._leaving)
+        for guest in group:
+            self._count(guest, -1)
+            del self._on[guest.host][guest]
+        return group
+
+    def on(self, host: int) -> tuple[Running, ...]:
+        """Return the guests on a host, in the order in which they came."""
+        return tuple(self._on.get(host, ()))
+
+    def replace(self, old: Running,
+                new: Running) -> None:
+        """Let a guest be elsewhere."""
+        group = self._on[old.host].pop(old)
+        group[group.index(old)] = new
+        self._on.setdefault(new.host, {})[new] = group
+        self._count(old, -1)
+        self._count(new, 1)
+
+    def _count(self, guest: Running, sign: int) -> None:
+        self._guests += sign
+        self.busy_cpus += sign * self._flavors[guest.flavor].cpus
+        self.across_sockets += sign * guest.across_sockets

@@ -1,16 +1,12 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Turn the jobs of a workload into requests for flavors."""
+"""Turn the jobs of a workload into requests for flavors.
+
+A job gets the smallest flavor with what it needs. That is the flavor with the
+fewest CPUs, then the least memory, then the fewest devices. A flavor with
+devices of a kind that the job does not need is chosen only if no other is
+large enough.
+"""
 
 import collections
 import dataclasses
@@ -22,11 +18,115 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
-from hpcvirt.flavors import catalogue
 from hpcvirt.fleet import guest as guests
-from hpcvirt.simulate import flavor_choice
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import requests
 from hpcvirt.simulate import workload as workloads
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Need:
+    """What counts for the choice, of a job or of a flavor."""
+
+    cpus: int
+    memory_mib: int = 0
+    vfs: int = 0
+    gpus: int = 0
+
+    @property
+    def kinds(self) -> tuple[bool, bool]:
+        """The kinds of its devices."""
+        return self.vfs > 0, self.gpus > 0
+
+    def holds(self, job: 'Need') -> bool:
+        """Whether a flavor has what a job needs."""
+        return (self.cpus >= job.cpus and self.memory_mib >= job.memory_mib
+                and self.vfs >= job.vfs and self.gpus >= job.gpus)
+
+    def times(self, job: 'Need') -> int:
+        """How many of a flavor have together what a job needs."""
+        return max(-(-wanted // its) for wanted, its in (
+            (job.cpus, self.cpus), (job.memory_mib, self.memory_mib),
+            (job.vfs, self.vfs), (job.gpus, self.gpus)) if wanted)
+
+
+class FlavorChooser:
+    """The flavors that can be chosen.
+
+    :param splits: whether a job that is larger than every flavor becomes
+        several instances of the largest
+    :ivar kinds: alias or resource class -> the field of a need that counts
+        its devices
+    """
+
+    def __init__(self, flavors: Sequence[requests.RequestedFlavor],
+                 wanted: str,
+                 splits: bool) -> None:
+        self.kinds = _kinds(flavors, wanted)
+        self._splits = splits
+        self._flavors = [_need(flavor, self.kinds) for flavor in flavors]
+        self._sizes = sorted(
+            ((size, number) for number, size in enumerate(self._flavors)),
+            key=lambda size: (size[0].cpus, size[0].memory_mib,
+                              size[0].vfs + size[0].gpus))
+        self._known: dict[Need, tuple[int, int] | None] = {}
+
+    def has(self, kind: str) -> bool:
+        """Whether a flavor has devices of a kind."""
+        return kind in self.kinds.values()
+
+    def spends(self, number: int, job: Need) -> bool:
+        """Whether a flavor has devices of a kind that a job does not need."""
+        return self._flavors[number].kinds != job.kinds
+
+    def __call__(self, job: Need) -> tuple[int, int] | None:
+        """Choose a flavor.
+
+        :returns: its number and how many instances of it, or None
+        """
+        if job not in self._known:
+            self._known[job] = self._choose(job)
+        return self._known[job]
+
+    def _choose(self, job: Need) -> tuple[int, int] | None:
+        able = [(size, number) for size, number in self._sizes
+                if all(its or not needed for its, needed
+                       in zip(size.kinds, job.kinds, strict=True))]
+        alike = [(size, number) for size, number in able
+                 if size.kinds == job.kinds]
+        for size, number in (*alike, *able):
+            if size.holds(job):
+                return number, 1
+        if not able or not self._splits:
+            return None
+        size, number = (alike or able)[-1]
+        return number, size.times(job)
+
+
+def _need(flavor: requests.RequestedFlavor, kinds: Mapping[str, str]) -> Need:
+    counts = {'vfs': 0, 'gpus': 0}
+    for name, count in _devices(flavor):
+        counts[kinds[name]] += count
+    return Need(flavor.cpus, flavor.flavor.ram_mib, **counts)
+
+
+def _devices(flavor: requests.RequestedFlavor) -> Iterable[tuple[str, int]]:
+    for device in flavor.guest.shape.devices:
+        yield device.alias or device.resource_class or '', device.count
+
+
+def _kinds(flavors: Iterable[requests.RequestedFlavor],
+           wanted: str) -> dict[str, str]:
+    """Tell the kind of each alias and resource class by its name.
+
+    A flavor does not say what its devices are.
+
+    :param wanted: the kind of devices whose name does not tell
+    """
+    names = {name for flavor in flavors for name, _ in _devices(flavor)}
+    return {name: 'gpus' if 'gpu' in name.lower()
+            else 'vfs' if 'vf' in name.lower() else wanted
+            for name in sorted(names)}
 
 
 class _Case(enum.StrEnum):
@@ -45,7 +145,7 @@ class _Case(enum.StrEnum):
 
 
 def map_jobs(workload: workloads.Workload,
-             flavors: Sequence[catalogue.Flavor], *, own: bool = True,
+             flavors: Sequence[flavor_model.Flavor], *, own: bool = True,
              vf_share: float = 0.0, seed: int = 0) -> requests.Requests:
     """Choose flavors for jobs.
 
@@ -83,9 +183,10 @@ def map_jobs(workload: workloads.Workload,
     return requests.Requests(compiled, arrivals, tuple(mapper.rule()))
 
 
-def _compiled(flavors: Iterable[catalogue.Flavor],
-              ) -> tuple[requests.Flavor, ...]:
-    return tuple(requests.Flavor(flavor, guests.of_flavor(flavor))
+def _compiled(flavors: Iterable[flavor_model.Flavor],
+              ) -> tuple[requests.RequestedFlavor, ...]:
+    return tuple(requests.RequestedFlavor(flavor,
+                                          guests.compile_flavor(flavor))
                  for flavor in flavors)
 
 
@@ -93,12 +194,12 @@ class _Mapper:
     """The jobs of a workload on their way to flavors."""
 
     def __init__(self, workload: workloads.Workload,
-                 flavors: tuple[requests.Flavor, ...], given: int,
+                 flavors: tuple[requests.RequestedFlavor, ...], given: int,
                  own: Mapping[str, int], vf_share: float, seed: int) -> None:
         self._workload = workload
         self._flavors = flavors
         self._own = own
-        self._choose = flavor_choice.Choice(
+        self._choose = FlavorChooser(
             flavors[:given],
             'gpus' if any(job.gpus for job in workload.jobs) else 'vfs',
             workload.splits)
@@ -128,8 +229,8 @@ class _Mapper:
             yield requests.Arrival(job.time, job.duration, number, count)
 
     def _chosen(self, index: int,
-                job: workloads.Job) -> tuple[int, int] | None:
-        need = flavor_choice.Need(
+                job: workloads.WorkloadJob) -> tuple[int, int] | None:
+        need = Need(
             job.cpus, job.memory_mib,
             job.vfs if self._choose.has('vfs') else 0,
             job.gpus if self._choose.has('gpus') else 0)
@@ -152,7 +253,7 @@ class _Mapper:
             self._note(_Case.SPENT, job)
         return chosen
 
-    def _gets_vf(self, index: int, job: workloads.Job,
+    def _gets_vf(self, index: int, job: workloads.WorkloadJob,
                  own: int | None) -> bool:
         """Whether a job gets a virtual function that it does not ask for."""
         if not self._vf_share or job.vfs or (
@@ -160,7 +261,7 @@ class _Mapper:
             return False
         return _drawn(index, self._seed) < self._vf_share
 
-    def _note(self, case: _Case, job: workloads.Job) -> None:
+    def _note(self, case: _Case, job: workloads.WorkloadJob) -> None:
         self._jobs[case] += 1
         self._work[case] += _work(job)
 
@@ -187,7 +288,7 @@ class _Mapper:
                'jobs ask for.')
 
 
-def _work(job: workloads.Job) -> float:
+def _work(job: workloads.WorkloadJob) -> float:
     return job.cpus * job.count * job.duration
 
 

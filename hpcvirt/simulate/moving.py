@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Let other guests move to make room for a request that was refused.
 
@@ -22,19 +12,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hpcvirt.fit import placement as placements
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import state
 from hpcvirt.simulate import host_table
-from hpcvirt.simulate import population
 from hpcvirt.simulate import requests
 from hpcvirt.simulate import scheduler as schedulers
 
-#: So many hosts of a fleet are looked at.
-MOST_HOSTS = 48
+#: The number of hosts of a fleet that are looked at.
+MAX_HOSTS = 48
 #: Requests for more guests get no moves: the number of plans is too large.
-MOST_GUESTS = 8
+MAX_GUESTS = 8
 
 
 class Mover:
@@ -44,8 +31,9 @@ class Mover:
     """
 
     def __init__(self, scheduler: schedulers.Scheduler,
-                 running: population.Population,
-                 flavors: Sequence[requests.Flavor], most: int) -> None:
+                 running: host_table.Population,
+                 flavors: Sequence[requests.RequestedFlavor],
+                 most: int) -> None:
         """Prepare to make room.
 
         :param most: the most moves for each request
@@ -62,7 +50,7 @@ class Mover:
 
         :param number: of their flavor
         """
-        if count > MOST_GUESTS:
+        if count > MAX_GUESTS:
             return []
         names: dict[str, host_table.Running] = {}
         plan = make_room.search(
@@ -85,27 +73,19 @@ class Mover:
 
     def _looked_at(self) -> list[int]:
         free = self._table.free_pcpus + self._table.shared_left
-        order = np.argsort(-free, kind='stable')[:MOST_HOSTS]
+        order = np.argsort(-free, kind='stable')[:MAX_HOSTS]
         return sorted(order.tolist())
 
     def _host(self, host: int,
               names: dict[str, host_table.Running]) -> state.FleetHost:
-        table = self._table
         own = []
         for guest in self._running.on(host):
             name = str(len(names))
             names[name] = guest
-            flavor = self._flavors[guest.flavor]
+            flavor, held = self._flavors[guest.flavor], guest.holding
             own.append(state.Instance(
                 name, '', str(host), flavor.flavor, flavor.guest,
-                guest.placement.cells, guest.cpus, _pages_kib(
-                    guest.placement), pools=guest.pools))
-        return state.FleetHost(
-            str(host), state.State(table.supplies[host], guests.Sums(
-                int(table.free_pcpus[host]), int(table.shared_left[host]),
-                int(table.memory_left[host]), guests.UNKNOWN_DISK_GIB)),
-            tuple(own), self._scheduler.packing)
-
-
-def _pages_kib(placement: placements.Placement) -> int | None:
-    return placement.pages_kib[0] if placement.pages_kib else None
+                held.placement.cells, held.cpus, held.placement.pages_kib,
+                pools=held.devices))
+        return state.FleetHost(str(host), self._table.describe_host(host),
+                               tuple(own))

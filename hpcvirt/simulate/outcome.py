@@ -1,19 +1,12 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""What came of a replay."""
+"""What came of a replay, and what became of the fleet over its time."""
 
 import dataclasses
 import enum
+import itertools
+from collections.abc import Callable
+from collections.abc import Sequence
 
 
 class Cause(enum.StrEnum):
@@ -30,7 +23,7 @@ class Cause(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Sample:
+class FleetSample:
     """The fleet at one time.
 
     :ivar time: in seconds from the start of the log
@@ -39,7 +32,7 @@ class Sample:
         needs no device can use
     :ivar stranded_pages_mib: memory of pages of free cells likewise
     :ivar guests: running guests
-    :ivar across_packages: guests whose cells are on more than one package
+    :ivar across_sockets: guests whose cells are on more than one socket
     """
 
     time: float
@@ -47,11 +40,11 @@ class Sample:
     stranded_cpus: int
     stranded_pages_mib: int
     guests: int
-    across_packages: int
+    across_sockets: int
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class ReplayOutcome:
     """The replay of all requests with one strategy.
 
     :ivar fates: for each arrival None if it was placed, or why not
@@ -61,6 +54,56 @@ class Outcome:
 
     strategy: str
     fates: tuple[Cause | None, ...]
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[FleetSample, ...] = ()
     moves: int = 0
     seconds: float = 0.0
+
+
+_Samples = Sequence[FleetSample]
+
+
+@dataclasses.dataclass(frozen=True)
+class Means:
+    """Means over the time from the first sample to the last one.
+
+    :ivar across_sockets: guests on more than one socket, as a part of all
+        guests; 0 if there was never a guest
+    """
+
+    busy_cpus: float
+    stranded_cpus: float
+    stranded_pages_mib: float
+    across_sockets: float
+
+
+def means(replays: Sequence[_Samples]) -> Means:
+    """Average the samples of replays that ran equally long."""
+    guests = _mean(replays, lambda sample: sample.guests)
+    across = _mean(replays, lambda sample: sample.across_sockets)
+    return Means(_mean(replays, lambda sample: sample.busy_cpus),
+                 _mean(replays, lambda sample: sample.stranded_cpus),
+                 _mean(replays, lambda sample: sample.stranded_pages_mib),
+                 across / guests if guests else 0.0)
+
+
+def _mean(replays: Sequence[_Samples],
+          value: Callable[[FleetSample], float]) -> float:
+    area = span = 0.0
+    for samples in replays:
+        for sample, following in itertools.pairwise(samples):
+            area += value(sample) * (following.time - sample.time)
+            span += following.time - sample.time
+    return area / span if span else 0.0
+
+
+def thin_out(samples: _Samples, most: int) -> list[FleetSample]:
+    """Leave out samples, evenly in time, so that few enough remain."""
+    if len(samples) <= most:
+        return list(samples)
+    first, last = samples[0].time, samples[-1].time
+    found: list[FleetSample] = []
+    for sample in samples:
+        due = first + (last - first) * len(found) / (most - 1)
+        if sample.time >= due and len(found) < most:
+            found.append(sample)
+    return found

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Write what came of a scenario, as a document and as tables."""
 
@@ -20,12 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from hpcvirt import text_table
-from hpcvirt.flavors import table
-from hpcvirt.simulate import compare
+from hpcvirt import words
 from hpcvirt.simulate import outcome
-from hpcvirt.simulate import over_time
 from hpcvirt.simulate import scenario as scenarios
-from hpcvirt.simulate import tally
+from hpcvirt.simulate import totals
 
 SCHEMA_VERSION = 1
 
@@ -35,12 +23,9 @@ POOL = 'pool'
 REPACKING = 'repacking'
 POOL_IN_WORDS = 'one bin'
 REPACKING_IN_WORDS = 'repacking at will'
-#: The least that placements can lose, where it is known.
-OPTIMUM = 'optimum'
-OPTIMUM_IN_WORDS = 'exact optimum'
 
-#: So many points in time are given.
-_MOST_POINTS = 250
+#: The number of points in time that are given.
+_MAX_POINTS = 250
 _DIGITS = 4
 
 _HEADINGS = ('Strategy', 'Lost', *(cause.value.capitalize()
@@ -54,13 +39,13 @@ Largest: accepted requests for the flavors with the most CPUs that are \
 requested.
 Used, stranded: CPUs of guests, and free CPUs that no guest of the smallest \
 flavor can use, of all CPUs for guests, averaged over time.
-Across: guests on more than one package, of all guests.
+Across: guests on more than one socket, of all guests.
 """
 _PAIRED_HEADINGS = ('Strategy', 'Compared with', 'Lost more',
                     '95 % interval')
 
 
-def document(result: scenarios.Result) -> dict[str, Any]:
+def document(result: scenarios.ScenarioResult) -> dict[str, Any]:
     """Turn the result into dicts, lists, numbers and strings.
 
     It holds no time that the computer took: the same input gives the same
@@ -69,9 +54,9 @@ def document(result: scenarios.Result) -> dict[str, Any]:
     scenario = result.scenario
     fleet = scenario.fleet
     requested = _requested(scenario)
-    tallies = {name: tally.tally(replays)
+    tallies = {name: totals.count_totals(replays)
                for name, replays in result.replays.items()}
-    bounds = {name: tally.tally(replays)
+    bounds = {name: totals.count_totals(replays)
               for name, replays in result.bounds.items()}
     total = next(iter(tallies.values()))
     return {
@@ -103,9 +88,6 @@ def document(result: scenarios.Result) -> dict[str, Any]:
             'repacking_lost_percent': _round(
                 bounds[REPACKING].total.lost_percent)
             if REPACKING in bounds else None,
-            'optimum_lost_percent': _round(
-                bounds[OPTIMUM].total.lost_percent)
-            if OPTIMUM in bounds else None,
         },
         'paired': [_difference(each) for each in differences(result)],
     }
@@ -118,14 +100,15 @@ def _requested(scenario: scenarios.Scenario) -> Mapping[int, int]:
         for arrival in requests.arrivals)
 
 
-def differences(result: scenarios.Result) -> list[compare.Difference]:
+def differences(result: scenarios.ScenarioResult) -> list[
+        totals.LossDifference]:
     """Compare the strategies with each other."""
-    return list(compare.differences({
-        name: tally.shares(replays, result.windows)
+    return list(totals.differences({
+        name: totals.shares(replays, result.windows)
         for name, replays in result.replays.items()}))
 
 
-def _tallied(found: tally.Tally) -> dict[str, Any]:
+def _tallied(found: totals.Totals) -> dict[str, Any]:
     return {
         'lost_percent': _round(found.total.lost_percent),
         'refused': {cause.value: number
@@ -144,27 +127,27 @@ def _tallied(found: tally.Tally) -> dict[str, Any]:
     }
 
 
-def _used(replays: Sequence[tally.Replay], cpus: int) -> dict[str, Any]:
+def _used(replays: Sequence[totals.Replay], cpus: int) -> dict[str, Any]:
     """Describe the fleet over time; the points are those of one replay."""
-    means = over_time.means([each.outcome.samples for each in replays])
+    means = outcome.means([each.outcome.samples for each in replays])
     return {
         'utilisation_percent': _percent(means.busy_cpus, cpus),
         'stranded_cpus_percent': _percent(means.stranded_cpus, cpus),
         'stranded_pages_mib': _round(means.stranded_pages_mib),
-        'across_packages_percent': _round(100 * means.across_packages),
+        'across_sockets_percent': _round(100 * means.across_sockets),
         'over_time': [{
             'hours': _round(sample.time / 3600),
             'busy_cpus': sample.busy_cpus,
             'stranded_cpus': sample.stranded_cpus,
             'stranded_pages_mib': sample.stranded_pages_mib,
             'guests': sample.guests,
-            'across_packages': sample.across_packages,
-        } for sample in over_time.thinned(replays[0].outcome.samples,
-                                          _MOST_POINTS)],
+            'across_sockets': sample.across_sockets,
+        } for sample in outcome.thin_out(replays[0].outcome.samples,
+                                         _MAX_POINTS)],
     }
 
 
-def _difference(found: compare.Difference) -> dict[str, Any]:
+def _difference(found: totals.LossDifference) -> dict[str, Any]:
     return {
         'strategy': found.strategy, 'reference': found.reference,
         'difference_percent': _round(found.percent),
@@ -184,16 +167,16 @@ def _percent(part: float, whole: float) -> float:
     return _round(100 * part / whole) if whole else 0.0
 
 
-def text(result: scenarios.Result, width: int | None = None) -> str:
+def text(result: scenarios.ScenarioResult, width: int | None = None) -> str:
     """Draw the result.
 
     :param width: columns of the terminal, None if there is none
     """
-    room = width or table.WIDTH
+    room = width or text_table.WIDTH
     found = document(result)
     headings, rows = _columns(found)
     blocks = [
-        _paragraphs(told(found), room),
+        _paragraphs(describe_input(found), room),
         _paragraphs((*found['workload']['notes'],
                      *found['workload']['rule']), room),
         text_table.draw(headings, rows, headings[1:], room),
@@ -207,7 +190,7 @@ def text(result: scenarios.Result, width: int | None = None) -> str:
     return '\n'.join(block for block in blocks if block)
 
 
-def told(found: Mapping[str, Any]) -> Iterator[str]:
+def describe_input(found: Mapping[str, Any]) -> Iterator[str]:
     """Say what is replayed over what."""
     workload, fleet = found['workload'], found['fleet']
     replays = ('' if workload['replays'] == 1
@@ -215,12 +198,18 @@ def told(found: Mapping[str, Any]) -> Iterator[str]:
     load = ('' if workload['load'] is None
             else f' at a load of {workload["load"]:g}')
     yield (f'{workload["name"]}: '
-           f'{table.counted(workload["requests"], "request")}{replays}, '
+           f'{words.count_noun(workload["requests"], "request")}{replays}, '
            f'{workload["core_hours"]:.0f} core-hours{load}')
-    hosts = ', '.join(f'{kind["count"]} x {kind["name"]} with '
-                      f'{table.counted(kind["cpus"], "CPU")}'
-                      for kind in fleet['hosts'])
-    yield f'{hosts}: {table.counted(fleet["cpus"], "CPU")} for guests'
+    alike: dict[tuple[int, int], list[str]] = {}
+    for kind in fleet['hosts']:
+        alike.setdefault((kind['count'], kind['cpus']), []).append(
+            kind['name'])
+    hosts = ', '.join(
+        (f'{count} x ' if len(names) == 1 or count > 1 else '')
+        + f'{words.join_names(names, "hosts")} with '
+        f'{words.count_noun(cpus, "CPU")}'
+        for (count, cpus), names in alike.items())
+    yield f'{hosts}: {words.count_noun(fleet["cpus"], "CPU")} for guests'
     yield 'Flavors and their requests: ' + ', '.join(
         f'{each["name"]} {each["requests"]}' for each in found['flavors'])
 
@@ -252,13 +241,12 @@ def _rows(found: Mapping[str, Any]) -> Iterator[list[str]]:
                f'{each["largest_accepted_percent"]:.0f} %',
                f'{each["utilisation_percent"]:.1f} %',
                f'{each["stranded_cpus_percent"]:.1f} %',
-               f'{each["across_packages_percent"]:.1f} %',
+               f'{each["across_sockets_percent"]:.1f} %',
                str(each['moves'])]
     bound = found['bound']
     for name, percent in (
             (REPACKING_IN_WORDS, bound['repacking_lost_percent']),
-            (POOL_IN_WORDS, bound['lost_percent']),
-            (OPTIMUM_IN_WORDS, bound['optimum_lost_percent'])):
+            (POOL_IN_WORDS, bound['lost_percent'])):
         if percent is not None:
             yield [name, f'{percent:.1f} %', *[''] * (len(_HEADINGS) - 2)]
 
@@ -267,22 +255,22 @@ def _paired(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     for each in found['paired']:
         yield (each['strategy'], each['reference'],
                f'{each["difference_percent"]:+.2f}',
-               interval_in_words(each))
+               format_interval(each))
 
 
-def interval_in_words(difference: Mapping[str, Any]) -> str:
+def format_interval(difference: Mapping[str, Any]) -> str:
     """Write an interval, or why there is none."""
     ends = difference['interval_percent']
     return (f'{ends[0]:+.2f} to {ends[1]:+.2f}' if ends
             else f'none: {difference["why_no_interval"]}')
 
 
-def intervals(result: scenarios.Result) -> str:
+def intervals(result: scenarios.ScenarioResult) -> str:
     """Say what the intervals are of."""
     seeds = len(result.scenario.requests)
     windows = min(result.windows, len(result.scenario.requests[0].arrivals))
-    over = (f'{table.counted(windows, "window")} with equal numbers of '
-            'requests' if seeds == 1 else table.counted(seeds, 'seed'))
+    over = (f'{words.count_noun(windows, "window")} with equal numbers of '
+            'requests' if seeds == 1 else words.count_noun(seeds, 'seed'))
     return ('Lost more: percentage points of core-hours; negative if the '
             'first strategy loses less. An interval without 0 is a '
             f'difference beyond chance. The intervals are over {over}.')

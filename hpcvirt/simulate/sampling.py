@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Look at the fleet of a replay at times that are evenly spread."""
 
@@ -21,30 +11,29 @@ import numpy as np
 from hpcvirt.fit import capacity
 from hpcvirt.fit import claim
 from hpcvirt.fleet import guest as guests
+from hpcvirt.simulate import host_table
 from hpcvirt.simulate import outcome
-from hpcvirt.simulate import population
 from hpcvirt.simulate import requests
 from hpcvirt.simulate import scheduler as schedulers
 
-#: A replay takes at most so many samples.
-MOST = 500
+#: A replay takes at most this number of samples.
+MAX_SAMPLES = 500
 
 
-class Sampler:
+class FleetSampler:
     """Takes samples of the fleet from the first arrival to the last.
 
     :ivar samples: those that were taken
     """
 
     def __init__(self, scheduler: schedulers.Scheduler,
-                 running: population.Population,
+                 running: host_table.Population,
                  requested: requests.Requests) -> None:
         self._table = scheduler.table
         self._known = scheduler.known
         self._running = running
-        self._packing = scheduler.packing
         self._smallest = _smallest(requested.flavors)
-        self.samples: list[outcome.Sample] = []
+        self.samples: list[outcome.FleetSample] = []
         arrivals = requested.arrivals
         self._first = arrivals[0].time if arrivals else math.inf
         self._span = arrivals[-1].time - self._first if arrivals else 0.0
@@ -55,14 +44,14 @@ class Sampler:
             return
         sample = self._sample()
         while self._due() < time:
-            self.samples.append(outcome.Sample(self._due(), *sample))
+            self.samples.append(outcome.FleetSample(self._due(), *sample))
 
     def _due(self) -> float:
         """Tell when the next sample is due."""
         taken = len(self.samples)
-        if taken == MOST or (taken and not self._span):
+        if taken == MAX_SAMPLES or (taken and not self._span):
             return math.inf
-        return self._first + self._span * taken / (MOST - 1)
+        return self._first + self._span * taken / (MAX_SAMPLES - 1)
 
     def _sample(self) -> tuple[int, int, int, int, int]:
         stranded = pages = 0
@@ -76,7 +65,7 @@ class Sampler:
                 'stranded pages', everywhere,
                 lambda host: self._stranded_mib(guest, host)).sum())
         return (self._running.busy_cpus, stranded, pages, len(self._running),
-                self._running.across_packages)
+                self._running.across_sockets)
 
     def _stranded_cpus(self, guest: guests.Guest, host: int) -> float:
         sums = guest.sums
@@ -103,22 +92,19 @@ class Sampler:
             lambda host: self._fill(guest, host))[0])
 
     def _fill(self, guest: guests.Guest, host: int) -> int:
-        table = self._table
-        most = guests.Sums(
-            int(table.free_pcpus[host]), int(table.shared_left[host]),
-            int(table.memory_left[host]), guests.UNKNOWN_DISK_GIB,
-        ).times(guest.sums)
-        supply = table.supplies[host]
+        left = self._table.describe_host(host)
+        most, supply = left.free.times(guest.sums), left.supply
         if len(guest.demand.cells) == 1 and claim.counts_cells(
                 guest.demand, supply):
             return min(most, self._known.of_cells(
                 'room', host, lambda cell: capacity.fill(
                     guest.shape, dataclasses.replace(supply, cells=(cell,)),
                 ).count))
-        return capacity.fill(guest.shape, supply, most, self._packing).count
+        return capacity.fill(guest.shape, supply, most).count
 
 
-def _smallest(flavors: Sequence[requests.Flavor]) -> requests.Flavor | None:
+def _smallest(flavors: Sequence[
+        requests.RequestedFlavor]) -> requests.RequestedFlavor | None:
     """Find the smallest flavor that needs no device."""
     return min((flavor for flavor in flavors
                 if not flavor.guest.demand.requests),

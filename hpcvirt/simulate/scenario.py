@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What is replayed, and what came of it."""
 
@@ -17,13 +7,13 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 
 from hpcvirt.fit import supply as supplies
-from hpcvirt.flavors import catalogue
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import requests as request_model
-from hpcvirt.simulate import tally
+from hpcvirt.simulate import totals
 
 
 @dataclasses.dataclass(frozen=True)
-class Kind:
+class HostKind:
     """Hosts that are alike.
 
     :ivar supply: what each of them has for guests when it is empty
@@ -33,7 +23,7 @@ class Kind:
     count: int
     supply: supplies.Supply
 
-    def cpus(self, flavors: Iterable[request_model.Flavor]) -> int:
+    def cpus(self, flavors: Iterable[request_model.RequestedFlavor]) -> int:
         """Count the CPUs of each host that flavors use."""
         used = [flavor.guest.sums for flavor in flavors]
         return sum(
@@ -43,18 +33,18 @@ class Kind:
 
 
 @dataclasses.dataclass(frozen=True)
-class Fleet:
+class ScenarioFleet:
     """Empty hosts, and the flavors that may be requested of them."""
 
-    kinds: tuple[Kind, ...]
-    flavors: tuple[catalogue.Flavor, ...]
+    kinds: tuple[HostKind, ...]
+    flavors: tuple[flavor_model.Flavor, ...]
 
     @property
     def hosts(self) -> tuple[supplies.Supply, ...]:
         return tuple(kind.supply for kind in self.kinds
                      for _ in range(kind.count))
 
-    def cpus(self, flavors: Iterable[request_model.Flavor]) -> int:
+    def cpus(self, flavors: Iterable[request_model.RequestedFlavor]) -> int:
         """Count the CPUs of all hosts that flavors use."""
         used = tuple(flavors)
         return sum(kind.count * kind.cpus(used) for kind in self.kinds)
@@ -73,12 +63,12 @@ class Scenario:
 
     workload: str
     notes: tuple[str, ...]
-    fleet: Fleet
+    fleet: ScenarioFleet
     load: float | None
     requests: tuple[request_model.Requests, ...]
 
     @property
-    def flavors(self) -> tuple[request_model.Flavor, ...]:
+    def flavors(self) -> tuple[request_model.RequestedFlavor, ...]:
         return self.requests[0].flavors
 
     @property
@@ -88,7 +78,7 @@ class Scenario:
 
 
 @dataclasses.dataclass(frozen=True)
-class Result:
+class ScenarioResult:
     """What came of a scenario.
 
     :ivar windows: the parts that one replay is divided into for intervals
@@ -98,5 +88,5 @@ class Result:
 
     scenario: Scenario
     windows: int
-    replays: Mapping[str, tuple[tally.Replay, ...]]
-    bounds: Mapping[str, tuple[tally.Replay, ...]]
+    replays: Mapping[str, tuple[totals.Replay, ...]]
+    bounds: Mapping[str, tuple[totals.Replay, ...]]

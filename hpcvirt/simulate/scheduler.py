@@ -1,27 +1,18 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Place the guests of requests on hosts, as nova-scheduler does."""
 
+import collections
 import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
 
 from hpcvirt.fit import demand as demands
+from hpcvirt.fit import move_check
 from hpcvirt.fleet import admission
-from hpcvirt.simulate import alternates
-from hpcvirt.simulate import answers
 from hpcvirt.simulate import choice
+from hpcvirt.simulate import fit_cache
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import requests
 from hpcvirt.simulate import strategy as strategies
@@ -32,17 +23,18 @@ class Scheduler:
 
     :ivar table: the hosts
     :ivar known: their answers to the demands of the flavors
-    :ivar packing: ``packing_host_numa_cells_allocation_strategy``
+    :ivar packing: see :class:`hpcvirt.fit.supply.Supply`
     """
 
     def __init__(self, table: host_table.HostTable,
-                 flavors: Sequence[requests.Flavor],
+                 flavors: Sequence[requests.RequestedFlavor],
                  strategy: strategies.Strategy) -> None:
         self.table = table
         self._flavors = flavors
         self._demands = [_claimed(flavor.guest.demand) for flavor in flavors]
         self.packing = strategy.fullest
-        self.known = answers.Answers(table, self._demands, self.packing)
+        table.set_packing(self.packing)
+        self.known = fit_cache.FitCache(table, self._demands)
         self._everywhere: host_table.Integers = np.arange(len(table))
         self._weighers = [
             (choice.WEIGHERS[name](), multiplier)
@@ -70,8 +62,8 @@ class Scheduler:
         while len(placed) < count:
             if placed:
                 hosts = hosts[self.known.fits(number, hosts)]
-            hosts = alternates.sift(self.known, number,
-                                    self._demands[number], hosts, count > 1)
+            hosts = _sift_alternates(self.known, number,
+                                     self._demands[number], hosts, count > 1)
             if not len(hosts):
                 break
             totals = choice.sums(choice.Look(
@@ -105,8 +97,8 @@ class Scheduler:
         """
         first = next((guest for guest in placed if guest.host == host), None)
         return first is None or all(
-            pool.free >= own.free for pool, own in zip(
-                self.table.supplies[host].pools or (), first.pools,
+            pool.free >= own for pool, own in zip(
+                self.table.supplies[host].pools or (), first.holding.devices,
                 strict=False) if not pool.is_pci)
 
     def remove(self, guests: Sequence[host_table.Running]) -> None:
@@ -148,3 +140,41 @@ def _claimed(demand: demands.Demand) -> demands.Demand:
     """Leave out what Placement allocates, and no claim looks for."""
     return dataclasses.replace(demand, requests=tuple(
         request for request in demand.requests if not request.one_pool))
+
+
+def _sift_alternates(known: fit_cache.FitCache, number: int,
+                     demand: demands.Demand, hosts: host_table.Integers,
+                     several: bool) -> host_table.Integers:
+    """Leave out the hosts that must not become alternates.
+
+    It is what :mod:`hpcvirt.nova.alternates` does for HPCTopologyFilter: a
+    guest whose cells differ is not sent where it would be misplaced if it had
+    failed to start on another host. Nova is assumed to try several hosts
+    (``[scheduler]max_attempts``), as it does by default.
+
+    :param number: of the demand
+    :param hosts: those on which it fits
+    :param several: the request is for several guests
+    """
+    if not demand.cells or not move_check.needs_retry_check(demand) or not (
+            several or len(hosts) > 1):
+        return hosts
+    pages = [known.placement(number, host).pages_kib
+             for host in hosts.tolist()]
+    counts = collections.Counter(pages)
+    safe = [_is_safe(known, number, demand, host, frozenset(
+        sizes for sizes, count in counts.items()
+        if several or count > (sizes == own)))
+        for host, own in zip(hosts.tolist(), pages, strict=True)]
+    if not several and not any(safe):
+        return hosts[:1]
+    return hosts[np.array(safe, dtype=np.bool_)]
+
+
+def _is_safe(known: fit_cache.FitCache, number: int, demand: demands.Demand,
+             host: int, possible: frozenset[move_check.Pages]) -> bool:
+    def check(host: int) -> float:
+        return move_check.check_retry(
+            demand, known.table.supplies[host], possible) is None
+    return bool(known.figures(('safe', number, possible), np.array([host]),
+                              check)[0])

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Create workloads from models; the same seed gives the same workload.
 
@@ -33,13 +23,13 @@ from collections.abc import Sequence
 from scipy import special
 
 from hpcvirt import exception
-from hpcvirt.flavors import catalogue
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import workload as workloads
 
 MODELS = ('lublin', 'cloud')
 #: The jobs of a workload, if nobody says how many.
 JOBS = 10_000
-_MOST_JOBS = 1_000_000
+_MAX_JOBS = 1_000_000
 
 #: The processors of the computer; the paper's logs are of 128 to 1,024.
 PROCESSORS = 256
@@ -54,11 +44,11 @@ _MIDDLE, _BELOW = _HIGH - 2.5, 0.86
 _SHORT, _LONG = (4.2, 0.94), (312, 0.03)
 _SLOPE, _INTERCEPT = -0.0054, 0.78
 #: Longer run times are drawn again.
-_MOST_LOG_RUN_TIME = 12
+_MAX_LOG_RUN_TIME = 12
 #: Shape and scale of the logarithm of the time between two arrivals, which
 #: is drawn again if it is longer.
 _BETWEEN = (10.2303 * 1.0225, 0.4871)
-_MOST_LOG_BETWEEN = 13
+_MAX_LOG_BETWEEN = 13
 #: Shape and scale of the distribution of arrivals over the half hours of a
 #: day that begins at the 11th of them.
 _DAY = (8.1737, 3.9631)
@@ -79,7 +69,7 @@ class Model:
     name: str
     jobs: int
 
-    def workload(self, seed: int, flavors: Sequence[catalogue.Flavor],
+    def workload(self, seed: int, flavors: Sequence[flavor_model.Flavor],
                  ) -> workloads.Workload:
         """Create a workload.
 
@@ -109,18 +99,19 @@ def parse(text: str) -> Model | None:
     if name not in MODELS:
         return None
     jobs = int(number) if re.fullmatch('[0-9]{1,7}', number) else 0
-    if colon and not 1 < jobs <= _MOST_JOBS:
+    if colon and not 1 < jobs <= _MAX_JOBS:
         raise exception.InvalidInput(
-            text, f'the number of jobs must be from 2 to {_MOST_JOBS}')
+            text, f'the number of jobs must be from 2 to {_MAX_JOBS}')
     return Model(name, jobs if colon else JOBS)
 
 
-def _parallel_jobs(jobs: int, dice: random.Random) -> Iterator[workloads.Job]:
+def _parallel_jobs(jobs: int,
+                   dice: random.Random) -> Iterator[workloads.WorkloadJob]:
     start = None
     for _, time in zip(range(jobs), _arrivals(dice), strict=False):
         start = time if start is None else start
         cpus = _size(dice)
-        yield workloads.Job(time - start, _run_time(cpus, dice), cpus)
+        yield workloads.WorkloadJob(time - start, _run_time(cpus, dice), cpus)
 
 
 def _size(dice: random.Random) -> int:
@@ -138,7 +129,7 @@ def _size(dice: random.Random) -> int:
 def _run_time(cpus: int, dice: random.Random) -> float:
     short = dice.random() <= _SLOPE * cpus + _INTERCEPT
     return max(1.0, float(math.floor(math.exp(_gamma(
-        _SHORT if short else _LONG, _MOST_LOG_RUN_TIME, dice)))))
+        _SHORT if short else _LONG, _MAX_LOG_RUN_TIME, dice)))))
 
 
 def _arrivals(dice: random.Random) -> Iterator[float]:
@@ -150,7 +141,7 @@ def _arrivals(dice: random.Random) -> Iterator[float]:
     weights = _half_hours()
     now = 0.0
     while True:
-        left = math.exp(_gamma(_BETWEEN, _MOST_LOG_BETWEEN, dice))
+        left = math.exp(_gamma(_BETWEEN, _MAX_LOG_BETWEEN, dice))
         while True:
             number = int(now // _HALF_HOUR_S)
             end = (number + 1) * _HALF_HOUR_S
@@ -183,12 +174,12 @@ def _gamma(distribution: tuple[float, float], most: float,
             return value
 
 
-def _instances(jobs: int, flavors: Sequence[catalogue.Flavor],
-               dice: random.Random) -> Iterator[workloads.Job]:
+def _instances(jobs: int, flavors: Sequence[flavor_model.Flavor],
+               dice: random.Random) -> Iterator[workloads.WorkloadJob]:
     shares = [1 / flavor.vcpus for flavor in flavors]
     time = 0.0
     for flavor in dice.choices(flavors, shares, k=jobs):
         life = _LIFE_S * dice.lognormvariate(-_SIGMA * _SIGMA / 2, _SIGMA)
-        yield workloads.Job(time, life, flavor.vcpus, flavor.ram_mib,
-                            flavor=flavor.name)
+        yield workloads.WorkloadJob(time, life, flavor.vcpus, flavor.ram_mib,
+                                    flavor=flavor.name)
         time += dice.expovariate(1 / _BETWEEN_S)

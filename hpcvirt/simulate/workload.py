@@ -1,25 +1,15 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What a log or a model asks of a fleet, before flavors are chosen for it."""
 
 import dataclasses
 from collections.abc import Mapping
 
-from hpcvirt.flavors import catalogue
+from hpcvirt.model import flavor as flavor_model
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Job:
+class WorkloadJob:
     """A request of a log for one or more equal instances.
 
     :ivar time: when it is made, in seconds from the start of the log
@@ -54,8 +44,8 @@ class Workload:
     """
 
     name: str
-    jobs: tuple[Job, ...]
-    flavors: Mapping[str, catalogue.Flavor] = dataclasses.field(
+    jobs: tuple[WorkloadJob, ...]
+    flavors: Mapping[str, flavor_model.Flavor] = dataclasses.field(
         default_factory=dict)
     splits: bool = False
     notes: tuple[str, ...] = ()

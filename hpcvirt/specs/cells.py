@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read and write the NUMA cells of a guest."""
 
@@ -62,7 +52,7 @@ def read(vcpus: int, ram_mib: int, specs: Mapping[str, str],
 
 
 def are_even(cells: Sequence[shape.GuestCell]) -> bool:
-    """Tell whether Nova's even split of the flavor gives these cells."""
+    """Whether Nova's even split of the flavor gives these cells."""
     return len({(cell.cpus, cell.memory_mib) for cell in cells}) == 1
 
 
@@ -119,7 +109,7 @@ def _memory(specs: Mapping[str, str]) -> list[int]:
 
 
 def _numbered(specs: Mapping[str, str],
-              row: key.Key) -> list[tuple[str, str]]:
+              row: key.ExtraSpecKey) -> list[tuple[str, str]]:
     """List the values of cell 0, 1 and so on, up to the first missing one."""
     found = []
     for number in range(MAX_CELLS):

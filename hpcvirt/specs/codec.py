@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Translate between a Shape and the extra specs of a flavor.
 
@@ -18,17 +8,18 @@ flavor can express. ``decode`` accepts and refuses the same flavors as Nova's
 properties, except that Nova accepts negative sizes of memory or pages.
 """
 
+import math
+import re
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import NoReturn
 
 from hpcvirt import exception
 from hpcvirt.model import cpuset
 from hpcvirt.model import shape
 from hpcvirt.specs import cells
-from hpcvirt.specs import devices
 from hpcvirt.specs import guest_topology
 from hpcvirt.specs import key
-from hpcvirt.specs import pages
 from hpcvirt.specs import policies
 from hpcvirt.specs import vocabulary
 
@@ -50,7 +41,7 @@ def decode(vcpus: int, ram_mib: int,
     if ram_mib < 0:
         raise exception.InvalidInput('ram', f'{ram_mib} MiB is negative')
     policy = policies.read(vcpus, extra_specs)
-    page_kib, has_page = pages.read(extra_specs)
+    page_kib, has_page = read_page_size(extra_specs)
     guest_cells = cells.read(vcpus, ram_mib, extra_specs, policy,
                              page_kib, has_page)
     if (guest_cells and policy.thread is None
@@ -62,7 +53,7 @@ def decode(vcpus: int, ram_mib: int,
         cpu_policy=policy.cpu,
         thread_policy=policy.thread,
         emulator_threads=policy.emulator,
-        devices=devices.read(extra_specs),
+        devices=read_devices(extra_specs),
         topology=guest_topology.read(vcpus, extra_specs),
         numa_scope=numa_scope(extra_specs),
         exclusive_cells=exclusive_cells(extra_specs))
@@ -95,8 +86,8 @@ def encode(guest: shape.Shape) -> dict[str, str]:
         specs.update(cells.write(guest.cells))
     page_kib = guest.cells[0].page_kib
     if page_kib is not None:
-        specs[vocabulary.MEM_PAGE_SIZE.name] = pages.write(page_kib)
-    specs.update(devices.write(guest.devices))
+        specs[vocabulary.MEM_PAGE_SIZE.name] = write_page_size(page_kib)
+    specs.update(write_devices(guest.devices))
     if guest.topology is not None:
         specs.update(guest_topology.write(guest.topology, guest.cpus))
     if guest.numa_scope is not shape.NUMAScope.HOST:
@@ -154,3 +145,144 @@ def _check(guest: shape.Shape) -> None:
 
 def _refuse(what: str) -> NoReturn:
     raise exception.InvalidInput('shape', what)
+
+
+#: The names of page classes in the extra spec.
+_CLASSES = {
+    'small': shape.PageClass.SMALL,
+    'large': shape.PageClass.LARGE,
+    'any': shape.PageClass.ANY,
+}
+
+#: oslo.utils ``string_to_bytes`` in its IEC system: units are powers of 1024
+#: with or without the i, ``b`` and ``bit`` are bits, a unit must end in one.
+_SIZE = re.compile(r'\+?(\d*\.?\d+)(?:([KMGTPEZYRQ])i?)?(b|bit|B)$')
+_EXPONENTS = {unit: exponent for exponent, unit
+              in enumerate(' KMGTPEZYRQ')}
+
+#: Far below the largest float, even with the largest unit.
+_MAX_LENGTH = 200
+
+
+def read_page_size(specs: Mapping[str, str]
+         ) -> tuple[int | shape.PageClass | None, bool]:
+    """Read the page size, and whether the flavor requests one at all.
+
+    The two differ in Nova: a size below 1 KiB gives the guest a NUMA topology,
+    whose cells have no page size.
+
+    :returns: the size in KiB, a class, or None; and whether the request
+        alone gives the guest a NUMA topology
+    :raises InvalidInput: for a size that Nova refuses, and for locked
+        memory without a page size
+    """
+    name = vocabulary.MEM_PAGE_SIZE.name
+    text = specs.get(name, '')
+    locked = vocabulary.LOCKED_MEMORY.name
+    if key.truth(specs.get(locked, '')) and not text:
+        raise exception.InvalidInput(locked, f'needs {name}')
+    if not text:
+        return None, False
+    if text in _CLASSES:
+        return _CLASSES[text], True
+    size_kib = _kib(text, name)
+    return int(size_kib) or None, size_kib > 0
+
+
+def write_page_size(page_kib: int | shape.PageClass) -> str:
+    """Write an explicit size in KiB, or the name of a class."""
+    for word, page_class in _CLASSES.items():
+        if page_kib == page_class:
+            return word
+    if page_kib < 1:
+        raise exception.InvalidInput(
+            vocabulary.MEM_PAGE_SIZE.name, f'{page_kib} is not a page size')
+    return str(int(page_kib))
+
+
+def _kib(text: str, where: str) -> float:
+    if text.isdigit():
+        number = key.integer(text)
+        if number is not None:
+            return number
+    match = _SIZE.match(text) if len(text) <= _MAX_LENGTH else None
+    if match:
+        magnitude, unit, end = match.groups()
+        size = float(magnitude) / (1 if end == 'B' else 8)
+        size *= 1024.0 ** _EXPONENTS[unit or ' ']
+        return math.ceil(size) / 1024
+    raise exception.InvalidInput(
+        where, f'{text[:64]!r} is not a page size (small, large, any, 2048, '
+        '2MB, 1GB)')
+
+
+_MAX_COUNT = 10 ** 9
+
+
+def read_devices(specs: Mapping[str, str]) -> tuple[shape.GuestDevices, ...]:
+    """Read the requests of ``pci_passthrough:alias``.
+
+    :raises InvalidInput: for a malformed list or affinity policy
+    """
+    policy_row = vocabulary.PCI_NUMA_AFFINITY_POLICY
+    word = specs.get(policy_row.name, '')
+    if word:
+        policy_row.check(word)
+    affinity = shape.PCIAffinity(word) if word else None
+    text = specs.get(vocabulary.PCI_ALIAS.name, '')
+    if not text:
+        return ()
+    requests = []
+    for term in text.split(','):
+        alias, count = _term(term)
+        if count:
+            requests.append(shape.GuestDevices(alias, count, affinity))
+    return tuple(requests)
+
+
+def write_devices(devices: Sequence[shape.GuestDevices]) -> dict[str, str]:
+    """Write the requests.
+
+    :raises InvalidInput: for Neutron ports, which a flavor cannot request,
+        and for requests with different affinity policies
+    """
+    if not devices:
+        return {}
+    terms = []
+    for device in devices:
+        if device.alias is None or device.physnet is not None:
+            raise exception.InvalidInput(
+                'shape', 'a flavor cannot request Neutron ports')
+        term = f'{device.alias}:{device.count}'
+        if _parse(term) != (device.alias, device.count) or device.count < 1:
+            raise exception.InvalidInput(
+                'shape', f'{term[:64]!r} is not a PCI alias and a count')
+        terms.append(term)
+    specs = {vocabulary.PCI_ALIAS.name: ','.join(terms)}
+    affinities = {device.affinity for device in devices}
+    if len(affinities) > 1:
+        raise exception.InvalidInput(
+            'shape', 'all devices of a flavor must have the same affinity '
+            'policy')
+    affinity = affinities.pop()
+    if affinity is not None:
+        specs[vocabulary.PCI_NUMA_AFFINITY_POLICY.name] = affinity.value
+    return specs
+
+
+def _term(text: str) -> tuple[str, int]:
+    found = _parse(text)
+    if found is None:
+        raise exception.InvalidInput(
+            vocabulary.PCI_ALIAS.name,
+            f'{text[:64]!r} is not of the form alias:count')
+    return found
+
+
+def _parse(text: str) -> tuple[str, int] | None:
+    alias, colon, count = text.partition(':')
+    alias, number = alias.strip(), key.integer(count)
+    if (not alias or ',' in alias or not colon or number is None
+            or not 0 <= number <= _MAX_COUNT):
+        return None
+    return alias, number

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The keys of extra specs, each with the type of its values."""
 
@@ -25,7 +15,7 @@ TRUE_WORDS = frozenset({'1', 't', 'true', 'on', 'y', 'yes'})
 FALSE_WORDS = frozenset({'0', 'f', 'false', 'off', 'n', 'no'})
 
 
-class Kind(enum.StrEnum):
+class ValueType(enum.StrEnum):
     """The type of a value. The Compute API transfers every value as text."""
 
     INTEGER = 'integer'
@@ -35,7 +25,7 @@ class Kind(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Key:
+class ExtraSpecKey:
     """One row of the vocabulary.
 
     :ivar name: the key, with placeholders such as ``{num}`` for parts that
@@ -50,7 +40,7 @@ class Key:
     """
 
     name: str
-    kind: Kind
+    kind: ValueType
     help: str
     choices: tuple[str, ...] = ()
     pattern: str | None = None
@@ -73,11 +63,11 @@ class Key:
     @property
     def values(self) -> str:
         """The values in words, for messages and documentation."""
-        if self.kind is Kind.CHOICE:
+        if self.kind is ValueType.CHOICE:
             return ', '.join(self.choices)
-        if self.kind is Kind.BOOLEAN:
+        if self.kind is ValueType.BOOLEAN:
             return 'true, false'
-        if self.kind is Kind.INTEGER:
+        if self.kind is ValueType.INTEGER:
             low = '' if self.minimum is None else f' from {self.minimum}'
             high = '' if self.maximum is None else f' to {self.maximum}'
             return f'integer{low}{high}'
@@ -103,12 +93,12 @@ class Key:
                 f'{value[:64]!r} is not one of its values ({self.values})')
 
     def accepts(self, value: str) -> bool:
-        """Tell whether a value is of the type."""
-        if self.kind is Kind.CHOICE:
+        """Whether a value is of the type."""
+        if self.kind is ValueType.CHOICE:
             return value in self.choices
-        if self.kind is Kind.BOOLEAN:
+        if self.kind is ValueType.BOOLEAN:
             return truth(value) is not None
-        if self.kind is Kind.TEXT:
+        if self.kind is ValueType.TEXT:
             return self.pattern is None or bool(
                 re.fullmatch(self.pattern, value))
         number = integer(value)

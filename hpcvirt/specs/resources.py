@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read and write the resources of Placement that a flavor requests."""
 
@@ -40,9 +30,9 @@ def traits(specs: Mapping[str, str], wish: str) -> frozenset[str]:
                      if value == wish and name.startswith(prefix))
 
 
-def without_traits(specs: Mapping[str, str],
-                   names: Iterable[str]) -> dict[str, str]:
-    """Leave out what a flavor says of some traits."""
+def drop_traits(specs: Mapping[str, str],
+                names: Iterable[str]) -> dict[str, str]:
+    """Leave out the extra specs about some traits."""
     keys = {vocabulary.TRAIT.at(group='', trait=name) for name in names}
     return {name: value for name, value in specs.items() if name not in keys}
 
@@ -68,8 +58,8 @@ def devices(specs: Mapping[str, str]) -> Mapping[str, int]:
 def read(resource_class: str, specs: Mapping[str, str]) -> int:
     """Count the resources of a class that one provider must give.
 
-    Those of numbered groups, of which each may come from another provider,
-    are not counted.
+    Resources of numbered groups are not counted, because each group may come
+    from another provider.
     """
     name = vocabulary.RESOURCES.at(group='', resource=resource_class)
     return key.integer(specs.get(name, '0')) or 0

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The table of all extra specs that hpcvirt reads, writes or accepts.
 
@@ -29,22 +19,26 @@ _NUM = {'num': r'\d+'}
 _GROUP = {'group': r'[a-zA-Z0-9_-]{0,64}'}
 
 
-def _choice(name: str, choices: tuple[str, ...], help_line: str) -> key.Key:
-    return key.Key(name, key.Kind.CHOICE, help_line, choices=choices)
+def _choice(name: str, choices: tuple[str, ...],
+            help_line: str) -> key.ExtraSpecKey:
+    return key.ExtraSpecKey(name, key.ValueType.CHOICE, help_line,
+                            choices=choices)
 
 
-def _flag(name: str, help_line: str) -> key.Key:
-    return key.Key(name, key.Kind.BOOLEAN, help_line)
+def _flag(name: str, help_line: str) -> key.ExtraSpecKey:
+    return key.ExtraSpecKey(name, key.ValueType.BOOLEAN, help_line)
 
 
 def _count(name: str, help_line: str, minimum: int = 1,
-           maximum: int | None = None) -> key.Key:
-    return key.Key(name, key.Kind.INTEGER, help_line, minimum=minimum,
-                   maximum=maximum)
+           maximum: int | None = None) -> key.ExtraSpecKey:
+    return key.ExtraSpecKey(name, key.ValueType.INTEGER, help_line,
+                            minimum=minimum,
+                            maximum=maximum)
 
 
-def _text(name: str, pattern: str | None, help_line: str) -> key.Key:
-    return key.Key(name, key.Kind.TEXT, help_line, pattern=pattern)
+def _text(name: str, pattern: str | None, help_line: str) -> key.ExtraSpecKey:
+    return key.ExtraSpecKey(name, key.ValueType.TEXT, help_line,
+                            pattern=pattern)
 
 
 # CPUs
@@ -79,12 +73,12 @@ CPU_REALTIME_MASK = _text(
 NUMA_NODES = _count(
     'hw:numa_nodes', 'The number of guest NUMA cells, each of which is placed '
     'on a different host cell.')
-NUMA_CPUS = key.Key(
-    'hw:numa_cpus.{num}', key.Kind.TEXT,
+NUMA_CPUS = key.ExtraSpecKey(
+    'hw:numa_cpus.{num}', key.ValueType.TEXT,
     'The vCPUs of guest cell {num}; needed only if the cells are unequal.',
     pattern=_CPU_LIST, parts=_NUM)
-NUMA_MEM = key.Key(
-    'hw:numa_mem.{num}', key.Kind.INTEGER,
+NUMA_MEM = key.ExtraSpecKey(
+    'hw:numa_mem.{num}', key.ValueType.INTEGER,
     'The memory of guest cell {num} in MiB; needed only if the cells are '
     'unequal.',
     minimum=1, parts=_NUM)
@@ -128,13 +122,13 @@ CPU_MAX_THREADS = _count(
 
 # Resources and traits, for Placement
 
-RESOURCES = key.Key(
-    'resources{group}:{resource}', key.Kind.INTEGER,
+RESOURCES = key.ExtraSpecKey(
+    'resources{group}:{resource}', key.ValueType.INTEGER,
     'The amount of a resource class; PCPU and VCPU also set the CPU policy.',
     parts={**_GROUP, 'resource': '[A-Z0-9_]+'})
 REQUIRED, FORBIDDEN = 'required', 'forbidden'
-TRAIT = key.Key(
-    'trait{group}:{trait}', key.Kind.CHOICE,
+TRAIT = key.ExtraSpecKey(
+    'trait{group}:{trait}', key.ValueType.CHOICE,
     'A trait that the host must have or must not have.',
     choices=(REQUIRED, FORBIDDEN),
     parts={**_GROUP, 'trait': '[A-Z0-9_]+'})
@@ -151,8 +145,8 @@ SMT_TRAIT = re.compile(r'trait([1-9][0-9]*)?:HW_CPU_HYPERTHREADING')
 
 NUMA_SCOPE = _choice(
     'hpcvirt:numa_scope', tuple(shape.NUMAScope),
-    'Whether the host cells of the guest may belong to any packages of the '
-    'host (host, the default) or must belong to one package (package).')
+    'Whether the host cells of the guest may belong to any sockets of the '
+    'host (host, the default) or must belong to one socket (socket).')
 EXCLUSIVE_CELLS = _flag(
     'hpcvirt:exclusive_cells', 'Whether the guest starts only on host cells '
     'on which no other guest with a NUMA topology has CPUs or memory; the '
@@ -221,11 +215,11 @@ CLOSED_NAMESPACES = frozenset({OWN_NAMESPACE, 'hw', 'pci_passthrough'})
 
 
 @functools.cache
-def _by_name() -> dict[str, key.Key]:
+def _by_name() -> dict[str, key.ExtraSpecKey]:
     return {row.name: row for row in KEYS if not row.parts}
 
 
-def find(name: str) -> key.Key | None:
+def find(name: str) -> key.ExtraSpecKey | None:
     """Return the row of a concrete name, such as ``hw:numa_mem.0``."""
     fixed = _by_name().get(name)
     if fixed is not None:
@@ -235,6 +229,6 @@ def find(name: str) -> key.Key | None:
 
 
 def is_unknown(name: str) -> bool:
-    """Tell whether a key of a closed namespace is not in the table."""
+    """Whether a key of a closed namespace is missing from the table."""
     namespace = name.partition(':')[0]
     return namespace in CLOSED_NAMESPACES and find(name) is None

@@ -1,19 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Base class of all tests: clients, flavors, servers and topologies."""
+"""Base classes of all tests, and of those that fill whole hosts."""
 
 import functools
 import json
+import pathlib
 from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +16,9 @@ from tempest.lib.common import api_microversion_fixture
 from tempest.lib.common.utils import data_utils
 from tempest.lib.common.utils import test_utils
 
+from hpcvirt import topology
 from hpcvirt import waiting
+from hpcvirt.model import host as host_model
 from hpcvirt.tempest_plugin import contract
 from hpcvirt.tempest_plugin import plan
 
@@ -90,12 +83,12 @@ class HPCTestCase(test.BaseTestCase):
         :returns: its id
         """
         created = self.flavors.create_flavor(
-            name=data_utils.rand_name(flavor['name']), ram=flavor['ram_mib'],
-            vcpus=flavor['vcpus'], disk=max(1, flavor['disk_gib']))['flavor']
+            name=data_utils.rand_name(flavor.name), ram=flavor.ram_mib,
+            vcpus=flavor.vcpus, disk=max(1, flavor.disk_gib))['flavor']
         self.addCleanup(test_utils.call_and_ignore_notfound_exc,
                         self.flavors.delete_flavor, created['id'])
         self.flavors.set_flavor_extra_spec(created['id'],
-                                           **flavor['extra_specs'])
+                                           **flavor.extra_specs)
         return str(created['id'])
 
     def boot(self, flavor_id: str, wait: bool = True,
@@ -138,8 +131,8 @@ class HPCTestCase(test.BaseTestCase):
 
         :param failure: what to say if it does not become true
         """
-        if not waiting.until(check, bool, CONF.compute.build_timeout,
-                             pause_s):
+        if not waiting.poll(check, bool, CONF.compute.build_timeout,
+                            pause_s):
             self.fail(f'{failure} within {CONF.compute.build_timeout} s')
 
     def wait_for_status(self, server_id: str,
@@ -149,7 +142,7 @@ class HPCTestCase(test.BaseTestCase):
             return (server['OS-EXT-STS:task_state'] is None
                     and server['status'] in statuses)
 
-        server: Mapping[str, Any] = waiting.until(
+        server: Mapping[str, Any] = waiting.poll(
             lambda: self.servers.show_server(server_id)['server'],
             is_settled, CONF.compute.build_timeout, PAUSE_S)
         if not is_settled(server):
@@ -195,13 +188,14 @@ class HPCTestCase(test.BaseTestCase):
         self.delete(server['id'])
         return str(server['fault']['message'])
 
-    def topology(self, server_id: str) -> tuple[contract.Node, ...]:
+    def topology(self, server_id: str) -> tuple[contract.ServerTopologyNode,
+                                                ...]:
         """Show which host cells, CPUs and pages a server has."""
         _, body = self.servers.get(f'servers/{server_id}/topology')
         return contract.nodes(json.loads(body))
 
     def assert_matches_flavor(self, flavor: plan.Flavor, server_id: str,
-                              ) -> tuple[contract.Node, ...]:
+                              ) -> tuple[contract.ServerTopologyNode, ...]:
         """Check that a server has what its flavor asks for.
 
         :returns: the server's topology
@@ -214,3 +208,88 @@ class HPCTestCase(test.BaseTestCase):
     def host_of(server: Mapping[str, Any]) -> str:
         """Return the compute host of a server."""
         return str(server['OS-EXT-SRV-ATTR:host'])
+
+
+class FleetTestCase(HPCTestCase):
+    """Fills hosts that nothing else uses."""
+
+    @classmethod
+    def skip_checks(cls) -> None:
+        super().skip_checks()
+        cls.require_servers()
+        cls.require('plan_file', 'hosts')
+
+    @classmethod
+    def resource_setup(cls) -> None:
+        super().resource_setup()
+        cls.plan = plan.load(CONF.hpcvirt.plan_file)
+
+    def setUp(self) -> None:
+        super().setUp()
+        self._wait_for_empty_hosts()
+
+    def _wait_for_empty_hosts(self) -> None:
+        """Wait until Nova has freed the resources of earlier tests.
+
+        A compute host frees some of them (after a move from it, for example)
+        only when it next updates its resources, once a minute by default.
+        """
+        busy = waiting.poll(self._memory_in_use, lambda busy: not busy,
+                            CONF.compute.build_timeout, 2)
+        self.assertEqual({}, busy, 'MiB in use on hosts of [hpcvirt]hosts '
+                                   'that must be empty')
+
+    def _memory_in_use(self) -> dict[str, int]:
+        """Return the MiB that instances use, by host, without empty hosts."""
+        client = self.os_admin.hypervisor_client
+        busy = {}
+        for item in client.list_hypervisors(detail=True)['hypervisors']:
+            host = item['service']['host']
+            config = self.plan.host_config.get(host)
+            if host not in CONF.hpcvirt.hosts or not config:
+                continue
+            # 512 is the default of [DEFAULT]reserved_host_memory_mb.
+            reserved = max(512, config.reserved_host_memory_mb)
+            if item['memory_mb_used'] > reserved:
+                busy[host] = item['memory_mb_used'] - reserved
+        return busy
+
+    @classmethod
+    def require_twins(cls) -> None:
+        if len(CONF.hpcvirt.twin_hosts) < 2:
+            raise cls.skipException(
+                '[hpcvirt]twin_hosts names fewer than two hosts')
+
+    def host_topology(self, name: str) -> host_model.Host:
+        """Read the topology of a host from ``[hpcvirt]topology_dir``."""
+        if not CONF.hpcvirt.topology_dir:
+            raise self.skipException('[hpcvirt]topology_dir is not set')
+        path = pathlib.Path(CONF.hpcvirt.topology_dir, f'{name}.json')
+        return topology.read(str(path))
+
+    def require_flavor(self, flavor: plan.Flavor | None,
+                       description: str) -> plan.Flavor:
+        """Skip the test if the plan has no such flavor."""
+        if flavor is None:
+            raise self.skipException(
+                f'[hpcvirt]plan_file has no flavor {description}')
+        return flavor
+
+    def create_zone(self, hosts: list[str], **metadata: str) -> str:
+        """Create an availability zone of these hosts.
+
+        :returns: the zone's name, which is that of its aggregate too
+        """
+        name = data_utils.rand_name('hpcvirt-zone')
+        aggregate = self.aggregates.create_aggregate(
+            name=name, availability_zone=name)['aggregate']
+        self.addCleanup(test_utils.call_and_ignore_notfound_exc,
+                        self.aggregates.delete_aggregate, aggregate['id'])
+        for host in hosts:
+            self.aggregates.add_host(aggregate['id'], host=host)
+            self.addCleanup(test_utils.call_and_ignore_notfound_exc,
+                            self.aggregates.remove_host, aggregate['id'],
+                            host=host)
+        if metadata:
+            self.aggregates.set_metadata(aggregate['id'], metadata=metadata)
+        return name

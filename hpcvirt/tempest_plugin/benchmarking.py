@@ -1,24 +1,15 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Measure guests with the benchmarks that the options name.
+"""Measure guests with the benchmarks that the options name, and judge.
 
 Tempest supplies the places, and :mod:`hpcvirt.bench` does the rest. This is
 the only module of the plugin that needs the libraries of ``hpcvirt[bench]``.
 """
 
 import dataclasses
-import importlib.metadata
+import enum
 import shlex
+import unittest
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
@@ -26,6 +17,7 @@ from typing import Any
 from oslo_log import log
 
 from hpcvirt import exception
+from hpcvirt.acceptance import measurement
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import host_keys
@@ -33,17 +25,17 @@ from hpcvirt.bench.execute import local
 from hpcvirt.bench.execute import mpi_hosts
 from hpcvirt.bench.execute import reboot
 from hpcvirt.bench.execute import ssh
+from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import text
 from hpcvirt.bench.results import store as stores
-from hpcvirt.bench.run import arms
 from hpcvirt.bench.run import plan as plans
-from hpcvirt.bench.run import request
+from hpcvirt.bench.run import run_request
 from hpcvirt.bench.run import runner
 from hpcvirt.bench.run import schedule
+from hpcvirt.bench.run import sides
 from hpcvirt.bench.run import target
 from hpcvirt.tempest_plugin import contract
-from hpcvirt.tempest_plugin import outcome
 
 LOG = log.getLogger(__name__)
 
@@ -59,15 +51,15 @@ YIELD = ('--mca', 'mpi_yield_when_idle', '1')
 
 
 def requests(names: Iterable[str], settings: Iterable[str],
-             limit_s: int | None) -> tuple[request.Request, ...]:
+             limit_s: int | None) -> tuple[run_request.RunRequest, ...]:
     """Read the options that name benchmarks.
 
     :param names: ``NAME`` or ``NAME/VARIANT``
     :param settings: ``NAME:KEY=VALUE``; those of other benchmarks are ignored
     :param limit_s: seconds for one run, None for the definition's own limit
-    :raises InvalidInput: for an unknown benchmark, or what is no setting
+    :raises InvalidInput: for an unknown benchmark or a malformed setting
     """
-    found = request.find(names, request.read_settings(
+    found = run_request.find(names, run_request.read_settings(
         settings, SETTINGS, of_benchmarks=True))
     if limit_s is None:
         return found
@@ -77,7 +69,8 @@ def requests(names: Iterable[str], settings: Iterable[str],
 
 
 def guest(place: executor.Executor, server: dict[str, Any], flavor: str,
-          host: str, nodes: Sequence[contract.Node], address: str = '',
+          host: str, nodes: Sequence[contract.ServerTopologyNode],
+          address: str = '',
           rebooter: reboot.Rebooter | None = None) -> target.Target:
     """Describe a guest.
 
@@ -118,20 +111,20 @@ def native(text: str, host: str,
 
 
 def compare(guest: target.Target, native_place: executor.Executor,
-            wanted: Sequence[request.Request],
-            pair_count: int) -> plans.Plan:
+            wanted: Sequence[run_request.RunRequest],
+            pair_count: int) -> plans.RunPlan:
     """Plan to compare a guest with its own host CPUs, in several boots.
 
     :raises InvalidInput: for a setting that a benchmark does not have
     :raises Unreachable: if a place does not answer
     """
-    pairs = arms.pair([guest], [target.Target(native_place, guest.label)])
+    pairs = sides.pair([guest], [target.Target(native_place, guest.label)])
     return plans.make(wanted, pairs, record.Purpose.COMPARE, pair_count,
                       launch=record.Launch.WARM)
 
 
 def span(guests: Sequence[target.Target],
-         wanted: request.Request) -> plans.Plan:
+         wanted: run_request.RunRequest) -> plans.RunPlan:
     """Plan an MPI benchmark over several guests, with one rank in each.
 
     :raises InvalidInput: for a benchmark that runs on one machine only
@@ -144,12 +137,12 @@ def span(guests: Sequence[target.Target],
     over_guests = dataclasses.replace(
         wanted, mpi_options=YIELD,
         settings={'ranks': str(len(guests)), **wanted.settings})
-    return plans.make([over_guests], arms.pair(guests),
+    return plans.make([over_guests], sides.pair(guests),
                       record.Purpose.UNPAIRED, MPI_SAMPLES, warm_ups=0,
                       shape=f'{len(guests)} guests of {guests[0].flavor}')
 
 
-def run(plan: plans.Plan, url: str | None,
+def run(plan: plans.RunPlan, url: str | None,
         data: str) -> tuple[str, record.Result]:
     """Measure, keep everything, judge.
 
@@ -161,9 +154,9 @@ def run(plan: plans.Plan, url: str | None,
     """
     store = stores.Store(url, data)
     try:
-        entry = runner.execute(plan, store, {
-            'hpcvirt': importlib.metadata.version('hpcvirt'),
-            'tempest': importlib.metadata.version('tempest')}, LogProgress())
+        entry = runner.execute(
+            plan, store, measurement.read_versions('hpcvirt', 'tempest'),
+            LogProgress())
         return entry, verdict.judge_result(store.result(entry))
     finally:
         store.close()
@@ -171,14 +164,63 @@ def run(plan: plans.Plan, url: str | None,
 
 def summary(flavor: str, entry: str, data: str, result: record.Result) -> str:
     """Render a result: verdict, table, faults, where it is kept."""
-    word = result.verdict.word if result.verdict else 'no verdict'
+    word = result.verdict.result if result.verdict else 'no verdict'
     if all(run.purpose is record.Purpose.UNPAIRED for run in result.runs):
         # Bounds are on ratios, and there are none.
         word = 'unpaired'
         result = dataclasses.replace(result, verdict=None)
     return '\n'.join([
         f'{word}: {flavor}', text.table(result),
-        *outcome.faults(result), f'result {entry}, outputs in {data}', ''])
+        *faults(result), f'result {entry}, outputs in {data}', ''])
+
+
+class TestOutcome(enum.IntEnum):
+    """The outcome of a test; that of several results is the largest."""
+
+    PASS = 0
+    SKIP = 1
+    FAIL = 2
+
+
+def make_outcome(result: record.Result, inconclusive: str) -> TestOutcome:
+    """Turn the verdict on a result into the outcome of a test.
+
+    A figure without a bound is reported and decides nothing; a result in
+    which no figure has a bound is INCONCLUSIVE.
+
+    :param inconclusive: what INCONCLUSIVE becomes: ``fail`` or ``skip``
+    """
+    word = result.verdict.result if result.verdict else None
+    if word is judgement.VerdictResult.PASS:
+        return TestOutcome.PASS
+    if word is judgement.VerdictResult.INCONCLUSIVE and inconclusive == 'skip':
+        return TestOutcome.SKIP
+    return TestOutcome.FAIL
+
+
+def worst(outcomes: Iterable[TestOutcome]) -> TestOutcome:
+    """The outcome of a test that has several results."""
+    return max(outcomes, default=TestOutcome.FAIL)
+
+
+def conclude(test: unittest.TestCase, outcome: TestOutcome, text: str) -> None:
+    """Fail or skip a test, or let it pass.
+
+    :param text: what was measured, for the message
+    """
+    if outcome is TestOutcome.FAIL:
+        test.fail(f'\n{text}')
+    if outcome is TestOutcome.SKIP:
+        test.skipTest(text)
+
+
+def faults(result: record.Result) -> list[str]:
+    """List the samples that do not count, each with the reason."""
+    return [f'{run.label}, {sample.side} '
+            f'{"warm-up" if sample.warm_up else "pair"} {sample.pair + 1}: '
+            f'{sample.outcome.reason}'
+            for run in result.runs for sample in run.samples
+            if not sample.outcome.valid]
 
 
 class RelayedExecutor:
@@ -224,7 +266,7 @@ class LogProgress:
     def sample_started(self, run: record.Run, due: schedule.PlannedSample,
                        total: int) -> None:
         LOG.info('%s: run %d of %d, %s', run.label, due.position + 1, total,
-                 due.arm)
+                 due.side)
 
     def tick(self, elapsed_s: float) -> None:
         """Do nothing: a log has no line to update."""

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Options of the group ``[hpcvirt]`` in tempest.conf.
 
@@ -48,7 +38,7 @@ and of weighers are skipped.
     cfg.StrOpt('topology_dir', help="""
 A directory with one file ``HOST.json`` for each of ``hosts``: the output of
 ``hpcvirt topology show --format json``. The tests read from it which cells
-share a package and which cell each device is on. If it is not set, these tests
+share a socket and which cell each device is on. If it is not set, these tests
 are skipped.
 """),
     cfg.StrOpt('pci_alias', help="""

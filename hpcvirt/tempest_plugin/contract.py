@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Compare what a flavor asks for with the topology that the API shows."""
+"""Compare what a flavor asks for with what the API and the guest show."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -18,12 +8,30 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
+from hpcvirt import exception
+from hpcvirt.model import cpuset
 from hpcvirt.model import shape as shape_model
-from hpcvirt.specs import codec
+from hpcvirt.tempest_plugin import plan
+
+#: Prints what a guest sees of its hardware. One command, so that one
+#: connection is enough. It needs only a POSIX shell and sysfs, since a guest
+#: may have nothing but BusyBox.
+GUEST_COMMAND = ('cat /sys/devices/system/cpu/online; '
+                 'cat /sys/devices/system/node/online; '
+                 'for c in /sys/devices/system/cpu/cpu[0-9]*; do '
+                 'cat $c/topology/thread_siblings_list; done | sort -u | '
+                 "tr '\\n' ' '; echo; "
+                 "awk '/^MemTotal:/{print $2}' /proc/meminfo; "
+                 "ls /sys/kernel/mm/hugepages | tr '\\n' ' '; echo; "
+                 'for d in /sys/bus/pci/devices/*; do [ -e "$d/physfn" ] || '
+                 'case "$(cat "$d/class")" in 0x0200*) '
+                 'echo "$(cat "$d/vendor"):$(cat "$d/device"):'
+                 '$(cat "$d/numa_node")";; esac; done | '
+                 "tr '\\n' ' '; echo")
 
 
 @dataclasses.dataclass(frozen=True)
-class Node:
+class ServerTopologyNode:
     """One guest cell in the answer of ``GET /servers/{id}/topology``.
 
     :ivar host_cell: the host cell that backs it
@@ -37,10 +45,10 @@ class Node:
     pins: Mapping[int, int]
 
 
-def nodes(answer: Mapping[str, Any]) -> tuple[Node, ...]:
+def nodes(answer: Mapping[str, Any]) -> tuple[ServerTopologyNode, ...]:
     """Read the API's answer to an administrator, which shows the pins."""
     default = answer.get('pagesize_kb')
-    return tuple(Node(
+    return tuple(ServerTopologyNode(
         host_cell=item.get('host_node'),
         memory_mib=item['memory_mb'],
         page_kib=item.get('pagesize_kb', default),
@@ -50,20 +58,18 @@ def nodes(answer: Mapping[str, Any]) -> tuple[Node, ...]:
     ) for item in answer['nodes'])
 
 
-def host_cpus(nodes: Sequence[Node]) -> frozenset[int]:
+def host_cpus(nodes: Sequence[ServerTopologyNode]) -> frozenset[int]:
     """Collect the host CPUs that an instance is pinned to."""
     return frozenset(cpu for node in nodes for cpu in node.pins.values())
 
 
-def violations(flavor: Mapping[str, Any],
-               nodes: Sequence[Node]) -> list[str]:
+def violations(flavor: plan.Flavor,
+               nodes: Sequence[ServerTopologyNode]) -> list[str]:
     """Compare a flavor with what its instance has.
 
-    :param flavor: an entry of the plan
     :returns: one sentence per difference; empty if there is none
     """
-    shape = codec.decode(flavor['vcpus'], flavor['ram_mib'],
-                         flavor['extra_specs'])
+    shape = plan.decode(flavor)
     if len(nodes) != len(shape.cells):
         return [f'{len(nodes)} guest cells instead of {len(shape.cells)}']
     sentences = [
@@ -80,7 +86,7 @@ def violations(flavor: Mapping[str, Any],
 
 
 def _cell_violations(cell: shape_model.GuestCell,
-                     node: Node) -> Iterator[str]:
+                     node: ServerTopologyNode) -> Iterator[str]:
     if len(node.cpus) != cell.cpus:
         yield f'{len(node.cpus)} CPUs instead of {cell.cpus}'
     if len(node.pins) != cell.pcpus:
@@ -93,7 +99,7 @@ def _cell_violations(cell: shape_model.GuestCell,
         yield f'pages of {node.page_kib} KiB instead of {cell.page_kib}'
 
 
-def split_cores(nodes: Sequence[Node], threads: int,
+def split_cores(nodes: Sequence[ServerTopologyNode], threads: int,
                 cores: Sequence[frozenset[int]]) -> list[str]:
     """Compare the cores that the guest sees with those of the host.
 
@@ -117,3 +123,51 @@ def split_cores(nodes: Sequence[Node], threads: int,
                     f'guest threads {core} are pinned to host CPUs '
                     f'{sorted(pinned)}, which do not share a core')
     return sentences
+
+
+@dataclasses.dataclass(frozen=True)
+class GuestHardware:
+    """The hardware that a guest sees.
+
+    :ivar cores: the threads of each core
+    :ivar memory_kib: memory that the kernel can use, which is less than the
+        flavor's
+    :ivar page_pools: names of the huge page pools below
+        /sys/kernel/mm/hugepages
+    :ivar network_devices: vendor, device and NUMA cell of each PCI network
+        device; the cell is -1 if the guest does not know it
+    """
+
+    cpus: frozenset[int]
+    cells: frozenset[int]
+    cores: frozenset[frozenset[int]]
+    memory_kib: int
+    page_pools: tuple[str, ...]
+    network_devices: tuple[tuple[str, str, int], ...]
+
+
+def parse_guest(text: str) -> GuestHardware:
+    """Read the output of :data:`GUEST_COMMAND`.
+
+    :raises InvalidInput: if it is something else
+    """
+    lines = text.splitlines()
+    try:
+        cpus, cells, cores, memory, pools, devices = lines[:6]
+        return GuestHardware(
+            cpus=cpuset.parse(cpus, 'guest'),
+            cells=cpuset.parse(cells, 'guest'),
+            cores=frozenset(cpuset.parse(core, 'guest')
+                            for core in cores.split()),
+            memory_kib=int(memory),
+            page_pools=tuple(pools.split()),
+            network_devices=tuple(_device(item)
+                                  for item in devices.split()))
+    except ValueError as exc:
+        raise exception.InvalidInput(
+            'guest', f'unexpected output {text!r}') from exc
+
+
+def _device(text: str) -> tuple[str, str, int]:
+    vendor, device, cell = text.split(':')
+    return vendor, device, int(cell)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Base class of tests whose guests boot and accept ssh."""
 
@@ -25,7 +15,7 @@ GIB = 1 << 30
 
 
 @dataclasses.dataclass(frozen=True)
-class Rebooter:
+class TempestRebooter:
     """Reboots a server of a test, as a new process of the hypervisor."""
 
     test: base.HPCTestCase
@@ -52,18 +42,9 @@ class GuestTestCase(base.HPCTestCase):
             raise cls.skipException('[hpcvirt]guest_network is not set')
 
     @classmethod
-    def setup_clients(cls) -> None:
-        super().setup_clients()
-        cls.networks = cls.os_admin.networks_client
-        cls.ports = cls.os_admin.ports_client
-        cls.floating_ips = cls.os_admin.floating_ips_client
-        cls.group_rules = cls.os_admin.security_group_rules_client
-        cls.images = cls.os_admin.image_client_v2
-
-    @classmethod
     def resource_setup(cls) -> None:
         super().resource_setup()
-        cls.plan_flavors = plan.load(CONF.hpcvirt.guest_plan_file)['flavors']
+        cls.plan_flavors = plan.load(CONF.hpcvirt.guest_plan_file).flavors
 
     def setUp(self) -> None:
         super().setUp()
@@ -85,7 +66,8 @@ class GuestTestCase(base.HPCTestCase):
         """
         name = (CONF.hpcvirt.guest_network
                 or CONF.compute.fixed_network_name)
-        (network,) = self.networks.list_networks(name=name)['networks']
+        (network,) = self.os_admin.networks_client.list_networks(
+            name=name)['networks']
         image_id = image or self.guest_image()
         arguments: dict[str, Any] = {
             'networks': [{'uuid': network['id']}],
@@ -96,8 +78,8 @@ class GuestTestCase(base.HPCTestCase):
         if self.access.get('security_group'):
             arguments['security_groups'] = [
                 {'name': self.access['security_group']['name']}]
-        with_disk = {**flavor, 'disk_gib': max(flavor['disk_gib'],
-                                               self._disk_gib(image_id))}
+        with_disk = dataclasses.replace(flavor, disk_gib=max(
+            flavor.disk_gib, self._disk_gib(image_id)))
         return self.boot(self.create_flavor(with_disk), **arguments)
 
     @staticmethod
@@ -109,9 +91,10 @@ class GuestTestCase(base.HPCTestCase):
         """Find the address at which :meth:`execute` reaches a guest."""
         floating = self.access.get('floating_ip')
         if floating:
-            port = self.ports.list_ports(device_id=server['id'])['ports'][0]
-            self.floating_ips.update_floatingip(floating['id'],
-                                                port_id=port['id'])
+            port = self.os_admin.ports_client.list_ports(
+                device_id=server['id'])['ports'][0]
+            self.os_admin.floating_ips_client.update_floatingip(
+                floating['id'], port_id=port['id'])
             self.address = str(floating.get('ip')
                                or floating['floating_ip_address'])
         else:
@@ -150,6 +133,6 @@ class GuestTestCase(base.HPCTestCase):
 
     def _disk_gib(self, image: str) -> int:
         """Return the size of the disk that an image needs."""
-        shown = self.images.show_image(image)
+        shown = self.os_admin.image_client_v2.show_image(image)
         size = shown.get('virtual_size') or shown.get('size') or 0
         return max(shown.get('min_disk') or 0, -(-size // GIB))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Build a Host from the facts of a source, and refuse contradictions.
 
@@ -45,12 +35,12 @@ _MAX_SMALL_KIB = 64
 class CellFacts:
     """What a source says about one cell, unchecked.
 
-    :ivar packages: the packages of its CPUs
+    :ivar sockets: the sockets of its CPUs
     :ivar memory_kib: total memory, huge pages included
     """
 
     id: int
-    packages: frozenset[int]
+    sockets: frozenset[int]
     cpus: frozenset[int]
     memory_kib: int
     pages: tuple[host_model.PagePool, ...]
@@ -79,7 +69,7 @@ def host(where: str, name: str, cells: Sequence[CellFacts],
     ordered = sorted(cells, key=lambda cell: cell.id)
     for cell in ordered:
         _check_cell(_of_cell(where, cell.id), cell,
-                    host_model.Unknown.PACKAGES in unknown)
+                    host_model.Unknown.SOCKETS in unknown)
     for before, after in itertools.pairwise(ordered):
         if before.id == after.id:
             raise exception.InvalidInput(
@@ -95,7 +85,8 @@ def host(where: str, name: str, cells: Sequence[CellFacts],
         name=name,
         cells=tuple(_cell(where, cell, cores, shared) for cell in ordered),
         distances=_matrix(where, [cell.id for cell in ordered], distances),
-        devices=pci.checked(where, {cell.id for cell in ordered}, devices),
+        devices=pci.check_devices(where, {cell.id for cell in ordered},
+                                  devices),
         unknown=unknown, processor=_processor(where, processor))
 
 
@@ -109,8 +100,8 @@ def small_page_kib(sizes: Iterable[int]) -> int:
                default=host_model.SMALL_PAGE_KIB)
 
 
-def with_small_pages(memory_kib: int, pools: Sequence[host_model.PagePool],
-                     small_kib: int) -> tuple[host_model.PagePool, ...]:
+def add_small_pages(memory_kib: int, pools: Sequence[host_model.PagePool],
+                    small_kib: int) -> tuple[host_model.PagePool, ...]:
     """Add the pool of small pages if the source has only huge pages.
 
     :param pools: the pools of the source; may be empty
@@ -141,7 +132,7 @@ def _processor(where: str, processor: str | None) -> str | None:
 
 
 def _check_cell(where: str, cell: CellFacts,
-                may_lack_package: bool) -> None:
+                may_lack_socket: bool) -> None:
     if not 0 <= cell.id <= MAX_CELL:
         raise exception.InvalidInput(
             where, f'a cell has a number from 0 to {MAX_CELL}')
@@ -149,15 +140,15 @@ def _check_cell(where: str, cell: CellFacts,
         if not 0 <= cpu <= cpuset.MAX_CPU:
             raise exception.InvalidInput(
                 where, f'CPU {cpu} is not within 0 to {cpuset.MAX_CPU}')
-    if not cell.packages and cell.cpus and not may_lack_package:
-        raise exception.InvalidInput(where, 'has CPUs but no package')
-    if len(cell.packages) > max(1, len(cell.cpus)):
+    if not cell.sockets and cell.cpus and not may_lack_socket:
+        raise exception.InvalidInput(where, 'has CPUs but no socket')
+    if len(cell.sockets) > max(1, len(cell.cpus)):
         raise exception.InvalidInput(
-            where, f'has {len(cell.packages)} packages, more than CPUs')
-    for package in cell.packages:
-        if not 0 <= package < 2 ** 31:
+            where, f'has {len(cell.sockets)} sockets, more than CPUs')
+    for socket in cell.sockets:
+        if not 0 <= socket < 2 ** 31:
             raise exception.InvalidInput(
-                where, f'{package} cannot be the number of a package')
+                where, f'{socket} cannot be the number of a socket')
     if not 0 <= cell.memory_kib <= MAX_MEMORY_KIB:
         raise exception.InvalidInput(
             where, f'{cell.memory_kib} KiB of memory is not within 0 to '
@@ -251,13 +242,13 @@ def _cell(where: str, facts: CellFacts,
     rest = facts.cpus.difference(*llc)
     return host_model.Cell(
         id=facts.id,
-        package=min(facts.packages, default=None),
+        socket=min(facts.sockets, default=None),
         cpus=facts.cpus,
         siblings=_ordered(cores),
         llc=_ordered(llc | {rest} if rest else llc),
         memory_mib=facts.memory_kib // 1024,
         pages=tuple(sorted(facts.pages, key=lambda pool: pool.size_kib)),
-        other_packages=frozenset(sorted(facts.packages)[1:]))
+        other_sockets=frozenset(sorted(facts.sockets)[1:]))
 
 
 def _ordered(groups: Iterable[frozenset[int]]) -> tuple[frozenset[int], ...]:

@@ -1,20 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read documents and numbers of untrusted origin.
 
-What cannot be used (an empty file, an archive, XML with entities) raises
-:class:`hpcvirt.exception.InvalidInput`. What the file says about a machine is
-checked by the readers.
+A file that cannot be used (an empty file, an archive, XML with entities)
+raises :class:`hpcvirt.exception.InvalidInput`. The readers check its
+statements about the machine.
 """
 
 import functools
@@ -43,18 +33,20 @@ _ARCHIVES = (b'\x1f\x8b', b'BZh', b'\xfd7zXZ', b'\x28\xb5\x2f\xfd',
              b'PK\x03\x04')
 
 
-class Document:
+class TopologyDocument:
     """A file that describes a machine, read once.
 
+    :param data: its content; None reads the path
     :ivar stem: its name without suffix, in printable characters
     :raises InvalidInput: if it cannot be read, is empty or is an archive
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, data: bytes | None = None) -> None:
         self.path = input_file.name(path)
         self.stem = ('stdin' if path == input_file.STDIN
                      else printable.one_line(pathlib.Path(path).stem))
-        self.data = input_file.content(path, MAX_BYTES)
+        self.data = (input_file.content(path, MAX_BYTES) if data is None
+                     else data)
         if not self.data.strip():
             raise exception.InvalidInput(self.path, 'is empty')
         if self.data.startswith(_ARCHIVES) or self.data[257:262] == b'ustar':
@@ -118,7 +110,7 @@ def xml_root(data: bytes, where: str) -> ElementTree.Element:
     """Parse XML without entities, and without opening other files.
 
     :returns: the root element
-    :raises InvalidInput: if it is not well-formed, or could do harm
+    :raises InvalidInput: if it is not well-formed, or is too deep or too large
     """
     try:
         parser = defusedxml.ElementTree.DefusedXMLParser(

@@ -1,19 +1,9 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Read a libvirt domain, what ``virsh dumpxml`` prints.
+"""Read a libvirt domain: the output of ``virsh dumpxml``.
 
-Says on which host CPUs, cells and pages a guest runs, and which PCI functions
-it has. Nova writes the same document when it defines the guest.
+The document says on which host CPUs, cells and pages a guest runs, and which
+PCI functions it has. Nova writes the same document when it defines the guest.
 """
 
 import dataclasses
@@ -31,7 +21,7 @@ SMALL_PAGE_KIB = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class GuestCell:
+class DomainCell:
     """A guest NUMA cell and the host memory behind it.
 
     :ivar host_cells: host cells that the memory may come from; empty if from
@@ -74,7 +64,7 @@ class Domain:
     name: str
     vcpus: int
     memory_mib: int
-    cells: tuple[GuestCell, ...]
+    cells: tuple[DomainCell, ...]
     pins: Mapping[int, frozenset[int]]
     emulator: frozenset[int]
     devices: tuple[str, ...]
@@ -92,7 +82,7 @@ class Domain:
         return frozenset().union(
             *(cpus for cpus in self.pins.values() if len(cpus) == 1))
 
-    def pinned_of(self, cell: GuestCell) -> frozenset[int]:
+    def pinned_of(self, cell: DomainCell) -> frozenset[int]:
         """Host CPUs to which a guest CPU of one cell is pinned."""
         return frozenset().union(
             *(cpus for vcpu, cpus in self.pins.items()
@@ -137,7 +127,7 @@ def read(text: str, where: str = 'domain') -> Domain:
             root.iterfind('.//{*}flavor/{*}extraSpecs/{*}extraSpec')})
 
 
-def _cells(root: ElementTree.Element, where: str) -> tuple[GuestCell, ...]:
+def _cells(root: ElementTree.Element, where: str) -> tuple[DomainCell, ...]:
     bound = {libvirt.number(node, 'cellid', where, assemble.MAX_CELL): node
              for node in root.iterfind('numatune/memnode')}
     pages = {cell: libvirt.kib(page, 'size', where)
@@ -147,7 +137,7 @@ def _cells(root: ElementTree.Element, where: str) -> tuple[GuestCell, ...]:
     for element in root.iterfind('cpu/numa/cell'):
         number = libvirt.number(element, 'id', where, assemble.MAX_CELL)
         node = bound.get(number)
-        cells.append(GuestCell(
+        cells.append(DomainCell(
             host_cells=(frozenset() if node is None
                         else _cpus(node, 'nodeset', where)),
             strict=node is not None and node.get('mode') == 'strict',

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read hwloc's XML, versions 1 to 3: the output of ``lstopo --of xml``.
 
@@ -29,7 +19,6 @@ from hpcvirt import exception
 from hpcvirt.model import host as host_model
 from hpcvirt.topology import assemble
 from hpcvirt.topology import document
-from hpcvirt.topology import hwloc_distances
 from hpcvirt.topology import hwloc_nodes
 from hpcvirt.topology import hwloc_tree
 from hpcvirt.topology import pci
@@ -37,7 +26,7 @@ from hpcvirt.topology import pci
 _IO = ('Bridge', 'PCIDev', 'OSDev', 'Misc')
 
 #: Version 1 has Socket up to hwloc 1.10.
-_PACKAGES = ('Package', 'Socket')
+_SOCKETS = ('Package', 'Socket')
 
 _CACHE = re.compile('L([1-5])Cache')
 
@@ -59,7 +48,7 @@ def read(root: hwloc_tree.Element, where: str, name: str) -> host_model.Host:
         raise exception.InvalidInput(
             where, f'the root element is <{root.tag[:40]}>, '
             'not a <topology> with an <object>')
-    tree = hwloc_tree.Tree(machine, where)
+    tree = hwloc_tree.HwlocTree(machine, where)
     nodes = hwloc_nodes.read(tree)
     cell_of = hwloc_nodes.cell_of(tree, nodes)
     cells = list(_cells(tree, nodes, cell_of))
@@ -67,7 +56,7 @@ def read(root: hwloc_tree.Element, where: str, name: str) -> host_model.Host:
         where, _host_name(root, machine) or name, cells,
         siblings=_groups(tree, _core),
         caches=_groups(tree, _last_level_cache),
-        distances=hwloc_distances.read(
+        distances=hwloc_nodes.read_distances(
             root, tree, [cell.id for cell in cells]),
         devices=_devices(tree, cell_of))
 
@@ -80,7 +69,7 @@ def _host_name(root: hwloc_tree.Element, machine: hwloc_tree.Element,
     return None
 
 
-def _cells(tree: hwloc_tree.Tree, nodes: Sequence[hwloc_nodes.Node],
+def _cells(tree: hwloc_tree.HwlocTree, nodes: Sequence[hwloc_nodes.NUMANode],
            cell_of: Mapping[int, int]) -> Iterator[assemble.CellFacts]:
     cpus_of: dict[int, set[int]] = {}
     for cpu, number in cell_of.items():
@@ -95,7 +84,7 @@ def _cells(tree: hwloc_tree.Tree, nodes: Sequence[hwloc_nodes.Node],
                     cpus_of[number])
 
 
-def _cell(tree: hwloc_tree.Tree, number: int,
+def _cell(tree: hwloc_tree.HwlocTree, number: int,
           memory: hwloc_tree.Element | None, cpus: set[int],
           ) -> assemble.CellFacts:
     """Describe a cell.
@@ -113,11 +102,11 @@ def _cell(tree: hwloc_tree.Tree, number: int,
                  for element in memory.iterfind('page_type')]
     return assemble.CellFacts(
         id=number,
-        packages=frozenset(_package(tree, cpu) for cpu in cpus),
+        sockets=frozenset(_socket(tree, cpu) for cpu in cpus),
         cpus=frozenset(cpus),
         memory_kib=memory_kib,
-        pages=assemble.with_small_pages(memory_kib, pools,
-                                        host_model.SMALL_PAGE_KIB))
+        pages=assemble.add_small_pages(memory_kib, pools,
+                                       host_model.SMALL_PAGE_KIB))
 
 
 def _pool(element: hwloc_tree.Element, where: str) -> host_model.PagePool:
@@ -131,15 +120,15 @@ def _pool(element: hwloc_tree.Element, where: str) -> host_model.PagePool:
     return host_model.PagePool(size // 1024, count)
 
 
-def _package(tree: hwloc_tree.Tree, cpu: int) -> int:
-    """Return the package of a CPU; 0 if packages have no numbers."""
-    package = tree.cpus[cpu].nearest(*_PACKAGES)
-    if package is None or package.get('os_index') is None:
+def _socket(tree: hwloc_tree.HwlocTree, cpu: int) -> int:
+    """Return the socket of a CPU; 0 if sockets have no numbers."""
+    socket = tree.cpus[cpu].nearest(*_SOCKETS)
+    if socket is None or socket.get('os_index') is None:
         return 0
-    return tree.number(package, 2 ** 31 - 1)
+    return tree.number(socket, 2 ** 31 - 1)
 
 
-def _groups(tree: hwloc_tree.Tree,
+def _groups(tree: hwloc_tree.HwlocTree,
             shared: Callable[[hwloc_tree.Place], hwloc_tree.Element | None],
             ) -> dict[int, frozenset[int]]:
     """Group the CPUs by an object that contains them."""
@@ -182,7 +171,7 @@ def _level(element: hwloc_tree.Element) -> int:
     return int(match[1]) if match else 0
 
 
-def _devices(tree: hwloc_tree.Tree, cell_of: Mapping[int, int],
+def _devices(tree: hwloc_tree.HwlocTree, cell_of: Mapping[int, int],
              ) -> Iterator[host_model.Device]:
     for place in tree.of_type('PCIDev'):
         address = place.element.get('pci_busid', '').lower()
@@ -197,7 +186,7 @@ def _devices(tree: hwloc_tree.Tree, cell_of: Mapping[int, int],
                 _local_cell(tree, place, cell_of))
 
 
-def _local_cell(tree: hwloc_tree.Tree, place: hwloc_tree.Place,
+def _local_cell(tree: hwloc_tree.HwlocTree, place: hwloc_tree.Place,
                 cell_of: Mapping[int, int]) -> int | None:
     """Return the cell whose CPUs are local to a device, if there is one."""
     holder = next((parent for parent in place.parents

@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Read what Ironic's inspection found out about a machine, as JSON.
+"""Read the result of Ironic's inspection of a machine, as JSON.
 
 The file is the output of ``openstack baremetal node inventory save`` (a
 mapping with ``inventory`` and ``plugin_data``), of ``openstack baremetal
@@ -23,8 +13,9 @@ on the machine, before it has an operating system:
 * ``pci_devices``, of the collector ``pci-devices``. Without it only the
   network adapters of the inventory are known.
 
-Neither has packages, caches, page pools, distances, or VFs: the Host declares
-that these are unknown. A machine with one socket has one package.
+Neither has sockets, caches, page pools, distances, or VFs: the Host declares
+that these are unknown. Only if the inventory counts one socket, all cells are
+known to be in it.
 """
 
 import dataclasses
@@ -40,7 +31,8 @@ from hpcvirt.topology import assemble
 from hpcvirt.topology import ironic_devices
 from hpcvirt.topology import ironic_records as records
 
-#: What no collector says. Ironic's inventory has the number of sockets.
+#: The facts that no collector reports. Ironic's inventory has the number of
+#: sockets.
 _NEVER_SAID = frozenset({host_model.Unknown.CACHES, host_model.Unknown.PAGES,
                          host_model.Unknown.VFS})
 
@@ -101,11 +93,11 @@ def read(data: bytes, where: str, stem: str) -> host_model.Host:
     :param stem: the name of the host, because that in the inventory is the
         name of the agent's RAM disk
     :raises InvalidInput: if it is not the result of an inspection, the
-        topology is missing, or it describes a machine that cannot be
+        topology is missing, or it describes a machine that cannot exist
     """
     plain = serialization.json_value(data, where)
     inventory = records.mapping(plain, 'inventory', where)
-    collected = records.collected(plain, where)
+    collected = records.find_collected(plain, where)
     if collected.get('numa_topology') is None:
         raise exception.InvalidInput(
             where, 'has no numa_topology: add numa-topology to the collectors '
@@ -119,13 +111,13 @@ def read(data: bytes, where: str, stem: str) -> host_model.Host:
     processor = _processor(inventory, where)
     _check_cores(cores, processor, len({core.numa_node for core in cores}),
                  here)
-    one_package = processor.socket_count == 1
-    unknown = _NEVER_SAID if one_package else (
-        _NEVER_SAID | {host_model.Unknown.PACKAGES})
+    one_socket = processor.socket_count == 1
+    unknown = _NEVER_SAID if one_socket else (
+        _NEVER_SAID | {host_model.Unknown.SOCKETS})
     if collected.get('pci_devices') is None:
         unknown |= {host_model.Unknown.DEVICES}
     return assemble.host(
-        where, stem or 'host', _cells(memory, cores, one_package, here),
+        where, stem or 'host', _cells(memory, cores, one_socket, here),
         siblings={cpu: frozenset(core.thread_siblings) for core in cores
                   for cpu in core.thread_siblings},
         caches={}, distances={},
@@ -141,10 +133,10 @@ def _processor(inventory: dict[str, Any], where: str) -> _Processor:
 
 def _check_cores(cores: tuple[_Core, ...], processor: _Processor,
                  cells: int, where: str) -> None:
-    """Refuse cores that the collector cannot have told apart.
+    """Refuse cores that the collector may have merged.
 
-    It takes the CPUs of a cell with the same core_id for one core, although
-    the core_id is only unique in a package.
+    The collector takes the CPUs of a cell with the same core_id for one core,
+    although a core_id is unique only within a socket.
     """
     most = max((len(set(core.thread_siblings)) for core in cores), default=0)
     is_x86 = processor.architecture in ('x86_64', 'i686')
@@ -152,7 +144,7 @@ def _check_cores(cores: tuple[_Core, ...], processor: _Processor,
     if (processor.socket_count or 0) > cells or (
             is_x86 and not is_phi and most > _X86_THREADS):
         raise exception.InvalidInput(
-            where, 'a cell has the cores of several packages, which the '
+            where, 'a cell has the cores of several sockets, which the '
             'collector numa-topology does not tell apart; read the machine '
             'from sysfs')
     cpus: set[int] = set()
@@ -169,7 +161,7 @@ def _check_cores(cores: tuple[_Core, ...], processor: _Processor,
 
 
 def _cells(memory: tuple[_Memory, ...], cores: tuple[_Core, ...],
-           one_package: bool, where: str) -> list[assemble.CellFacts]:
+           one_socket: bool, where: str) -> list[assemble.CellFacts]:
     cpus: dict[int, set[int]] = {entry.numa_node: set() for entry in memory}
     for core in cores:
         if core.numa_node not in cpus:
@@ -179,9 +171,9 @@ def _cells(memory: tuple[_Memory, ...], cores: tuple[_Core, ...],
         cpus[core.numa_node].update(core.thread_siblings)
     return [assemble.CellFacts(
         id=entry.numa_node,
-        packages=frozenset({0} if one_package and cpus[entry.numa_node]
+        sockets=frozenset({0} if one_socket and cpus[entry.numa_node]
                            else ()),
         cpus=frozenset(cpus[entry.numa_node]), memory_kib=entry.size_kb,
-        pages=assemble.with_small_pages(entry.size_kb, (),
-                                        host_model.SMALL_PAGE_KIB))
+        pages=assemble.add_small_pages(entry.size_kb, (),
+                                       host_model.SMALL_PAGE_KIB))
         for entry in memory]

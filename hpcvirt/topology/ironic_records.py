@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read the values of an inspection that are used, and leave the others."""
 
@@ -22,11 +12,11 @@ from hpcvirt import serialization
 T = TypeVar('T')
 
 
-def collected(plain: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return what the collectors found.
+def find_collected(plain: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return the mapping with the results of the collectors.
 
-    Ironic keeps it in ``plugin_data``; ironic-inspector and the agent have it
-    beside the inventory.
+    Ironic keeps them in ``plugin_data``; ironic-inspector and the agent have
+    them beside the inventory.
     """
     return mapping(plain, 'plugin_data', where) or plain
 
@@ -34,7 +24,7 @@ def collected(plain: dict[str, Any], where: str) -> dict[str, Any]:
 def mapping(plain: object, key: str, where: str) -> dict[str, Any]:
     """Return the mapping of a key; empty if it is missing or null.
 
-    :raises InvalidInput: if one of the two is no mapping
+    :raises InvalidInput: if the document or the value is not a mapping
     """
     if not isinstance(plain, dict):
         raise exception.InvalidInput(where, 'must be a mapping')
@@ -62,7 +52,7 @@ def one(kind: type[T], plain: Any, where: str) -> T:
     """Read a record; a trailing _ of a field is not part of its key."""
     if not isinstance(plain, dict):
         raise exception.InvalidInput(where, 'must be a mapping')
-    return serialization.from_plain(
+    return serialization.load(
         kind, {field.name: plain[field.name.rstrip('_')]
                for field in dataclasses.fields(kind)  # type: ignore[arg-type]
                if field.name.rstrip('_') in plain}, where)

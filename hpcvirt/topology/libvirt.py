@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read libvirt's capabilities XML: the output of ``virsh capabilities``.
 
@@ -31,7 +21,7 @@ from hpcvirt.topology import document
 
 #: POWER and SPARC have 8. The bound keeps a hostile file from naming
 #: millions.
-_MOST_SIBLINGS = 64
+_MAX_SIBLINGS = 64
 
 #: Bytes per unit, as libvirt scales them (virScaleInteger).
 _UNITS: dict[str, int] = {'b': 1, 'byte': 1, 'bytes': 1} | {
@@ -103,7 +93,7 @@ def _siblings(cells: Iterable[ElementTree.Element], where: str,
                     here, f'CPU {cpu_id} occurs twice')
             there = f'{here}: siblings of CPU {cpu_id}'
             core = cpuset.parse(text, there)
-            if len(core) > _MOST_SIBLINGS:
+            if len(core) > _MAX_SIBLINGS:
                 raise exception.InvalidInput(
                     there, f'no core has {len(core)} threads')
             siblings[cpu_id] = core
@@ -121,12 +111,12 @@ def _cell(element: ElementTree.Element, where: str,
           online: Mapping[int, object], small_kib: int,
           ) -> assemble.CellFacts:
     here = _cell_where(element, where)
-    packages = {}
+    sockets = {}
     for cpu in element.iterfind('cpus/cpu'):
         cpu_id = number(cpu, 'id', here, cpuset.MAX_CPU)
         if cpu_id in online:
-            # -1 means that the firmware does not number the packages.
-            packages[cpu_id] = max(
+            # -1 means that the firmware does not number the sockets.
+            sockets[cpu_id] = max(
                 0, number(cpu, 'socket_id', here, 2 ** 31 - 1, least=-1))
     memory = element.find('memory')
     memory_kib = 0 if memory is None else kib(memory, None, here)
@@ -137,10 +127,10 @@ def _cell(element: ElementTree.Element, where: str,
              for pages in element.iterfind('pages')]
     return assemble.CellFacts(
         id=number(element, 'id', here, assemble.MAX_CELL),
-        packages=frozenset(packages.values()),
-        cpus=frozenset(packages),
+        sockets=frozenset(sockets.values()),
+        cpus=frozenset(sockets),
         memory_kib=memory_kib,
-        pages=assemble.with_small_pages(memory_kib, pools, small_kib))
+        pages=assemble.add_small_pages(memory_kib, pools, small_kib))
 
 
 def kib(element: ElementTree.Element, attribute: str | None, where: str,

@@ -1,22 +1,12 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Select and check the PCI functions of a topology.
 
-Only the class code decides whether a function is listed, and for display
-controllers the vendor, because every source has them. The driver does not (a
-function bound to vfio-pci is still a network adapter), nor does the SR-IOV
-capability, which hwloc does not report. Virtual functions have the class of
-their physical function and are listed as well.
+The class code decides whether a function is listed; for display controllers,
+the vendor does as well. Every source has both. The driver does not decide,
+because a function bound to vfio-pci is still a network adapter, nor does the
+SR-IOV capability, which hwloc does not report. Virtual functions have the
+class of their physical function and are listed as well.
 """
 
 import re
@@ -36,19 +26,19 @@ _BASE_CLASSES = {
     0x12,  # processing accelerators
 }
 
-#: Other classes that are listed. Left out on purpose: 0100, 0104, 0106 and
-#: 0107, the disks of the host itself; 1080, the security processor in every
-#: EPYC.
+#: Other classes that are listed. These are left out on purpose: 0100, 0104,
+#: 0106 and 0107, the disks of the host itself; 1080, the security processor in
+#: every EPYC.
 _CLASSES = {
     0x0108,  # NVMe
     0x0302,  # 3D controllers: GPUs without a display
-    0x0380,  # other display controllers: also GPUs without a display
+    0x0380,  # other display controllers: some GPUs without a display
     0x0b40,  # co-processors: QuickAssist
     0x0c06,  # InfiniBand, before the class 0207 existed
 }
 
-#: GPUs with a display have the class of the VGA console that nearly every
-#: server has, which is of another vendor: NVIDIA and AMD.
+#: GPUs with a display (of NVIDIA and AMD) have the same class as the VGA
+#: console of nearly every server, but another vendor.
 _VGA = 0x0300
 _GPU_VENDORS = {'10de', '1002'}
 
@@ -66,8 +56,9 @@ def is_listed(class_code: int, vendor_id: str) -> bool:
             or (class_code == _VGA and vendor_id in _GPU_VENDORS))
 
 
-def checked(where: str, cells: Set[int], devices: Iterable[host_model.Device],
-            ) -> tuple[host_model.Device, ...]:
+def check_devices(where: str, cells: Set[int],
+                  devices: Iterable[host_model.Device],
+                  ) -> tuple[host_model.Device, ...]:
     """Check devices and sort them.
 
     :param where: the file or directory, for errors

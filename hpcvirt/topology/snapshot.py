@@ -1,21 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Snapshots: hpcvirt's own JSON form of a topology, with a schema version.
 
 ``dumps`` writes a Host, and ``read`` reads the same Host back::
 
     {"schema_version": 1, "name": "node1",
-     "cells": [{"id": 0, "package": 0, "cpus": [0, 1, 2, 3],
+     "cells": [{"id": 0, "socket": 0, "cpus": [0, 1, 2, 3],
                 "siblings": [[0, 2], [1, 3]], "llc": [[0, 1, 2, 3]],
                 "memory_mib": 4096, "pages": {"4": 524288, "2048": 1024}}],
      "distances": [[10]],
@@ -26,13 +16,15 @@
 ``pages`` maps the page size in KiB to the number of pages. A file written by
 hand may leave out ``llc`` (one cache for the cell), ``distances``,
 ``devices``, and of a device ``total_vfs``, ``driver`` and ``vf_product_id``
-(the product id of its VFs). ``unknown`` lists what the source of the host did
-not say (:class:`hpcvirt.model.host.Unknown`); it is left out if there is
-nothing, and ``processor`` if the name of the processors is unknown.
+(the product id of its VFs). ``unknown`` lists the facts that the source of the
+host does not report (:class:`hpcvirt.model.host.Unknown`); it is left out if
+it is empty. ``processor`` is left out if the name of the processors is
+unknown.
 """
 
 import dataclasses
 import json
+import re
 from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Annotated
@@ -42,29 +34,31 @@ from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt.model import host as host_model
 from hpcvirt.topology import assemble
-from hpcvirt.topology import document
 
 SCHEMA_VERSION = 1
+
+#: At most a TiB.
+_PAGE_SIZE = re.compile('0|[1-9][0-9]{0,9}')
 
 _Number = Annotated[int, serialization.whole(0, 2 ** 53)]
 _CPUs = frozenset[_Number]
 _Groups = tuple[_CPUs, ...]
 
-#: Stands for a key ``llc`` that is left out; no file can say it, since an
-#: empty group is refused.
+#: Stands for a key ``llc`` that is left out. No file can contain it, because
+#: an empty group is refused.
 _ONE_CACHE: _Groups = (frozenset(),)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Cell:
     id: _Number
-    package: _Number | None
+    socket: _Number | None
     cpus: _CPUs
     siblings: _Groups
     llc: _Groups = _ONE_CACHE
     memory_mib: _Number
     pages: Mapping[str, _Number]
-    other_packages: frozenset[int] = frozenset()
+    other_sockets: frozenset[int] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,16 +72,16 @@ class _Snapshot:
     processor: str | None = None
 
 
-def to_json(host: host_model.Host) -> dict[str, Any]:
+def make_json(host: host_model.Host) -> dict[str, Any]:
     """Make the plain values of a snapshot: dicts, lists, numbers, strings."""
     cells = tuple(
-        _Cell(id=cell.id, package=cell.package, cpus=cell.cpus,
+        _Cell(id=cell.id, socket=cell.socket, cpus=cell.cpus,
               siblings=cell.siblings, llc=cell.llc,
               memory_mib=cell.memory_mib,
               pages={str(pool.size_kib): pool.total for pool in cell.pages},
-              other_packages=cell.other_packages)
+              other_sockets=cell.other_sockets)
         for cell in host.cells)
-    plain: dict[str, Any] = serialization.to_plain(_Snapshot(
+    plain: dict[str, Any] = serialization.dump(_Snapshot(
         schema_version=SCHEMA_VERSION, name=host.name, cells=cells,
         distances=host.distances, devices=host.devices,
         unknown=host.unknown, processor=host.processor))
@@ -95,8 +89,8 @@ def to_json(host: host_model.Host) -> dict[str, Any]:
         if not plain[key]:
             del plain[key]
     for cell in plain['cells']:
-        if not cell['other_packages']:
-            del cell['other_packages']
+        if not cell['other_sockets']:
+            del cell['other_sockets']
     for device in plain['devices']:
         if device['vf_product_id'] is None:
             del device['vf_product_id']
@@ -105,7 +99,7 @@ def to_json(host: host_model.Host) -> dict[str, Any]:
 
 def dumps(host: host_model.Host) -> str:
     """Write a snapshot as JSON text that a person can read and compare."""
-    plain = to_json(host)
+    plain = make_json(host)
     cells = [_join((f'   {json.dumps(key)}: {json.dumps(value)}'
                     for key, value in cell.items()), '  {', '  }')
              for cell in plain['cells']]
@@ -133,11 +127,15 @@ def read(data: bytes, where: str) -> host_model.Host:
     :param data: the file's content
     :param where: the file's name, for errors
     :raises InvalidInput: if it is not such a snapshot, is of another schema
-        version, or describes a machine that cannot be
+        version, or describes a machine that cannot exist
     """
-    plain = serialization.json_value(data, where)
+    return read_json(serialization.json_value(data, where), where)
+
+
+def read_json(plain: object, where: str) -> host_model.Host:
+    """Read the plain values of a snapshot, see :func:`read`."""
     serialization.require_version(plain, SCHEMA_VERSION, where)
-    snapshot = serialization.from_plain(_Snapshot, plain, where)
+    snapshot = serialization.load(_Snapshot, plain, where)
     siblings: dict[int, frozenset[int]] = {}
     caches: dict[int, frozenset[int]] = {}
     cells = [_cell(cell, f'{where}: cells[{index}] (cell {cell.id})',
@@ -160,8 +158,8 @@ def _cell(cell: _Cell, where: str, siblings: dict[int, frozenset[int]],
     _add_groups(llc, f'{where}.llc', cell.cpus, caches)
     return assemble.CellFacts(
         id=cell.id, cpus=cell.cpus,
-        packages=cell.other_packages if cell.package is None
-        else cell.other_packages | {cell.package},
+        sockets=cell.other_sockets if cell.socket is None
+        else cell.other_sockets | {cell.socket},
         memory_kib=cell.memory_mib * 1024,
         pages=_pages(cell.pages, f'{where}.pages'))
 
@@ -192,11 +190,10 @@ def _pages(pages: Mapping[str, int], where: str,
            ) -> tuple[host_model.PagePool, ...]:
     pools = []
     for key, count in pages.items():
-        size = document.whole(key, where, 'a page size', 2 ** 40)
-        if key != str(size):
+        if not _PAGE_SIZE.fullmatch(key):
             raise exception.InvalidInput(
                 where, f'{key[:40]!r} is not a page size in KiB')
-        pools.append(host_model.PagePool(size, count))
+        pools.append(host_model.PagePool(int(key), count))
     return tuple(pools)
 
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The sources of a topology, and the choice of the one that reads a path.
 
@@ -48,8 +38,8 @@ class _Source:
 
     name: str
     form: str
-    recognizes: Callable[[document.Document], bool]
-    read: Callable[[document.Document], host.Host]
+    recognizes: Callable[[document.TopologyDocument], bool]
+    read: Callable[[document.TopologyDocument], host.Host]
 
 
 def _xml(name: str, root: str,
@@ -94,7 +84,15 @@ def read(path: str | None = None, source: str = 'auto') -> host.Host:
     if path is None:
         raise exception.InvalidInput(
             f'--source {source}', 'needs the PATH of a file')
-    file = document.Document(path)
+    return read_document(document.TopologyDocument(path), source)
+
+
+def read_document(file: document.TopologyDocument,
+                  source: str = 'auto') -> host.Host:
+    """Read one machine from a file.
+
+    :raises InvalidInput: if it has no complete and consistent topology
+    """
     for candidate in _SOURCES:
         if source == candidate.name or (
                 source == 'auto' and candidate.recognizes(file)):

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read a machine from sysfs: the running machine, or a copy of another.
 
@@ -32,7 +22,6 @@ from hpcvirt.model import host as host_model
 from hpcvirt.topology import assemble
 from hpcvirt.topology import document
 from hpcvirt.topology import pci
-from hpcvirt.topology import sysfs_memory
 from hpcvirt.topology import sysfs_tree
 
 _CPU = 'sys/devices/system/cpu'
@@ -52,7 +41,7 @@ def read(root: pathlib.Path) -> host_model.Host:
     :param root: ``/``, or the root (or the ``sys``) of a copy
     :raises InvalidInput: if it is not a sysfs, or is incomplete
     """
-    tree = sysfs_tree.Tree(root)
+    tree = sysfs_tree.SysfsTree(root)
     online = tree.cpus(f'{_CPU}/online')
     nodes = _nodes(tree)
     cells = list(_cells(tree, nodes, online))
@@ -68,14 +57,14 @@ def read(root: pathlib.Path) -> host_model.Host:
         devices=list(_devices(tree)), processor=_processor(tree))
 
 
-def _processor(tree: sysfs_tree.Tree) -> str | None:
+def _processor(tree: sysfs_tree.SysfsTree) -> str | None:
     """Return the name of the first processor; ARM's kernel has none."""
     match = re.search('^model name[ \t]*:(.*)$', tree.beginning(
         'proc/cpuinfo', _CPUINFO_BYTES) or '', re.MULTILINE)
     return printable.one_line(match[1])[:255] if match else None
 
 
-def _nodes(tree: sysfs_tree.Tree) -> list[int]:
+def _nodes(tree: sysfs_tree.SysfsTree) -> list[int]:
     """List the nodes that are online; none on a machine without NUMA."""
     found = [int(match[1]) for match in
              (re.fullmatch('node([0-9]{1,9})', name)
@@ -92,9 +81,9 @@ def _nodes(tree: sysfs_tree.Tree) -> list[int]:
     return sorted(online)
 
 
-def _cells(tree: sysfs_tree.Tree, nodes: Sequence[int],
+def _cells(tree: sysfs_tree.SysfsTree, nodes: Sequence[int],
            online: frozenset[int]) -> Iterator[assemble.CellFacts]:
-    small_kib = sysfs_memory.small_page_kib(tree, nodes)
+    small_kib = small_page_kib(tree, nodes)
     for node in nodes:
         here = f'{_NODE}/node{node}'
         yield _cell(
@@ -106,25 +95,25 @@ def _cells(tree: sysfs_tree.Tree, nodes: Sequence[int],
                     'proc/meminfo', 'sys/kernel/mm/hugepages')
 
 
-def _cell(tree: sysfs_tree.Tree, number: int, cpus: frozenset[int],
+def _cell(tree: sysfs_tree.SysfsTree, number: int, cpus: frozenset[int],
           small_kib: int, meminfo: str, hugepages: str,
           ) -> assemble.CellFacts:
-    memory_kib = sysfs_memory.total_kib(tree, meminfo)
+    memory_kib = total_kib(tree, meminfo)
     return assemble.CellFacts(
         id=number,
-        packages=frozenset(_package(tree, cpu) for cpu in cpus),
+        sockets=frozenset(_socket(tree, cpu) for cpu in cpus),
         cpus=cpus,
         memory_kib=memory_kib,
-        pages=sysfs_memory.pools(tree, hugepages, memory_kib, small_kib))
+        pages=pools(tree, hugepages, memory_kib, small_kib))
 
 
-def _package(tree: sysfs_tree.Tree, cpu: int) -> int:
-    # -1 means that the firmware does not number the packages.
+def _socket(tree: sysfs_tree.SysfsTree, cpu: int) -> int:
+    # -1 means that the firmware does not number the sockets.
     return max(0, tree.number(f'{_CPU}/cpu{cpu}/topology/physical_package_id',
                               2 ** 31 - 1, least=-1))
 
 
-def _siblings(tree: sysfs_tree.Tree, online: frozenset[int],
+def _siblings(tree: sysfs_tree.SysfsTree, online: frozenset[int],
               ) -> Iterator[tuple[int, frozenset[int]]]:
     existing = _existing(tree, online)
     for cpu in sorted(online):
@@ -137,14 +126,14 @@ def _siblings(tree: sysfs_tree.Tree, online: frozenset[int],
         yield cpu, _online(tree, f'{name}_list', name, existing, online)
 
 
-def _existing(tree: sysfs_tree.Tree, online: frozenset[int],
+def _existing(tree: sysfs_tree.SysfsTree, online: frozenset[int],
               ) -> frozenset[int]:
     """List the CPUs that can exist, offline ones included."""
     name = f'{_CPU}/possible'
     return online if tree.text(name) is None else tree.cpus(name) | online
 
 
-def _online(tree: sysfs_tree.Tree, name: str, as_map: str,
+def _online(tree: sysfs_tree.SysfsTree, name: str, as_map: str,
             existing: frozenset[int], online: frozenset[int],
             ) -> frozenset[int]:
     """Read a list of CPUs without those that are offline."""
@@ -156,7 +145,7 @@ def _online(tree: sysfs_tree.Tree, name: str, as_map: str,
     return cpus & online
 
 
-def _caches(tree: sysfs_tree.Tree, online: frozenset[int],
+def _caches(tree: sysfs_tree.SysfsTree, online: frozenset[int],
             ) -> Iterator[tuple[int, frozenset[int]]]:
     """Find the last-level cache of each CPU, if the kernel knows one.
 
@@ -180,7 +169,7 @@ def _caches(tree: sysfs_tree.Tree, online: frozenset[int],
                                existing, online)
 
 
-def _distances(tree: sysfs_tree.Tree, nodes: Sequence[int],
+def _distances(tree: sysfs_tree.SysfsTree, nodes: Sequence[int],
                ) -> dict[tuple[int, int], int]:
     distances = {}
     for row in nodes:
@@ -196,7 +185,7 @@ def _distances(tree: sysfs_tree.Tree, nodes: Sequence[int],
     return distances
 
 
-def _devices(tree: sysfs_tree.Tree) -> Iterator[host_model.Device]:
+def _devices(tree: sysfs_tree.SysfsTree) -> Iterator[host_model.Device]:
     for address in tree.names(_PCI):
         here = f'{_PCI}/{address}'
         # Base class, subclass and programming interface: 0x020000.
@@ -211,12 +200,12 @@ def _devices(tree: sysfs_tree.Tree) -> Iterator[host_model.Device]:
                 _driver(tree, here), _vf_product(tree, here))
 
 
-def _hexadecimal(tree: sysfs_tree.Tree, name: str, digits: int) -> int:
+def _hexadecimal(tree: sysfs_tree.SysfsTree, name: str, digits: int) -> int:
     return document.hexadecimal(
         tree.need(name), f'{tree.where}: {name}', 'the content', digits)
 
 
-def _node_of(tree: sysfs_tree.Tree, name: str) -> int | None:
+def _node_of(tree: sysfs_tree.SysfsTree, name: str) -> int | None:
     """Read the node of a device; None if it is unknown (-1)."""
     if tree.text(name) is None:
         return None  # a kernel without NUMA
@@ -224,21 +213,21 @@ def _node_of(tree: sysfs_tree.Tree, name: str) -> int | None:
     return node if node >= 0 else None
 
 
-def _total_vfs(tree: sysfs_tree.Tree, name: str) -> int:
+def _total_vfs(tree: sysfs_tree.SysfsTree, name: str) -> int:
     """Read the number of VFs a function can have; 0 without SR-IOV."""
     return 0 if tree.text(name) is None else tree.number(
         name, pci.MAX_VFS)
 
 
-def _vf_product(tree: sysfs_tree.Tree, device: str) -> str | None:
-    """Read the product of the VFs of a function, which need not exist yet."""
+def _vf_product(tree: sysfs_tree.SysfsTree, device: str) -> str | None:
+    """Read the product id of the VFs of a function; they need not exist."""
     name = f'{device}/sriov_vf_device'
     if tree.text(name) is None:
         return None  # no SR-IOV capability
     return f'{_hexadecimal(tree, name, 4):04x}'
 
 
-def _driver(tree: sysfs_tree.Tree, device: str) -> str | None:
+def _driver(tree: sysfs_tree.SysfsTree, device: str) -> str | None:
     """Return the driver; a copy may lack the link, but not uevent."""
     linked = tree.link_name(f'{device}/driver')
     if linked is not None:
@@ -246,3 +235,63 @@ def _driver(tree: sysfs_tree.Tree, device: str) -> str | None:
     match = re.search('^DRIVER=(.+)$', tree.text(f'{device}/uevent') or '',
                       re.MULTILINE)
     return match[1] if match else None
+
+
+def total_kib(tree: sysfs_tree.SysfsTree, name: str) -> int:
+    """Read MemTotal of a node or of the machine."""
+    return _field(tree, name, 'MemTotal')
+
+
+def pools(tree: sysfs_tree.SysfsTree, directory: str, memory_kib: int,
+          small_kib: int) -> tuple[host_model.PagePool, ...]:
+    """Read the page pools of a node, or of a machine without nodes.
+
+    :param directory: the directory of ``hugepages-2048kB`` and so on; missing
+        if the kernel has no huge pages
+    :returns: all pools; small pages are counted as the memory without huge
+        pages, as libvirt does
+    """
+    huge = []
+    for name in tree.names(directory):
+        match = re.fullmatch('hugepages-([0-9]{1,12})kB', name)
+        if match:
+            huge.append(host_model.PagePool(
+                int(match[1]),
+                tree.number(f'{directory}/{name}/nr_hugepages', 2 ** 42)))
+    rest = memory_kib - sum(pool.size_kib * pool.total for pool in huge)
+    # A negative rest is a contradiction, which assemble reports.
+    return (host_model.PagePool(small_kib, max(rest, 0) // small_kib), *huge)
+
+
+def small_page_kib(tree: sysfs_tree.SysfsTree, nodes: Sequence[int]) -> int:
+    """Determine the size of a small page.
+
+    The running kernel reports it. A copy does not, but it has the free
+    memory both in KiB and in pages; both change all the time, so the quotient
+    is rounded to a power of two. Without them, huge pages of 512 MiB identify
+    an ARM kernel with pages of 64 KiB; otherwise 4 KiB is assumed.
+    """
+    running = tree.small_page_kib()
+    if running is not None:
+        return running
+    for node in nodes:
+        here = f'{_NODE}/node{node}'
+        pages = re.search('^nr_free_pages ([0-9]{1,18})$',
+                          tree.text(f'{here}/vmstat') or '', re.MULTILINE)
+        # A small amount could change too much between the two files.
+        if pages and int(pages[1]) > 1000:
+            free_kib = _field(tree, f'{here}/meminfo', 'MemFree')
+            for size_kib in (4, 8, 16, 32, 64):
+                if 0.8 < free_kib / int(pages[1]) / size_kib < 1.25:
+                    return size_kib
+    huge = tree.names('sys/kernel/mm/hugepages')
+    return 64 if 'hugepages-524288kB' in huge else host_model.SMALL_PAGE_KIB
+
+
+def _field(tree: sysfs_tree.SysfsTree, name: str, field: str) -> int:
+    match = re.search(rf'^(?:Node +[0-9]+ )?{field}: +([0-9]{{1,18}}) kB$',
+                      tree.need(name), re.MULTILINE)
+    if match is None or int(match[1]) > assemble.MAX_MEMORY_KIB:
+        raise exception.InvalidInput(
+            f'{tree.where}: {name}', f'has no valid {field}')
+    return int(match[1])

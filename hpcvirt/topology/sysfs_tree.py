@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read the files of a sysfs: of the running machine, or of a copy."""
 
@@ -27,11 +17,11 @@ from hpcvirt.topology import document
 #: The longest file is a list of 8192 CPUs.
 _MAX_BYTES = 1024 * 1024
 
-#: What the kernel shows of itself.
+#: The folders in which the kernel shows its state.
 _OF_KERNEL = ('sys/', 'proc/')
 
 
-class Tree:
+class SysfsTree:
     """The files below a root, by name: ``sys/...``, ``proc/...``.
 
     :param root: ``/``, the root of a copy, or the ``sys`` directory of one
@@ -70,7 +60,7 @@ class Tree:
         return text.strip(' \t\r\n\0')
 
     def _is_of_kernel(self, name: str) -> bool:
-        """Whether the running kernel shows it: no device, no link away."""
+        """Whether the running kernel provides a file: it needs no checks."""
         return self.is_running and name.startswith(_OF_KERNEL)
 
     def _file(self, name: str) -> bytes | None:

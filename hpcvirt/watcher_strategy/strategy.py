@@ -1,17 +1,17 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt_make_room``: make room for instances of a flavor."""
+"""``hpcvirt_make_room``: make room for instances of a flavor.
 
+Watcher's model of the cluster has no cells, pinned CPUs and pages. ``hpcvirt
+make-room`` reads them as nova-scheduler does, with the configuration of Nova,
+which must not be mixed with that of Watcher in one process.
+"""
+
+import dataclasses
+import json
+import shlex
+import subprocess
+from collections.abc import Mapping
 from typing import Any
 
 from oslo_config import cfg
@@ -19,7 +19,22 @@ from watcher.common import exception as watcher_exception
 from watcher.decision_engine.strategy.strategies import base
 
 from hpcvirt import exception
-from hpcvirt.watcher_strategy import plan
+
+#: Seconds for reading the cloud and searching.
+PATIENCE_S = 600
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedMigration:
+    """One migration of the plan.
+
+    :ivar kind: ``live`` or ``cold``
+    """
+
+    id: str
+    source: str
+    target: str
+    kind: str
 
 
 class NoRoom(watcher_exception.WatcherException):
@@ -28,7 +43,7 @@ class NoRoom(watcher_exception.WatcherException):
     msg_fmt = '%(reason)s'
 
 
-class MakeRoom(base.UnclassifiedStrategy):
+class MakeRoomStrategy(base.UnclassifiedStrategy):
     """Make room for instances of a flavor with the fewest migrations.
 
     The migrations are those of ``hpcvirt make-room``. They are carried out
@@ -69,7 +84,7 @@ class MakeRoom(base.UnclassifiedStrategy):
                 'count': {'type': 'integer', 'minimum': 1, 'default': 1,
                           'description': 'the number of instances that must '
                           'fit at once'},
-                'moves': {'type': 'integer', 'minimum': 0, 'maximum': 3,
+                'moves': {'type': 'integer', 'minimum': 0, 'maximum': 2,
                           'default': 2, 'description': 'the most moves'},
                 'cold': {'type': 'boolean', 'default': False, 'description':
                          'whether cold migrations are allowed'},
@@ -87,14 +102,14 @@ class MakeRoom(base.UnclassifiedStrategy):
             must not make
         """
         try:
-            moves = plan.read(self.config.command, self.input_parameters)
+            moves = _read_plan(self.config.command, self.input_parameters)
         except exception.Unreachable as exc:
             raise NoRoom(reason=str(exc)) from exc
         hosts: dict[str, str] = {}
         for move in moves:
             self._add(move, hosts)
 
-    def _add(self, move: plan.Move, hosts: dict[str, str]) -> None:
+    def _add(self, move: PlannedMigration, hosts: dict[str, str]) -> None:
         """Add one migration.
 
         :param hosts: where the instances are after the migrations before it
@@ -122,3 +137,39 @@ class MakeRoom(base.UnclassifiedStrategy):
 
     def post_execute(self) -> None:
         """Do nothing: the solution is complete."""
+
+
+def _read_plan(command: str,
+         parameters: Mapping[str, object]) -> list[PlannedMigration]:
+    """Run the command that plans, in a process of its own.
+
+    :param command: the command with the arguments that describe the fleet
+    :param parameters: those of the audit
+    :raises Unreachable: if it fails, or no moves are enough
+    """
+    words = [*shlex.split(command), '--format', 'json',
+             '--flavor', str(parameters['flavor']),
+             '--count', str(parameters.get('count', 1)),
+             '--moves', str(parameters.get('moves', 2)),
+             *(['--cold'] if parameters.get('cold') else [])]
+    try:
+        done = subprocess.run(words, check=False, capture_output=True,
+                              text=True, timeout=PATIENCE_S)
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise exception.Unreachable(f'{words[0]}: {exc}') from exc
+    if done.returncode not in (0, 1):
+        raise exception.Unreachable(
+            done.stderr.strip() or f'{words[0]} ended with the status '
+            f'{done.returncode}')
+    try:
+        document = json.loads(done.stdout)
+        if not document['fits']:
+            raise exception.Unreachable(
+                f'{parameters["flavor"]} does not fit, and would not after '
+                f'{parameters.get("moves", 2)} moves either')
+        return [PlannedMigration(move['id'], move['from'], move['to'],
+                                 move['kind'])
+                for move in document['moves']]
+    except (KeyError, TypeError, ValueError) as exc:
+        raise exception.Unreachable(
+            f'{words[0]} printed no plan of make-room ({exc})') from exc

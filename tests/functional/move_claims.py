@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Claims of instances that exist already, made by Nova itself.
 
@@ -29,8 +19,8 @@ from nova.compute import claims
 from nova.objects import service
 from nova.pci import request as pci_request
 
-from tests import cases
 from tests import oracle
+from tests.builders import cases
 from tests.functional import multi_create
 from tests.functional import nova_objects
 from tests.functional import soundness
@@ -89,8 +79,7 @@ class Lived:
         if self.policy:
             specs['hw:pci_numa_affinity_policy'] = self.policy
         return objects.Flavor(
-            vcpus=flavor.vcpus, memory_mb=flavor.memory_mb,
-            extra_specs=specs)
+            vcpus=flavor.vcpus, memory_mb=flavor.memory_mb, extra_specs=specs)
 
     def configure(self):
         """Set the options that the compute hosts share."""
@@ -113,8 +102,7 @@ class Lived:
     def requests(self, mapping=None):
         """The PCI requests of the instance, as Placement serves them."""
         requests = nova_objects.pci_requests(self.case, mapping)
-        for request, policy in zip(requests, self.alias_policies,
-                                   strict=True):
+        for request, policy in zip(requests, self.alias_policies, strict=True):
             if request.alias_name and self.forgotten:
                 request.numa_policy = policy
         return requests
@@ -188,7 +176,7 @@ class Lived:
         chosen = frozenset(cell.id for cell in claimed.cells)
         wanted = {request.requester_id or request.alias_name:
                   request.numa_policy for request in self.requests()}
-        packages = {cell.id: cell.package for cell in self.case.host}
+        sockets = {cell.id: cell.socket for cell in self.case.host}
         for request in requests:
             before = _counts(stats)
             try:
@@ -201,7 +189,7 @@ class Lived:
             policy = wanted[request.requester_id or request.alias_name]
             if request.alias_name and self.policy:
                 policy = self.policy
-            if not all(_is_near(policy, cell, chosen, packages)
+            if not all(_is_near(policy, cell, chosen, sockets)
                        for cell in taken):
                 return FAR_DEVICES
         return None
@@ -222,10 +210,10 @@ def _counts(stats):
     return counts
 
 
-def _is_near(policy, cell, chosen, packages):
+def _is_near(policy, cell, chosen, sockets):
     if policy == 'preferred' or cell in chosen:
         return True
     if policy == 'socket':
-        return None not in packages.values() and packages.get(cell) in {
-            packages[number] for number in chosen}
+        return None not in sockets.values() and sockets.get(cell) in {
+            sockets[number] for number in chosen}
     return policy != 'required' and cell is None

@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""The cases of :mod:`tests.cases` as Nova's own objects."""
+"""The cases of :mod:`tests.builders.cases` as Nova's own objects."""
 
 import copy
 import dataclasses
@@ -23,7 +13,7 @@ from nova.pci import stats
 from nova.pci import whitelist
 from nova.scheduler import host_manager
 
-from hpcvirt.health import quarantine
+from hpcvirt.model import quarantine
 
 objects.register_all()
 
@@ -44,7 +34,7 @@ def host_topology(case):
     """What nova-compute reports of the host."""
     return objects.NUMATopology(cells=[
         objects.NUMACell(
-            id=cell.id, socket=cell.package, cpuset=set(cell.shared),
+            id=cell.id, socket=cell.socket, cpuset=set(cell.shared),
             pcpuset=set(cell.dedicated), pinned_cpus=set(cell.pinned),
             siblings=[set(core) for core in cell.siblings],
             cpu_usage=cell.cpu_usage, memory=cell.memory_mib,

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What Nova does with and without the patches of contrib/nova.
 
@@ -35,7 +25,7 @@ from nova.pci import whitelist
 from nova.scheduler import host_manager
 from nova.virt import hardware
 
-from hpcvirt.nova import claim_order
+from hpcvirt.nova import cell_order_by_release
 from hpcvirt.nova import filters
 
 objects.register_all()
@@ -182,7 +172,7 @@ def topologies_read():
     """
     read = []
     # This reads one to find out about the release.
-    claim_order.spares_devices(types.SimpleNamespace())
+    cell_order_by_release.spares_devices(types.SimpleNamespace())
     from_json = objects.NUMATopology.obj_from_db_obj
     with mock.patch.object(
             objects.NUMATopology, 'obj_from_db_obj', new=staticmethod(
@@ -232,7 +222,7 @@ def topologies_kept():
 
 def _ask(manager, nodes, counts):
     read = []
-    claim_order.spares_devices(types.SimpleNamespace())
+    cell_order_by_release.spares_devices(types.SimpleNamespace())
     from_json = objects.NUMATopology.obj_from_db_obj
     with mock.patch.object(
             objects.NUMATopology, 'obj_from_db_obj', new=staticmethod(

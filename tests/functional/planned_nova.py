@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A compute host as Nova sees it, from the JSON document of a plan."""
 
@@ -49,7 +39,7 @@ class ComputeHost:
             self._cell(cell, config) for cell in host.cells])
         self.alias = next(iter(config.get('pci_alias', ())), None)
         self.cards = [count for _, count in devices] if (
-            'mdev_types' in config) else []
+            config.get('mdev_types')) else []
         pools = pci_device_pool.from_pci_stats([] if self.cards else [
             {**self._spec(), 'numa_node': device.cell, 'count': count,
              'parent': device.address} for device, count in devices])
@@ -72,7 +62,7 @@ class ComputeHost:
         reserved = {(item['node'], item['size']): item['count']
                     for item in config['reserved_huge_pages']}
         return objects.NUMACell(
-            id=cell.id, socket=cell.package, cpuset=set(cell.cpus & shared),
+            id=cell.id, socket=cell.socket, cpuset=set(cell.cpus & shared),
             pcpuset=set(cell.cpus & dedicated), pinned_cpus=set(),
             siblings=[set(core & given) for core in cell.siblings
                       if core & given],
@@ -161,6 +151,13 @@ class ComputeHost:
                     fitting += 1
                     break
         return fitting >= cells
+
+
+def list_cells(placed):
+    """Write the cells of an InstanceNUMATopology as a fleet has them."""
+    return [{'id': cell.id, **({'pages': {
+        str(cell.pagesize): -(-cell.memory * 1024 // cell.pagesize)}}
+        if cell.pagesize else {})} for cell in placed.cells]
 
 
 def _guest(flavor):

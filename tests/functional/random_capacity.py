@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Random hosts in use, counted by hpcvirt and filled by Nova's own functions.
 
@@ -17,7 +7,6 @@ devices those of the claim.
 """
 
 import dataclasses
-import json
 
 from nova import conf as nova_conf
 from nova import exception as nova_exception
@@ -26,16 +15,15 @@ from nova.scheduler import utils
 from nova.virt import hardware
 
 from hpcvirt import exception
-from hpcvirt.flavors import catalogue
+from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.fleet import assemble
 from hpcvirt.fleet import count
-from hpcvirt.fleet import host_settings
-from hpcvirt.fleet import usage_file
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape as shapes
-from hpcvirt.nova import claim_order
-from tests import fleets
-from tests import hosts
+from hpcvirt.nova import cell_order_by_release
+from tests.builders import fleets
+from tests.builders import hosts
 from tests.functional import planned_nova
 
 LIMITS = objects.NUMATopologyLimits(cpu_allocation_ratio=1.0,
@@ -117,7 +105,7 @@ class Nova(planned_nova.ComputeHost):
     def take(self, flavor):
         """Claim an instance.
 
-        :returns: None if refused, otherwise its record for --usage
+        :returns: None if refused, otherwise its record for a fleet
         """
         needs = self.needs(flavor)
         vgpus = needs.pop(self.mdev_class, 0)
@@ -131,7 +119,7 @@ class Nova(planned_nova.ComputeHost):
                 requests, {})):
             return None
         guest, placed = planned_nova._guest(flavor), None
-        spares = claim_order._installed_claim_spares_devices()
+        spares = cell_order_by_release._installed_claim_spares_devices()
         if guest is not None:
             placed = hardware.numa_fit_instance_to_host(
                 self.topology, guest, None, LIMITS, pci_requests=requests,
@@ -154,19 +142,14 @@ class Nova(planned_nova.ComputeHost):
             self.cards[card] -= vgpus
             devices += [self.devices[card][0].address] * vgpus
         return {
-            'flavor': {key: flavor[key] for key in (
-                'name', 'vcpus', 'ram_mib', 'extra_specs')},
+            'flavor': {'disk_gib': 0, **{key: flavor[key] for key in (
+                'name', 'vcpus', 'ram_mib', 'extra_specs')}},
             'devices': devices,
-            'sizes': {cell.pagesize for cell in placed.cells} if placed else (
-                set()),
             **({} if placed is None else {
-                'cells': [cell.id for cell in placed.cells],
+                'cells': planned_nova.list_cells(placed),
                 'cpus': sorted({cpu for cell in placed.cells for cpu in (
                     *(cell.cpu_pinning or {}).values(),
-                    *(cell.cpuset_reserved or ()))}),
-                **({'pages_kib': placed.cells[0].pagesize}
-                   if placed.cells[0].pagesize else {})})}
-
+                    *(cell.cpuset_reserved or ()))})})}
 
     def _is_sound(self, flavor, placed):
         """Whether each guest cell fits on its host cell by itself.
@@ -198,8 +181,7 @@ def figures(dice):
     host, document = made
     packing = 'packing_host_numa_cells_allocation_strategy'
     config = document['host_config'][host.name]
-    nova_conf.CONF.set_override(packing, config.get(packing, False),
-                                'compute')
+    nova_conf.CONF.set_override(packing, config.get(packing, False), 'compute')
     try:
         yield from _figures(dice, host, document)
     finally:
@@ -214,20 +196,15 @@ def _figures(dice, host, document):
         if _is_valid(flavor)]
     instances = []
     for number in range(dice.randrange(12)):
-        kept = nova.snapshot()
         record = nova.take(dice.choice(flavors))
-        if record is not None and len(record.pop('sizes')) > 1:
-            # A usage file has one size of pages for all cells.
-            nova.restore(kept)
-        elif record is not None:
+        if record is not None:
             instances.append({'id': f'i{number}', 'host': host.name,
                               **record})
     fleet = assemble.fleet(
-        {host.name: host}, host_settings.read(document, 'plan'),
-        usage_file.read(json.dumps({'instances': instances}).encode(),
-                        'usage'))
+        {host.name: host}, plan_document.load(document, 'plan').host_config,
+        fleets.read_instances(instances))
     assert not fleet.broken, fleet.broken
-    spares = claim_order._installed_claim_spares_devices()
+    spares = cell_order_by_release._installed_claim_spares_devices()
     fleet = dataclasses.replace(fleet, hosts=tuple(
         dataclasses.replace(each, state=dataclasses.replace(
             each.state, supply=dataclasses.replace(
@@ -235,15 +212,14 @@ def _figures(dice, host, document):
         for each in fleet.hosts))
     kept = nova.snapshot()
     for flavor in flavors:
-        (item,) = count.count(fleet, [catalogue.Flavor(
+        (item,) = count.count(fleet, [flavor_model.Flavor(
             flavor['name'], flavor['vcpus'], flavor['ram_mib'], 0,
             flavor['extra_specs'])])
         nova.restore(kept)
         promised, taken = nova.promised(flavor), 0
         while nova.take(flavor) is not None:
             taken += 1
-        yield Figure(_kind(flavor), item.total, taken, item.by_sums,
-                     promised)
+        yield Figure(_kind(flavor), item.total, taken, item.by_sums, promised)
 
 
 def _host(dice):
@@ -260,16 +236,15 @@ def _host(dice):
         None: None,
         'vf': profiles.Devices(affinity=policy, vfs_per_device=dice.choice(
             (2, 5)), **VF),
-        'whole': profiles.Devices(profiles.Kind.WHOLE, alias='gpu',
+        'whole': profiles.Devices(profiles.DeviceKind.WHOLE, alias='gpu',
                                   affinity=policy, **GPU),
         'vgpu': profiles.Devices(
-            profiles.Kind.VGPU, mdev_type='nvidia-474',
+            profiles.DeviceKind.VGPU, mdev_type='nvidia-474',
             vgpus_per_device=dice.choice((2, 3)), **GPU)}[kind]
     profile = dataclasses.replace(
-        fleets.SMALL, devices=devices,
+        fleets.SMALL, devices=(devices,) if devices else (),
         shared_cores_per_cell=dice.choice((0, 1, 1)),
-        smt=dice.choice(tuple(profiles.SMT)),
-        pack_cells=dice.random() < 0.3)
+        smt=dice.choice(tuple(profiles.SMT)), pack_cells=dice.random() < 0.3)
     try:
         document, _ = fleets.plan_of([host], profile)
     except exception.InvalidInput:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Random fleets and requests, and options of Nova, for replays."""
 
@@ -19,8 +9,8 @@ from hpcvirt import exception
 from hpcvirt.fit import claim
 from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
-from hpcvirt.flavors import catalogue
 from hpcvirt.fleet import guest as guests
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.nova import config
 from hpcvirt.simulate import requests
 from hpcvirt.simulate import strategy as strategies
@@ -44,7 +34,7 @@ _MULTIPLIERS = {
 def configure(test, name, filters=OURS, fullest=False):
     """Set the options of nova.conf that a strategy stands for."""
     (strategy,) = strategies.parse(name + '+fullest' * fullest, 0)
-    config.ready()
+    config.register()
     classes = ['nova.scheduler.weights.all_weighers']
     if 'fragmentation' in strategy.multipliers:
         classes.append('hpcvirt.nova.weights.all_weighers')
@@ -71,12 +61,12 @@ def a_fleet(dice):
 
 
 def a_host(dice):
-    packages, per_package = dice.choice(
+    sockets, per_socket = dice.choice(
         ((1, 1), (2, 1), (2, 1), (2, 2), (1, 4), (4, 1), (2, 4)))
     threads = dice.choice((1, 2))
     cores = dice.choice((2, 4, 6))
     shared = dice.choice((0, 0, 1))
-    ids = range(packages * per_package)
+    ids = range(sockets * per_socket)
     cells = []
     for number in ids:
         siblings = tuple(
@@ -87,7 +77,7 @@ def a_host(dice):
         dedicated = frozenset().union(*siblings[shared:])
         gib = 4 * cores
         cells.append(supplies.CellSupply(
-            number, number // per_package, dedicated, dedicated, floating,
+            number, number // per_socket, dedicated, dedicated, floating,
             siblings, 0, gib * 1024, 0, (
                 supplies.PageSupply(4, gib << 16, 0, gib << 16),
                 supplies.PageSupply(2048, gib << 8, 0, gib << 8),
@@ -124,8 +114,7 @@ def a_flavor(dice, number):
             specs['hw:cpu_dedicated_mask'] = ','.join(
                 str(node * each) for node in range(nodes))
         if policy in ('dedicated', 'mixed'):
-            threads = dice.choice((None, None, 'prefer', 'require',
-                                   'isolate'))
+            threads = dice.choice((None, None, 'prefer', 'require', 'isolate'))
             if threads:
                 specs['hw:cpu_thread_policy'] = threads
             if dice.random() < 0.2:
@@ -140,12 +129,12 @@ def a_flavor(dice, number):
                 specs['hw:pci_numa_affinity_policy'] = affinity
         elif dice.random() < 0.1:
             specs['resources:VGPU'] = dice.choice('123')
-        flavor = catalogue.Flavor(
+        flavor = flavor_model.Flavor(
             f'flavor{number}', nodes * each,
-            nodes * 1024 * dice.choice((1, 2, each, each, 3 * each)), 0,
-            specs)
+            nodes * 1024 * dice.choice((1, 2, each, each, 3 * each)), 0, specs)
         try:
-            return requests.Flavor(flavor, guests.of_flavor(flavor))
+            return requests.RequestedFlavor(flavor,
+                                            guests.compile_flavor(flavor))
         except exception.InvalidInput:
             continue
 

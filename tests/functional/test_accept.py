@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Accept hosts of a Nova: instances, traits, quarantine, interruptions.
 
@@ -18,7 +8,6 @@ This machine stands in for the guests: what is started in one runs here.
 import contextlib
 import copy
 import dataclasses
-import io
 import json
 import os
 import pathlib
@@ -26,18 +15,20 @@ import pathlib
 import fixtures
 
 from hpcvirt import exception
-from hpcvirt.acceptance import decision
+from hpcvirt.acceptance import acceptance
 from hpcvirt.bench.results import store
+from hpcvirt.cloud import accepted_host
+from hpcvirt.cloud import benchmark_instances
 from hpcvirt.cloud import compute_hosts
-from hpcvirt.cloud import guests
 from hpcvirt.cloud import placement
 from hpcvirt.cloud import quarantine as cloud_quarantine
 from hpcvirt.cloud import servers
 from hpcvirt.cloud import session
-from hpcvirt.cmd import main
-from hpcvirt.cmd.host import acceptance_run
-from hpcvirt.health import quarantine
+from hpcvirt.cmd.bench import progress
+from hpcvirt.model import quarantine
 from testing import machines
+from tests.builders import commands
+from tests.builders import folders
 from tests.functional import base
 from tests.integration.bench import rebooting
 
@@ -65,7 +56,6 @@ sed "/^ Mop.s total/s/$/$digits/" "$output"
 
 
 class AcceptTest(base.HPCNova):
-
     def setUp(self):
         super().setUp()
         if len(os.sched_getaffinity(0)) < 2:
@@ -74,12 +64,12 @@ class AcceptTest(base.HPCNova):
             name, cells=1, cores=GUESTS, pages={2048: 1024})
             for name in (HOST, OTHER)))
         self.use_as_cloud()
-        self.scratch = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.scratch = folders.make(self)
         self.slow, self.trace = self.scratch / 'slow', self.scratch / 'trace'
         self.data = self.scratch / 'data'
         self.stand_in()
         self.words = self.arguments(self.create_hpc_flavor(pcpus=1))
-        self.placement_api = placement.Placement(session.placement())
+        self.placement_api = placement.PlacementClient(session.placement())
         self.quarantine = cloud_quarantine.Quarantine(
             session.compute(), self.placement_api)
 
@@ -94,7 +84,8 @@ class AcceptTest(base.HPCNova):
             guest=DATA / 'guest_tcg_np1' / 'npb_ep.S.out'))
         plan = self.scratch / 'plan.json'
         plan.write_text(json.dumps({'schema_version': 1, 'flavors': [
-            {'name': name, 'per_host': {HOST: GUESTS, OTHER: 0}}]}))
+            {'name': name, 'vcpus': 1, 'ram_mib': 512, 'disk_gib': 0,
+             'extra_specs': {}, 'per_host': {HOST: GUESTS, OTHER: 0}}]}))
         audit = self.scratch / 'audit.json'
         audit.write_text(json.dumps({
             'schema_version': 1, 'host': HOST, 'findings': [],
@@ -108,7 +99,7 @@ class AcceptTest(base.HPCNova):
     def stand_in(self):
         """Let this machine be the guests, and Glance and Neutron answer."""
         self.places = []
-        reboot = servers.Rebooter.reboot
+        reboot = servers.ServerRebooter.reboot
 
         def place(*_):
             self.places.append(rebooting.Guest())
@@ -120,10 +111,10 @@ class AcceptTest(base.HPCNova):
                 each.reboot()
         for name, new in (
                 ('cmd.bench.targets._ssh', place),
-                ('cloud.servers.Rebooter.reboot', reboot_all),
-                ('cloud.guests.Guests.image',
+                ('cloud.servers.ServerRebooter.reboot', reboot_all),
+                ('cloud.benchmark_instances.BenchmarkInstances.find_image',
                  lambda *_: self.glance.image1['id']),
-                ('cloud.guests.Guests.network',
+                ('cloud.benchmark_instances.BenchmarkInstances.find_network',
                  lambda *_: self.neutron.network_1['id'])):
             self.useFixture(fixtures.MonkeyPatch(f'hpcvirt.{name}', new))
         self.ports = copy.deepcopy(self.neutron._net1_ports)
@@ -132,19 +123,20 @@ class AcceptTest(base.HPCNova):
         """Run the command; return its status, what it printed."""
         # The fixture gives each of its ports once.
         self.neutron._net1_ports = copy.deepcopy(self.ports)
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            status = main.main([*self.words, *words])
-        return status, out.getvalue(), err.getvalue()
+        return commands.run(*self.words, *words)
 
     def decided(self, word, *words):
         status, out, err = self.accept('--apply', *words)
         self.assertEqual(int(word != 'PASS'), status, err)
         found = json.loads(out)
         self.assertEqual(word, found['word'], found['reason'])
-        self.assertEqual((), guests.Guests(session.compute(), HOST).left())
+        self.assertEqual((), self.left())
         self.assertEqual([], self.api.get_servers())
         return found
+
+    def left(self):
+        return benchmark_instances.BenchmarkInstances(
+            session.compute(), accepted_host.MARK, HOST).left()
 
     def provider(self, host=HOST):
         (node,) = compute_hosts.nodes(session.compute(), host)
@@ -160,15 +152,14 @@ class AcceptTest(base.HPCNova):
     def runs(self):
         return len(self.trace.read_text().split())
 
-    def add_fellows(self, result):
-        """Store what was measured under the names of fellows."""
+    def add_peers(self, result):
+        """Store what was measured under the names of peer hosts."""
         opened = store.Store(None, str(self.data))
         self.addCleanup(opened.close)
         (run,) = opened.result(result).runs
         for number, level in enumerate((0.99, 0.995, 1.0, 1.005, 1.01)):
-            name = f'fellow{number}'
-            opened.open_entry(store.Entry(name, 'p', run.started_at, None),
-                              {})
+            name = f'peer{number}'
+            opened.open_entry(store.Entry(name, 'p', run.started_at, None), {})
             opened.add_run(name, 0, dataclasses.replace(
                 run, id=name, host=name))
             for sample in run.samples:
@@ -196,16 +187,16 @@ class AcceptTest(base.HPCNova):
 
     def test_periodic_a_host_passes_when_its_class_is_known(self):
         first = self.first()
-        self.assertIn('0 fellows are known', first['reason'])
-        self.add_fellows(first['parts'][0]['result'])
+        self.assertIn('0 peer hosts are known', first['reason'])
+        self.add_peers(first['parts'][0]['result'])
         found = self.decided('PASS')
-        self.assertEqual([decision.AUDITED], found['traits'])
+        self.assertEqual([acceptance.AUDITED], found['traits'])
         self.assertEqual(['operator'], self.holders())
-        self.assertEqual({quarantine.TRAIT, decision.AUDITED}, self.traits())
+        self.assertEqual({quarantine.TRAIT, acceptance.AUDITED}, self.traits())
         self.assertEqual(2 * 6 * GUESTS, self.runs())
 
     def test_traits_stay_whatever_nova_compute_does(self):
-        mine = {decision.AUDITED, *decision.OVERHEAD.values()}
+        mine = {acceptance.AUDITED, *acceptance.OVERHEAD.values()}
         before = self.placement_api.traits(self.provider()).names
         self.placement_api.change_traits(self.provider(), mine)
         for host in (HOST, OTHER):
@@ -216,7 +207,7 @@ class AcceptTest(base.HPCNova):
         # nova-compute has traits of its own to add, with what it remembers
         # of the provider.
         self.placement_api.change_traits(
-            self.provider(), (), [decision.OVERHEAD[3]])
+            self.provider(), (), [acceptance.OVERHEAD[3]])
         driver = self.computes[HOST].driver
         update = driver.update_provider_tree
 
@@ -228,7 +219,8 @@ class AcceptTest(base.HPCNova):
                       lambda _, *args, **kwargs: add(*args, **kwargs))
         self._run_periodics()
         self.assertEqual(
-            (before | mine | {'HW_CPU_X86_AVX512F'}) - {decision.OVERHEAD[3]},
+            (before | mine | {'HW_CPU_X86_AVX512F'})
+            - {acceptance.OVERHEAD[3]},
             self.placement_api.traits(self.provider()).names)
 
     def test_nothing_is_changed_without_apply(self):
@@ -246,7 +238,7 @@ class AcceptTest(base.HPCNova):
         self.assertEqual([], self.holders())
 
     def test_periodic_a_slow_host_fails_and_stays_in_quarantine(self):
-        self.placement_api.change_traits(self.provider(), decision.TRAITS)
+        self.placement_api.change_traits(self.provider(), acceptance.TRAITS)
         self.slow.touch()
         found = self.decided('FAIL', '--native', 'local')
         self.assertEqual({quarantine.TRAIT}, self.traits())
@@ -260,7 +252,7 @@ class AcceptTest(base.HPCNova):
         self.assertEqual({quarantine.TRAIT}, self.traits())
         found = self.decided('PASS', '--native', 'local', '--repaired',
                              'the DIMM in slot 3')
-        self.assertEqual(set(decision.TRAITS), self.traits())
+        self.assertEqual(set(acceptance.TRAITS), self.traits())
         self.assertEqual([], self.holders())
 
     def test_periodic_a_killed_acceptance_is_continued(self):
@@ -271,14 +263,15 @@ class AcceptTest(base.HPCNova):
             kept.append(sample)
             if len(kept) == 3:
                 raise KeyboardInterrupt
-        finished = acceptance_run._Progress.sample_finished
+        finished = progress.Terminal.sample_finished
         with contextlib.ExitStack() as stack:
             # A process that is killed cleans up nothing.
-            for name, new in (('_Progress.sample_finished', die),
-                              ('_Acceptance._clear', lambda _: None),
-                              ('_stop', lambda *_: None)):
+            for name, new in (
+                    ('cmd.bench.progress.Terminal.sample_finished', die),
+                    ('acceptance.measurement.clear', lambda *_: None),
+                    ('bench.execute.job.stop_run', lambda *_: None)):
                 stack.enter_context(fixtures.MonkeyPatch(
-                    f'hpcvirt.cmd.host.acceptance_run.{name}', new))
+                    f'hpcvirt.{name}', new))
             self.assertEqual(130, self.accept('--apply')[0])
         begun = {server['id'] for server in self.api.get_servers()}
         self.assertEqual(GUESTS, len(begun))
@@ -301,24 +294,24 @@ class AcceptTest(base.HPCNova):
 
     def test_periodic_a_flavor_may_require_what_the_host_shall_get(self):
         self.words = self.arguments(self.create_hpc_flavor(
-            pcpus=1, **{f'trait:{decision.OVERHEAD[5]}': 'required'}))
+            pcpus=1, **{f'trait:{acceptance.OVERHEAD[5]}': 'required'}))
         self.decided('INCONCLUSIVE')
 
     def test_periodic_an_interrupted_acceptance_leaves_nothing(self):
         def die(*_):
             raise KeyboardInterrupt
-        with fixtures.MonkeyPatch('hpcvirt.cmd.host.acceptance_run'
-                                  '._Progress.sample_finished', die):
+        with fixtures.MonkeyPatch('hpcvirt.cmd.bench.progress.Terminal'
+                                  '.sample_finished', die):
             self.assertEqual(130, self.accept('--apply')[0])
         self.assertEqual([], self.api.get_servers())
-        self.assertEqual((), guests.Guests(session.compute(), HOST).left())
+        self.assertEqual((), self.left())
         self.assertEqual(['accept'], self.holders())
 
     def test_periodic_an_outage_at_the_end_loses_nothing(self):
         def fail(*_):
             raise exception.Unreachable('no Placement')
-        with fixtures.MonkeyPatch('hpcvirt.cmd.host.acceptance_state'
-                                  '.HostState.end', fail):
+        with fixtures.MonkeyPatch('hpcvirt.acceptance.host_acceptance'
+                                  '.HostAcceptance._close', fail):
             status, out, err = self.accept('--apply')
         self.assertEqual((2, ''), (status, out))
         self.assertIn('no Placement', err)
@@ -329,7 +322,7 @@ class AcceptTest(base.HPCNova):
 
     def test_periodic_the_time_is_limited(self):
         with fixtures.MonkeyPatch(
-                'hpcvirt.cmd.host.acceptance_run._MINUTE_S', 0.02):
+                'hpcvirt.acceptance.host_acceptance._MINUTE_S', 0.02):
             found = self.decided('INCONCLUSIVE', '--time-limit', '1')
         self.assertIn('the time limit of 1 minutes was reached',
                       found['reason'])

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Builds that fail on one host and are tried again on an alternate.
 
@@ -22,7 +12,7 @@ import itertools
 import random
 
 from hpcvirt.nova import filters
-from tests import cases
+from tests.builders import cases
 from tests.functional import multi_create
 from tests.functional import nova_objects
 from tests.functional import soundness
@@ -35,7 +25,6 @@ HARMLESS = (None, soundness.REFUSED, soundness.NO_DEVICES, soundness.RAISED)
 
 
 class AlternatesTest(soundness.ClaimingTestCase):
-
     def retries(self, max_attempts):
         """Return what came of all retries, and how many hosts passed."""
         soundness.CONF.set_override('max_attempts', max_attempts, 'scheduler')

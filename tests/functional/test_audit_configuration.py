@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The audit reads the configuration of nova-compute as Nova does."""
 
@@ -21,10 +11,9 @@ from nova import conf as nova_conf
 from oslo_config import cfg
 
 from hpcvirt.audit.reading import files as files_module
-from hpcvirt.audit.reading import ini
 from hpcvirt.audit.reading import nova
 from hpcvirt.audit.rules import nova as rules
-from tests.unit.topology import sysfs_files
+from tests.builders import sysfs_files
 
 GROUPS = ('DEFAULT', 'compute', 'COMPUTE', 'pci')
 NAMES = ('one', 'many', 'before')
@@ -61,7 +50,6 @@ def any_line(dice):
 
 
 class ConfigurationTest(unittest.TestCase):
-
     def test_files_mean_what_they_mean_to_oslo_config(self):
         dice = random.Random(11)
         refused = 0
@@ -77,19 +65,19 @@ class ConfigurationTest(unittest.TestCase):
                          default_config_dirs=[])
                 except cfg.ConfigFileParseError:
                     refused += 1
-                    with self.assertRaises(ini.Malformed):
+                    with self.assertRaises(nova.Malformed):
                         for text in texts:
-                            ini.parse(text)
+                            nova.parse(text)
                     continue
-                self.same(conf, [ini.parse(text) for text in texts], texts)
+                self.same(conf, [nova.parse(text) for text in texts], texts)
         self.assertIn(refused, range(10, 300))
 
     def same(self, conf, found, texts):
         for group in ('DEFAULT', 'compute', 'pci'):
             place = conf if group == 'DEFAULT' else conf[group]
-            one = ini.merge(found, [(group, 'one')])
+            one = nova.merge(found, [(group, 'one')])
             self.assertEqual(place.one, one[-1] if one else None, texts)
-            many = ini.merge(found, [(group, 'many'), ('DEFAULT', 'before')])
+            many = nova.merge(found, [(group, 'many'), ('DEFAULT', 'before')])
             self.assertEqual(sorted(place.many or []), sorted(many), texts)
 
     def test_options_are_those_of_nova(self):
@@ -136,7 +124,7 @@ class ConfigurationTest(unittest.TestCase):
                 sysfs_files.lay_out({'proc/9/comm': 'nova-compute',
                                      'proc/9/cmdline': line}, folder)
                 names = nova._names(files_module.Files(pathlib.Path(folder)))
-                found = ini.merge([
-                    ini.parse(pathlib.Path(folder, name).read_text())
+                found = nova.merge([
+                    nova.parse(pathlib.Path(folder, name).read_text())
                     for name in names], [('compute', 'one')])
                 self.assertEqual(conf.compute.one, found[-1], words)

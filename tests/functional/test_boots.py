@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The boots and deletions that Nova's database and API know."""
 
@@ -18,7 +8,6 @@ import datetime
 import pathlib
 import runpy
 
-import fixtures
 import sqlalchemy
 from nova import context
 from nova.db.main import api as database_api
@@ -27,16 +16,16 @@ from hpcvirt import exception
 from hpcvirt.simulate import read
 from testing import machines
 from testing import nova
+from tests.builders import folders
 
 CONTRIB = pathlib.Path(__file__).parents[2] / 'contrib' / 'boots'
 PINNED = {'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': '1'}
 
 
 class BootsTest(nova.EmbeddedNova):
-
     def setUp(self):
         super().setUp()
-        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.folder = folders.make(self)
         self.add_machines(machines.build('node1', pages={2048: 1024}))
 
     def from_database(self):

@@ -1,26 +1,14 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Refused requests that succeed once a change of explain is made."""
 
-import contextlib
-import io
 import json
 import re
 
 import fixtures
 
-from hpcvirt.cmd import main
 from testing import machines
+from tests.builders import commands
 from tests.functional import base
 from tests.functional import lives
 
@@ -34,19 +22,16 @@ class ChangesTest(lives.LivesNova):
         super().setUp()
         # The embedded Nova has its settings already.
         self.useFixture(fixtures.MonkeyPatch(
-            'hpcvirt.nova.controller.settings.load', lambda *_: None))
+            'hpcvirt.controller.settings.load', lambda *_: None))
 
     def changes_for(self, flavor):
         """Let Nova refuse a flavor; return the changes in words."""
         self.delete(self.boot(flavor, status='ERROR'))
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            status = main.main([
-                'explain', '--flavor', self.api.get_flavor(flavor)['name'],
-                '--format', 'json'])
-        self.assertEqual(1, status, out.getvalue())
-        return [item['change'] for item in json.loads(
-            out.getvalue())['nearest']]
+        status, out, _ = commands.run(
+            'explain', '--flavor', self.api.get_flavor(flavor)['name'],
+            '--format', 'json')
+        self.assertEqual(1, status, out)
+        return [item['change'] for item in json.loads(out)['nearest']]
 
     def assert_helps(self, found, pattern, flavor):
         """Boot the flavor that a change asks for, where it says."""
@@ -65,8 +50,7 @@ class ChangesTest(lives.LivesNova):
         self.add_machines(build([500, 512], 4096))
         make = self.create_hpc_flavor
         found = self.changes_for(make(2, 2, 128))
-        self.assert_helps(found, '^1 guest cell instead of 2',
-                          make(1, 4, 256))
+        self.assert_helps(found, '^1 guest cell instead of 2', make(1, 4, 256))
         self.assert_helps(self.changes_for(make(1, 5, 128)),
                           '^1 CPU fewer', make(1, 4, 128))
         found = self.changes_for(make(1, 2, 512, '1048576'))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The arrangements that Nova's claim goes through, counted in Nova."""
 
@@ -20,15 +10,14 @@ from nova.virt import hardware
 
 from hpcvirt.fit import claim
 from hpcvirt.fit import claim_replay
-from hpcvirt.fit import order
+from hpcvirt.fit import engine
 from hpcvirt.fit import reasons
-from tests import cases
+from tests.builders import cases
 from tests.functional import soundness
 from tests.functional import test_filter
 
 
 class ClaimBudgetTest(soundness.ClaimingTestCase):
-
     def count(self, case):
         """Run Nova's claim.
 
@@ -69,8 +58,8 @@ class ClaimBudgetTest(soundness.ClaimingTestCase):
                                         packing=packing)
             with self.subTest(taken=taken, packing=packing):
                 cells, count = self.count(question)
-                ordered = [cell.id for cell in order.claim_order(
-                    cases.demand(question), cases.supply(question), packing)]
+                ordered = [cell.id for cell in engine.claim_order(
+                    cases.demand(question), cases.supply(question))]
                 ranks = [ordered.index(cell) for cell in cells]
                 self.assertEqual(count - 1, claim_replay.arrangements_before(
                     ranks, len(taken)))
@@ -95,9 +84,8 @@ class ClaimBudgetTest(soundness.ClaimingTestCase):
                     continue
                 # Nova would start the guest, but not in time.
                 self.assertIs(reasons.Code.CLAIM_TOO_LONG, misfit.code)
-                most = claim_replay.MOST_ARRANGEMENTS
+                most = claim_replay.MAX_ARRANGEMENTS
                 self.assertEqual((None, most + 1), self.claim(question, most))
 
     def refused(self, case):
-        return claim.check(cases.demand(case), cases.supply(case),
-                           case.packing)
+        return claim.check(cases.demand(case), cases.supply(case))

@@ -1,25 +1,15 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Run the command with a nova.conf, as an operator does."""
 
-import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import sqlalchemy
 from nova.db.api import models
+
+from tests.builders import folders
 
 CELLS = """
 INSERT INTO cell_mappings
@@ -31,10 +21,8 @@ VALUES (1, '2f6d1c7e-0000-4000-8000-000000000001', 'one',
 
 
 class NovaConfTest(unittest.TestCase):
-
     def setUp(self):
-        self.folder = pathlib.Path(
-            self.enterContext(tempfile.TemporaryDirectory()))
+        self.folder = folders.make(self)
 
     def conf(self, text):
         path = self.folder / 'nova.conf'

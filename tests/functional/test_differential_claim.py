@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Compare predicted claims with Nova's, on random hosts and guests.
 
@@ -23,8 +13,8 @@ import random
 from hpcvirt.fit import claim
 from hpcvirt.fit import pins
 from hpcvirt.fit import reasons
-from tests import cases
 from tests import oracle
+from tests.builders import cases
 from tests.functional import soundness
 
 CASES = 625
@@ -74,8 +64,8 @@ class ClaimTestCase(soundness.ClaimingTestCase):
         fault = soundness.fault(case, claimed)
         demand, supply = cases.demand(case), cases.supply(case)
         providers = cases.providers(case, mapping)
-        predicted = claim.predict(demand, supply, case.packing, providers)
-        checked = claim.check(demand, supply, case.packing, providers)
+        predicted = claim.predict(demand, supply, providers)
+        checked = claim.check(demand, supply, providers)
         if fault is None:
             self.assertIsNone(checked)
             self.assertEqual(tuple(cell.id for cell in claimed.cells),

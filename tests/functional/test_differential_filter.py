@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Compare HPCTopologyFilter and Nova's two filters on random requests.
 
@@ -28,7 +18,7 @@ from nova.scheduler.filters import numa_topology_filter
 from nova.scheduler.filters import pci_passthrough_filter
 
 from hpcvirt.nova import filters
-from tests import cases
+from tests.builders import cases
 from tests.functional import nova_objects
 from tests.functional import soundness
 
@@ -99,8 +89,7 @@ class FilterTestCase(soundness.ClaimingTestCase):
                 soundness.Claims(dataclasses.replace(
                     case, spares_devices=spares))
                 for spares in SPARES_DEVICES[state.service['version']]]
-            faults = [self.fault(claims, mapping)
-                      for mapping in case.mappings]
+            faults = [self.fault(claims, mapping) for mapping in case.mappings]
             self.compare_with_claims(case, state, faults)
             agreed &= self.compare_with_nova(claims[0], state, spec, faults)
         for state in ours:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Compare HPCTopologyFilter with the claims of instances that exist already.
 
@@ -28,7 +18,7 @@ from nova import objects
 from nova.pci import request as pci_request
 
 from hpcvirt.nova import filters
-from tests import cases
+from tests.builders import cases
 from tests.functional import move_claims
 from tests.functional import multi_create
 from tests.functional import nova_objects
@@ -40,7 +30,6 @@ POLICIES = (None, None, 'legacy', 'preferred', 'required', 'socket')
 
 
 class MovesTestCase(soundness.ClaimingTestCase):
-
     def setUp(self):
         super().setUp()
         self.filter = filters.HPCTopologyFilter()
@@ -52,8 +41,7 @@ class MovesTestCase(soundness.ClaimingTestCase):
             context, 'target_cell',
             lambda anyone, _cell: contextlib.nullcontext(anyone)))
         self.enterContext(mock.patch.object(
-            objects.Instance, 'get_by_uuid',
-            lambda *_, **__: self.instance))
+            objects.Instance, 'get_by_uuid', lambda *_, **__: self.instance))
 
     def roll(self, life, block=0):
         found = collections.Counter()

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The embedded Nova reports the machines that it is given, exactly."""
 
@@ -24,7 +14,6 @@ from testing import nova
 
 
 class EmbeddedNovaTest(nova.EmbeddedNova):
-
     def topology_of(self, name):
         node = objects.ComputeNode.get_by_nodename(
             context.get_admin_context(), name)
@@ -42,7 +31,7 @@ class EmbeddedNovaTest(nova.EmbeddedNova):
         for mine, theirs in zip(machine.host.cells, cells, strict=True):
             self.assertEqual(mine.cpus & dedicated, theirs.pcpuset)
             self.assertEqual(mine.cpus & shared, theirs.cpuset)
-            self.assertEqual(mine.package, theirs.socket)
+            self.assertEqual(mine.socket, theirs.socket)
             self.assertEqual(mine.memory_mib, theirs.memory)
             self.assertCountEqual(
                 [set(core & given) for core in mine.siblings if core & given],
@@ -57,7 +46,7 @@ class EmbeddedNovaTest(nova.EmbeddedNova):
 
     def test_uneven_cells_and_gaps_in_numbers_arrive_as_they_are(self):
         machine = machines.build(
-            'odd', 4, [8, 8, 6, 3], threads=2, packages=2, far_siblings=True,
+            'odd', 4, [8, 8, 6, 3], threads=2, sockets=2, far_siblings=True,
             cpu_gap=3, pages={2048: 512, 1048576: 2}, housekeeping_cores=1)
         self.add_machines(machine)
         self.assert_reported(machine)
@@ -67,7 +56,7 @@ class EmbeddedNovaTest(nova.EmbeddedNova):
         cells = list(machine.host.cells)
         cells[1] = dataclasses.replace(cells[1], memory_mib=0, pages=())
         cells[3] = dataclasses.replace(
-            cells[3], package=None, cpus=frozenset(), siblings=(), llc=())
+            cells[3], socket=None, cpus=frozenset(), siblings=(), llc=())
         host = dataclasses.replace(machine.host, cells=tuple(cells))
         machine = dataclasses.replace(machine, host=host, settings=(
             dataclasses.replace(machine.settings, cpu_dedicated_set='0-11')))

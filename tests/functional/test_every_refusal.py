@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Each kind of refusal: provoke it, and explain it from the log.
 
@@ -27,13 +17,15 @@ from nova import objects
 
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import log_reading
-from hpcvirt.fleet import refusal_report
+from hpcvirt.fleet import log_report
 from hpcvirt.nova import filters
-from tests import cases
+from hpcvirt.nova import no_valid_host_log
+from tests.builders import cases
 from tests.functional import multi_create
 from tests.functional import nova_objects
 from tests.functional import soundness
 from tests.functional import test_alternates
+from tests.functional import test_filter
 from tests.functional.test_filter import case
 from tests.functional.test_filter import gpu
 from tests.functional.test_filter import gpu_request
@@ -75,8 +67,8 @@ BEFORE = {Code.RESOURCES, Code.CLOSED}
 OTHERS = {
     Code.MEMORY, Code.NO_CORES, Code.CLAIM_RAISES, Code.NO_TOPOLOGY,
     Code.NO_CANDIDATES, Code.MALFORMED_HOST, Code.NO_THREADS,
-    Code.SCOPE_PACKAGE, Code.CELL_OCCUPIED, Code.EXTRA_SPEC,
-    Code.PACKAGE_UNKNOWN, Code.CLAIM_TOO_LONG, Code.UNDECIDED,
+    Code.SCOPE_SOCKET, Code.CELL_OCCUPIED, Code.EXTRA_SPEC,
+    Code.SOCKET_UNKNOWN, Code.CLAIM_TOO_LONG, Code.UNDECIDED,
     Code.CLAIM_OF_A_MOVE, Code.UNSAFE_ALTERNATE, Code.QUARANTINED,
 }
 
@@ -94,11 +86,11 @@ def a_case(number):
 
 
 class EveryRefusalTest(soundness.ClaimingTestCase):
-
     def setUp(self):
         super().setUp()
         logging.disable(logging.NOTSET)
         self.log = fixtures.FakeLogger(name='hpcvirt', level=logging.INFO,
+                                       format=test_filter.LOG_FORMAT,
                                        nuke_handlers=False)
         self.log.setUp()
         self.addCleanup(self.log.cleanUp)
@@ -118,7 +110,8 @@ class EveryRefusalTest(soundness.ClaimingTestCase):
             change(state)
         seen = []
         with fixtures.MonkeyPatch(
-                'hpcvirt.nova.refused.Refused.add', _recording(seen)):
+                'hpcvirt.nova.no_valid_host_log.NoValidHostLog.add',
+                _recording(seen)):
             self.assertEqual([], list(
                 filters.HPCTopologyFilter().filter_all(states, spec)))
         self.assertIn(code, {kind for misfit in seen
@@ -126,11 +119,11 @@ class EveryRefusalTest(soundness.ClaimingTestCase):
         found = log_reading.read(
             (line.encode() for line in self.log.output.splitlines()), None)
         self.assertEqual(0, found.unreadable, self.log.output)
-        document = refusal_report.document(found.refusals[-1])
+        document = log_report.document(found)
         self.assertFalse(document['fits'])
         self.assertEqual({misfit.code for misfit in seen},
                          {Code(item['code']) for item in document['hosts']})
-        for item, misfit in zip(document['hosts'], seen, strict=True):
+        for item, misfit in zip(document['hosts'], seen, strict=False):
             self.assertEqual('claim' if misfit.code.startswith('claim-')
                              else 'filter', item['step'])
             if len(seen) == 1:
@@ -209,21 +202,21 @@ class EveryRefusalTest(soundness.ClaimingTestCase):
 
     def test_own_extra_specs(self):
         for code, taken, specs in (
-                (Code.SCOPE_PACKAGE, (1, 0, 0, 1), {'numa_scope': 'package'}),
+                (Code.SCOPE_SOCKET, (1, 0, 0, 1), {'numa_scope': 'socket'}),
                 (Code.CELL_OCCUPIED, (1, 1), {'exclusive_cells': 'true'}),
                 (Code.EXTRA_SPEC, (0, 0), {'numa_scope': 'planet'})):
             self.explain(code, case(host(*taken), (4, 4)), specs={
                 **PINNED, **{f'hpcvirt:{name}': value
                              for name, value in specs.items()}})
-        unknown = tuple(dataclasses.replace(cell, package=None)
+        unknown = tuple(dataclasses.replace(cell, socket=None)
                         for cell in host(0, 0))
-        self.explain(Code.PACKAGE_UNKNOWN, case(unknown, (4, 4)), specs={
-            **PINNED, 'hpcvirt:numa_scope': 'package'})
+        self.explain(Code.SOCKET_UNKNOWN, case(unknown, (4, 4)), specs={
+            **PINNED, 'hpcvirt:numa_scope': 'socket'})
 
     def test_searches_that_are_given_up(self):
         self.explain(Code.CLAIM_TOO_LONG, case(
             host(*[8] * 12, *[0] * 12), (4,) * 6, packing=True))
-        with mock.patch('hpcvirt.fit.cell_search.MOST_SETS', 10):
+        with mock.patch('hpcvirt.fit.cell_search.MAX_SETS', 10):
             # Three kinds of devices on twelve cells, the fourth elsewhere.
             names = [f'{number:04x}' for number in range(4)]
             pools = [cases.Pool(cell, 1, {
@@ -243,8 +236,7 @@ class EveryRefusalTest(soundness.ClaimingTestCase):
 
     def test_a_move_that_loses_its_policy(self):
         request = gpu_request(affinity='preferred')
-        question = case(host(8, 0), (4,), pools=(gpu(0),),
-                        requests=(request,))
+        question = case(host(8, 0), (4,), pools=(gpu(0),), requests=(request,))
         spec = nova_objects.request_spec(question, {
             **PINNED, 'hw:pci_numa_affinity_policy': 'preferred'})
         spec.requested_destination = objects.Destination(
@@ -262,7 +254,7 @@ class EveryRefusalTest(soundness.ClaimingTestCase):
 
 
 def _recording(seen):
-    add = filters.refusals.Refused.add
+    add = no_valid_host_log.NoValidHostLog.add
 
     def record(self, host_state, misfit):
         seen.append(misfit)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Run ``hpcvirt flavor`` with a Nova: create, compare and boot."""
 
@@ -16,7 +6,6 @@ import contextlib
 import dataclasses
 import io
 import json
-import pathlib
 import types
 
 import fixtures
@@ -24,14 +13,15 @@ from openstack import config as openstack_config
 from osc_lib import clientmanager
 from wsgi_intercept import interceptor
 
-from hpcvirt.cmd import main
+from hpcvirt.cmd import openstackclient
+from hpcvirt.cmd.flavor import apply
 from hpcvirt.model import host as host_model
-from hpcvirt.osc import commands
-from hpcvirt.osc import plugin
 from testing import libvirt
 from testing import nova
 from testing import settings
-from tests import hosts
+from tests.builders import commands
+from tests.builders import folders
+from tests.builders import hosts
 
 CLOUDS = """
 clouds:
@@ -43,14 +33,13 @@ clouds:
 PROFILE = """
 base: dense
 disk_gib: 0
-devices: {vendor_id: '15b3', product_id: '101e', affinity: preferred}
+devices: [{vendor_id: '15b3', product_id: '101e', affinity: preferred}]
 host_reserve_mib_per_cell: 512
 guest_overhead_mib: 32
 """
 
 
 class FlavorApplyTest(nova.EmbeddedNova):
-
     WEIGHT_CLASSES = ('nova.scheduler.weights.all_weighers',)
     OPTIONS = (('pci', 'alias', [json.dumps({
         'name': 'hpc-vf', 'vendor_id': '15b3', 'product_id': '101e',
@@ -58,7 +47,7 @@ class FlavorApplyTest(nova.EmbeddedNova):
 
     def setUp(self):
         super().setUp()
-        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.folder = folders.make(self)
         clouds = self.folder / 'clouds.yaml'
         clouds.write_text(CLOUDS)
         self.useFixture(fixtures.EnvironmentVariable(
@@ -85,26 +74,25 @@ class FlavorApplyTest(nova.EmbeddedNova):
         """Run the command of OpenStackClient, as its shell does."""
 
         class Manager(clientmanager.ClientManager):
-            hpc = clientmanager.ClientCache(plugin.make_client)
+            hpc = clientmanager.ClientCache(openstackclient.make_client)
 
         region = openstack_config.OpenStackConfig().get_one()
         out = io.StringIO()
         app = types.SimpleNamespace(
-            stdout=out, stderr=out, options=types.SimpleNamespace(),
+            NAME='openstack', options=types.SimpleNamespace(),
             client_manager=Manager(region, {'hpc': '1'}))
-        command = commands.FlavorApply(app, None)
+        command = apply.ApplyFlavors(app, None)
         args = command.get_parser('openstack').parse_args(
-            [*words, '-f', 'json', '-c', 'Name', '-c', 'Done'])
-        return command.run(args), out.getvalue()
+            [*words, '-f', 'json'])
+        with contextlib.redirect_stdout(out):
+            return command.run(args), out.getvalue()
 
     def hpcvirt(self, *words):
         """Run the command, and return its status and its output."""
         if words[0] in ('plan', 'apply') and '--profile' not in words:
             words += ('--profile', 'dense')
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            status = main.main(['flavor', *words])
-        return status, out.getvalue()
+        status, text, self.errors = commands.run('flavor', *words)
+        return status, text
 
     def write(self, host):
         return hosts.as_json(host, self.folder / f'{host.name}.json')
@@ -150,13 +138,13 @@ class FlavorApplyTest(nova.EmbeddedNova):
         before = self.flavors()
         status, text = self.openstack(*words)
         self.assertEqual((0, before), (status, self.flavors()))
-        planned = json.loads(text)
-        self.assertEqual([False] * 4, [row['Done'] for row in planned])
+        planned = json.loads(text)['steps']
+        self.assertEqual([False] * 4, [row['done'] for row in planned])
         status, text = self.openstack(*words, '--apply')
         self.assertEqual(0, status, text)
-        self.assertEqual([True] * 4, [row['Done'] for row
-                                      in json.loads(text)])
-        self.assertLessEqual({row['Name'] for row in planned},
+        self.assertEqual([True] * 4, [row['done'] for row
+                                      in json.loads(text)['steps']])
+        self.assertLessEqual({row['name'] for row in planned},
                              self.flavors().keys() - before.keys())
 
     def test_foreign_and_changed_flavors_are_left_alone(self):
@@ -227,13 +215,10 @@ class FlavorApplyTest(nova.EmbeddedNova):
         for text in ('quota:cpu_shares: many', 'os:secure_boot: maybe',
                      'quota:unknown: "1"', 'resources:VGPU: several'):
             profile.write_text(f'extra_specs: {{{text}}}\n')
-            errors = io.StringIO()
-            with contextlib.redirect_stderr(errors):
-                status, _ = self.hpcvirt('plan', path, '--profile',
-                                         str(profile))
+            status, _ = self.hpcvirt('plan', path, '--profile', str(profile))
             self.assertEqual(2, status)
             self.assertRegex(
-                errors.getvalue(), '^[^\n]*profile.yaml: extra_specs: '
+                self.errors, '^[^\n]*profile.yaml: extra_specs: '
                 f'{text.partition(": ")[0]}: [^\n]+\n$')
 
     def test_a_flavor_without_its_extra_specs_is_completed(self):
@@ -286,8 +271,7 @@ class FlavorApplyTest(nova.EmbeddedNova):
             ledger = self.ledger('compute')
             pinned = sum(len(guest.pinned) for guest in ledger.guests)
             self.assertEqual(
-                flavor['stranded_pcpus']['compute'],
-                len(host.cpus) - pinned)
+                flavor['stranded_pcpus']['compute'], len(host.cpus) - pinned)
             self.assertEqual([], self.faults())
             for server in servers:
                 self.delete(server)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Compare plans with Nova: with its validators and its claim."""
 
@@ -22,13 +12,13 @@ from nova.api.validation.extra_specs import validators
 from hpcvirt import exception
 from hpcvirt.fit import capacity
 from hpcvirt.flavors import host_part
-from hpcvirt.flavors import json_document
 from hpcvirt.flavors import memory
+from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import cpuset
 from hpcvirt.model import shape
-from tests import hosts
+from tests.builders import hosts
 from tests.functional import planned_nova
 
 SEED = 20261120
@@ -37,7 +27,7 @@ ROLLS = 80
 
 def as_read(plan):
     """Read the document of a plan as a program does."""
-    return json.loads(json.dumps(json_document.document(plan)))
+    return json.loads(json.dumps(plan_document.dump(plan)))
 
 
 def compute_hosts(plan):
@@ -47,12 +37,11 @@ def compute_hosts(plan):
         host.name: planned_nova.ComputeHost(
             host.host, config[host.name],
             [(item.device, item.count)
-             for item in host.settings.devices])
+             for item in host.offered])
         for host in plan.hosts}
 
 
 class FlavorPlanTest(unittest.TestCase):
-
     def assert_claims_agree(self, plan):
         """Fill every host with every flavor, as Nova does."""
         for flavor in as_read(plan)['flavors']:
@@ -92,7 +81,7 @@ class FlavorPlanTest(unittest.TestCase):
     def test_mixtures_fill_the_shipped_hosts_as_planned(self):
         for host in hosts.shipped():
             self.assert_mixtures_agree(
-                planner.plan([host], profiles.Profile(package_scope=False)))
+                planner.plan([host], profiles.Profile(socket_scope=False)))
 
     def test_any_host_takes_what_its_plan_says(self):
         self.roll(0)
@@ -114,7 +103,7 @@ class FlavorPlanTest(unittest.TestCase):
                 continue
             # The claim does not know hpcvirt's scopes, which can cause a
             # refusal in a mixture.
-            free = dataclasses.replace(choices, package_scope=False)
+            free = dataclasses.replace(choices, socket_scope=False)
             try:
                 plan = planner.plan(machines, choices)
                 mixed = planner.plan(machines, free)
@@ -154,8 +143,7 @@ class FlavorPlanTest(unittest.TestCase):
                     continue
                 plan = planner.plan([host], small, host_part.build(
                     cpuset.render(cpus), pages))
-                self.assertLessEqual(
-                    plan.hosts[0].settings.dedicated, cpus)
+                self.assertLessEqual(plan.hosts[0].settings.dedicated, cpus)
                 self.assert_claims_agree(plan)
 
     def test_nova_validates_every_flavor(self):
@@ -168,9 +156,9 @@ class FlavorPlanTest(unittest.TestCase):
                  planner.plan([hosts.build(vfs={0: 8})], profiles.Profile(
                      shared_cores_per_cell=1, name_prefix='x',
                      emulator_threads=shape.EmulatorThreads.SHARE,
-                     devices=profiles.Devices(
+                     devices=(profiles.Devices(
                          vendor_id='15b3', product_id='101e',
-                         affinity=shape.PCIAffinity.SOCKET)))]
+                         affinity=shape.PCIAffinity.SOCKET),)))]
         for number in range(60):
             try:
                 plans.append(planner.plan([hosts.any_host(dice, f'h{number}')],

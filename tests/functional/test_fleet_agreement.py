@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Compare the verdicts of explain with nova-scheduler on random requests."""
 
@@ -24,10 +14,10 @@ from nova.scheduler.client import report
 from oslo_messaging.rpc import dispatcher
 
 from hpcvirt import exception
-from hpcvirt.flavors import catalogue
-from hpcvirt.nova.controller import judging
-from hpcvirt.nova.controller import request as requests
-from hpcvirt.nova.controller import view as views
+from hpcvirt.controller import boot_request as requests
+from hpcvirt.controller import judging
+from hpcvirt.controller import view as views
+from hpcvirt.model import flavor as flavor_model
 from testing import machines
 from testing import nova
 from tests.functional import base
@@ -36,7 +26,7 @@ SEED = 20261124
 REQUESTS = 10
 
 TRAITS = ('CUSTOM_RED', 'CUSTOM_BLUE')
-MOST_HOSTS = 5
+MAX_HOSTS = 5
 
 #: A key, the share of the flavors that have it, and its values.
 SPECS = (
@@ -53,7 +43,7 @@ SPECS = (
     ('aggregate_instance_extra_specs:kind', 0.1, ('this', 'other')),
     ('resources:CUSTOM_SLOT', 0.05, ('1', '2')),
     ('hpcvirt:exclusive_cells', 0.1, ('true',)),
-    ('hpcvirt:numa_scope', 0.1, ('package',)),
+    ('hpcvirt:numa_scope', 0.1, ('socket',)),
 )
 
 IMAGE = (
@@ -82,7 +72,7 @@ class AgreementTest(base.HPCNova):
         base.PCI_ALIAS,
         ('scheduler', 'enable_isolated_aggregate_filtering', True),
         # Alternates are all hosts that pass.
-        ('scheduler', 'max_attempts', MOST_HOSTS + 1),
+        ('scheduler', 'max_attempts', MAX_HOSTS + 1),
     )
     tally: ClassVar = collections.Counter()
     seed = SEED
@@ -105,8 +95,7 @@ class AgreementTest(base.HPCNova):
         self.differences = []
         if not self.reasons:
             self.useFixture(fixtures.MonkeyPatch(
-                'hpcvirt.nova.controller.candidates._that_meet',
-                lambda *_: set()))
+                'hpcvirt.controller.candidates._that_meet', lambda *_: set()))
 
     def a_machine(self, name):
         dice = self.dice
@@ -114,7 +103,7 @@ class AgreementTest(base.HPCNova):
         return machines.build(
             name, cells=cells, cores=dice.choice((2, 4, 8)),
             threads=dice.choice((1, 2)),
-            packages=dice.choice((None, 1)),
+            sockets=dice.choice((None, 1)),
             pages={2048: [dice.choice((64, 512, 1024))
                           for _ in range(cells)]},
             vfs={cell: dice.choice((1, 2)) for cell in range(cells)
@@ -138,8 +127,7 @@ class AgreementTest(base.HPCNova):
                 ('zone', {'availability_zone': 'az1'}),
                 ('kind', {'kind': 'this'}),
                 ('kept', {'trait:CUSTOM_RED': 'required'})):
-            aggregate = self.api.post_aggregate(
-                {'aggregate': {'name': name}})
+            aggregate = self.api.post_aggregate({'aggregate': {'name': name}})
             for host in names:
                 if dice.random() < 0.2:
                     self.api.add_host_to_aggregate(aggregate['id'], host)
@@ -162,7 +150,7 @@ class AgreementTest(base.HPCNova):
     def a_request(self, context):
         dice = self.dice
         while True:
-            flavor = catalogue.Flavor(
+            flavor = flavor_model.Flavor(
                 'random', dice.choice((1, 1, 2, 2, 2, 4, 4, 6, 12)),
                 dice.choice((32, 64, 64, 128, 128, 256, 1024)), 0,
                 some(dice, SPECS))
@@ -202,8 +190,7 @@ class AgreementTest(base.HPCNova):
         request = self.a_request(view.context)
         chosen = self.scheduled(objects.RequestSpec.obj_from_primitive(
             request.spec.obj_to_primitive(), view.context))
-        verdicts = {item.name: item for item
-                    in judging.judge(view, request)}
+        verdicts = {item.name: item for item in judging.judge(view, request)}
         fitting = {name for name, item in verdicts.items() if item.fits}
         self.tally['requests'] += 1
         self.tally['that fit on a host'] += bool(fitting)

@@ -1,54 +1,42 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Compare the count of what hosts in use still take with Nova's claim."""
 
-import json
 import random
 import unittest
 
+from hpcvirt.flavors import plan_document
 from hpcvirt.fleet import assemble
 from hpcvirt.fleet import count
-from hpcvirt.fleet import host_settings
-from hpcvirt.fleet import usage_file
-from tests import fleets
+from tests.builders import fleets
 from tests.functional import planned_nova
 from tests.functional import random_capacity
 
-SEED = 20261122
+SEED = 20261123
 
 
 def record(name, host, flavor, placed):
-    """Write an instance as ``--usage`` has it, from Nova's own objects."""
+    """Write an instance as a fleet has it, from Nova's own objects."""
     return {
         'id': name, 'host': host,
         'flavor': {key: flavor[key] for key in (
-            'name', 'vcpus', 'ram_mib', 'extra_specs')},
-        'cells': [cell.id for cell in placed.cells],
+            'name', 'vcpus', 'ram_mib', 'disk_gib', 'extra_specs')},
+        'cells': planned_nova.list_cells(placed),
         'cpus': sorted(cpu for cell in placed.cells
-                       for cpu in (cell.cpu_pinning or {}).values()),
-        'pages_kib': placed.cells[0].pagesize}
+                       for cpu in (cell.cpu_pinning or {}).values())}
 
 
 class FleetCapacityTest(unittest.TestCase):
-
     def test_a_host_in_use_takes_what_nova_takes_until_it_refuses(self):
         dice = random.Random(SEED)
-        lost = 0
-        for _ in range(25):
+        lost = tried = 0
+        # More hosts are tried until sums are wrong often enough for the
+        # agreement to mean something.
+        while tried < 25 or (lost < 5 and tried < 250):
+            tried += 1
             (host,) = fleets.machines(dice, 1)
             document, flavors = fleets.plan_of([host])
-            shown = {flavor['name']: flavor
-                     for flavor in document['flavors']}
+            shown = {flavor['name']: flavor for flavor in document['flavors']}
             config = document['host_config'][host.name]
             nova = planned_nova.ComputeHost(host, config)
             running = {}
@@ -60,11 +48,12 @@ class FleetCapacityTest(unittest.TestCase):
                 elif running:
                     name = dice.choice(list(running))
                     nova.delete(running.pop(name)[1])
-            instances = usage_file.read(json.dumps({'instances': [
+            instances = fleets.read_instances(
                 record(name, host.name, *each)
-                for name, each in running.items()]}).encode(), 'usage')
+                for name, each in running.items())
             fleet = assemble.fleet(
-                {host.name: host}, host_settings.read(document, 'plan'),
+                {host.name: host},
+                plan_document.load(document, 'plan').host_config,
                 instances)
             self.assertEqual({}, fleet.broken)
             before = nova.topology
@@ -73,7 +62,7 @@ class FleetCapacityTest(unittest.TestCase):
                 self.assertEqual(nova.fill(shown[item.flavor.name]),
                                  item.total, item.flavor.name)
                 lost += item.by_sums > item.total
-        self.assertGreater(lost, 4)
+        self.assertGreaterEqual(lost, 5)
 
     def check_random_hosts(self, number, seed):
         """Compare flavors of all policies, with devices, pages and SMT."""

@@ -1,33 +1,21 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Make the changes that explain proposes; Nova's claim must then accept."""
 
 import collections
 import dataclasses
-import json
 import random
 import re
 import unittest
 
 from hpcvirt import exception
+from hpcvirt.flavors import plan_document
 from hpcvirt.fleet import assemble
 from hpcvirt.fleet import changes
 from hpcvirt.fleet import guest as guests
-from hpcvirt.fleet import host_settings
-from hpcvirt.fleet import usage_file
 from hpcvirt.fleet import verdict
 from hpcvirt.specs import codec
-from tests import fleets
+from tests.builders import fleets
 from tests.functional import planned_nova
 from tests.functional import test_fleet_capacity
 
@@ -46,7 +34,6 @@ KINDS = {
 
 
 class FleetChangesTest(unittest.TestCase):
-
     def test_nova_accepts_the_guest_after_each_change(self):
         made = self.make_all(SEED, 25)
         self.assertLessEqual(KINDS, made.keys())
@@ -65,7 +52,7 @@ class FleetChangesTest(unittest.TestCase):
             fleet, nova, flavors = a_fleet(dice)
             for flavor in flavors:
                 try:
-                    guest = guests.of_flavor(flavor)
+                    guest = guests.compile_flavor(flavor)
                 except exception.InvalidInput:
                     continue
                 if any(item.fits for item in verdict.judge(guest, fleet)):
@@ -148,13 +135,13 @@ def a_fleet(dice):
             host.running[f'i{number}'] = flavor, placed
         elif host.running and dice.random() < 0.3:
             host.delete(host.running.pop(dice.choice(list(host.running)))[1])
-    usage = {'instances': [
+    instances = fleets.read_instances(
         test_fleet_capacity.record(name, host, *each)
-        for host in nova for name, each in nova[host].running.items()]}
+        for host in nova for name, each in nova[host].running.items())
     fleet = assemble.fleet(
         {host.name: host for host in machines},
-        host_settings.read(document, 'plan'),
-        usage_file.read(json.dumps(usage).encode(), 'usage'))
+        plan_document.load(document, 'plan').host_config,
+        instances)
     return fleet, nova, [*flavors, *(
         variant(dice, flavor) for flavor in flavors for _ in range(2))]
 

@@ -1,32 +1,19 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Explain requests to a cloud, and try them."""
 
-import contextlib
-import io
 import json
 
 import fixtures
 from nova.scheduler.client import report
 
-from hpcvirt.cmd import main
 from testing import machines
 from testing import nova
+from tests.builders import commands
 from tests.functional import base
 
 
 class ExplainACloudTest(base.HPCNova):
-
     ENABLED_FILTERS = (*nova.USUAL_FILTERS, 'HPCTopologyFilter',
                        'AggregateInstanceExtraSpecsFilter')
     OPTIONS = (
@@ -38,20 +25,18 @@ class ExplainACloudTest(base.HPCNova):
         super().setUp()
         # The embedded Nova has its settings already.
         self.useFixture(fixtures.MonkeyPatch(
-            'hpcvirt.nova.controller.settings.load', lambda *_: None))
+            'hpcvirt.controller.settings.load', lambda *_: None))
         self.add_machines(*(machines.build(
             f'node{number}', pages={2048: 1024}, vfs={1: 2})
             for number in range(1, 4)))
 
     def explain(self, *words, status=1):
         """Explain; return host -> its verdict, and the changes."""
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            self.assertEqual(status, main.main(
-                ['explain', *words, '--format', 'json']), err.getvalue())
+        got, out, err = commands.run('explain', *words, '--format', 'json')
+        self.assertEqual(status, got, err)
         if status == 2:
-            return err.getvalue()
-        document = json.loads(out.getvalue())
+            return err
+        document = json.loads(out)
         return ({host['name']: host for host in document['hosts']},
                 document['nearest'])
 
@@ -82,8 +67,7 @@ class ExplainACloudTest(base.HPCNova):
 
     def test_what_refuses_a_host_is_named(self):
         self.set_traits('node1', 'CUSTOM_BIG')
-        big = self.create_hpc_flavor(
-            **{'trait:CUSTOM_BIG': 'required'})
+        big = self.create_hpc_flavor(**{'trait:CUSTOM_BIG': 'required'})
         found = self.of(big, status=0)
         self.assertTrue(found[0]['node1']['fits'])
         self.assertEqual([0, 1, 2, 3], found[0]['node1']['cpus'])
@@ -113,8 +97,7 @@ class ExplainACloudTest(base.HPCNova):
         found = self.of(wide)
         self.assert_refused(found, 'node2', 'filter', 'no-cell',
                             'cell 0 has 4 of the 6 PCPUs needed')
-        self.assertIn('2 guest cells instead of 1',
-                      found[1][0]['change'])
+        self.assertIn('2 guest cells instead of 1', found[1][0]['change'])
         self.refuse(wide)
         # Devices, which no cell is near to.
         self.assert_refused(
@@ -130,8 +113,7 @@ class ExplainACloudTest(base.HPCNova):
         self.assert_refused(found, 'node3', 'placement', 'forbidden-trait',
                             'its nova-compute is disabled .new memory.')
         self.assertTrue(found[0]['node2']['fits'])
-        self.assertIn('RAMWeigher',
-                      found[0]['node2']['scores'])
+        self.assertIn('RAMWeigher', found[0]['node2']['scores'])
         best = max((host for host in found[0].values() if host['fits']),
                    key=lambda host: host['weight'])
         server = self.boot(small)
@@ -150,8 +132,7 @@ class ExplainACloudTest(base.HPCNova):
                 ('zone', 'node1', {'availability_zone': 'az1'}),
                 ('kept', 'node2', {'trait:CUSTOM_KEPT': 'required'}),
                 ('kind', 'node3', {'kind': 'other'})):
-            aggregate = self.api.post_aggregate(
-                {'aggregate': {'name': name}})
+            aggregate = self.api.post_aggregate({'aggregate': {'name': name}})
             self.api.add_host_to_aggregate(aggregate['id'], host)
             self.api.post_aggregate_action(aggregate['id'], {
                 'set_metadata': {'metadata': metadata}})
@@ -191,5 +172,4 @@ class ExplainACloudTest(base.HPCNova):
             status=0)
         self.assert_refused(found, 'node1', 'filter', 'devices',
                             'no free PCI device')
-        self.assertIn('--server', self.explain(
-            '--server', port, status=2))
+        self.assertIn('--server', self.explain('--server', port, status=2))

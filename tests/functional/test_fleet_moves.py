@@ -1,28 +1,16 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Carry out the moves of make-room on hosts that claim as Nova does."""
 
-import json
 import random
 import unittest
 
+from hpcvirt.flavors import plan_document
 from hpcvirt.fleet import assemble
 from hpcvirt.fleet import guest as guests
-from hpcvirt.fleet import host_settings
 from hpcvirt.fleet import make_room
-from hpcvirt.fleet import usage_file
 from hpcvirt.fleet import verdict
-from tests import fleets
+from tests.builders import fleets
 from tests.functional import planned_nova
 from tests.functional import test_fleet_capacity
 
@@ -30,7 +18,6 @@ SEED = 20261123
 
 
 class FleetMovesTest(unittest.TestCase):
-
     def test_nova_claims_each_move_and_then_the_guest_as_planned(self):
         dice = random.Random(SEED)
         counts = []
@@ -62,18 +49,16 @@ class FleetMovesTest(unittest.TestCase):
             elif running and dice.random() < 0.5:
                 gone = running.pop(dice.choice(list(running)))
                 nova[gone[0]].delete(gone[2])
-        usage = {'instances': [
+        instances = fleets.read_instances(
             test_fleet_capacity.record(name, *each)
-            for name, each in running.items()]}
+            for name, each in running.items())
         return document, assemble.fleet(
             {host.name: host for host in machines},
-            host_settings.read(document, 'plan'),
-            usage_file.read(json.dumps(usage).encode(), 'usage')), (
-                flavors), nova, running
+            plan_document.load(document, 'plan').host_config,
+            instances), flavors, nova, running
 
-    def assert_carried_out(self, fleet, flavor, shown, nova, running,
-                           counts):
-        guest = guests.of_flavor(flavor)
+    def assert_carried_out(self, fleet, flavor, shown, nova, running, counts):
+        guest = guests.compile_flavor(flavor)
         taking = [item.name for item in verdict.judge(guest, fleet)
                   if item.fits]
         for name, host in nova.items():
@@ -92,5 +77,4 @@ class FleetMovesTest(unittest.TestCase):
                              [cell.id for cell in placed.cells])
             nova[source].delete(resident)
         placed = nova[plan.host].place(shown)
-        self.assertEqual(list(plan.cells),
-                         [cell.id for cell in placed.cells])
+        self.assertEqual(list(plan.cells), [cell.id for cell in placed.cells])

@@ -1,30 +1,18 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Fill hosts exactly with the flavors that were generated for them."""
 
-import contextlib
-import io
 import itertools
 import json
 import pathlib
 
-import fixtures
 import yaml
 
 from hpcvirt import topology
-from hpcvirt.cmd import main
 from hpcvirt.model import cpuset
 from testing import planned
+from tests.builders import commands
+from tests.builders import folders
 from tests.functional import base
 
 TOPOLOGIES = pathlib.Path(__file__).parents[2] / 'etc/hpcvirt/topologies'
@@ -39,28 +27,24 @@ def _has_vgpus(flavor):
 
 
 class GeneratedFlavorsTest(base.HPCNova):
-
     topologies = TOPOLOGIES
 
     def plan(self, *names, **profile):
         """Run ``hpcvirt flavor plan`` on shipped topologies."""
-        path = pathlib.Path(self.useFixture(
-            fixtures.TempDir()).path, 'profile.yaml')
+        path = folders.make(self) / 'profile.yaml'
         path.write_text(yaml.safe_dump(
             {'base': 'dense', 'disk_gib': 0, **profile}))
-        output = io.StringIO()
-        with contextlib.redirect_stdout(output):
-            status = main.main([
-                'flavor', 'plan', '--format', 'json', '--profile', str(path),
-                *(str(self.topologies / f'{name}.json') for name in names)])
+        status, out, _ = commands.run(
+            'flavor', 'plan', '--format', 'json', '--profile', path,
+            *(self.topologies / f'{name}.json' for name in names))
         self.assertEqual(0, status)
-        return json.loads(output.getvalue())
+        return json.loads(out)
 
     def start(self, names, **profile):
         """Plan for hosts, configure them as planned and start them."""
         document = self.plan(*names, **profile)
         self.flags(alias=planned.pci_aliases(document), group='pci')
-        devices = profile.get('devices', {})
+        devices = profile.get('devices', [{}])[0]
         self.add_machines(*(
             planned.machine(
                 topology.read(self.topologies / f'{name}.json', 'auto'),
@@ -109,10 +93,10 @@ class GeneratedFlavorsTest(base.HPCNova):
         near = 'required' in flavor['extra_specs'].values()
         mediated = self.connections[ledger.machine.name].mdev_info.devices
         self.assertEqual(
-            flavor['devices'] * len(ledger.guests), len(mediated) + len(
+            _sum(flavor['devices']) * len(ledger.guests), len(mediated) + len(
                 ledger.device_owners()))
         for guest in ledger.guests if not mediated else ():
-            self.assertEqual(flavor['devices'], len(guest.devices))
+            self.assertEqual(_sum(flavor['devices']), len(guest.devices))
             cells = {cell.host_cell for cell in guest.cells}
             for address in guest.devices if near else ():
                 self.assertIn(ledger.device_cell(address), cells)
@@ -124,8 +108,7 @@ class GeneratedFlavorsTest(base.HPCNova):
         """
         self.loosen_placement(host)
         before = len(self.log.output)
-        server = self.boot(id_, status='ERROR',
-                           host=host)
+        server = self.boot(id_, status='ERROR', host=host)
         self.delete(server)
         log = self.log.output[before:]
         if _has_vgpus(flavor):
@@ -156,7 +139,7 @@ class GeneratedFlavorsTest(base.HPCNova):
         """
         ledger = self.ledger(host)
         specs = flavor['extra_specs']
-        if flavor['stranded_devices'][host] < flavor['devices']:
+        if _sum(flavor['stranded_devices'][host]) < _sum(flavor['devices']):
             return 'the host has (no|[0-9]+ of the [0-9]+) free PCI device'
         needed = flavor['vcpus'] // int(specs['hw:numa_nodes'])
         if 'hw:numa_cpus.0' in specs:
@@ -176,11 +159,11 @@ class GeneratedFlavorsTest(base.HPCNova):
 
     def test_two_cells_with_smt_and_virtual_functions_on_one(self):
         self.check('intel-2s-16c-smt', housekeeping_cores_per_cell=1,
-                   devices={'affinity': 'preferred', 'vfs_per_device': 8,
-                            'vendor_id': '8086', 'product_id': '154c'})
+                   devices=[{'affinity': 'preferred', 'vfs_per_device': 8,
+                            'vendor_id': '8086', 'product_id': '154c'}])
 
     def test_periodic_whole_devices_on_their_cells(self):
-        self.check(GPU_HOST, devices={**GPU, 'per_instance': 4})
+        self.check(GPU_HOST, devices=[{**GPU, 'per_instance': 4}])
 
     def change_gpus(self, most, **changes):
         """Change the GPUs of the host that has some.
@@ -195,28 +178,28 @@ class GeneratedFlavorsTest(base.HPCNova):
                 for cell in host['cells']]
         host['devices'] = [{**device, **changes}
                            for device in itertools.chain(*kept)]
-        self.topologies = pathlib.Path(self.useFixture(
-            fixtures.TempDir()).path)
+        self.topologies = folders.make(self)
         (self.topologies / path.name).write_text(json.dumps(host))
 
     def test_periodic_whole_devices_with_sriov(self):
         self.change_gpus(2, total_vfs=16)
-        document = self.check(GPU_HOST, devices={**GPU, 'per_instance': 4})
+        document = self.check(GPU_HOST, devices=[{**GPU, 'per_instance': 4}])
         self.assertIn('type-PF', planned.pci_aliases(document)[0])
 
     def test_periodic_a_share_of_the_whole_devices(self):
-        self.check(GPU_HOST, devices={**GPU, 'per_instance': 'share'})
+        self.check(GPU_HOST, devices=[{**GPU, 'per_instance': 'share'}])
 
     def test_periodic_vgpus_each_guest_from_one_card(self):
         self.change_gpus(1)
-        document = self.check(GPU_HOST, devices={
+        document = self.check(GPU_HOST, devices=[{
             'kind': 'vgpu', 'per_instance': 2, 'vgpus_per_device': 5,
             'vendor_id': '10de', 'product_id': '1db1',
-            'mdev_type': 'nvidia-303', 'resource_class': 'CUSTOM_VGPU_3Q'})
+            'mdev_type': 'nvidia-303', 'resource_class': 'CUSTOM_VGPU_3Q'}])
         flavor, = document['flavors']
         self.assertEqual(({GPU_HOST: 4}, {GPU_HOST: 0}, {GPU_HOST: 2}), (
             flavor['per_host'], flavor['stranded_pcpus'],
-            flavor['stranded_devices']))
+            {host: _sum(left) for host, left
+             in flavor['stranded_devices'].items()}))
 
     def test_periodic_two_cells_with_cores_for_the_host(self):
         self.check('hs06-2s-16c', base='default', smallest_cores=5)
@@ -224,7 +207,7 @@ class GeneratedFlavorsTest(base.HPCNova):
     def test_periodic_four_cells_on_1_gib_pages(self):
         self.check('xeon-2s-24c-snc2-1g', page_size='1G')
 
-    def test_periodic_four_packages_with_isolated_emulator_threads(self):
+    def test_periodic_four_sockets_with_isolated_emulator_threads(self):
         self.check('opteron-4s-12c', emulator_threads='isolate',
                    smallest_cores=12)
 
@@ -242,3 +225,7 @@ class GeneratedFlavorsTest(base.HPCNova):
 
     def test_periodic_a_mixed_fleet(self):
         self.check('hs06-2s-16c', 'single-1s-8c-smt')
+
+
+def _sum(devices):
+    return sum(item['count'] for item in devices)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Nova reads the configuration of hosts as the plan means it.
 
@@ -18,9 +8,7 @@ starts.
 """
 
 import dataclasses
-import pathlib
 import sys
-import tempfile
 import types
 import unittest
 from unittest import mock
@@ -44,7 +32,8 @@ from hpcvirt.deployment import host_files
 from hpcvirt.deployment import tree
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
-from tests import hosts
+from tests.builders import folders
+from tests.builders import hosts
 
 CONF = nova.conf.CONF
 
@@ -69,17 +58,15 @@ def shipped():
                         ('trait:CUSTOM_HPC', 'required'),)))
             except hpcvirt_exception.InvalidInput:
                 # The machine has no GPUs.
-                if profile.devices is None:
+                if not profile.devices:
                     raise
 
 
 class FilesTest(unittest.TestCase):
-
     def setUp(self):
         self.addCleanup(CONF.reset)
         self.addCleanup(request.get_alias_from_config.cache_clear)
-        self.folder = pathlib.Path(
-            self.enterContext(tempfile.TemporaryDirectory()))
+        self.folder = folders.make(self)
 
     def write(self, path, text):
         place = self.folder / path
@@ -106,22 +93,22 @@ class FilesTest(unittest.TestCase):
                          hardware.get_cpu_dedicated_set())
         self.assertEqual(set(settings.shared),
                          hardware.get_cpu_shared_set() or set())
-        self.assertEqual(settings.reserved_host_memory_mib,
+        self.assertEqual(settings.reserved_host_memory_mb,
                          CONF.reserved_host_memory_mb)
         reserved = hardware.numa_get_reserved_huge_pages()
         self.assertEqual(
-            {(item.node, item.size_kib): item.count
-             for item in settings.reserved_pages},
+            {(item.node, item.size): item.count
+             for item in settings.reserved_huge_pages},
             {(node, size): count for node, pages in reserved.items()
              for size, count in pages.items()})
         self.assertEqual(
-            plan.profile.pack_cells,
+            plan.hosts[0].profile.pack_cells,
             CONF.compute.packing_host_numa_cells_allocation_strategy)
         specs = whitelist.Whitelist(CONF.pci.device_spec).specs
-        self.assertEqual([True] * len(settings.devices), [
+        self.assertEqual([True] * len(planned.offered), [
             spec.address.match(item.device.address, None) for spec, item
-            in zip(specs, settings.devices, strict=True)])
-        wanted = plan.profile.devices
+            in zip(specs, planned.offered, strict=True)])
+        wanted = plan.hosts[0].profile.device
         request.get_alias_from_config.cache_clear()
         self.assertEqual([wanted.alias] if wanted and wanted.has_alias else [],
                          list(request.get_alias_from_config()))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The lives of an instance, each to its end in one Nova.
 
@@ -58,12 +48,11 @@ class EqualCellsTest(lives.LivesNova):
 
 
 class DevicesTest(lives.LivesNova):
-
     def setUp(self):
         super().setUp()
         self.add_machines(*(
             machines.build(name, 2, 4, pages={2048: 1024}, vfs={1: 4},
-                           packages=1) for name in ('one', 'two')))
+                           sockets=1) for name in ('one', 'two')))
 
     def test_a_move_that_would_lose_its_policy_is_refused(self):
         """On both hosts only cell 0 has room, and cell 1 has the devices."""
@@ -87,7 +76,6 @@ class DevicesTest(lives.LivesNova):
 
 
 class PagesTest(lives.LivesNova):
-
     def setUp(self):
         super().setUp()
         self.add_machines(
@@ -109,7 +97,6 @@ class PagesTest(lives.LivesNova):
 
 
 class UnequalCellsTest(lives.LivesNova):
-
     def setUp(self):
         super().setUp()
         self.add_machines(*(

@@ -1,39 +1,26 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Make the moves of make-room in a Nova, and boot what they made room for."""
 
-import contextlib
 import dataclasses
-import io
 import json
 
 import fixtures
 
 from hpcvirt.cloud import migrations
 from hpcvirt.cloud import session
-from hpcvirt.cmd import main
 from hpcvirt.fleet import moving
 from testing import machines
+from tests.builders import commands
 from tests.functional import lives
 
 
 class MakeRoomApplyTest(lives.LivesNova):
-
     def setUp(self):
         super().setUp()
         # The embedded Nova has its settings already.
         self.useFixture(fixtures.MonkeyPatch(
-            'hpcvirt.nova.controller.settings.load', lambda *_: None))
+            'hpcvirt.controller.settings.load', lambda *_: None))
         self.useFixture(fixtures.MonkeyPatch(
             'hpcvirt.cloud.migrations.Migrator.pause_s', 0.05))
         self.configure_alias()
@@ -44,10 +31,7 @@ class MakeRoomApplyTest(lives.LivesNova):
         self.move_domains()
 
     def hpcvirt(self, *words):
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            status = main.main(['make-room', *words])
-        return status, out.getvalue()
+        return commands.run('make-room', *words)[:2]
 
     def name(self, flavor):
         return self.api.get_flavor(flavor)['name']
@@ -151,6 +135,5 @@ class MakeRoomApplyTest(lives.LivesNova):
                 r'^it is ACTIVE on node1: .*[Nn]o valid host')
         self.api.post_server_action(second['id'], {'os-stop': None})
         self.wait_for(second, 'SHUTOFF')
-        self.assertEqual('it is SHUTOFF', self.carry_out(
-            self.move_of(second)))
+        self.assertEqual('it is SHUTOFF', self.carry_out(self.move_of(second)))
         self.assertEqual(before, self.place(second))

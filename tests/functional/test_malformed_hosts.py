@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Hosts whose data cannot be read, as Nova's own objects."""
 
@@ -18,10 +8,11 @@ import fixtures
 from nova import objects
 
 from hpcvirt.fit import reasons
+from hpcvirt.nova import decision
 from hpcvirt.nova import filters
 from hpcvirt.nova import malformed_host
 from hpcvirt.nova import weights
-from tests import cases
+from tests.builders import cases
 from tests.functional import nova_objects
 from tests.functional import soundness
 from tests.functional import test_filter
@@ -87,7 +78,6 @@ BROKEN = {
 
 
 class MalformedHostTest(test_filter.FilterTestCase):
-
     def setUp(self):
         super().setUp()
         malformed_host._warned.clear()
@@ -103,8 +93,7 @@ class MalformedHostTest(test_filter.FilterTestCase):
                 with self.subTest(name):
                     states = self.two_hosts()
                     break_it(states[0], random.Random(name))
-                    self.assertEqual(['host1'],
-                                     self.run_filter(spec, *states))
+                    self.assertEqual(['host1'], self.run_filter(spec, *states))
                     self.assertEqual({}, states[0].limits)
                     self.assertIn('host0, host0 refused: the host reports '
                                   'malformed data', self.log.output)
@@ -120,7 +109,8 @@ class MalformedHostTest(test_filter.FilterTestCase):
                 if policy == 'dedicated' else {})
 
     def test_each_kind_has_a_reason_of_its_own(self):
-        request = filters.Request(nova_objects.request_spec(self.question))
+        request = decision.FilterDecision(
+            nova_objects.request_spec(self.question))
         states = self.two_hosts()
         without(states[0].numa_topology.cells[2], 'memory')
         misfit = request.refuse(states[0])
@@ -144,7 +134,7 @@ class MalformedHostTest(test_filter.FilterTestCase):
 
     def test_warnings_do_not_fill_the_memory(self):
         with fixtures.MonkeyPatch(
-                'hpcvirt.nova.malformed_host._MOST_WARNINGS', 3):
+                'hpcvirt.nova.malformed_host._MAX_WARNINGS', 3):
             for number in range(10):
                 state, = self.states(self.question)
                 state.host = f'node{number}'

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Moves and rebuilds of guests, and guests without a NUMA topology."""
 
@@ -20,7 +10,6 @@ DEDICATED = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}
 
 
 class MovesTest(lives.LivesNova):
-
     def setUp(self):
         super().setUp()
         self.add_machines(*(
@@ -55,8 +44,7 @@ class MovesTest(lives.LivesNova):
         self.boot(flavor, host=source, status='ERROR')
         self.confirm(server)
         self.assert_sits(server, (0, 1), 4, 512)
-        self.assert_sits(self.boot(
-            flavor, host=source), (0, 1), 4, 512)
+        self.assert_sits(self.boot(flavor, host=source), (0, 1), 4, 512)
 
     def test_resize_places_the_new_size_and_can_be_reverted(self):
         server = self.boot(self.create_hpc_flavor(1, 2, 512))

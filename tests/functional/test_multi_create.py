@@ -1,19 +1,15 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Several servers of one request that do not get the same page size."""
 
+import collections
+import random
+
+from hpcvirt.nova import filters
 from testing import machines
 from tests.functional import base
+from tests.functional import multi_create
+from tests.functional import soundness
 
 GIB_KIB = 1 << 20
 
@@ -52,3 +48,32 @@ class MultiCreateTest(base.HPCNova):
         for server in self.boot_many(flavor, 4, status='ERROR'):
             self.assertIn('No valid host', server['fault']['message'])
         self.assertEqual((), self.ledger('host').guests)
+
+
+REQUESTS = 200
+GUESTS = 4
+
+
+class MultiCreateTestCase(soundness.ClaimingTestCase):
+    """Each test rolls its own requests, so that they can run in parallel."""
+
+    def roll(self, block):
+        later = collections.Counter()
+        scheduler = multi_create.Scheduler(filters.HPCTopologyFilter())
+        for number in range(REQUESTS):
+            seed = block * REQUESTS + number
+            dice = random.Random(f'multi-create {seed}')
+            fleet = multi_create.a_fleet(dice)
+            with self.subTest(seed=seed):
+                for pick in scheduler.create(dice, fleet, GUESTS):
+                    self.assertFalse(pick.wrong, pick)
+                    later[pick.passed] += pick.number > 0
+        self.assertGreater(later[True], REQUESTS // 4)
+        self.assertGreater(later[False], REQUESTS // 8)
+
+    def test_first_block_of_requests(self):
+        self.roll(0)
+
+    def test_periodic_3_more_blocks_of_requests(self):
+        for block in range(1, 4):
+            self.roll(block)

@@ -1,34 +1,23 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Compute hosts of the scheduler's release, and older ones."""
 
 import sqlalchemy
 from nova import objects
 
-from hpcvirt.nova import claim_order
+from hpcvirt.nova import cell_order_by_release
 from testing import machines
 from tests.functional import base
 from tests.functional import nova_objects
 from tests.functional import soundness
 
-TWO_PACKAGES = 'Nova would use cells 0, 2 of packages 0, 1'
+TWO_SOCKETS = 'Nova would use cells 0, 2 of sockets 0, 1'
 
 
 class ServiceVersionTest(soundness.ClaimingTestCase):
-
     def orders(self, version):
         state = nova_objects.host_state_of_service(version)
-        return set(claim_order.spares_devices(state))
+        return set(cell_order_by_release.spares_devices(state))
 
     def test_the_scheduler_own_release_is_known_from_its_claim(self):
         self.assertEqual({soundness.SPARES_DEVICES},
@@ -38,7 +27,7 @@ class ServiceVersionTest(soundness.ClaimingTestCase):
         state = nova_objects.host_state_of_service(None)
         del state.service
         self.assertEqual((soundness.SPARES_DEVICES,),
-                         claim_order.spares_devices(state))
+                         cell_order_by_release.spares_devices(state))
 
     def test_the_fix_came_between_two_versions(self):
         for version in (68, 70, 72):
@@ -49,23 +38,23 @@ class ServiceVersionTest(soundness.ClaimingTestCase):
 
     def test_the_published_claim_of_older_releases_is_the_likeliest(self):
         state = nova_objects.host_state_of_service(68)
-        self.assertFalse(claim_order.spares_devices(state)[0])
+        self.assertFalse(cell_order_by_release.spares_devices(state)[0])
 
 
 class RollingUpgradeTest(base.HPCNova):
     """A guest without devices before cells of which one has a card.
 
     The claim of Nova 34 takes cells 0 and 1, that of Nova 32 and 33 the cells
-    with most free CPUs, which are not in one package.
+    with most free CPUs, which are not in one socket.
     """
 
     def setUp(self):
         super().setUp()
         self.add_machines(machines.build(
-            'host', 4, [4, 3, 4, 3], packages=2, pages={2048: 1024},
+            'host', 4, [4, 3, 4, 3], sockets=2, pages={2048: 1024},
             vfs={2: 4}))
         self.scoped = self.create_hpc_flavor(
-            2, 3, 512, hpcvirt__numa_scope='package')
+            2, 3, 512, hpcvirt__numa_scope='socket')
 
     def set_service_version(self, version):
         for database in self._databases:
@@ -80,14 +69,14 @@ class RollingUpgradeTest(base.HPCNova):
             self.assertEqual((0, 1), self.guest(server).host_cells)
             return
         self.boot(self.scoped, status='ERROR')
-        self.assertIn(TWO_PACKAGES, self.log.output)
+        self.assertIn(TWO_SOCKETS, self.log.output)
         server = self.boot(self.create_hpc_flavor(2, 3, 512))
         self.assertEqual((0, 2), self.guest(server).host_cells)
 
     def test_an_older_host_must_be_right_under_both_orders(self):
         self.set_service_version(68)
         self.boot(self.scoped, status='ERROR')
-        self.assertIn(TWO_PACKAGES, self.log.output)
-        # Whatever the order, these cells are in one package.
+        self.assertIn(TWO_SOCKETS, self.log.output)
+        # Whatever the order, these cells are in one socket.
         self.boot(self.create_hpc_flavor(
-            1, 3, 512, hpcvirt__numa_scope='package'))
+            1, 3, 512, hpcvirt__numa_scope='socket'))

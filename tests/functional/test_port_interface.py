@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """SR-IOV ports with a guaranteed bandwidth, which come from one interface.
 
@@ -22,7 +12,7 @@ from nova.compute import utils
 
 from hpcvirt.nova import filters
 from hpcvirt.nova import port_interface
-from tests import cases
+from tests.builders import cases
 from tests.functional import nova_objects
 from tests.functional import soundness
 
@@ -40,7 +30,7 @@ class PortInterfaceTest(soundness.ClaimingTestCase):
             for name in ('ens0', 'ens1')}
         cells = tuple(
             cases.HostCell(
-                id=number, package=number, shared=frozenset(),
+                id=number, socket=number, shared=frozenset(),
                 dedicated=frozenset(range(number * 8, number * 8 + 8)),
                 pinned=frozenset(range(taken)),
                 siblings=tuple(frozenset({cpu}) for cpu in range(

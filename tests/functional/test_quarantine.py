@@ -1,37 +1,26 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Hosts in quarantine, in a Nova and a Placement."""
 
-import contextlib
-import io
 import json
 import pathlib
 
 import fixtures
 import keystoneauth1.exceptions
 
-from benchmarks import host_frames
+from benchmarks import host_samples
 from hpcvirt import exception
 from hpcvirt.cloud import compute_hosts
 from hpcvirt.cloud import placement
 from hpcvirt.cloud import quarantine as cloud_quarantine
 from hpcvirt.cloud import session
-from hpcvirt.cmd import main
+from hpcvirt.controller import view
 from hpcvirt.fleet import log_reading
-from hpcvirt.health import quarantine
 from hpcvirt.health import recording
-from hpcvirt.nova.controller import view
+from hpcvirt.model import quarantine
 from testing import machines
+from tests.builders import commands
+from tests.builders import folders
 from tests.functional import lives
 
 
@@ -50,15 +39,12 @@ class QuarantineNova(lives.LivesNova):
         self.use_as_cloud()
         self.nova = session.compute()
         self.cloud = cloud_quarantine.Quarantine(
-            self.nova, placement.Placement(session.placement(),
-                                           pause_s=0.01))
+            self.nova, placement.PlacementClient(session.placement(),
+                                                 pause_s=0.01))
 
     def hpcvirt(self, *words):
-        out, errors = io.StringIO(), io.StringIO()
-        with (contextlib.redirect_stdout(out),
-              contextlib.redirect_stderr(errors)):
-            status = main.main(words)
-        return status, out.getvalue() + errors.getvalue()
+        status, out, err = commands.run(*words)
+        return status, out + err
 
     def quarantine(self, host, reason='it swaps', *more):
         status, text = self.hpcvirt('host', 'quarantine', host, '--reason',
@@ -93,7 +79,7 @@ class QuarantineSchedulingTest(QuarantineNova):
         super().setUp()
         # The embedded Nova has its settings already.
         self.useFixture(fixtures.MonkeyPatch(
-            'hpcvirt.nova.controller.settings.load', lambda *_: None))
+            'hpcvirt.controller.settings.load', lambda *_: None))
 
     def read(self, *words):
         status, text = self.hpcvirt(*words, '--format', 'json')
@@ -125,6 +111,7 @@ class QuarantineSchedulingTest(QuarantineNova):
         # Nova asks no filter about a host that an administrator forces.
         self.assertEqual('node1', self.host_of(self.boot(
             small, availability_zone='nova:node1')))
+        self.assert_same_from_a_dump(name)
         self.assert_explained(name)
         self.release('node1')
         self.boot(flavor, host='node1', status='ERROR')
@@ -132,6 +119,24 @@ class QuarantineSchedulingTest(QuarantineNova):
         self.assertEqual('node1', self.host_of(
             self.boot(flavor, host='node1')))
         self.assertEqual([], self.read('capacity')[1]['closed'])
+
+    def assert_same_from_a_dump(self, name):
+        """A dump gives the same answers as the cloud."""
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).join('fleet'))
+        path.write_text(self.hpcvirt('fleet', 'dump')[1])
+        for words in (('capacity',), ('explain', '--flavor', name),
+                      ('make-room', '--flavor', name)):
+            live = self.read(*words)
+            found = self.read(*words, '--fleet', str(path))
+            if words[0] == 'explain':
+                # The filter's own words are those of the live answer only.
+                for _, document in (live, found):
+                    (refusal,) = (host for host in document['hosts']
+                                  if not host['fits'])
+                    self.assertIn(': it swaps; watch since',
+                                  refusal.pop('reason'))
+                    del refusal['code']
+            self.assertEqual(live, found)
 
     def assert_explained(self, name):
         status, document = self.read('explain', '--flavor', name)
@@ -152,8 +157,7 @@ class QuarantineSchedulingTest(QuarantineNova):
         self.assertIn('1 host counted as full', self.hpcvirt('capacity')[1])
         # Its instances may leave.
         hosts = {host.name: host for host in view.read().fleet.hosts}
-        self.assertEqual({'node1', 'node2'},
-                         hosts['node1'].instances[0].hosts)
+        self.assertEqual({'node1', 'node2'}, hosts['node1'].instances[0].hosts)
         # A filter that does not decide does not close the host.
         self.flags(filter_mode='shadow', group='hpcvirt')
         self.assertEqual([], self.read('capacity')[1]['closed'])
@@ -171,8 +175,7 @@ class QuarantineSchedulingTest(QuarantineNova):
             'rebuild': {'imageRef': self.glance.image2['id']}})
         self.assertEqual('node1', self.host_of(
             self.wait_for(servers[0], 'ACTIVE')))
-        self.assertEqual('node2', self.host_of(
-            self.live_migrate(servers[1])))
+        self.assertEqual('node2', self.host_of(self.live_migrate(servers[1])))
         self.assertEqual('node2', self.host_of(
             self.resize(servers[0], larger)))
         self.api.post_server_action(servers[0]['id'], {'revertResize': None})
@@ -188,11 +191,11 @@ class QuarantineSchedulingTest(QuarantineNova):
 
 
 class WatchTest(QuarantineNova):
-    """Recorded frames of a slow host, and a Placement that is stopped."""
+    """Recorded samples of a slow host, and a Placement that is stopped."""
 
     def setUp(self):
         super().setUp()
-        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.folder = folders.make(self)
         self.down = False
         ask = session.placement().__class__.request
 
@@ -206,13 +209,13 @@ class WatchTest(QuarantineNova):
     def watch(self, *minutes, status=0):
         """Let the service go on with these minutes."""
         state = self.folder / 'state'
-        frames = self.folder / 'frames'
-        frames.unlink(missing_ok=True)
+        samples = self.folder / 'samples'
+        samples.unlink(missing_ok=True)
         last = recording.load(str(state)).last
-        for frame in host_frames.frames_of(minutes, last):
-            recording.append(str(frames), frame)
+        for sample in host_samples.make_samples(minutes, last):
+            recording.append(str(samples), sample)
         ended, text = self.hpcvirt(
-            'host', 'watch', '--host', 'node1', '--replay', str(frames),
+            'host', 'watch', '--hostname', 'node1', '--replay', str(samples),
             '--state', str(state), '--apply')
         self.assertEqual(status, ended, text)
         return text
@@ -222,7 +225,7 @@ class WatchTest(QuarantineNova):
         self.watch(*[{}] * 40)
         self.boot(flavor, host='node1')
         self.assertIn('shootdowns begins: system time 40%', self.watch(
-            *[host_frames.SHOOTDOWNS] * 10))
+            *[host_samples.SHOOTDOWNS] * 10))
         (hold,) = self.cloud.holds('node1')
         self.assertEqual('watch', hold.holder)
         self.assertIn('system time 40%', hold.reason)
@@ -240,12 +243,12 @@ class WatchTest(QuarantineNova):
         self.down = True
         self.assertIn('its trait CUSTOM_HPCVIRT_QUARANTINED may say '
                       'otherwise', self.watch(
-                          *[host_frames.SHOOTDOWNS] * 10, status=2))
+                          *[host_samples.SHOOTDOWNS] * 10, status=2))
         self.down = False
         # Nova knows it already, and the next minute completes it.
         self.assertEqual(['operator', 'watch'], self.holders('node1'))
         self.assertIn('quarantine is done',
-                      self.watch(host_frames.SHOOTDOWNS))
+                      self.watch(host_samples.SHOOTDOWNS))
         self.down = True
         self.watch(*[{}] * 30, status=2)
         self.down = False
@@ -255,7 +258,6 @@ class WatchTest(QuarantineNova):
 
 
 class QuarantineStateTest(QuarantineNova):
-
     def test_a_host_is_put_in_quarantine_and_released(self):
         before = self.traits('node1')
         status, text = self.hpcvirt('host', 'quarantine', 'node1',
@@ -296,14 +298,14 @@ class QuarantineStateTest(QuarantineNova):
 
     def test_periodic_a_trait_that_could_not_be_set_is_set_by_repeating(self):
         down = [True]
-        ask = placement.Placement._ask
+        ask = placement.PlacementClient._ask
 
         def ask_or_fail(this, *args):
             if down[0]:
                 raise exception.Unreachable('Placement is down')
             return ask(this, *args)
         self.useFixture(fixtures.MonkeyPatch(
-            'hpcvirt.cloud.placement.Placement._ask', ask_or_fail))
+            'hpcvirt.cloud.placement.PlacementClient._ask', ask_or_fail))
         status, text = self.hpcvirt('host', 'quarantine', 'node1', '--reason',
                                     'x', '--apply')
         self.assertEqual(2, status)
@@ -315,14 +317,15 @@ class QuarantineStateTest(QuarantineNova):
 
     def test_periodic_a_holder_that_comes_during_a_release(self):
         self.hold('node1', quarantine.OPERATOR)
-        change = placement.Placement.change_traits
+        change = placement.PlacementClient.change_traits
 
         def change_late(this, provider, add=(), remove=()):
             if remove and 'watch' not in self.holders('node1'):
                 self.hold('node1', quarantine.WATCH)
             return change(this, provider, add, remove)
         self.useFixture(fixtures.MonkeyPatch(
-            'hpcvirt.cloud.placement.Placement.change_traits', change_late))
+            'hpcvirt.cloud.placement.PlacementClient.change_traits',
+            change_late))
         self.release('node1')
         self.assertEqual(['watch'], self.holders('node1'))
         self.assertIn(quarantine.TRAIT, self.traits('node1'))

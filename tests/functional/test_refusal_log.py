@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The line about a refused request, and what is read back from it."""
 
@@ -23,9 +13,8 @@ from oslo_log import formatters
 
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import log_reading
-from hpcvirt.fleet import refusal
-from hpcvirt.nova import filters
-from tests import cases
+from hpcvirt.nova import decision
+from tests.builders import cases
 from tests.functional import nova_objects
 from tests.functional import test_filter
 from tests.functional.test_filter import case
@@ -36,7 +25,6 @@ from tests.functional.test_filter import host_cell
 
 
 class LogTestCase(test_filter.FilterTestCase):
-
     def refusals(self):
         found = log_reading.read(
             (line.encode() for line in self.lines('INFO')), None)
@@ -51,25 +39,23 @@ class LogTestCase(test_filter.FilterTestCase):
 
 
 class RefusalLogTest(LogTestCase):
-
     def test_hosts_that_fail_alike_are_one_group(self):
         few_pages = case((host_cell(pages=(cases.Pages(2048, 10),)),))
-        spec, read = self.refuse(*[case(host(8, 5))] * 300,
-                                 *[few_pages] * 3)
-        self.assertEqual(303, read.hosts)
+        spec, read = self.refuse(*[case(host(8, 5))] * 300, *[few_pages] * 3)
+        self.assertEqual(303, read.first.of)
         self.assertEqual(0, read.other_hosts)
         self.assertEqual(
             [(reasons.Code.NO_CELL, reasons.Code.FREE_PCPUS, 300,
-              tuple(f'host{number}' for number in range(8))),
+              'host0, host1'),
              (reasons.Code.NO_CELL, reasons.Code.FREE_PAGES, 3,
-              ('host300', 'host301', 'host302'))],
-            [(group.code, group.root, group.hosts, group.names)
+              'host300, host301')],
+            [(group.code, group.root, group.hosts, group.examples)
              for group in read.groups])
         self.assertEqual(
             'no cell has room: cell 0 has 0 of the 4 free PCPUs needed; '
             'cell 1 has 3 of the 4 free PCPUs needed', read.groups[0].reason)
         self.assertEqual((spec.instance_uuid, 'hpc'),
-                         (read.instance, read.flavor))
+                         (read.first.instance, read.first.flavor))
 
     def test_the_request_is_that_of_the_context(self):
         self.addCleanup(setattr, context._request_store, 'context',
@@ -77,23 +63,20 @@ class RefusalLogTest(LogTestCase):
         context.RequestContext(request_id='req-1', global_request_id='req-2')
         _, read = self.refuse(case(host(8)))
         self.assertEqual(('req-1', 'req-2'),
-                         (read.request_id, read.global_request_id))
+                         (read.first.request_id,
+                          read.first.global_request_id))
 
     def test_what_was_asked_is_in_it(self):
         question = case(host(8, 8), (4, 4, 2), pools=(gpu(0),),
                         threads='require', physnets=frozenset({'a'}),
                         requests=(gpu_request(2),))
-        _, read = self.refuse(question, **{
-            'hpcvirt:numa_scope': 'package'})
-        self.assertEqual(refusal.Asked(
-            vcpus=10, ram_mib=3072, cpu_policy='dedicated',
-            thread_policy='require', numa_scope='package', networks=('a',),
-            cells=(refusal.Cells(count=2, pcpus=4, vcpus=0, memory_mib=1024,
-                                 pages_kib='2048'),
-                   refusal.Cells(count=1, pcpus=2, vcpus=0, memory_mib=1024,
-                                 pages_kib='2048')),
-            devices=(refusal.Devices(name='gpu', count=2,
-                                     affinity='required'),)), read.asked)
+        _, read = self.refuse(question, **{'hpcvirt:numa_scope': 'socket'})
+        self.assertEqual(
+            '10 vCPUs and 3072 MiB, 2 guest cells of 4 dedicated CPUs and '
+            '1024 MiB in pages of 2048 KiB, 1 guest cell of 2 dedicated CPUs '
+            'and 1024 MiB in pages of 2048 KiB, the thread policy require, '
+            '2 devices for gpu (required), the networks a, cells of one '
+            'socket', read.first.asked)
 
     def test_a_malformed_extra_spec_is_a_refusal_by_every_host(self):
         _, read = self.refuse(case(host(0)), case(host(0)),
@@ -104,7 +87,7 @@ class RefusalLogTest(LogTestCase):
 
     def test_an_error_does_not_end_the_request(self):
         spec = nova_objects.request_spec(case(host(8)))
-        with fixtures.MonkeyPatch('hpcvirt.fleet.refusal.text', None):
+        with fixtures.MonkeyPatch('hpcvirt.fit.decision_log.write', None):
             self.assertEqual(
                 [], self.run_filter(spec, *self.states(case(host(8)))))
         self.assertIn('cannot be summarized', self.log.output)
@@ -119,9 +102,9 @@ class RefusalLogTest(LogTestCase):
             if number % 2:
                 state.numa_topology = None
         self.run_filter(spec, *hosts)
-        line, = self.lines('INFO')
-        self.assertTrue(line.isascii())
-        self.assertLess(len(line), refusal.MOST_CHARACTERS + 400)
+        for line in self.lines('INFO'):
+            self.assertTrue(line.isascii())
+            self.assertLess(len(line), 4000)
         self.assertEqual([5, 4], [group.hosts for group
                                   in self.refusals()[0].groups])
 
@@ -144,7 +127,7 @@ class RefusalLogTest(LogTestCase):
         question = case(host(8))
         list(self.filter.filter_all(iter(self.states(question, question)),
                                     nova_objects.request_spec(question)))
-        self.assertEqual(2, self.refusals()[0].hosts)
+        self.assertEqual(2, self.refusals()[0].first.of)
 
     def test_nothing_is_formatted_if_info_is_off(self):
         logging.getLogger('hpcvirt').setLevel(logging.WARNING)
@@ -177,8 +160,9 @@ class SeveralInstancesTest(LogTestCase):
     def test_the_instance_that_finds_no_host_is_named(self):
         self.schedule(case(host(0), (4,)), 3)
         read, = self.refusals()
-        self.assertEqual(('00000000-0000-0000-0000-000000000002', 3),
-                         (read.instance, read.asked.instances))
+        self.assertEqual('00000000-0000-0000-0000-000000000002',
+                         read.first.instance)
+        self.assertIn(', one of 3 instances', read.first.asked)
 
     def test_a_later_move_of_one_of_them_is_one_instance(self):
         question = case(host(8))
@@ -187,18 +171,18 @@ class SeveralInstancesTest(LogTestCase):
         spec.requested_destination = objects.Destination(
             cell=objects.CellMapping())
         self.run_filter(spec, *self.states(question))
-        self.assertEqual(1, self.refusals()[0].asked.instances)
+        self.assertNotIn('instances', self.refusals()[0].first.asked)
 
 
 class LateReasonsTest(LogTestCase):
-
     def setUp(self):
         super().setUp()
         logging.getLogger('hpcvirt').setLevel(logging.INFO)
         self.explained = []
-        explain = filters.Request._explain
+        explain = decision.FilterDecision._explain
         patch = mock.patch.object(
-            filters.Request, '_explain', new=lambda request, *arguments: (
+            decision.FilterDecision, '_explain', new=lambda request,
+            *arguments: (
                 self.explained.append(1) or explain(request, *arguments)))
         patch.start()
         self.addCleanup(patch.stop)
@@ -216,14 +200,16 @@ class LateReasonsTest(LogTestCase):
 
 
 class FormatTest(LogTestCase):
-
     def test_the_json_formatter_of_oslo_log_is_read(self):
         self.refuse(case(host(8)))
-        record = logging.LogRecord('hpcvirt.nova.refused', logging.INFO, 'f',
-                                   1, self.lines('INFO')[0], (), None)
-        line = formatters.JSONFormatter().format(record)
-        self.assertIn('\\"', line)
-        found = log_reading.read([line.encode()], None)
-        self.assertEqual(1, found.refused)
-        again = json.dumps({'log': line, 'stream': 'stderr'})
-        self.assertEqual(1, log_reading.read([again.encode()], None).refused)
+        _, _, message = self.lines('INFO')[0].partition('] ')
+        for name, refused in (('hpcvirt.nova.no_valid_host_log', 1),
+                              ('nova.compute.api', 0)):
+            record = logging.LogRecord(name, logging.INFO, 'f', 1, message,
+                                       (), None)
+            line = formatters.JSONFormatter().format(record)
+            self.assertIn('\\"', line)
+            again = json.dumps({'log': line, 'stream': 'stderr'})
+            for text in line, again:
+                found = log_reading.read([text.encode()], None)
+                self.assertEqual(refused, found.refused)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Replays decided by Nova, and that fast mode decides the same."""
 
@@ -19,22 +9,22 @@ import pathlib
 import random
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import nova.conf
 from nova.pci import request as pci_request
 
+from hpcvirt.controller.replay import cloud
+from hpcvirt.controller.replay import replay
 from hpcvirt.fit import claim
 from hpcvirt.fit import supply as supplies
-from hpcvirt.flavors import catalogue
 from hpcvirt.fleet import guest as guests
-from hpcvirt.nova.replay import cloud
-from hpcvirt.nova.replay import replay
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import causes
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import requests
 from hpcvirt.simulate import scheduler as schedulers
+from tests.builders import folders
 from tests.functional import replays
 
 STRATEGIES = 'nova', 'packing', 'hpcvirt'
@@ -53,11 +43,10 @@ weight_classes = nova.scheduler.weights.all_weighers,
 
 def decisions(guests):
     """Say on which host and which of its cells each guest is."""
-    return [(guest.host, guest.placement.cells) for guest in guests]
+    return [(guest.host, guest.holding.placement.cells) for guest in guests]
 
 
 class ReplayTestCase(unittest.TestCase):
-
     def setUp(self):
         super().setUp()
         self.addCleanup(logging.disable, logging.root.manager.disable)
@@ -80,7 +69,7 @@ class SameDecisionsTest(ReplayTestCase):
         fleet = replays.a_fleet(dice)
         asked = replays.some_requests(dice, fleet, count, wanted)
         flavors = causes.flavors(asked.flavors)
-        slow = replay.Scheduler(fleet, asked.flavors)
+        slow = replay.NovaScheduler(fleet, asked.flavors)
         fast = schedulers.Scheduler(host_table.HostTable(fleet, flavors),
                                     flavors, strategy)
         empty = self.states(slow)
@@ -169,10 +158,10 @@ class ClaimTest(ReplayTestCase):
 
     def cloud(self, *fleet):
         replays.configure(self, 'nova', replays.USUAL)
-        flavor = catalogue.Flavor('six', 6, 1024, 0, {
+        flavor = flavor_model.Flavor('six', 6, 1024, 0, {
             'hw:cpu_policy': 'dedicated'})
-        return cloud.Cloud(fleet, [requests.Flavor(
-            flavor, guests.of_flavor(flavor))])
+        return cloud.ReplayCloud(fleet, [requests.RequestedFlavor(
+            flavor, guests.compile_flavor(flavor))])
 
     def attempts(self, most):
         nova.conf.CONF.set_override('max_attempts', most, 'scheduler')
@@ -198,7 +187,6 @@ class ClaimTest(ReplayTestCase):
 
 
 class DiceTest(ReplayTestCase):
-
     def test_periodic_a_subset_of_hosts_gives_the_same_each_time(self):
         replays.configure(self, 'nova')
         nova.conf.CONF.set_override('host_subset_size', 3, 'filter_scheduler')
@@ -221,8 +209,7 @@ class CommandTest(unittest.TestCase):
     """The command with a nova.conf, as an operator runs it."""
 
     def run_command(self, *more, conf):
-        folder = pathlib.Path(self.enterContext(
-            tempfile.TemporaryDirectory()))
+        folder = folders.make(self)
         (folder / 'nova.conf').write_text(conf)
         dice = random.Random(4)
         lines, now = [], 0
@@ -233,7 +220,7 @@ class CommandTest(unittest.TestCase):
         (folder / 'log.swf').write_text('\n'.join(lines) + '\n')
         return subprocess.run(
             [sys.executable, '-m', 'hpcvirt.cmd.main', 'simulate',
-             '--workload', str(folder / 'log.swf'), '--host',
+             '--workload', str(folder / 'log.swf'),
              f'{TOPOLOGY}*3', '--no-repacking', '--nova-conf',
              str(folder / 'nova.conf'), *more],
             capture_output=True, text=True, check=False)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The exact optimum of small replays, and what claims of Nova can do."""
 
@@ -18,26 +8,26 @@ import unittest
 
 from nova.pci import request as pci_request
 
-from hpcvirt.flavors import catalogue
+from hpcvirt.controller.replay import cloud
+from hpcvirt.controller.replay import replay
 from hpcvirt.fleet import guest as guests
-from hpcvirt.nova.replay import cloud
-from hpcvirt.nova.replay import replay
-from hpcvirt.simulate import exact
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import requests
+from tests import optimum
 from tests.functional import replays
 from tests.unit.simulate import small
 
 #: Claims that are tried to place what the optimum accepts.
-MOST_CLAIMS = 4000
+MAX_CLAIMS = 4000
 
 
 def a_flavor(dice, number):
     nodes, each = dice.choice((1, 1, 1, 2)), dice.choice((1, 2, 3, 4, 5, 8))
-    flavor = catalogue.Flavor(
+    flavor = flavor_model.Flavor(
         f'flavor{number}', nodes * each, nodes * 1024, 0, {
             'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': str(nodes),
             'hw:mem_page_size': '4'})
-    return requests.Flavor(flavor, guests.of_flavor(flavor))
+    return requests.RequestedFlavor(flavor, guests.compile_flavor(flavor))
 
 
 def lost(asked, fates):
@@ -50,7 +40,7 @@ class Claims:
     """Looks for hosts whose claims place guests, which then stay there."""
 
     def __init__(self, fleet, asked, fates):
-        own = cloud.Cloud(fleet, asked.flavors)
+        own = cloud.ReplayCloud(fleet, asked.flavors)
         self._hosts, self._instances = own._hosts, own._instances
         self._events = sorted(
             (time, starts, number, arrival.flavor)
@@ -59,7 +49,7 @@ class Claims:
             for time, starts in ((arrival.time, True), (
                 arrival.time + arrival.duration, False)))
         self._running = {}
-        self._left = MOST_CLAIMS
+        self._left = MAX_CLAIMS
 
     def place(self, event=0):
         """Try every host for each guest in turn."""
@@ -88,7 +78,6 @@ class Claims:
 
 
 class BoundsTest(unittest.TestCase):
-
     def setUp(self):
         super().setUp()
         self.addCleanup(logging.disable, logging.root.manager.disable)
@@ -113,16 +102,16 @@ class BoundsTest(unittest.TestCase):
         asked = requests.Requests(
             tuple(a_flavor(dice, number) for number in range(3)),
             tuple(arrivals))
-        optimum = exact.optimum(fleet, asked, exact.Freedom.STAY)
-        self.assertIsNotNone(optimum)
-        return fleet, asked, optimum, replay.replay(fleet, asked).fates
+        best = optimum.find_fates(fleet, asked, optimum.Freedom.STAY)
+        self.assertIsNotNone(best)
+        return fleet, asked, best, replay.replay(fleet, asked).fates
 
     def assert_no_less_is_lost(self, seeds):
         """Nova loses at least what the optimum loses, and sometimes more."""
         found = []
         for seed in seeds:
-            _, asked, optimum, novas = self.case(seed)
-            found.append(lost(asked, novas) - lost(asked, optimum))
+            _, asked, best, novas = self.case(seed)
+            found.append(lost(asked, novas) - lost(asked, best))
         self.assertGreater(min(found), -1e-6)
         self.assertGreater(max(found), 1)
 
@@ -136,6 +125,6 @@ class BoundsTest(unittest.TestCase):
         """The order in which claims take cells is no condition of it."""
         placed = 0
         for seed in range(40):
-            fleet, asked, optimum, _ = self.case(seed)
-            placed += Claims(fleet, asked, optimum).place()
+            fleet, asked, best, _ = self.case(seed)
+            placed += Claims(fleet, asked, best).place()
         self.assertGreaterEqual(placed, 36)

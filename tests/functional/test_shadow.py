@@ -1,32 +1,24 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Shadow mode: every host passes, and the log has what would differ."""
 
 import copy
 import dataclasses
+import types
 
 import fixtures
 from nova import objects
 from nova.scheduler.filters import numa_topology_filter
 
+from hpcvirt import serialization
+from hpcvirt.fit import decision_log
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import log_reading
-from hpcvirt.fleet import shadow as records
 from hpcvirt.nova import filters
 from hpcvirt.nova import shadow
 from testing import machines
 from testing import nova as testing_nova
-from tests import cases
+from tests.builders import cases
 from tests.functional import base
 from tests.functional import nova_objects
 from tests.functional import soundness
@@ -37,13 +29,12 @@ from tests.functional.test_filter import gpu_request
 from tests.functional.test_filter import host
 from tests.functional.test_filter import PINNED
 
-REFUSES = records.Direction.HPCVIRT_REFUSES
-NOVA_REFUSES = records.Direction.NOVA_REFUSES
-NOVA_FAILS = records.Direction.NOVA_FAILS
+REFUSES = decision_log.Disagreement.HPCVIRT_REFUSES
+NOVA_REFUSES = decision_log.Disagreement.NOVA_REFUSES
+NOVA_FAILS = decision_log.Disagreement.NOVA_FAILS
 
 
 class ShadowTestCase(test_filter.FilterTestCase):
-
     def setUp(self):
         super().setUp()
         soundness.CONF.set_override('filter_mode', 'shadow', 'hpcvirt')
@@ -51,12 +42,16 @@ class ShadowTestCase(test_filter.FilterTestCase):
                         'hpcvirt')
 
     def comparisons(self):
+        """Return each comparison with its differences."""
         found = []
         for line in self.log.output.splitlines():
-            _, mark, text = line.partition(records.MARK)
-            if mark:
-                found.append(records.read(log_reading.log_text.json.loads(
-                    text), 'log'))
+            record, fields = decision_log.read(line.partition('] ')[2]) or (
+                None, None)
+            if record is decision_log.ShadowComparison:
+                found.append(types.SimpleNamespace(**fields, differences=[]))
+            elif record is decision_log.ShadowDifference:
+                found[-1].differences.append(
+                    serialization.load(record, fields, ''))
         return found
 
     def compare(self, spec, *hosts):
@@ -78,29 +73,29 @@ class ShadowTestCase(test_filter.FilterTestCase):
 
     def assert_differs(self, comparison, *expected):
         self.assertEqual(list(expected), [
-            (item.direction, item.code, item.names)
+            (item.direction, item.code, item.examples)
             for item in comparison.differences])
 
 
 class DecisionsTest(ShadowTestCase):
-
     def test_equal_decisions_are_a_line_too(self):
         questions = [case(host(0)), case(host(8))]
         found = self.compare(nova_objects.request_spec(questions[0]),
                              *self.states(*questions))
-        self.assertEqual((2, 2, 1, 1, ()), (
+        self.assertEqual((2, 2, 1, 1, 0), (
             found.hosts, found.compared, found.passed, found.passed_by_nova,
-            found.differences))
+            found.differing))
+        self.assertEqual([], found.differences)
         self.assertNotIn('No host of', self.log.output)
 
     def test_what_only_hpcvirt_refuses(self):
         apart, together = (case(host(*taken), (4, 4)) for taken in (
             (1, 0, 0, 1), (1, 1, 0, 0)))
         spec = nova_objects.request_spec(
-            apart, {**PINNED, 'hpcvirt:numa_scope': 'package'})
+            apart, {**PINNED, 'hpcvirt:numa_scope': 'socket'})
         found = self.compare(spec, *self.states(together, apart, apart))
         self.assert_differs(found, (
-            REFUSES, reasons.Code.SCOPE_PACKAGE, ('host1', 'host2')))
+            REFUSES, reasons.Code.SCOPE_SOCKET, 'host1, host2'))
         self.assertEqual((1, 3), (found.passed, found.passed_by_nova))
         self.assertIn('Nova would use cells 1, 2', found.differences[0].reason)
 
@@ -116,8 +111,7 @@ class DecisionsTest(ShadowTestCase):
             cases.GuestCell(4, 0, 4096)))
         found = self.compare(nova_objects.request_spec(question),
                              *self.states(question))
-        self.assert_differs(found, (REFUSES, reasons.Code.FREE_PCPUS,
-                                    ('host0',)))
+        self.assert_differs(found, (REFUSES, reasons.Code.FREE_PCPUS, 'host0'))
 
     def test_a_malformed_extra_spec_is_refused_only_by_hpcvirt(self):
         question = case(host(0))
@@ -125,8 +119,7 @@ class DecisionsTest(ShadowTestCase):
             nova_objects.request_spec(question, {
                 **PINNED, 'hpcvirt:numa_scope': 'planet'}),
             *self.states(question))
-        self.assert_differs(found, (REFUSES, reasons.Code.EXTRA_SPEC,
-                                    ('host0',)))
+        self.assert_differs(found, (REFUSES, reasons.Code.EXTRA_SPEC, 'host0'))
 
     def test_a_host_in_quarantine_is_refused_only_by_hpcvirt(self):
         self.compare_in_quarantine(nova_objects.request_spec(
@@ -142,7 +135,7 @@ class DecisionsTest(ShadowTestCase):
         nova_objects.hold(states[1], 'operator', 'it swaps')
         found = self.compare(spec, *states)
         self.assert_differs(found, (
-            REFUSES, reasons.Code.QUARANTINED, ('host1',)))
+            REFUSES, reasons.Code.QUARANTINED, 'host1'))
         self.assertEqual((1, 2), (found.passed, found.passed_by_nova))
 
     def test_what_only_nova_refuses(self):
@@ -159,7 +152,7 @@ class DecisionsTest(ShadowTestCase):
 
         self.run_filter(spec, state)
         found = self.comparisons()[-1]
-        self.assert_differs(found, (NOVA_REFUSES, None, ('host0',)))
+        self.assert_differs(found, (NOVA_REFUSES, None, 'host0'))
         self.assertEqual((1, 0), (found.passed, found.passed_by_nova))
         self.assertIn('NUMATopologyFilter refuses',
                       found.differences[0].reason)
@@ -172,7 +165,7 @@ class DecisionsTest(ShadowTestCase):
         found = self.compare(nova_objects.request_spec(question),
                              broken, whole)
         self.assert_differs(found, (
-            NOVA_FAILS, reasons.Code.MALFORMED_HOST, ('host0',)))
+            NOVA_FAILS, reasons.Code.MALFORMED_HOST, 'host0'))
         self.assertEqual((2, 1, 1), (found.compared, found.passed,
                                      found.passed_by_nova))
 
@@ -181,15 +174,14 @@ class DecisionsTest(ShadowTestCase):
         spec = nova_objects.request_spec(question)
         spec.numa_topology = None
         found = self.compare(spec, *self.states(question))
-        self.assert_differs(found, (REFUSES, reasons.Code.DEVICES,
-                                    ('host0',)))
+        self.assert_differs(found, (REFUSES, reasons.Code.DEVICES, 'host0'))
         soundness.CONF.set_override('enabled_filters', [
             'HPCTopologyFilter', 'NUMATopologyFilter',
             'PciPassthroughFilter'], 'filter_scheduler')
         self.addCleanup(soundness.CONF.clear_override, 'enabled_filters',
                         'filter_scheduler')
         self.run_filter(spec, *self.states(question))
-        self.assertEqual((), self.comparisons()[-1].differences)
+        self.assertEqual([], self.comparisons()[-1].differences)
 
     def test_candidates_are_left_to_novas_filter(self):
         request = gpu_request()
@@ -214,7 +206,6 @@ class DecisionsTest(ShadowTestCase):
 
 
 class ConfigurationTest(ShadowTestCase):
-
     def warning(self, *enabled):
         soundness.CONF.set_override('enabled_filters', enabled,
                                     'filter_scheduler')
@@ -234,7 +225,6 @@ class ConfigurationTest(ShadowTestCase):
 
 
 class SeveralInstancesTest(ShadowTestCase):
-
     def test_picks_are_charged_and_alternates_are_not_compared(self):
         question = case(host(0), (4,))
         spec = nova_objects.request_spec(question, PINNED)
@@ -246,7 +236,7 @@ class SeveralInstancesTest(ShadowTestCase):
             numa_topology_filter.NUMATopologyFilter().host_passes(state, spec)
             state.consume_from_request(spec)
         self.run_filter(spec, state)
-        self.assertEqual([(1, ())] * 2, [
+        self.assertEqual([(1, [])] * 2, [
             (found.passed, found.differences)
             for found in self.comparisons()])
 
@@ -265,7 +255,7 @@ class SafetyTest(ShadowTestCase):
 
     def test_errors_of_hpcvirt(self):
         for name in ('hpcvirt.nova.adapter.demand',
-                     'hpcvirt.nova.picks.what_is_left',
+                     'hpcvirt.nova.charged_supply.find_supplies',
                      'hpcvirt.nova.shadow._twin',
                      'hpcvirt.nova.shadow._novas_filters'):
             with self.subTest(name=name):
@@ -277,7 +267,7 @@ class SafetyTest(ShadowTestCase):
 
     def test_errors_of_the_log(self):
         self.assertEqual(['host0', 'host1'], self.passed_with(
-            'hpcvirt.fleet.shadow.text', self.fail_on_purpose))
+            'hpcvirt.fit.decision_log.write', self.fail_on_purpose))
         self.assertIn('The comparison with the filters of Nova has failed',
                       self.log.output)
 
@@ -285,7 +275,7 @@ class SafetyTest(ShadowTestCase):
         self.passed_with('nova.virt.hardware.numa_fit_instance_to_host',
                          self.fail_on_purpose)
         found = self.comparisons()[-1]
-        self.assert_differs(found, (NOVA_FAILS, None, ('host0', 'host1')))
+        self.assert_differs(found, (NOVA_FAILS, None, 'host0, host1'))
         self.assertIsNone(found.error)
 
     def test_novas_search_is_not_begun_where_it_would_take_minutes(self):
@@ -297,12 +287,12 @@ class SafetyTest(ShadowTestCase):
                                      found.passed_by_nova))
 
     def test_novas_filters_get_a_limited_time(self):
-        with fixtures.MonkeyPatch('hpcvirt.nova.shadow.MOST_SECONDS', -1):
+        with fixtures.MonkeyPatch('hpcvirt.nova.shadow.MAX_SECONDS', -1):
             question = case(host(0))
             found = self.compare(nova_objects.request_spec(question),
                                  *self.states(question, question))
         self.assertEqual((2, 0), (found.hosts, found.compared))
-        self.assertGreater(shadow.MOST_SECONDS, 0)
+        self.assertGreater(shadow.MAX_SECONDS, 0)
 
 
 class EmbeddedTest(base.HPCNova):
@@ -313,11 +303,11 @@ class EmbeddedTest(base.HPCNova):
     OPTIONS = (('hpcvirt', 'filter_mode', 'shadow'),)
 
     def test_an_instance_starts_where_nova_wants_it(self):
-        self.add_machines(machines.build('host', 4, 4, packages=2,
+        self.add_machines(machines.build('host', 4, 4, sockets=2,
                                          pages={2048: 1024}))
         self.boot(self.create_hpc_flavor(1, 2, 256))
         self.boot(self.create_hpc_flavor(2, 3, 256,
-                                         hpcvirt__numa_scope='package'))
+                                         hpcvirt__numa_scope='socket'))
         self.boot(self.create_hpc_flavor(2, 4, 256), status='ERROR')
         found = log_reading.read(
             (line.encode() for line in self.log.output.splitlines()), None)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The configurations in the documents do what the text says.
 
@@ -30,8 +20,10 @@ from nova.scheduler import filters
 from nova.scheduler import weights
 from oslo_config import cfg
 
+from hpcvirt import yaml_document
 from hpcvirt.conf import filters as filter_options
 from hpcvirt.flavors import profile
+from hpcvirt.fleet import document
 from hpcvirt.nova import config
 from hpcvirt.nova import weights as own_weights
 from hpcvirt.tempest_plugin import config as tempest_config
@@ -41,6 +33,7 @@ NOVA = 'nova.conf'
 TEMPEST = 'tempest.conf'
 PROFILE = 'profile.yaml'
 PROVIDER = 'provider.yaml'
+FLEET = 'fleet.yaml'
 #: tests/integration/devstack runs it.
 LOCAL = 'local.conf'
 
@@ -59,7 +52,6 @@ def blocks(file, mention=''):
 
 
 class ShownConfigurationTest(unittest.TestCase):
-
     def load(self, file, text=''):
         """Load a file.
 
@@ -70,7 +62,7 @@ class ShownConfigurationTest(unittest.TestCase):
             conf = cfg.ConfigOpts()
             tempest_config.register_opts(conf)
         else:
-            config.ready()
+            config.register()
         with tempfile.NamedTemporaryFile('w', suffix='.conf') as written:
             written.write(text)
             written.flush()
@@ -89,7 +81,13 @@ class ShownConfigurationTest(unittest.TestCase):
         seen = {block.file for block in shown.configurations()}
         self.assertLessEqual({NOVA, TEMPEST, LOCAL}, seen)
         self.assertLessEqual(seen, {NOVA, TEMPEST, PROFILE, PROVIDER, LOCAL,
-                                    *OF_OTHERS})
+                                    FLEET, *OF_OTHERS})
+
+    def test_fleets_are_read(self):
+        for block in blocks(FLEET):
+            with self.subTest(where=str(block)):
+                self.assertTrue(document.read(yaml_document.value(
+                    block.text, str(block)), str(block)).classes)
 
     def test_options_exist_and_none_of_one_line_is_repeated(self):
         for file in (NOVA, TEMPEST):

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What hpcvirt's weighers and Nova's do with the same requests."""
 
@@ -101,8 +91,7 @@ class DevicesTest(base.HPCNova):
                 1, 2, 256, hw__pci_numa_affinity_policy='preferred'),
             ports=[self.create_sriov_port(machines.PHYSNET)])
         guest = self.assert_sits(server, (1,), 2, 256)
-        self.assertEqual(
-            0, self.ledger('far').device_cell(guest.devices[0]))
+        self.assertEqual(0, self.ledger('far').device_cell(guest.devices[0]))
 
 
 class FarAndNear(base.HPCNova):
@@ -122,8 +111,7 @@ class FarAndNear(base.HPCNova):
             ports=[self.create_sriov_port(machines.PHYSNET)])
         self.assertEqual(chosen, self.host_of(server))
         guest = self.guest(server)
-        self.assertEqual(0, self.ledger(chosen).device_cell(
-            guest.devices[0]))
+        self.assertEqual(0, self.ledger(chosen).device_cell(guest.devices[0]))
         self.assertEqual(chosen == 'near', guest.host_cells == (0,))
 
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Test the weighers with Nova's objects, without a running Nova."""
 
@@ -23,17 +13,17 @@ import nova.conf
 from nova import objects
 from nova.scheduler import weights as nova_weights
 
+from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
-from hpcvirt.fit import placement as placements
-from hpcvirt.flavors import catalogue
 from hpcvirt.fleet import guest as guests
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.nova import adapter
 from hpcvirt.nova import weights
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import requests
 from hpcvirt.simulate import scheduler
 from hpcvirt.simulate import strategy
-from tests import cases
+from tests.builders import cases
 from tests.functional import nova_objects
 
 CONF = nova.conf.CONF
@@ -47,7 +37,7 @@ def cell(number, taken=0, pcpus=8, **fields):
     """Make a cell of 8 PCPUs, each with 1 GiB in 2 MiB pages."""
     cpus = range(number * 64, number * 64 + pcpus)
     return cases.HostCell(**{
-        'id': number, 'package': number // 2, 'dedicated': frozenset(cpus),
+        'id': number, 'socket': number // 2, 'dedicated': frozenset(cpus),
         'shared': frozenset(), 'pinned': frozenset(cpus[:taken]),
         'siblings': tuple(frozenset({cpu}) for cpu in cpus),
         'cpu_usage': 0, 'memory_mib': pcpus * 1024,
@@ -100,7 +90,6 @@ def aggregate(**metadata):
 
 
 class WeightsTestCase(unittest.TestCase):
-
     def setUp(self):
         super().setUp()
         self.handler = nova_weights.HostWeightHandler()
@@ -129,7 +118,6 @@ class WeightsTestCase(unittest.TestCase):
 
 
 class LoadingTest(WeightsTestCase):
-
     def test_nova_finds_both_by_the_function(self):
         self.assertEqual(
             {weights.NUMAFragmentationWeigher, weights.DeviceLocalityWeigher},
@@ -154,7 +142,6 @@ class LoadingTest(WeightsTestCase):
 
 
 class FragmentationTest(WeightsTestCase):
-
     def test_the_host_that_loses_least_room_comes_first(self):
         spec = request(case(0))
         self.assertEqual(
@@ -184,8 +171,7 @@ class FragmentationTest(WeightsTestCase):
             request(case(0)), seen=seen, **hosts)[0])
 
     def test_what_was_requested_before_decides(self):
-        hosts = {'near': case(8, 0, pools=(gpu(1),)),
-                 'whole': case(0, 0)}
+        hosts = {'near': case(8, 0, pools=(gpu(1),)), 'whole': case(0, 0)}
         with_gpu = case(0, requests=(gpu_request('required'),))
         spec = request(case(0, guest=(8,)))
         self.assertEqual('near', self.ranking(spec, **hosts)[0])
@@ -222,8 +208,7 @@ class FragmentationTest(WeightsTestCase):
         spec = request(case(0))
         hosts = {'whole': case(0, 0), 'broken': case(8, 4)}
         self.assertEqual('whole', self.ranking(spec, NOVAS, **hosts)[0])
-        self.assertEqual('broken', self.ranking(spec, NOVAS, OURS,
-                                                **hosts)[0])
+        self.assertEqual('broken', self.ranking(spec, NOVAS, OURS, **hosts)[0])
 
     def test_each_guest_of_a_request_for_many_sees_the_one_before(self):
         asked = case(0, 0, guest=(4,))
@@ -272,13 +257,11 @@ class HandsOffTest(WeightsTestCase):
         self.assert_no_say(spec, whole=case(0, 0), broken=case(8, 4))
 
     def test_an_extra_spec_that_is_malformed(self):
-        spec = request(
-            case(0), {'hpcvirt:numa_scope': 'rack'})
+        spec = request(case(0), {'hpcvirt:numa_scope': 'rack'})
         self.assert_no_say(spec, whole=case(0, 0), broken=case(8, 4))
 
     def test_hosts_of_which_none_can_take_the_guest(self):
-        self.assert_no_say(request(case(0)),
-                           one=case(8, 8), two=case(6, 6))
+        self.assert_no_say(request(case(0)), one=case(8, 8), two=case(6, 6))
 
     def test_a_host_that_cannot_take_the_guest_comes_last(self):
         spec = request(case(0))
@@ -295,8 +278,7 @@ class HandsOffTest(WeightsTestCase):
         self.assertEqual(['broken', 'whole', 'bare'], list(found))
 
     def test_hosts_without_candidates_are_weighed(self):
-        spec = request(
-            case(0, requests=(gpu_request(),)))
+        spec = request(case(0, requests=(gpu_request(),)))
         states = [host('whole', case(0, 0, pools=(gpu(0),))),
                   host('broken', case(4, 8, pools=(gpu(0),)))]
         for state in states:
@@ -305,7 +287,6 @@ class HandsOffTest(WeightsTestCase):
 
 
 class MultiplierTest(WeightsTestCase):
-
     def setUp(self):
         super().setUp()
         self.spec = request(case(0))
@@ -336,8 +317,7 @@ class MultiplierTest(WeightsTestCase):
         self.assertEqual(2.0, self.weigh(self.hosts, self.spec)['broken'])
 
     def test_the_weighers_have_options_of_their_own(self):
-        spec = request(
-            case(0, requests=(gpu_request(),)))
+        spec = request(case(0, requests=(gpu_request(),)))
         near, far = (host(name, case(0, 0, pools=(gpu(number),)))
                      for name, number in (('near', 0), ('far', 1)))
         far.numa_topology.cells[1].pin_cpus(set(range(64, 72)))
@@ -348,7 +328,6 @@ class MultiplierTest(WeightsTestCase):
 
 
 class LocalityTest(WeightsTestCase):
-
     def setUp(self):
         super().setUp()
         self.option(FRAGMENTATION, 0.0)
@@ -356,8 +335,7 @@ class LocalityTest(WeightsTestCase):
 
     def weights(self, affinity, **pools):
         """Weigh hosts whose cell 1 is full; pools are per host."""
-        spec = request(
-            case(0, requests=(gpu_request(affinity),)))
+        spec = request(case(0, requests=(gpu_request(affinity),)))
         return self.weigh([host(name, case(0, 8, pools=each))
                            for name, each in pools.items()], spec)
 
@@ -410,7 +388,8 @@ class SimulationTest(WeightsTestCase):
             spec = request(asked)
             demand = adapter.demand(spec)
             able = [state for state in hosts if isinstance(claim.predict(
-                demand, adapter.supply(state)), placements.Placement)]
+                demand,
+                adapter.supply(state)), cell_assignments.CellAssignment)]
             if len(able) < 2:
                 continue
             for name, names in (('nova', (NOVAS,)),
@@ -429,9 +408,9 @@ class SimulationTest(WeightsTestCase):
             for number in range(cells)))
 
     def choose(self, name, states, spec, demand):
-        flavors = (requests.Flavor(
-            catalogue.Flavor('', spec.vcpus, spec.memory_mb, 0, {}),
-            guests.Guest(None, demand, guests.Sums(0, 0, 0))),)
+        flavors = (requests.RequestedFlavor(
+            flavor_model.Flavor('', spec.vcpus, spec.memory_mb, 0, {}),
+            guests.Guest(None, demand, guests.Resources(0, 0, 0))),)
         table = host_table.HostTable(list(map(adapter.supply, states)),
                                      flavors)
         table.free_ram[:] = [state.free_ram_mb for state in states]

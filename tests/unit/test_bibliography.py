@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import pathlib
 import re
@@ -42,7 +32,6 @@ def texts():
 
 
 class CitationTest(unittest.TestCase):
-
     def test_every_citation_of_the_tree_is_in_the_bibliography(self):
         cited = {(name, key) for name, text in texts()
                  for key in CITATION.findall(text)}
@@ -66,7 +55,6 @@ class CitationTest(unittest.TestCase):
 
 
 class BibliographyTest(unittest.TestCase):
-
     def test_keys_are_unique_and_can_be_cited(self):
         keys = [document.key for document in bibliography.DOCUMENTS]
         self.assertEqual(len(keys), len(set(keys)))

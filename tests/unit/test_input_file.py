@@ -1,34 +1,21 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import io
 import os
-import pathlib
 import socket
 import sys
-import tempfile
 import unittest
 from unittest import mock
 
 from hpcvirt import exception
 from hpcvirt import input_file
+from tests.builders import folders
 
 
 class ContentTest(unittest.TestCase):
     def setUp(self) -> None:
         super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.path = pathlib.Path(directory.name, 'file')
+        self.path = folders.make(self) / 'file'
 
     def refused(self, pattern: str, path: str | None = None) -> None:
         with self.assertRaisesRegex(exception.InvalidInput, pattern):

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 
 import sys
@@ -25,21 +15,20 @@ class EscapedTest(unittest.TestCase):
             character = chr(number)
             if unicodedata.category(character) in (
                     'Cc', 'Cf', 'Cs', 'Zl', 'Zp'):
-                escaped = printable.escaped(character)
+                escaped = printable.escape(character)
                 digits = f'u{number:04x}' if number < 0x10000 else (
                     f'U{number:08x}')
                 self.assertEqual('\\' + digits, escaped)
 
     def test_text_of_all_languages_stays(self) -> None:
         for text in ('', 'a b', 'Jürg', 'Ωmega', '東京', '✓ █▁', 'a\\u001b'):
-            self.assertEqual(text, printable.escaped(text))
+            self.assertEqual(text, printable.escape(text))
 
     def test_what_is_kept_stays(self) -> None:
-        self.assertEqual('a\n\tb\\u000d',
-                         printable.escaped('a\n\tb\r', '\n\t'))
+        self.assertEqual('a\n\tb\\u000d', printable.escape('a\n\tb\r', '\n\t'))
 
     def test_a_character_beyond_16_bits_has_eight_digits(self) -> None:
-        self.assertEqual('\\U000e0001', printable.escaped('\U000e0001'))
+        self.assertEqual('\\U000e0001', printable.escape('\U000e0001'))
 
 
 class LineTest(unittest.TestCase):
@@ -67,7 +56,7 @@ class LineTest(unittest.TestCase):
     def test_an_address_without_its_user(self) -> None:
         for text, shown in (('me:pa55@n17', '***@n17'), ('n17', 'n17'),
                             ('ssh:/me:p@55@n17?key=x', '***@n17?key=x')):
-            self.assertEqual(shown, printable.without_user(text))
+            self.assertEqual(shown, printable.hide_user(text))
 
     def test_much_text_takes_little_time(self) -> None:
         started = time.process_time()

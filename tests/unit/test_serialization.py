@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 import datetime
@@ -47,12 +37,18 @@ class Bike:
     frame: Annotated[str, serialization.text('[A-Z]+', 'STEEL')] = 'STEEL'
 
 
+@dataclasses.dataclass(frozen=True)
+class Saddle:
+    padding: str = dataclasses.field(
+        metadata=serialization.keep_key('cushion'))
+
+
 BIKE = {'name': 'tourer', 'wheels': [{'spokes': 36}, {'spokes': 32}],
         'weight_kg': 12}
 
 
 def read(**changes: object) -> Bike:
-    return serialization.from_plain(Bike, BIKE | changes, 'bike.yaml')
+    return serialization.load(Bike, BIKE | changes, 'bike.yaml')
 
 
 class TestReading(unittest.TestCase):
@@ -75,13 +71,22 @@ class TestReading(unittest.TestCase):
 
     def test_every_record_is_read_as_it_was_written(self) -> None:
         bike = read(gears=[3, 1], parts={'a b': {'spokes': 1}})
-        plain = json.loads(json.dumps(serialization.to_plain(bike)))
+        plain = json.loads(json.dumps(serialization.dump(bike)))
         self.assertEqual([1, 3], plain['gears'])
-        self.assertEqual(bike, serialization.from_plain(Bike, plain, ''))
+        self.assertEqual(bike, serialization.load(Bike, plain, ''))
+
+    def test_a_field_keeps_its_name_in_documents(self) -> None:
+        plain = {'cushion': 'gel'}
+        saddle = serialization.load(Saddle, plain, 'x')
+        self.assertEqual('gel', saddle.padding)
+        self.assertEqual(plain, serialization.dump(saddle))
+        for wrong in ({'padding': 'gel'}, {}, {'cushion': 1}):
+            with self.assertRaisesRegex(exception.InvalidInput, 'cushion'):
+                serialization.load(Saddle, wrong, 'x')
 
     def test_a_list_of_records_is_read_without_a_record_around_it(
             self) -> None:
-        self.assertEqual((Wheel(3),), serialization.from_plain(
+        self.assertEqual((Wheel(3),), serialization.load(
             tuple[Wheel, ...], [{'spokes': 3}], 'x'))
 
     def refused(self, message: str, **changes: object) -> None:

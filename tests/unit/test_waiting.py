@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Waiting, on a clock that only the pauses move."""
 
@@ -20,7 +10,6 @@ from hpcvirt import waiting
 
 
 class WaitingTest(unittest.TestCase):
-
     def setUp(self):
         super().setUp()
         self.now = 0.0
@@ -45,17 +34,16 @@ class WaitingTest(unittest.TestCase):
         return 'done'
 
     def test_answer_that_will_do_ends_the_wait(self):
-        self.assertEqual(4, waiting.until(
+        self.assertEqual(4, waiting.poll(
             self.look, lambda now: now > 3, 60, 2))
         self.assertEqual([0, 2, 4], self.looks)
 
     def test_first_answer_may_do(self):
-        self.assertEqual(0, waiting.until(self.look, lambda _: True, 60, 2))
+        self.assertEqual(0, waiting.poll(self.look, lambda _: True, 60, 2))
         self.assertEqual(0, self.now)
 
     def test_last_answer_is_given_when_time_runs_out(self):
-        self.assertEqual(6, waiting.until(
-            self.look, lambda _: False, 5, 2))
+        self.assertEqual(6, waiting.poll(self.look, lambda _: False, 5, 2))
         self.assertEqual([0, 2, 4, 6], self.looks)
 
     def test_attempt_is_repeated_until_it_succeeds(self):

@@ -1,21 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Audits with Watcher's own model, loaders and planner."""
 
 import json
 import pathlib
 import shlex
-import subprocess
 import sys
 
 import fixtures
@@ -30,6 +19,7 @@ from watcher.tests.unit.db import base
 from watcher.tests.unit.db import utils as db_utils
 
 from hpcvirt.watcher_strategy import strategy
+from tests.builders import folders
 
 ETC = pathlib.Path(__file__).parents[2] / 'etc' / 'hpcvirt'
 HPCVIRT = [sys.executable, '-m', 'hpcvirt.cmd.main']
@@ -39,26 +29,19 @@ class MakeRoomTest(base.DbTestCase):
 
     def setUp(self):
         super().setUp()
-        folder = pathlib.Path(self.useFixture(
-            fixtures.TempDir()).path)
-        topology = ETC / 'topologies' / 'hs06-2s-16c.json'
-        hosts = [f'{name}={topology}' for name in ('n1', 'n2', 'n3')]
-        plan = folder / 'plan.json'
-        plan.write_text(subprocess.run(
-            [*HPCVIRT, 'flavor', 'plan', '--profile', 'dense', '--format',
-             'json', *hosts], check=True, capture_output=True,
-            text=True).stdout)
-        usage = json.loads((ETC / 'fleets' / 'three-hosts.json').read_text())
+        folder = folders.make(self)
+        fleet = json.loads((ETC / 'fleets' / 'three-hosts.json').read_text())
+        hosts = fleet['classes']['plain']['hosts']
+        hosts[:] = [host.replace('..', str(ETC)) for host in hosts]
         self.ids = {}
-        self.model = self.model_of(usage['instances'])
-        path = folder / 'usage.json'
-        path.write_text(json.dumps(usage))
+        self.model = self.model_of(fleet['instances'])
+        path = folder / 'fleet.json'
+        path.write_text(json.dumps(fleet))
         self.strategy = loading.DefaultStrategyLoader().load(
             'hpcvirt_make_room')
-        self.assertIsInstance(self.strategy, strategy.MakeRoom)
+        self.assertIsInstance(self.strategy, strategy.MakeRoomStrategy)
         self.strategy.config.command = shlex.join([
-            *HPCVIRT, 'make-room', *(f'--topology={host}' for host in hosts),
-            f'--usage={path}', f'--flavors={plan}'])
+            *HPCVIRT, 'make-room', f'--fleet={path}'])
         self.patch(strategies.BaseStrategy, 'compute_model', self.model)
 
     def patch(self, owner, name, value):

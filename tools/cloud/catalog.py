@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Create the users, services and endpoints of the cloud in Keystone.
 
@@ -31,8 +21,7 @@ def main(*words: str) -> None:
     service_role = (identity.find_role('service')
                     or identity.create_role(name='service'))
     project = (identity.find_project('service')
-               or identity.create_project(name='service',
-                                          domain_id='default'))
+               or identity.create_project(name='service', domain_id='default'))
     for name, kind, url in zip(words[::3], words[1::3], words[2::3],
                                strict=True):
         user = identity.find_user(name) or identity.create_user(

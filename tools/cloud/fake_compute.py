@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 # Nova calls a driver's methods with all their arguments.
 # ruff: noqa: ARG002, RUF012
@@ -18,7 +8,7 @@ The cloud's Python environment runs it in place of ``nova-compute``.
 ``HPCVIRT_FAKE_HOST`` names the file, which :mod:`tools.cloud.fleet` writes.
 The scheduler, Placement and the claim see what the libvirt driver would report
 for that machine: cells with their dedicated and shared CPUs, siblings, pages,
-packages, and virtual functions. Guests are simulated.
+sockets, and virtual functions. Guests are simulated.
 """
 
 import json
@@ -63,7 +53,7 @@ def numa_topology():
             for size, total in sorted(cell['pages'].items(),
                                       key=lambda item: int(item[0]))]
         cells.append(objects.NUMACell(
-            id=cell['id'], socket=cell['package'],
+            id=cell['id'], socket=cell['socket'],
             cpuset=set(cell['shared']), pcpuset=set(cell['dedicated']),
             memory=cell['memory_mib'], cpu_usage=0, memory_usage=0,
             pinned_cpus=set(),
@@ -118,15 +108,13 @@ class TopologyDriver(fake.FakeDriver):
         status['uuid'] = node_uuid()
         status['vcpus'] = sum(len(c['shared']) for c in MACHINE['cells'])
         status['numa_topology'] = numa_topology()._to_json()
-        status['pci_passthrough_devices'] = jsonutils.dumps(
-            MACHINE['devices'])
+        status['pci_passthrough_devices'] = jsonutils.dumps(MACHINE['devices'])
         return status
 
     def get_nodenames_by_uuid(self, refresh=False):
         return {node_uuid(): CONF.host}
 
-    def update_provider_tree(self, provider_tree, nodename,
-                             allocations=None):
+    def update_provider_tree(self, provider_tree, nodename, allocations=None):
         super().update_provider_tree(provider_tree, nodename, allocations)
         inventory = dict(provider_tree.data(nodename).inventory)
         shared = inventory.pop('VCPU')

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The machines that the fake compute services simulate.
 
@@ -30,7 +20,7 @@ from tools.cloud.config import compute
 TOPOLOGIES = cloud_settings.REPOSITORY / 'etc' / 'hpcvirt' / 'topologies'
 
 #: Topology file of each host. Two hosts are alike, so that instances can move;
-#: the others differ in cells, packages, SMT and page sizes.
+#: the others differ in cells, sockets, SMT and page sizes.
 FLEET = {
     'intel1': 'intel-2s-16c-smt.json',
     'intel2': 'intel-2s-16c-smt.json',
@@ -135,7 +125,7 @@ def simulated_machine(document: Mapping[str, Any],
             continue
         cells.append({
             'id': cell['id'],
-            'package': cell['package'],
+            'socket': cell['socket'],
             'dedicated': [c for c in cell['cpus'] if c in dedicated],
             'shared': [c for c in cell['cpus'] if c in shared],
             'siblings': cell['siblings'],

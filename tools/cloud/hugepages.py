@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Reserve huge pages for guests, and release exactly these."""
 
@@ -35,8 +25,8 @@ def reserve(settings: cloud_settings.Settings) -> None:
     if not record.exists():
         record.write_text(KNOB.read_text())
     wanted = int(record.read_text()) + settings.pages
-    reserved = waiting.until(lambda: _request(wanted),
-                             lambda reserved: reserved >= wanted, 10, 1)
+    reserved = waiting.poll(lambda: _request(wanted),
+                            lambda reserved: reserved >= wanted, 10, 1)
     if reserved < wanted:
         restore(settings)
         raise errors.CloudError(

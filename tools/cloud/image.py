@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Build a guest image that boots in seconds under emulation.
 
@@ -116,8 +106,7 @@ def _programs(root: pathlib.Path) -> None:
             (root / 'bin' / applet).symlink_to('/bin/busybox')
     for program in ('/usr/sbin/dropbear', '/usr/bin/dropbearkey'):
         _copy_program(root, program)
-    (root / 'etc' / 'passwd').write_text(
-        'root:x:0:0:root:/root:/bin/sh\n')
+    (root / 'etc' / 'passwd').write_text('root:x:0:0:root:/root:/bin/sh\n')
     (root / 'etc' / 'group').write_text('root:x:0:\n')
     (root / 'etc' / 'shadow').write_text('root:*:19000:0:99999:7:::\n')
     (root / 'etc' / 'shells').write_text('/bin/sh\n')

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Start programs, find them again by their pid files, stop exactly those.
 
@@ -131,8 +121,8 @@ class Processes:
             pid = self.pid(name)
             if pid is not None:
                 _signal(pid, signal.SIGTERM)
-        waiting.until(lambda: any(map(self._members, chosen)),
-                      lambda running: not running, patience_s, 0.1)
+        waiting.poll(lambda: any(map(self._members, chosen)),
+                     lambda running: not running, patience_s, 0.1)
         for name in chosen:
             self.kill(name)
 
@@ -144,7 +134,7 @@ class Processes:
                 _signal(pid, signal.SIGKILL)
             return members
 
-        waiting.until(kill_members, lambda members: not members, 5, 0.1)
+        waiting.poll(kill_members, lambda members: not members, 5, 0.1)
         self._file(name).unlink(missing_ok=True)
 
     def sweep(self) -> int:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Create the network, the images and the key pair, and wait for the hosts.
 
@@ -80,8 +70,8 @@ def _images(cloud, guest):
 
 
 def _wait_for_hosts(cloud, hosts, report):
-    missing = waiting.until(lambda: hosts - _hosts_up(cloud),
-                            lambda missing: not missing, PATIENCE_S, 1)
+    missing = waiting.poll(lambda: hosts - _hosts_up(cloud),
+                           lambda missing: not missing, PATIENCE_S, 1)
     if missing:
         report.write_text('\n'.join(sorted(missing)))
         sys.exit('hosts that are not up: ' + ', '.join(sorted(missing)))
@@ -90,8 +80,7 @@ def _wait_for_hosts(cloud, hosts, report):
 def _hosts_up(cloud):
     # From 2.88 on Nova would ask each compute for its uptime, and wait a
     # minute for one that has not started yet.
-    answer = cloud.compute.get('/os-hypervisors/detail',
-                               microversion='2.53')
+    answer = cloud.compute.get('/os-hypervisors/detail', microversion='2.53')
     if answer.status_code != 200:
         return set()
     return {item['service']['host'] for item in answer.json()['hypervisors']

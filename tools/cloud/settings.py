@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Settings of the cloud: directories, ports, passwords and sizes.
 
@@ -210,8 +200,7 @@ class Settings:
 
 def load() -> Settings:
     """Read the settings from the environment."""
-    state = pathlib.Path(
-        os.environ.get('HPCVIRT_CLOUD_DIR') or DEFAULT_STATE)
+    state = pathlib.Path(os.environ.get('HPCVIRT_CLOUD_DIR') or DEFAULT_STATE)
     if not state.is_absolute() or len(str(state)) > MAX_STATE_PATH:
         raise errors.CloudError(
             f'HPCVIRT_CLOUD_DIR must be an absolute path of at most '
@@ -231,8 +220,7 @@ def load() -> Settings:
         port_base=_number('HPCVIRT_CLOUD_PORT_BASE', 25000, 1024, 65000),
         subnet=os.environ.get('HPCVIRT_CLOUD_SUBNET') or '10.199.99',
         pages=_number('HPCVIRT_CLOUD_PAGES', 320, 64, 1 << 20),
-        virt_type=virt_type,
-        filter=filter_)
+        virt_type=virt_type, filter=filter_)
 
 
 def _number(name: str, default: int, low: int, high: int) -> int:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Accept hosts: an emulated one, and one that this machine stands in for.
 
@@ -19,8 +9,8 @@ stands in for them, as a guest without any loss would be. It must pass against
 its class. A flavor that requires the trait which it gets then starts there
 only.
 
-The figures of the fellows are stored as soon as the acceptance has begun: the
-program is run on this machine, and the fellows differ by 1 %.
+The figures of the peer hosts are stored as soon as the acceptance has begun:
+the program is run on this machine, and the peer hosts differ by 1 %.
 """
 
 import json

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A client that accepts a host, and checks what came of it.
 
@@ -44,11 +34,11 @@ METRIC = 'score'
 SAMPLES = 5
 #: An emulated guest is far slower than this; this machine is not, even while
 #: it emulates.
-LEAST_RATIO = 0.4
+MIN_RATIO = 0.4
 AUDITED = 'CUSTOM_HPCVIRT_AUDITED'
 QUARANTINED = 'CUSTOM_HPCVIRT_QUARANTINED'
-#: Levels of the fellows, relative to that of the host.
-FELLOWS = (0.99, 0.995, 1.0, 1.005, 1.01)
+#: Levels of the peer hosts, relative to that of the host.
+PEERS = (0.99, 0.995, 1.0, 1.005, 1.01)
 
 
 class Client:
@@ -73,7 +63,7 @@ class Client:
             *hpcvirt, 'host', 'accept', host, '--flavors', flavor['name'],
             '--plan', plan, '--image', image, '--network', 'guests',
             '--benchmarks', 'hs06', '--set', f'script={script}', '--pairs',
-            str(SAMPLES), '--bound', f'{METRIC}={LEAST_RATIO}', '--audit',
+            str(SAMPLES), '--bound', f'{METRIC}={MIN_RATIO}', '--audit',
             str(audit), '--data', str(self.data), '--format', 'json',
             '--time-limit', '20']
 
@@ -96,7 +86,7 @@ class Client:
             env={**os.environ, 'OS_CLOUD': 'envvars'})
 
     def document(self, process, word):
-        """Wait for the command, of which the verdict must be this word."""
+        """Wait for the command, whose verdict must be this word."""
         out, err = process.communicate(timeout=LIMIT_S * 4)
         if process.returncode not in (0, 1):
             sys.exit(f'accept ended with {process.returncode}: {out[-500:]}'
@@ -113,9 +103,9 @@ class Client:
     def traits(self, host):
         """Read the traits of a host that hpcvirt set."""
         (node,) = compute_hosts.nodes(session.compute(), host)
-        found = placement.Placement(session.placement()).traits(node.uuid)
-        return {name for name in found.names
-                if name.startswith(placement.OWN)}
+        found = placement.PlacementClient(session.placement()).traits(
+            node.uuid)
+        return {name for name in found.names if name.startswith(placement.OWN)}
 
     def check_state(self, *traits):
         """Check the traits, and that nothing is left of the acceptance."""
@@ -150,7 +140,7 @@ class Client:
                 'flavorRef': flavor.id}})
         exceptions.raise_from_response(answer)
         uuid = answer.json()['server']['id']
-        server = waiting.until(
+        server = waiting.poll(
             lambda: self.cloud.compute.get(
                 f'/servers/{uuid}', microversion=VERSION).json()['server'],
             lambda found: found['status'] in ('ACTIVE', 'ERROR'), LIMIT_S, 1)
@@ -161,30 +151,30 @@ class Client:
     def delete(self, uuid):
         """Delete a server and wait until it is gone."""
         self.cloud.compute.delete(f'/servers/{uuid}')
-        waiting.until(lambda: self.servers('accepted'),
-                      lambda found: uuid not in {each.id for each in found},
-                      LIMIT_S, 0.5)
+        waiting.poll(lambda: self.servers('accepted'),
+                     lambda found: uuid not in {each.id for each in found},
+                     LIMIT_S, 0.5)
 
 
-def add_fellows(client):
-    """Store fellows, as soon as it is known what the acceptance measures.
+def add_peers(client):
+    """Store peer hosts, as soon as it is known what the acceptance measures.
 
     Their figures are those of the program on this machine.
     """
     score = float(subprocess.run(
         [client.program, '1'], check=True, capture_output=True,
         text=True).stdout.split()[-1])
-    run = waiting.until(lambda: first_run(client), bool, BOOT_S, 0.5)
+    run = waiting.poll(lambda: first_run(client), bool, BOOT_S, 0.5)
     if run is None:
         sys.exit(f'{client.host}: nothing is measured')
     store = stores.Store(None, str(client.data))
-    for number, level in enumerate(FELLOWS):
-        name = f'fellow{number}'
+    for number, level in enumerate(PEERS):
+        name = f'peer{number}'
         store.open_entry(stores.Entry(name, 'none', run.started_at, None), {})
         store.add_run(name, 0, dataclasses.replace(run, id=name, host=name))
         for pair in range(SAMPLES):
             store.add_sample(name, record.Sample(
-                record.Arm.GUEST, pair, pair, outcome.Outcome(True, None, {
+                record.Side.GUEST, pair, pair, outcome.Outcome(True, None, {
                     METRIC: outcome.Metric(score * level * (1 + pair / 1e4),
                                            'HS06', outcome.Direction.UP)})))
         store.finish(name, run.started_at)
@@ -209,10 +199,10 @@ def emulated(client):
     flavor = client.create_flavor(client.flavor['name'],
                                   client.flavor['extra_specs'])
     process = client.start()
-    add_fellows(client)
+    add_peers(client)
     found = client.document(process, 'FAIL')
     ratio = found['verdict']['judgements'][0]['interval']['high']
-    if ratio >= LEAST_RATIO:
+    if ratio >= MIN_RATIO:
         sys.exit(f'an emulated guest is near native: {ratio}')
     client.check_state(QUARANTINED)
     uuid, host = client.boot(flavor, 'guest')
@@ -231,7 +221,7 @@ def stand_in(client):
     """A host without loss passes against its class."""
     client.create_flavor(client.flavor['name'], client.flavor['extra_specs'])
     process = client.start()
-    add_fellows(client)
+    add_peers(client)
     client.document(process, 'PASS')
     client.check_state(AUDITED)
     flavor = client.create_flavor('accepted', {

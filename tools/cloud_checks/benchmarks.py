@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Measure guests that Nova launched, and check that the verdicts are true.
 
@@ -119,8 +109,7 @@ def _check_mpi(result: tempest_run.Result) -> None:
 def _check_comparison(settings: cloud_settings.Settings,
                       result: tempest_run.Result) -> None:
     """Check that the test failed because of its verdicts."""
-    text = _details(result.failed, COMPARE,
-                    'the emulated guests did not fail')
+    text = _details(result.failed, COMPARE, 'the emulated guests did not fail')
     if f'FAIL: {_smallest(settings)["name"]}' not in text:
         raise errors.CloudError(f'no verdict FAIL: {text[-3000:]}')
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A client that creates servers in bursts, deletes them, or waits for them.
 
@@ -64,7 +54,7 @@ def delete(prefix, limit_s='300', status=None):
                 requested.add(server['id'])
         return servers
 
-    left = waiting.until(request_deletion, _is_empty, float(limit_s), 1)
+    left = waiting.poll(request_deletion, _is_empty, float(limit_s), 1)
     if left:
         sys.exit('servers that are not deleted: '
                  + ', '.join(server['name'] for server in left))
@@ -73,7 +63,7 @@ def delete(prefix, limit_s='300', status=None):
 def settle(prefix, limit_s):
     """Wait until no server is in transition."""
     cloud = openstack.connect()
-    moving = waiting.until(
+    moving = waiting.poll(
         lambda: [server for server in _servers(cloud, prefix)
                  if server['OS-EXT-STS:task_state']
                  or server['status'] == 'BUILD'],

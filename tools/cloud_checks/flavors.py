@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Create flavors with pasted commands and with ``flavor apply``.
 
@@ -71,8 +61,7 @@ def check(settings: cloud_settings.Settings) -> None:
 
 def _check_planned(settings: cloud_settings.Settings,
                    flavors: dict[str, Any]) -> None:
-    for flavor in json.loads(
-            fleet.plan_file(settings).read_text())['flavors']:
+    for flavor in json.loads(fleet.plan_file(settings).read_text())['flavors']:
         created = flavors[flavor['name']]
         planned = (flavor['vcpus'], flavor['ram_mib'], flavor['extra_specs'])
         if (created['vcpus'], created['ram'],

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A client that has requests refused, explained, and then accepted.
 
@@ -51,8 +41,7 @@ class Client:
         """Delete what the requests left."""
         for server in self._servers():
             self.compute.delete(f'/servers/{server["id"]}')
-        left = waiting.until(self._servers, lambda found: not found,
-                             LIMIT_S, 1)
+        left = waiting.poll(self._servers, lambda found: not found, LIMIT_S, 1)
         if left:
             sys.exit(f'servers are not deleted: {left}')
         for flavor in self._flavors:
@@ -62,7 +51,7 @@ class Client:
     def delete(self, server):
         """Delete a server and wait until it is gone."""
         self.compute.delete(f'/servers/{server["id"]}')
-        waiting.until(self._servers, lambda found: server['id'] not in {
+        waiting.poll(self._servers, lambda found: server['id'] not in {
             item['id'] for item in found}, LIMIT_S, 1)
 
     def _servers(self):
@@ -95,7 +84,7 @@ class Client:
                 'imageRef': self._image, 'flavorRef': flavor.id, **more}})
         exceptions.raise_from_response(answer)
         uuid = answer.json()['server']['id']
-        server = waiting.until(
+        server = waiting.poll(
             lambda: self._get(f'/servers/{uuid}')['server'],
             lambda found: found['status'] in ('ACTIVE', 'ERROR'), LIMIT_S, 1)
         if server['status'] != status:
@@ -211,8 +200,7 @@ def trait(client):
     """A host gets the trait that it lacks."""
     client.traits(names=(MISSING,))
     flavor = client.flavor(4, **{f'trait:{MISSING}': 'required'})
-    client.refused(flavor, 'placement', 'trait',
-                   f'lacks the trait {MISSING}')
+    client.refused(flavor, 'placement', 'trait', f'lacks the trait {MISSING}')
     client.traits('intel2', names=(OURS, MISSING))
     server = client.boot(flavor, 'ACTIVE')
     if server['OS-EXT-SRV-ATTR:host'] != 'intel2':
@@ -245,8 +233,7 @@ def moved(client):
     half = client.flavor(16)
     for host in HOSTS:
         # The claim fills the cell without devices first.
-        first, *_ = [client.boot(half, 'ACTIVE', host=host)
-                     for _ in range(3)]
+        first, *_ = [client.boot(half, 'ACTIVE', host=host) for _ in range(3)]
         client.delete(first)
     whole = client.flavor(32)
     client.refused(

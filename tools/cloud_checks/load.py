@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Create many servers from several clients while services are killed.
 
@@ -136,8 +126,8 @@ def wait_for_agreement(cloud: clouds.Cloud, *prefixes: str,
 
     :raises CloudError: if they do not agree in time
     """
-    state = waiting.until(lambda: observe(cloud, *prefixes),
-                          lambda state: not state['faults'], limit_s, 5)
+    state = waiting.poll(lambda: observe(cloud, *prefixes),
+                         lambda state: not state['faults'], limit_s, 5)
     if state['faults']:
         raise errors.CloudError('; '.join(state['faults'][:10]))
     return state
@@ -176,8 +166,7 @@ def finish(process: 'subprocess.Popen[str]', what: str,
         raise errors.CloudError(f'{what} failed: {text[-1500:]}')
 
 
-def client(cloud: clouds.Cloud,
-           *words: str) -> 'subprocess.Popen[str]':
+def client(cloud: clouds.Cloud, *words: str) -> 'subprocess.Popen[str]':
     """Start a client of the API as a process."""
     return script(cloud, 'burst.py', *words)
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Compare the servers in Nova with the hosts and with Placement.
 
@@ -103,8 +93,7 @@ def _check_pages(servers, plan):
                  size] += node['memory_mb'] * 1024 // size
     faults = []
     for (host, cell, size), pages in used.items():
-        pool = plan['host_config'][host]['pages'][str(cell)].get(
-            str(size), 0)
+        pool = plan['host_config'][host]['pages'][str(cell)].get(str(size), 0)
         if pages > pool:
             faults.append(f'{host}: cell {cell} has {pool} pages of '
                           f'{size} KiB, its servers use {pages}')

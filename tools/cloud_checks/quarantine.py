@@ -1,18 +1,8 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Let ``hpcvirt host watch`` put a host in quarantine, and release it.
 
-The frames of a slow host are replayed. New instances must land on the host
+The samples of a slow host are replayed. New instances must land on the host
 that is like it, and ``hpcvirt explain`` must say why. Then Placement is
 stopped while the signature clears: nothing may be lost, and the host must be
 released once Placement is back.
@@ -20,7 +10,7 @@ released once Placement is back.
 
 import json
 
-from benchmarks import host_frames
+from benchmarks import host_samples
 from hpcvirt import serialization
 from tools.cloud import cloud as clouds
 from tools.cloud import progress
@@ -29,7 +19,7 @@ from tools.cloud_checks import tempest_run
 
 #: Minutes of a host in service, until the sign is on, and until it is off.
 QUIET = [{'system': 0.02, 'interrupts': 1000.0}]
-MINUTES = {'slow': [*QUIET * 35, *[host_frames.SHOOTDOWNS] * 10],
+MINUTES = {'slow': [*QUIET * 35, *[host_samples.SHOOTDOWNS] * 10],
            'outage': QUIET * 30, 'over': QUIET}
 
 #: Seconds for one part.
@@ -37,7 +27,7 @@ LIMIT_S = 120
 
 
 def check(cloud: clouds.Cloud) -> None:
-    """Replay the frames, and start instances.
+    """Replay the samples, and start instances.
 
     :raises CloudError: if an instance lands on the wrong host
     """
@@ -47,11 +37,11 @@ def check(cloud: clouds.Cloud) -> None:
     (work / 'state').unlink(missing_ok=True)
     last = None
     for part, minutes in MINUTES.items():
-        frames = list(host_frames.frames_of(minutes, last))
-        last = frames[-1]
+        samples = list(host_samples.make_samples(minutes, last))
+        last = samples[-1]
         (work / part).write_text(''.join(
-            f'{json.dumps(serialization.to_plain(frame))}\n'
-            for frame in frames))
+            f'{json.dumps(serialization.dump(sample))}\n'
+            for sample in samples))
         try:
             if part == 'outage':
                 cloud.stop('placement')

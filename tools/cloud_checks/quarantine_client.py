@@ -1,18 +1,8 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
-"""A client that replays frames of a host, and starts instances.
+# SPDX-License-Identifier: Apache-2.0
+"""A client that replays samples of a host, and starts instances.
 
 The cloud's Python environment runs it. The arguments are the command hpcvirt,
-nova.conf, an image, the folder of the frames, and the name of a recording
+nova.conf, an image, the folder of the samples, and the name of a recording
 there.
 """
 
@@ -25,7 +15,7 @@ import sys
 import fleet_client
 from openstack import exceptions
 
-SLOW, FELLOW = fleet_client.HOSTS
+SLOW, PEER = fleet_client.HOSTS
 TRAIT = 'CUSTOM_HPCVIRT_QUARANTINED'
 
 #: How the replay of each recording ends. Without Placement the host stays as
@@ -72,7 +62,7 @@ def watch(hpcvirt, work, part):
     """Replay a recording."""
     status, words = ENDS[part]
     done = subprocess.run(
-        [hpcvirt, 'host', 'watch', '--host', SLOW, '--apply',
+        [hpcvirt, 'host', 'watch', '--hostname', SLOW, '--apply',
          '--replay', str(pathlib.Path(work, part)),
          '--state', str(pathlib.Path(work, 'state'))],
         capture_output=True, text=True, check=False,
@@ -88,7 +78,7 @@ def slow(client):
     if not client.has_trait():
         sys.exit(f'{SLOW} lacks the trait')
     for _ in range(3):
-        client.boot_on(flavor, FELLOW)
+        client.boot_on(flavor, PEER)
     client.boot(flavor, 'ERROR', host=SLOW)
     client.explain_slow(flavor)
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Print the results in a store with their verdicts as JSON.
 
@@ -35,16 +25,16 @@ def main(url, data):
 
 def _run(judged, run):
     natives = [sample for sample in run.samples
-               if sample.arm is record.Arm.NATIVE]
+               if sample.side is record.Side.NATIVE]
     cpus = {sample.environment.get('server.host_cpus')
-            for sample in run.samples if sample.arm is record.Arm.GUEST}
+            for sample in run.samples if sample.side is record.Side.GUEST}
     return {
         'label': run.label,
         'purpose': run.purpose,
-        'word': judged.verdict.word,
+        'word': judged.verdict.result,
         'samples': len(run.samples),
         'launches': len({sample.launch_id for sample in run.samples
-                         if sample.arm is record.Arm.GUEST}),
+                         if sample.side is record.Side.GUEST}),
         # The upper end of what the guest reaches of native.
         'high': {one.metric: one.interval.high
                  for one in judged.verdict.judgements

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A client of a store of benchmark results.
 
@@ -29,7 +19,6 @@ import sqlalchemy
 from hpcvirt import exception
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
-from hpcvirt.bench.results import migration
 from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.results import tables
 
@@ -95,7 +84,7 @@ def age(samples):
     engine = sqlalchemy.create_engine(os.environ['STORE_URL'])
     with engine.begin() as connection:
         connection.execute(sqlalchemy.text(
-            f'drop table {migration.VERSION_TABLE}'))
+            f'drop table {tables.VERSION_TABLE}'))
         for table in (tables.RUNS, tables.SAMPLES):
             connection.execute(table.update().values(
                 document=sqlalchemy.func.replace(
@@ -141,8 +130,7 @@ def _open():
 
 
 def _entry(name):
-    return stores.Entry(name, PLAN, f'2026-01-01T00:00:00+00:00-{name}',
-                        None)
+    return stores.Entry(name, PLAN, f'2026-01-01T00:00:00+00:00-{name}', None)
 
 
 def _run(name, text):
@@ -154,7 +142,7 @@ def _sample(store, run_id, position, text):
     output = store.keep_raw(run_id, position, 'stdout', text.encode())
     found = outcome.Outcome(True, None, {'figure': outcome.Metric(
         1.25e-300, 'GUP/s', outcome.Direction.UP)})
-    return record.Sample(record.Arm.GUEST, position, position, found,
+    return record.Sample(record.Side.GUEST, position, position, found,
                          environment={'text': text}, outputs=(output,))
 
 

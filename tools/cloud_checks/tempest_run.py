@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Run the Tempest plugin in the cloud and check what is skipped."""
 
@@ -194,8 +184,7 @@ def _environment(settings: cloud_settings.Settings,
     }
 
 
-def _init(settings: cloud_settings.Settings,
-          directory: pathlib.Path) -> None:
+def _init(settings: cloud_settings.Settings, directory: pathlib.Path) -> None:
     path = directory / '.stestr.conf'
     if not path.exists():
         packages = next((settings.venv / 'lib').glob('python3*'))
@@ -226,8 +215,7 @@ def _result(settings: cloud_settings.Settings, directory: pathlib.Path,
             environment: dict[str, str]) -> Result:
     stestr = settings.program('stestr')
     stream = subprocess.run([stestr, 'last', '--subunit'], cwd=directory,
-                            env=environment, capture_output=True,
-                            check=False)
+                            env=environment, capture_output=True, check=False)
     script = str(pathlib.Path(__file__).parent / 'read_subunit.py')
     done = subprocess.run([settings.program('python'), script],
                           input=stream.stdout, capture_output=True,

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Let the programs that read the configuration of hosts read it.
 
@@ -30,7 +20,7 @@ from collections.abc import Sequence
 from concurrent import futures
 
 from hpcvirt import exception
-from hpcvirt.cmd import fleet_arguments
+from hpcvirt.cmd import hosts
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planner
 from tools.deployment_check import orchestration
@@ -55,8 +45,7 @@ def main() -> int:
     return int(failed > 0)
 
 
-def _run(found: Sequence[plans.Plan],
-         check: system.Check) -> tuple[bool, str]:
+def _run(found: Sequence[plans.Plan], check: system.Check) -> tuple[bool, str]:
     """Run a check, and return whether it passed and what it says."""
     with tempfile.TemporaryDirectory(prefix='hpcvirt-') as folder:
         try:
@@ -69,10 +58,9 @@ def _run(found: Sequence[plans.Plan],
 def _plans() -> Iterator[plans.Plan]:
     """Plan each machine with each profile that suits it."""
     topologies = sorted((ROOT / 'etc/hpcvirt/topologies').glob('*.json'))
-    profiles = [fleet_arguments.read_profile(str(path)) for path in sorted(
+    profiles = [hosts.read_profile(str(path)) for path in sorted(
         (ROOT / 'etc/hpcvirt/profiles').glob('*.yaml'))]
-    for host in fleet_arguments.read_hosts([str(path)
-                                            for path in topologies]):
+    for host in hosts.read_hosts([str(path) for path in topologies]):
         for profile in profiles:
             try:
                 yield planner.plan([host], dataclasses.replace(
@@ -80,7 +68,7 @@ def _plans() -> Iterator[plans.Plan]:
                         ('trait:CUSTOM_HPC', 'required'),)))
             except exception.InvalidInput:
                 # The machine has not the devices of the profile.
-                if profile.devices is None:
+                if not profile.devices:
                     raise
 
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The deployment tools that read the configuration."""
 
@@ -24,7 +14,6 @@ import yaml
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
 from hpcvirt.deployment import kolla
-from hpcvirt.deployment import services
 from hpcvirt.flavors import planned as plans
 from tools.deployment_check import readers
 from tools.deployment_check import system
@@ -88,9 +77,8 @@ def role(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
     # One machine, first with and then without virtual functions.
     plans_ = [plan for plan in found
               if plan.hosts[0].name == 'epyc-2s-64c-nps4']
-    before = next(plan for plan in plans_ if plan.hosts[0].settings.devices)
-    after = next(plan for plan in plans_
-                 if not plan.hosts[0].settings.devices)
+    before = next(plan for plan in plans_ if plan.hosts[0].offered)
+    after = next(plan for plan in plans_ if not plan.hosts[0].offered)
     root = folder / 'root'
     root.mkdir()
     readers.require('failed=0' in _play(folder, before, '--check'), 'check')
@@ -164,8 +152,9 @@ def kolla_ansible(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
 def _one_of_each_profile(found: Sequence[plans.Plan],
                          ) -> Iterator[tuple[int, plans.Plan]]:
     """Choose a plan of each profile, the last machine that it suits."""
-    chosen = {(plan.profile.smt, plan.profile.devices,
-               plan.profile.shared_cores_per_cell): plan for plan in found}
+    chosen = {(plan.hosts[0].profile.smt, plan.hosts[0].profile.devices,
+               plan.hosts[
+                   0].profile.shared_cores_per_cell): plan for plan in found}
     yield from enumerate(chosen.values())
 
 
@@ -240,7 +229,7 @@ def kayobe(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
             env={**FAST, 'ANSIBLE_HOME': str(folder / 'home')})
         sysctl, profile = yaml.safe_load(
             (place / f'{planned.name}.json').read_text())
-        readers.equal(('1', services.PROFILE), (
+        readers.equal(('1', host_files.PROFILE), (
             str(sysctl['vm.swappiness']), profile), 'variables of kayobe')
         text = (place / 'kolla-build.conf').read_text()
         readers.require(re.search(

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The programs of the operating system that read the configuration."""
 
@@ -21,10 +11,8 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt.deployment import host_files
-from hpcvirt.deployment import kernel
-from hpcvirt.deployment import services
 from hpcvirt.deployment import tree
-from hpcvirt.flavors import host_state
+from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.model import cpuset
 from tools.deployment_check import readers
@@ -48,14 +36,14 @@ print(json.dumps({name: {key: variables.expand(value)
 
 def _trees(found: Sequence[plans.Plan], folder: pathlib.Path, *paths: str,
            ) -> Iterator[tuple[pathlib.Path, plans.Plan,
-                               host_state.HostState]]:
+                               kernel_settings.KernelSettings]]:
     """Write the files of each plan; only those with one of the paths."""
     for number, plan in enumerate(found):
         files = host_files.files(plan.hosts[0], plan)
         if not paths or set(paths) & {file.path for file in files}:
             root = folder / str(number)
             readers.write(root, files)
-            yield root, plan, host_state.of(plan.hosts[0], plan.profile)
+            yield root, plan, kernel_settings.make_state(plan.hosts[0])
 
 
 def command_line(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
@@ -64,10 +52,10 @@ def command_line(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
     for root, _, state in _trees(found, folder):
         text = readers.run(
             'sh', '-euc', f'GRUB_CMDLINE_LINUX=quiet; . '
-            f'{shlex.quote(str(root / kernel.COMMAND_LINE))}; '
+            f'{shlex.quote(str(root / host_files.COMMAND_LINE))}; '
             'printf %s "$GRUB_CMDLINE_LINUX"')
-        readers.equal('quiet ' + kernel.command_line(state), text,
-                      kernel.COMMAND_LINE)
+        readers.equal('quiet ' + host_files.command_line(state), text,
+                      host_files.COMMAND_LINE)
         number += 1
     return f'{number} files'
 
@@ -75,15 +63,15 @@ def command_line(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
 def units(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
     """Let systemd verify the units and drop-ins."""
     number = 0
-    for root, _, state in _trees(found, folder, kernel.PAGES[0]):
+    for root, _, state in _trees(found, folder, host_files.PAGES[0]):
         units_ = root / 'etc/systemd/system'
-        names = [kernel.PAGES_UNIT]
+        names = [host_files.PAGES_UNIT]
         for place in units_.glob('*.service.d'):
             names.append(place.name.removesuffix('.d'))
             (units_ / names[-1]).write_text(
                 '[Service]\nType=oneshot\nExecStart=/bin/true\n')
         readers.equal('', _verify(units_, names), f'{root} of systemd')
-        text = (units_ / kernel.PAGES_UNIT).read_text()
+        text = (units_ / host_files.PAGES_UNIT).read_text()
         counts = {(int(cell), int(size)): int(count) for count, cell, size
                   in re.findall(r'echo (\d+) > \S+/node(\d+)/\S+-(\d+)kB/',
                                 text)}
@@ -91,9 +79,9 @@ def units(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
                        for cell, sizes in state.pages.items()
                        for size, count in sizes.items()}, counts, 'pages')
         number += 1
-    (units_ / kernel.PAGES_UNIT).write_text(
+    (units_ / host_files.PAGES_UNIT).write_text(
         text.replace('ConditionKernelVersion=', 'ConditionKernel='))
-    readers.require('Unknown key' in _verify(units_, [kernel.PAGES_UNIT]),
+    readers.require('Unknown key' in _verify(units_, [host_files.PAGES_UNIT]),
                     'systemd accepts a damaged unit')
     return f'{number} hosts'
 
@@ -108,13 +96,13 @@ def _verify(folder: pathlib.Path, names: Sequence[str]) -> str:
 def affinity(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
     """Let systemd join the file with its own, and read the CPUs."""
     number = 0
-    for root, _, state in _trees(found, folder, services.AFFINITY):
+    for root, _, state in _trees(found, folder, host_files.AFFINITY):
         text = readers.run('systemd-analyze', 'cat-config', '--root', root,
                            'systemd/system.conf', status=None)
-        text = text + (root / services.AFFINITY).read_text()
+        text = text + (root / host_files.AFFINITY).read_text()
         values = re.findall('^CPUAffinity=(.*)$', text, re.MULTILINE)
         readers.equal(['', cpuset.render(state.housekeeping)], values[-2:],
-                      services.AFFINITY)
+                      host_files.AFFINITY)
         unit = root / 'affinity.service'
         unit.write_text('[Service]\nExecStart=/bin/true\n' + ''.join(
             f'CPUAffinity={value}\n' for value in values[-2:]))
@@ -130,16 +118,17 @@ def ksm(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
     place.parent.mkdir(parents=True)
     place.write_text('1')
     readers.run('systemd-tmpfiles', '--create', f'--root={root}')
-    readers.equal(host_state.KSM_STOPPED, place.read_text().strip(), 'KSM')
+    readers.equal(kernel_settings.KSM_STOPPED, place.read_text().strip(),
+                  'KSM')
     return 'stopped in a copy of sysfs'
 
 
 def sysctls(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
     """Let sysctl read the file without writing."""
     root, _, state = next(_trees(found, folder))
-    text = readers.run('sysctl', '--dry-run', '-p', root / kernel.SYSCTL)
+    text = readers.run('sysctl', '--dry-run', '-p', root / host_files.SYSCTL)
     readers.equal([f'{item.name} = {item.value}' for item in state.sysctls],
-                  text.splitlines(), kernel.SYSCTL)
+                  text.splitlines(), host_files.SYSCTL)
     return f'{len(state.sysctls)} values'
 
 
@@ -179,15 +168,14 @@ def _complaints(rules: pathlib.Path) -> list[str]:
                        '/sys/devices/virtual/net/lo', status=None)
     readers.require(f'Reading rules file: {rules}' in text
                     or str(rules) in text, f'udev does not read: {text}')
-    return [line for line in text.splitlines()
-            if line.startswith(f'{rules}:')]
+    return [line for line in text.splitlines() if line.startswith(f'{rules}:')]
 
 
 def tuned(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
     """Let TuneD load the profile with those that it includes."""
     number = 0
     for root, _, state in _trees(found, folder):
-        for path in services.TUNED:
+        for path in host_files.TUNED:
             place = (root / path).parents[1]
             profile = json.loads(readers.run(
                 SYSTEM_PYTHON, '-c', TUNED, place).splitlines()[-1])

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Boot an emulated machine, run one job on it, and switch it off."""
 
@@ -79,9 +69,8 @@ def run(machine: machines.Machine, kernel: kernels.Kernel,
         f'{directory}\n' for directory in _directories(kernel)))
     (job / 'init').write_text(_INIT.format(
         clone=CLONE, cache=sys.pycache_prefix or '', name=machine.name,
-        root=kernel.root,
-        modules=' '.join(machine.modules), cells=len(machine.cells),
-        tuning=machine.tuning))
+        root=kernel.root, modules=' '.join(machine.modules),
+        cells=len(machine.cells), tuning=machine.tuning))
     (job / 'commands').write_text(commands)
     with open(job / 'qemu', 'w') as messages:
         try:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Check hpcvirt on emulated compute hosts.
 
@@ -93,8 +83,7 @@ def main() -> int:
     return 0
 
 
-def _checks(kernel: kernels.Kernel,
-            scratch: pathlib.Path) -> Iterator[str]:
+def _checks(kernel: kernels.Kernel, scratch: pathlib.Path) -> Iterator[str]:
     _compile()
     first, second = machines.TWO_SOCKETS, machines.COMPUTE
     with concurrent.futures.ThreadPoolExecutor() as pool:
@@ -106,11 +95,13 @@ def _checks(kernel: kernels.Kernel,
             _compare(_job(scratch, machine))
             yield f'{machine.name}: the inspection agrees with sysfs'
     root = scratch / 'root'
-    root.mkdir()
+    topology = _job(scratch, second) / 'sysfs.json'
+    name = root / 'proc/sys/kernel/hostname'
+    name.parent.mkdir(parents=True)
+    name.write_text(json.loads(topology.read_text())['name'])
     subprocess.run(
-        [*_HPCVIRT.split(), 'host', 'config',
-         str(_job(scratch, second) / 'sysfs.json'), '--root', str(root),
-         '--apply'], check=True, stdout=subprocess.DEVNULL)
+        [*_HPCVIRT.split(), 'host', 'config', str(topology), '--root',
+         str(root), '--apply'], check=True, stdout=subprocess.DEVNULL)
     job = scratch / 'configured'
     boot.run(second, kernel, job, _AUDIT, LIMIT_S, root / 'etc',
              _parameters(root))
@@ -165,7 +156,7 @@ def _compare(job: pathlib.Path) -> None:
 def _inspectable(host: host_model.Host) -> host_model.Host:
     """Reduce a host to what an inspection can say."""
     cells = tuple(dataclasses.replace(
-        cell, package=None, other_packages=frozenset(), llc=(cell.cpus,),
+        cell, socket=None, other_sockets=frozenset(), llc=(cell.cpus,),
         pages=(host_model.PagePool(4, sum(
             pool.size_kib * pool.total for pool in cell.pages) // 4),))
         for cell in host.cells)
@@ -177,7 +168,7 @@ def _inspectable(host: host_model.Host) -> host_model.Host:
     return dataclasses.replace(
         host, name='node', cells=cells, distances=(), devices=devices,
         unknown=frozenset({
-            host_model.Unknown.PACKAGES, host_model.Unknown.CACHES,
+            host_model.Unknown.SOCKETS, host_model.Unknown.CACHES,
             host_model.Unknown.PAGES, host_model.Unknown.VFS}))
 
 

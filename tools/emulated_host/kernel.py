@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Unpack Debian's kernel, without installing it, and make a RAM disk.
 
@@ -100,8 +90,7 @@ def _write_initrd(kernel: Kernel) -> None:
                 lzma.decompress(data) if path.suffix == '.xz' else data)
             order.append(name)
         (root / 'modules/order').write_text('\n'.join(order) + '\n')
-        names = sorted(str(path.relative_to(root))
-                       for path in root.rglob('*'))
+        names = sorted(str(path.relative_to(root)) for path in root.rglob('*'))
         archive = subprocess.run(
             ['cpio', '-o', '-H', 'newc', '--quiet'], cwd=root, check=True,
             input='\n'.join(names).encode(), stdout=subprocess.PIPE).stdout

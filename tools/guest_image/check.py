@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Measure an emulated guest and check that the verdicts are true.
 
@@ -44,7 +34,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 #: emulated CPU it never ends.
 SMALL = ('--set', 'N=300', '--set', 'ranks=1')
 PAIRS = 5
-#: The guest is killed after this number of samples, of which one or two are
+#: The guest is killed after this number of samples; one or two of them are
 #: native.
 KILLED_AFTER = 3
 #: Seconds until a sample certainly runs in the guest: a native one takes less
@@ -164,8 +154,7 @@ def main(image: str = '.guest') -> int:
         print(f'{progress.passed} passed, 1 failed')
         return 1
     finally:
-        subprocess.run([str(HERE / 'boot'), '--stop', str(state)],
-                       check=False)
+        subprocess.run([str(HERE / 'boot'), '--stop', str(state)], check=False)
         shutil.rmtree(scratch)
     print(f'{progress.passed} passed, 0 failed')
     return 0
@@ -262,8 +251,7 @@ def _word(result: dict[str, Any], *allowed: str) -> str:
 def _boot(image: str, state: pathlib.Path, port: int) -> str:
     done = subprocess.run(
         [str(HERE / 'boot'), image, str(state), str(port)], check=True,
-        stdout=subprocess.PIPE, text=True,
-        env={**os.environ, 'ACCEL': 'tcg'})
+        stdout=subprocess.PIPE, text=True, env={**os.environ, 'ACCEL': 'tcg'})
     return done.stdout.strip()
 
 

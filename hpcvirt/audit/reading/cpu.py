@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read the facts of the CPUs: sysfs and ``/proc/cpuinfo``."""
 
@@ -31,7 +21,7 @@ _CPUINFO_BYTES = 32 * 1024
 
 _LATENCY = 'dev/cpu_dma_latency'
 
-#: What the kernel says while no program limits the latency:
+#: The value that the kernel reports while no program limits the latency:
 #: PM_QOS_CPU_LATENCY_DEFAULT_VALUE in include/linux/pm_qos.h.
 _NO_LIMIT_US = 2_000_000_000
 
@@ -82,7 +72,7 @@ def _frequencies(files: Files) -> Iterator[facts.Frequency]:
         if not re.fullmatch('policy[0-9]+', name):
             continue
         here = f'{_CPU}/cpufreq/{name}'
-        cpus = files_module.parsed_cpus(
+        cpus = files_module.parse_cpus(
             ','.join(files.need(f'{here}/affected_cpus').split()),
             f'{here}/affected_cpus')
         if cpus:  # none if they are all offline
@@ -121,7 +111,7 @@ def _own_limit_us(files: Files, cpu: int) -> int | None:
 
 
 def _wake_limit_us(files: Files) -> int | None:
-    """Read what the programs that hold the device allow."""
+    """Read the limit set by the programs that hold the device."""
     number: int = struct.unpack('=i', files.latency_request(_LATENCY))[0]
     return None if number >= _NO_LIMIT_US else number
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read the facts of the devices: IOMMU, virtual functions, their creators."""
 
@@ -25,7 +15,8 @@ Files = files_module.Files
 _PCI = 'sys/bus/pci/devices'
 _GROUPS = 'sys/kernel/iommu_groups'
 
-#: Where sites create virtual functions at boot, and the endings of the files.
+#: The directories whose files create virtual functions at boot, and the
+#: endings of these files.
 _PLACES = (
     ('etc/udev/rules.d', ('.rules',)),
     ('etc/systemd/system', ('.service',)),
@@ -41,8 +32,8 @@ _PLACES = (
 _FILES = ('etc/rc.local', 'etc/rc.d/rc.local', 'etc/network/interfaces',
           'etc/os-net-config/sriov_config.yaml')
 
-#: The words of the kernel, systemd, NetworkManager, netplan, os-net-config
-#: and the drivers for virtual functions, and of most scripts of sites.
+#: The words for virtual functions in the kernel, systemd, NetworkManager,
+#: netplan, os-net-config, the drivers, and most scripts of sites.
 _WORDS = re.compile(
     'sr-?iov|total-vfs|virtual-function-count|max_vfs|num_?vfs',
     re.IGNORECASE)

@@ -1,20 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Read the files of a host one by one: a value, or None if it has no such.
+"""Read the files of a host one by one: a value, or None without such a file.
 
-A file that is missing is None only if a directory that every kernel has is
-there (the anchor): a copy of a host may lack both, and then nothing is known.
-What cannot be read raises NotKnown.
+A missing file is None only if a directory that every kernel has (the anchor)
+exists. A copy of a host may lack both; then nothing is known. A file that
+cannot be read raises NotKnown.
 """
 
 import pathlib
@@ -38,7 +28,7 @@ class Files:
     """
 
     def __init__(self, root: pathlib.Path) -> None:
-        self._tree = sysfs_tree.Tree(root)
+        self._tree = sysfs_tree.SysfsTree(root)
         self.is_running = self._tree.is_running
 
     def host_name(self) -> str:
@@ -53,16 +43,16 @@ class Files:
         try:
             text = self._tree.text(name)
         except exception.InvalidInput as exc:
-            raise unknown(name, exc.what) from exc
+            raise make_unknown(name, exc.what) from exc
         if text is None and not self.exists(anchor):
-            raise unknown(name)
+            raise make_unknown(name)
         return text
 
     def need(self, name: str) -> str:
         """Read a file that every host has."""
         text = self.text(name, name)
         if text is None:
-            raise unknown(name)
+            raise make_unknown(name)
         return text
 
     def beginning(self, name: str, most: int) -> str:
@@ -70,26 +60,27 @@ class Files:
         try:
             text = self._tree.beginning(name, most)
         except exception.InvalidInput as exc:
-            raise unknown(name, exc.what) from exc
+            raise make_unknown(name, exc.what) from exc
         if text is None:
-            raise unknown(name)
+            raise make_unknown(name)
         return text
 
     def latency_request(self, name: str) -> bytes:
         """Read the four bytes of ``/dev/cpu_dma_latency``.
 
-        A program that holds this device limits the latency of all CPUs. To
-        open it adds a request that limits nothing.
+        A program that holds this device limits the latency of all CPUs.
+        Opening the device to read it adds a request without a limit.
         """
         if not self.is_running:
-            raise unknown(name, 'is a device, which a copy does not have')
+            raise make_unknown(name, 'is a device, which a copy does not have')
         try:
             with open(f'/{name}', 'rb') as stream:
                 data = stream.read(4)
         except OSError as exc:
-            raise unknown(name, f'cannot be read ({exc.strerror})') from exc
+            raise make_unknown(name,
+                               f'cannot be read ({exc.strerror})') from exc
         if len(data) != 4:
-            raise unknown(name, 'is too short')
+            raise make_unknown(name, 'is too short')
         return data
 
     def number(self, name: str, anchor: str) -> int | None:
@@ -107,22 +98,22 @@ class Files:
         if text is None:
             return None
         if text not in ('0', '1', 'N', 'Y'):
-            raise unknown(name, 'is neither on nor off')
+            raise make_unknown(name, 'is neither on nor off')
         return text in ('1', 'Y')
 
     def cpus(self, name: str, anchor: str) -> frozenset[int] | None:
         """Read a list of CPUs."""
         text = self.text(name, anchor)
-        return None if text is None else parsed_cpus(text, name)
+        return None if text is None else parse_cpus(text, name)
 
     def names(self, name: str, anchor: str) -> tuple[str, ...]:
         """List a directory; empty if it is missing."""
         try:
             names = self._tree.names(name)
         except exception.InvalidInput as exc:
-            raise unknown(name, exc.what) from exc
+            raise make_unknown(name, exc.what) from exc
         if not names and not self.exists(anchor):
-            raise unknown(name)
+            raise make_unknown(name)
         return tuple(names)
 
     def exists(self, directory: str) -> bool:
@@ -130,22 +121,22 @@ class Files:
         try:
             return bool(self._tree.names(directory))
         except exception.InvalidInput as exc:
-            raise unknown(directory, exc.what) from exc
+            raise make_unknown(directory, exc.what) from exc
 
 
-def unknown(name: str, problem: str = 'is missing') -> fact.NotKnown:
-    """Say that a file tells nothing."""
-    return fact.NotKnown(fact.Unknown(f'/{name}', problem))
+def make_unknown(name: str, problem: str = 'is missing') -> fact.NotKnown:
+    """Make the error of a file without usable content."""
+    return fact.NotKnown(fact.UnknownFact(f'/{name}', problem))
 
 
-def parsed_cpus(text: str, name: str) -> frozenset[int]:
+def parse_cpus(text: str, name: str) -> frozenset[int]:
     """Read the text of a list of CPUs."""
     if text in _EMPTY:
         return frozenset()
     try:
         return cpuset.parse(text, name)
     except exception.InvalidInput as exc:
-        raise unknown(name, exc.what) from exc
+        raise make_unknown(name, exc.what) from exc
 
 
 def amounts_kib(text: str) -> Mapping[str, int]:
@@ -157,5 +148,5 @@ def amounts_kib(text: str) -> Mapping[str, int]:
 
 def _whole(text: str, name: str) -> int:
     if not re.fullmatch('-?[0-9]{1,18}', text):
-        raise unknown(name, 'is not a number')
+        raise make_unknown(name, 'is not a number')
     return int(text)

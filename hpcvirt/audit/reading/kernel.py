@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Read the facts of the kernel and of what runs beside the guests."""
+"""Read the facts of the kernel and of the programs beside the guests."""
 
 import re
 import shlex
@@ -36,8 +26,8 @@ _SLICES = ('system.slice', 'user.slice')
 #: The configuration of irqbalance: Debian's, Red Hat's.
 _IRQBALANCE = ('etc/default/irqbalance', 'etc/sysconfig/irqbalance')
 
-#: What the kernel puts into the directory of an interrupt beside one
-#: directory for each action.
+#: The files in the directory of an interrupt; each action has a directory
+#: beside them.
 _OF_INTERRUPT = frozenset({
     'affinity_hint', 'effective_affinity', 'effective_affinity_list', 'node',
     'smp_affinity', 'smp_affinity_list', 'spurious'})
@@ -66,7 +56,7 @@ def read(files: Files) -> facts.KernelFacts:
 def command_line(text: str) -> tuple[str, ...]:
     """Divide the kernel command line; quotes hold spaces.
 
-    What follows ``--`` is for init.
+    Words after ``--`` are for init.
     """
     try:
         words = shlex.split(text)
@@ -100,8 +90,8 @@ def _init_cpus(files: Files) -> frozenset[int]:
     match = re.search(r'^Cpus_allowed_list:\s*(\S*)$', files.need(name),
                       re.MULTILINE)
     if match is None:
-        raise files_module.unknown(name, 'has no Cpus_allowed_list')
-    allowed = files_module.parsed_cpus(match[1], name)
+        raise files_module.make_unknown(name, 'has no Cpus_allowed_list')
+    allowed = files_module.parse_cpus(match[1], name)
     # AllowedCPUs= of systemd limits slices, not PID 1.
     slices = [files.cpus(f'sys/fs/cgroup/{group}/cpuset.cpus.effective',
                          'sys') for group in _SLICES]
@@ -133,7 +123,7 @@ def _banned_cpus(files: Files) -> frozenset[int] | None:
             r'^\s*IRQBALANCE_BANNED_CPUS=["\']?([0-9a-fA-F,]+)', text,
             re.MULTILINE)
         if listed:
-            return files_module.parsed_cpus(listed[1], name)
+            return files_module.parse_cpus(listed[1], name)
         if masked:
             bits = int(masked[1].replace(',', '') or '0', 16)
             return frozenset(cpu for cpu in range(bits.bit_length())
@@ -147,7 +137,7 @@ def _programs(files: Files) -> frozenset[str]:
              for name in files.names('proc', 'proc')
              if re.fullmatch('[0-9]{1,9}', name)]
     if not any(found):
-        raise files_module.unknown('proc', 'shows no process')
+        raise files_module.make_unknown('proc', 'shows no process')
     return frozenset(found) - {''}
 
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read the facts of the memory: meminfo, KSM, huge pages, swap."""
 
@@ -54,7 +44,7 @@ def _amount_mib(files: Files, name: str) -> int:
 def _field_kib(files: Files, file: str, name: str) -> int:
     amounts = files_module.amounts_kib(files.need(file))
     if name not in amounts:
-        raise files_module.unknown(file, f'has no valid {name}')
+        raise files_module.make_unknown(file, f'has no valid {name}')
     return amounts[name]
 
 
@@ -78,7 +68,7 @@ def _available_mib(files: Files) -> Mapping[int, int]:
     return found
 
 
-def _huge_pages(files: Files) -> Iterator[facts.HugePages]:
+def _huge_pages(files: Files) -> Iterator[facts.HugePagePool]:
     nodes = _nodes(files)
     for node in nodes or [0]:
         here = (f'{_NODE}/node{node}/hugepages' if nodes
@@ -87,7 +77,7 @@ def _huge_pages(files: Files) -> Iterator[facts.HugePages]:
             match = re.fullmatch('hugepages-([0-9]{1,12})kB', name)
             if match:
                 pool = f'{here}/{name}'
-                yield facts.HugePages(
+                yield facts.HugePagePool(
                     node, int(match[1]),
                     files.need_number(f'{pool}/nr_hugepages'),
                     files.need_number(f'{pool}/free_hugepages'),
@@ -111,5 +101,5 @@ def _choice(files: Files, name: str) -> str | None:
         return None
     match = re.search(r'\[([\w+]{1,32})\]', text)
     if match is None:
-        raise files_module.unknown(name, 'names no choice')
+        raise files_module.make_unknown(name, 'names no choice')
     return match[1]

@@ -1,34 +1,30 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Find and read the configuration of nova-compute.
 
 Only the options of :data:`OPTIONS` are kept: a configuration also has
 passwords, which no report must show.
+
+Files are read as oslo.config reads them, without oslo.config. A line that
+begins with white space continues the value before it. Quotes around a value
+are removed. If an option occurs several times, the last value counts; a later
+file overrides an earlier one. All values of all files count if the option may
+be repeated.
 """
 
 import itertools
 import re
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.audit import facts
 from hpcvirt.audit.reading import files as files_module
-from hpcvirt.audit.reading import ini
 
 Files = files_module.Files
 
-#: The options that an audit reads, with the names that they had before.
+#: The options that an audit reads, with their former names.
 OPTIONS: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
     ('DEFAULT', 'reserved_host_memory_mb'): (),
     ('DEFAULT', 'reserved_huge_pages'): (),
@@ -47,7 +43,7 @@ OPTIONS: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
                              ('DEFAULT', 'pci_passthrough_whitelist')),
 }
 
-#: Whether a directory of a configuration is there says nothing alone.
+#: The anchor: the absence of a directory alone says nothing.
 _ALWAYS = 'sys'
 
 #: An option that has the value of another one. (In device_spec it is the end
@@ -71,21 +67,21 @@ def read(files: Files) -> facts.NovaFacts | None:
     """
     names = _names(files)
     if not names and not files.exists('etc'):
-        raise files_module.unknown('etc')
+        raise files_module.make_unknown('etc')
     sections = []
     for name in names:
         try:
-            sections.append(ini.parse(files.need(name)))
-        except ini.Malformed as exc:
-            raise files_module.unknown(
+            sections.append(parse(files.need(name)))
+        except Malformed as exc:
+            raise files_module.make_unknown(
                 name, f'is refused by nova-compute: {exc}') from exc
     if not names:
         return None
     found = {}
     for (group, option), before in OPTIONS.items():
-        values = ini.merge(sections, [(group, option), *before])
+        values = merge(sections, [(group, option), *before])
         if option != 'device_spec' and any(map(_REFERENCE.search, values)):
-            raise files_module.unknown(
+            raise files_module.make_unknown(
                 names[-1], f'[{group}]{option} refers to another option')
         if values:
             found[group, option] = values
@@ -95,9 +91,9 @@ def read(files: Files) -> facts.NovaFacts | None:
 def _names(files: Files) -> tuple[str, ...]:
     """Find the files, in the order in which nova-compute reads them.
 
-    Containers have their configuration outside of ``/etc/nova``, which then
-    belongs to nothing. Outside of containers, the command line of a
-    nova-compute that runs says which files it reads.
+    Containers have their configuration outside of ``/etc/nova``, which is
+    unused then. Outside of containers, the command line of a running
+    nova-compute names the files that it reads.
     """
     for alone in (_KOLLA, _TRIPLEO):
         if _is_there(files, alone):
@@ -116,7 +112,7 @@ def _default_directories(files: Files) -> Iterator[str]:
 
 
 def _words(files: Files) -> list[str]:
-    """Return the command line of a nova-compute that runs."""
+    """Return the command line of a running nova-compute."""
     for number in files.names('proc', 'sys'):
         here = f'proc/{number}'
         if number.isdigit() and files.text(f'{here}/comm',
@@ -155,3 +151,74 @@ def _directory(files: Files, directory: str) -> Iterator[str]:
 def _is_there(files: Files, name: str) -> bool:
     directory, _, last = name.rpartition('/')
     return last in files.names(directory, _ALWAYS)
+
+
+Sections = Mapping[tuple[str, str], tuple[str, ...]]
+
+
+class Malformed(Exception):
+    """A file that oslo.config refuses."""
+
+
+def parse(text: str) -> Sections:
+    """Read the content of a file.
+
+    :returns: (group, option) -> its values in order; the names of groups are
+        in lower case, but for DEFAULT
+    :raises Malformed: naming the line
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    group: str | None = None
+    key: str | None = None
+    for number, raw in enumerate(text.split('\n'), 1):
+        line = raw.rstrip()
+        if not line:
+            key = None
+        elif line[0] in ' \t':
+            if key is None or group is None:
+                raise Malformed(f'line {number} continues no value')
+            found[group, key][-1] += '\n' + line.lstrip()
+        elif line[0] == '[':
+            match = re.fullmatch(r'\[(.+)\]', line)
+            if match is None:
+                raise Malformed(f'line {number} is no group')
+            group, key = normalize(match[1]), None
+        elif line[0] in '#;':
+            key = None
+        else:
+            match = re.fullmatch(r'([^=:]+?)\s*[=:](.*)', line)
+            if match is None:
+                raise Malformed(f'line {number} is no option')
+            if group is None:
+                raise Malformed(f'line {number} is in no group')
+            key = match[1]
+            found.setdefault((group, key), []).append(_unquoted(match[2]))
+    return {name: tuple(values) for name, values in found.items()}
+
+
+def normalize(group: str) -> str:
+    """Write the name of a group as oslo.config compares it."""
+    return group if group == 'DEFAULT' else group.lower()
+
+
+def merge(files: Iterable[Sections], names: Sequence[tuple[str, str]],
+          ) -> tuple[str, ...]:
+    """Collect the values of one option.
+
+    :param files: a later file overrides an earlier one
+    :param names: the present group and name of the option, and those that it
+        had before
+    """
+    values: list[str] = []
+    for sections in files:
+        # In one file, the present name has the last word.
+        for group, name in reversed(names):
+            values += sections.get((normalize(group), name), ())
+    return tuple(values)
+
+
+def _unquoted(text: str) -> str:
+    value = text.strip()
+    if value and value[0] == value[-1] and value[0] in '"\'':
+        return value[1:-1]
+    return value

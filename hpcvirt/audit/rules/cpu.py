@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rules about CPUs: SMT, frequency, C-states, microcode, cells."""
 
@@ -17,10 +7,10 @@ from collections.abc import Iterator
 
 from hpcvirt.audit import facts
 from hpcvirt.audit import finding
-from hpcvirt.audit.fact import known
+from hpcvirt.audit.fact import unwrap
+from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import cpu_words
 from hpcvirt.audit.rule import Rule
-from hpcvirt.audit.rule import Subject
 from hpcvirt.audit.rule import Violation
 from hpcvirt.flavors import profile as profiles
 
@@ -29,20 +19,20 @@ _NOTE = finding.Severity.NOTE
 
 #: The longest exit latency that the profile virtual-host of TuneD allows
 #: where the processor has no third state: cstate.id_no_zero:3|70.
-MOST_LATENCY_US = 70
+MAX_LATENCY_US = 70
 
-#: Cells of a host whose memory differs by more than both have been filled
-#: with different modules; firmware and kernel alone take less of one cell.
+#: If the memory of cells differs by more than both of these, the cells have
+#: different modules; firmware and kernel alone take less from one cell.
 UNEVEN_PERCENT = 10
 UNEVEN_MIB = 1024
 
-#: With so many last-level caches in one cell, the processor can usually be
-#: divided into cells.
+#: If one cell has this number of last-level caches, the processor can usually
+#: be divided into cells.
 MANY_CACHES = 4
 
 
-def _smt(subject: Subject) -> Iterator[Violation]:
-    state = known(subject.facts.cpu.smt)
+def _smt(subject: AuditSubject) -> Iterator[Violation]:
+    state = unwrap(subject.facts.cpu.smt)
     odd = frozenset().union(*(
         core for cell in subject.host.cells for core in cell.siblings
         if len(core) < cell.threads_per_core))
@@ -76,13 +66,13 @@ def _performs(item: facts.Frequency) -> bool:
                 and item.driver in ('intel_pstate', 'amd-pstate-epp')))
 
 
-def _governor(subject: Subject) -> Iterator[Violation]:
+def _governor(subject: AuditSubject) -> Iterator[Violation]:
     nova = subject.nova
     if nova and nova.is_true('libvirt', 'cpu_power_management') and nova.get(
             'libvirt', 'cpu_power_management_strategy') == 'governor':
         return  # Nova sets the governors itself.
     slow: dict[str, set[int]] = {}
-    for item in known(subject.facts.cpu.frequencies):
+    for item in unwrap(subject.facts.cpu.frequencies):
         if not _performs(item):
             slow.setdefault(item.governor, set()).update(item.cpus)
     for governor, cpus in slow.items():
@@ -93,19 +83,19 @@ def _governor(subject: Subject) -> Iterator[Violation]:
              '# lasting: a tuned profile with governor=performance'))
 
 
-def _turbo(subject: Subject) -> Iterator[Violation]:
+def _turbo(subject: AuditSubject) -> Iterator[Violation]:
     cpu = subject.facts.cpu
-    if known(cpu.no_turbo):
+    if unwrap(cpu.no_turbo):
         yield Violation(
             'turbo is off (intel_pstate/no_turbo is 1)', 'turbo on',
             ('echo 0 > /sys/devices/system/cpu/intel_pstate/no_turbo',))
-    elif known(cpu.boost) is False:
+    elif unwrap(cpu.boost) is False:
         yield Violation(
             'boost is off (cpufreq/boost is 0)', 'boost on',
             ('echo 1 > /sys/devices/system/cpu/cpufreq/boost',))
     else:
         slow = frozenset().union(*(
-            item.cpus for item in known(cpu.frequencies)
+            item.cpus for item in unwrap(cpu.frequencies)
             if item.boost is False))
         if slow:
             yield Violation(
@@ -114,31 +104,31 @@ def _turbo(subject: Subject) -> Iterator[Violation]:
                  'do echo 1 > $f; done'),))
 
 
-def _idle(subject: Subject) -> Iterator[Violation]:
-    deep = [state for state in known(subject.facts.cpu.idle_states)
-            if state.latency_us > MOST_LATENCY_US]
+def _idle(subject: AuditSubject) -> Iterator[Violation]:
+    deep = [state for state in unwrap(subject.facts.cpu.idle_states)
+            if state.latency_us > MAX_LATENCY_US]
     if not deep:
         return
-    limit = known(subject.facts.cpu.wake_limit_us)
-    if limit is not None and limit <= MOST_LATENCY_US:
+    limit = unwrap(subject.facts.cpu.wake_limit_us)
+    if limit is not None and limit <= MAX_LATENCY_US:
         return
     cpus = frozenset().union(*(state.cpus for state in deep))
     worst = max(deep, key=lambda state: state.latency_us)
     yield Violation(
         f'{cpu_words(cpus)} may enter {worst.name}, which takes '
         f'{worst.latency_us} us to leave',
-        f'no state that takes more than {MOST_LATENCY_US} us to leave',
-        (f'cpupower idle-set -D {MOST_LATENCY_US}',
+        f'no state that takes more than {MAX_LATENCY_US} us to leave',
+        (f'cpupower idle-set -D {MAX_LATENCY_US}',
          ('# lasting: a tuned profile with '
-         f'force_latency={MOST_LATENCY_US}, such as one that includes '
+         f'force_latency={MAX_LATENCY_US}, such as one that includes '
          'virtual-host')))
 
 
-def _microcode(subject: Subject) -> Iterator[Violation]:
+def _microcode(subject: AuditSubject) -> Iterator[Violation]:
     cpu = subject.facts.cpu
-    if known(cpu.is_guest):
+    if unwrap(cpu.is_guest):
         return  # The host of this machine has the microcode.
-    versions = known(cpu.microcode) or {}
+    versions = unwrap(cpu.microcode) or {}
     if len(versions) > 1:
         yield Violation(
             'CPUs have different microcode: ' + '; '.join(
@@ -147,7 +137,7 @@ def _microcode(subject: Subject) -> Iterator[Violation]:
             'one version on all CPUs', _NEW_MICROCODE)
     lacking = sorted(
         name for name, state
-        in known(subject.facts.kernel.vulnerabilities).items()
+        in unwrap(subject.facts.kernel.vulnerabilities).items()
         if 'no microcode' in state.lower()
         or (name == 'old_microcode' and state.startswith('Vulnerable')))
     if lacking:
@@ -161,29 +151,29 @@ _NEW_MICROCODE = (
     'microcode_ctl, linux-firmware) or update the firmware, then reboot'),)
 
 
-def _cells(subject: Subject) -> Iterator[Violation]:
+def _cells(subject: AuditSubject) -> Iterator[Violation]:
     cells = [cell for cell in subject.host.cells if cell.cpus]
-    per_package = collections.Counter(cell.package for cell in cells)
-    if len(set(per_package.values())) > 1:
+    per_socket = collections.Counter(cell.socket for cell in cells)
+    if len(set(per_socket.values())) > 1:
         yield Violation(
-            'packages have different numbers of cells: ' + ', '.join(
-                f'package {package} has {count}'
-                for package, count in sorted(per_package.items())),
-            'the same NPS or SNC setting for all packages', _FIRMWARE)
-    elif (set(per_package.values()) == {1}
-            and known(subject.facts.cpu.vendor) == 'AuthenticAMD'
+            'sockets have different numbers of cells: ' + ', '.join(
+                f'socket {socket} has {count}'
+                for socket, count in sorted(per_socket.items())),
+            'the same NPS or SNC setting for all sockets', _FIRMWARE)
+    elif (set(per_socket.values()) == {1}
+            and unwrap(subject.facts.cpu.vendor) == 'AuthenticAMD'
             and min(len(cell.llc) for cell in cells) >= MANY_CACHES):
         yield Violation(
-            f'one cell per package (NPS1) with {len(cells[0].llc)} '
+            f'one cell per socket (NPS1) with {len(cells[0].llc)} '
             'last-level caches',
-            'several cells per package (NPS4), if guests are smaller than a '
-            'package', _FIRMWARE, _NOTE)
+            'several cells per socket (NPS4), if guests are smaller than a '
+            'socket', _FIRMWARE, _NOTE)
 
 
 _FIRMWARE = ('# in the firmware: NPS (AMD), SNC (Intel)',)
 
 
-def _uneven(subject: Subject) -> Iterator[Violation]:
+def _uneven(subject: AuditSubject) -> Iterator[Violation]:
     sizes = {cell.id: cell.memory_mib for cell in subject.host.cells
              if cell.cpus}
     most = max(sizes.values(), default=0)
@@ -214,7 +204,7 @@ RULES = (
          ('Linux-Pstate', 'Linux-Cpufreq'), _turbo),
     Rule('c-states', _WARNING,
          'No CPU may enter an idle state that takes more than '
-         f'{MOST_LATENCY_US} microseconds to leave.',
+         f'{MAX_LATENCY_US} microseconds to leave.',
          'a guest that waits for a message waits for its CPU to wake up as '
          'well', ('Tuned-Partitioning', 'Linux-Cpuidle'), _idle),
     Rule('microcode', _WARNING,
@@ -222,8 +212,8 @@ RULES = (
          'CPUs with different microcode differ in speed and features, and '
          'without a new one the kernel falls back to costlier mitigations',
          ('Linux-Vulnerabilities',), _microcode),
-    Rule('cells-per-package', _WARNING,
-         'All packages are divided into as many cells (NPS, SNC); a note if '
+    Rule('cells-per-socket', _WARNING,
+         'All sockets are divided into as many cells (NPS, SNC); a note if '
          'an AMD processor is not divided.',
          'guests are sized for cells, which must be alike, and of a cell '
          'with many caches Nova gives guests cores of any of them',

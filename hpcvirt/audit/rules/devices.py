@@ -1,23 +1,13 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rules about devices: IOMMU and virtual functions."""
 
 from collections.abc import Iterator
 
 from hpcvirt.audit import finding
-from hpcvirt.audit.fact import known
+from hpcvirt.audit.fact import unwrap
+from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import Rule
-from hpcvirt.audit.rule import Subject
 from hpcvirt.audit.rule import Violation
 from hpcvirt.flavors import profile as profiles
 
@@ -25,27 +15,27 @@ _ERROR = finding.Severity.ERROR
 _WARNING = finding.Severity.WARNING
 
 
-def _passes_devices(subject: Subject) -> bool:
+def _passes_devices(subject: AuditSubject) -> bool:
     """Whether guests get devices of the host."""
     if subject.profile and subject.profile.devices:
         return True
-    if any(item.count for item in known(subject.facts.devices.functions)):
+    if any(item.count for item in unwrap(subject.facts.devices.functions)):
         return True
     return bool(subject.nova and subject.nova.all('pci', 'device_spec'))
 
 
-def _iommu(subject: Subject) -> Iterator[Violation]:
-    if known(subject.facts.devices.iommus) or not _passes_devices(subject):
+def _iommu(subject: AuditSubject) -> Iterator[Violation]:
+    if unwrap(subject.facts.devices.iommus) or not _passes_devices(subject):
         return
-    intel = known(subject.facts.cpu.vendor) == 'GenuineIntel'
+    intel = unwrap(subject.facts.cpu.vendor) == 'GenuineIntel'
     yield Violation(
         'no IOMMU is on, and guests get devices', 'IOMMU on',
         (('# on in the firmware (VT-d, AMD-Vi, SMMU), and on the kernel '
          'command line'), 'intel_iommu=on iommu=pt' if intel else 'iommu=pt'))
 
 
-def _translation(subject: Subject) -> Iterator[Violation]:
-    types = known(subject.facts.devices.iommu_types)
+def _translation(subject: AuditSubject) -> Iterator[Violation]:
+    types = unwrap(subject.facts.devices.iommu_types)
     if types and 'identity' not in types and _passes_devices(subject):
         yield Violation(
             'the IOMMU translates the DMA of the host itself '
@@ -54,14 +44,14 @@ def _translation(subject: Subject) -> Iterator[Violation]:
             ('# on the kernel command line', 'iommu=pt'))
 
 
-def _present(subject: Subject) -> Iterator[Violation]:
+def _present(subject: AuditSubject) -> Iterator[Violation]:
     plan, profile = subject.plan, subject.profile
-    if (plan is None or profile is None or profile.devices is None
-            or profile.devices.kind is not profiles.Kind.VF):
+    if (plan is None or profile is None or profile.device is None
+            or profile.device.kind is not profiles.DeviceKind.VF):
         return
     counts = {item.address: item.count
-              for item in known(subject.facts.devices.functions)}
-    for item in plan.settings.devices:
+              for item in unwrap(subject.facts.devices.functions)}
+    for item in plan.offered:
         address, has = item.device.address, counts.get(item.device.address, 0)
         if has < item.count:
             if item.device.driver is None:
@@ -78,10 +68,10 @@ def _present(subject: Subject) -> Iterator[Violation]:
                  'sriov_numvfs')))
 
 
-def _cell(subject: Subject) -> Iterator[Violation]:
+def _cell(subject: AuditSubject) -> Iterator[Violation]:
     if len(subject.host.cells) < 2:
         return
-    lost = [item.address for item in known(subject.facts.devices.functions)
+    lost = [item.address for item in unwrap(subject.facts.devices.functions)
             if None in item.cells]
     lost += [device.address for device in subject.host.devices
              if device.total_vfs and device.cell is None
@@ -95,10 +85,10 @@ def _cell(subject: Subject) -> Iterator[Violation]:
              'to all'),))
 
 
-def _persistent(subject: Subject) -> Iterator[Violation]:
-    created = [item for item in known(subject.facts.devices.functions)
+def _persistent(subject: AuditSubject) -> Iterator[Violation]:
+    created = [item for item in unwrap(subject.facts.devices.functions)
                if item.count]
-    creators = known(subject.facts.devices.creators) if created else {}
+    creators = unwrap(subject.facts.devices.creators) if created else {}
     for item in created:
         if item.address not in creators and '*' not in creators:
             rule = '/etc/udev/rules.d/70-hpcvirt-vfs.rules'

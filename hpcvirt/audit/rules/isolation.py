@@ -1,27 +1,18 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Rules about what else runs on the dedicated CPUs of guests."""
+"""Rules about other work on the dedicated CPUs of guests."""
 
+import re
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt.audit import facts
 from hpcvirt.audit import finding
-from hpcvirt.audit import kernel_cpus
-from hpcvirt.audit.fact import known
+from hpcvirt.audit.fact import unwrap
+from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import cpu_words
 from hpcvirt.audit.rule import Rule
-from hpcvirt.audit.rule import Subject
 from hpcvirt.audit.rule import Violation
 from hpcvirt.model import cpuset
 
@@ -33,12 +24,12 @@ _NOTE = finding.Severity.NOTE
 _OWN = ('nvme', 'vfio')
 
 
-def _services(subject: Subject) -> Iterator[Violation]:
+def _services(subject: AuditSubject) -> Iterator[Violation]:
     if not subject.others:
         return  # The rule host-cpus says so.
     kernel = subject.facts.kernel
-    disturbed = (known(kernel.init_cpus) & subject.guests
-                 ) - known(kernel.isolated)
+    disturbed = (unwrap(kernel.init_cpus) & subject.guests
+                 ) - unwrap(kernel.isolated)
     if disturbed:
         yield Violation(
             f'services may run on the dedicated {cpu_words(disturbed)}',
@@ -48,8 +39,8 @@ def _services(subject: Subject) -> Iterator[Violation]:
              '# then reboot'))
 
 
-def _isolated(subject: Subject) -> Iterator[Violation]:
-    isolated = known(subject.facts.kernel.isolated)
+def _isolated(subject: AuditSubject) -> Iterator[Violation]:
+    isolated = unwrap(subject.facts.kernel.isolated)
     stuck = isolated & subject.shared
     if stuck:
         yield Violation(
@@ -60,10 +51,10 @@ def _isolated(subject: Subject) -> Iterator[Violation]:
              if isolated - subject.shared else '# no isolcpus'))
 
 
-def _ticks(subject: Subject) -> Iterator[Violation]:
+def _ticks(subject: AuditSubject) -> Iterator[Violation]:
     if not subject.guests or not subject.others:
         return
-    quiet = known(subject.facts.kernel.nohz_full)
+    quiet = unwrap(subject.facts.kernel.nohz_full)
     change = ('# on the kernel command line',
               f'nohz_full={cpuset.render(subject.guests)}')
     disturbed, wrong = subject.guests - quiet, quiet & subject.shared
@@ -80,13 +71,13 @@ def _ticks(subject: Subject) -> Iterator[Violation]:
                         'all dedicated CPUs', change, _NOTE)
 
 
-def _callbacks(subject: Subject) -> Iterator[Violation]:
+def _callbacks(subject: AuditSubject) -> Iterator[Violation]:
     if not subject.guests or not subject.others:
         return
     kernel = subject.facts.kernel
     # nohz_full implies it.
-    covered = known(kernel.nohz_full) | kernel_cpus.of_parameter(
-        known(kernel.command_line), 'rcu_nocbs', subject.host.cpus)
+    covered = unwrap(kernel.nohz_full) | parse_parameter(
+        unwrap(kernel.command_line), 'rcu_nocbs', subject.host.cpus)
     disturbed = subject.guests - covered
     if disturbed:
         yield Violation(
@@ -97,13 +88,13 @@ def _callbacks(subject: Subject) -> Iterator[Violation]:
             _WARNING if covered & subject.guests else _NOTE)
 
 
-def _disturbing(subject: Subject) -> Sequence[facts.Interrupt]:
-    return [item for item in known(subject.facts.kernel.interrupts)
+def _disturbing(subject: AuditSubject) -> Sequence[facts.Interrupt]:
+    return [item for item in unwrap(subject.facts.kernel.interrupts)
             if not item.name.startswith(_OWN) and subject.guests & (
                 item.allowed if item.effective is None else item.effective)]
 
 
-def _interrupts(subject: Subject) -> Iterator[Violation]:
+def _interrupts(subject: AuditSubject) -> Iterator[Violation]:
     if not subject.guests or not subject.others:
         return
     found = _disturbing(subject)
@@ -124,14 +115,14 @@ def _interrupts(subject: Subject) -> Iterator[Violation]:
              f'# lasting: irqaffinity={others} on the kernel command line'))
 
 
-def _irqbalance(subject: Subject) -> Iterator[Violation]:
+def _irqbalance(subject: AuditSubject) -> Iterator[Violation]:
     kernel = subject.facts.kernel
-    if ('irqbalance' not in known(kernel.programs) or not subject.guests
+    if ('irqbalance' not in unwrap(kernel.programs) or not subject.guests
             or not subject.others):
         return
-    banned = known(kernel.banned_cpus)
+    banned = unwrap(kernel.banned_cpus)
     if banned is None:  # what it leaves alone by itself
-        banned = known(kernel.isolated) | known(kernel.nohz_full)
+        banned = unwrap(kernel.isolated) | unwrap(kernel.nohz_full)
     open_to = subject.guests - banned
     if open_to:
         yield Violation(
@@ -175,3 +166,45 @@ RULES = (
          'it moves interrupts to CPUs with little to do, which it takes '
          'those of guests for', ('Irqbalance-Manual',), _irqbalance),
 )
+
+
+_TERM = re.compile(r'(all|N|[0-9]{1,5})(?:-(N|[0-9]{1,5})'
+                   r'(?::([0-9]{1,5})/([1-9][0-9]{0,4}))?)?')
+
+
+def parse_parameter(command_line: Iterable[str], name: str,
+                    existing: frozenset[int]) -> frozenset[int]:
+    """Return the CPUs of a parameter; none if it is not given.
+
+    :param existing: the CPUs of the host
+    """
+    found: frozenset[int] = frozenset()
+    for word in command_line:
+        key, _, value = word.partition('=')
+        if key == name:
+            found = kernel_cpu_list(value, existing)
+    return found
+
+
+def kernel_cpu_list(text: str, existing: frozenset[int]) -> frozenset[int]:
+    """Read a list of CPUs of the kernel command line.
+
+    ``all`` is every CPU, ``N`` the last one, ``0-15:2/4`` the first two of
+    every four. Flags before the list are skipped
+    (``isolcpus=managed_irq,2-7``).
+    """
+    last = max(existing, default=0)
+    found: set[int] = set()
+    for term in text.split(','):
+        match = _TERM.fullmatch(term)
+        if match is None:
+            continue
+        if match[1] == 'all':
+            return existing
+        low = last if match[1] == 'N' else int(match[1])
+        high = (low if match[2] is None
+                else last if match[2] == 'N' else int(match[2]))
+        used, group = int(match[3] or 1), int(match[4] or 1)
+        found.update(cpu for cpu in existing
+                     if low <= cpu <= high and (cpu - low) % group < used)
+    return frozenset(found)

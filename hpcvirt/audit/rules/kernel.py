@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rules about the kernel: KVM, tuned, mitigations."""
 
@@ -16,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from hpcvirt.audit import finding
-from hpcvirt.audit.fact import known
+from hpcvirt.audit.fact import unwrap
+from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import Rule
-from hpcvirt.audit.rule import Subject
 from hpcvirt.audit.rule import Violation
 
 _ERROR = finding.Severity.ERROR
@@ -33,8 +23,8 @@ UNFIT_PROFILES = frozenset({
     'sap-hana-kvm-guest', 'server-powersave', 'spindown-disk',
     'virtual-guest', 'atomic-guest'})
 
-#: What the kernel says of a mitigation that costs: at each system call, each
-#: exit of a guest, each indirect jump or each gather instruction.
+#: The words of the kernel for mitigations that cost time: at each system call,
+#: each exit of a guest, each indirect jump or each gather instruction.
 COSTS = {
     'gather_data_sampling': 'Mitigation: Microcode',
     'itlb_multihit': 'Split huge pages',
@@ -53,18 +43,18 @@ COSTS = {
 }
 
 
-def _kvm(subject: Subject) -> Iterator[Violation]:
-    if not known(subject.facts.kernel.has_kvm):
+def _kvm(subject: AuditSubject) -> Iterator[Violation]:
+    if not unwrap(subject.facts.kernel.has_kvm):
         yield Violation(
             'KVM cannot run guests on this host', 'KVM',
             ('# virtualization on in the firmware (VT-x, AMD-V), then',
              'modprobe kvm_intel || modprobe kvm_amd'))
 
 
-def _nested(subject: Subject) -> Iterator[Violation]:
+def _nested(subject: AuditSubject) -> Iterator[Violation]:
     kernel = subject.facts.kernel
-    if known(kernel.nested_paging) is False:
-        parameter = known(kernel.nested_parameter) or ''
+    if unwrap(kernel.nested_paging) is False:
+        parameter = unwrap(kernel.nested_parameter) or ''
         module, _, name = parameter.partition('.')
         yield Violation(
             f'nested paging is off ({parameter} is 0)', 'on',
@@ -74,11 +64,11 @@ def _nested(subject: Subject) -> Iterator[Violation]:
              f'modprobe -r {module} && modprobe {module}'))
 
 
-def _tuned(subject: Subject) -> Iterator[Violation]:
+def _tuned(subject: AuditSubject) -> Iterator[Violation]:
     kernel = subject.facts.kernel
-    if not known(kernel.has_tuned):
+    if not unwrap(kernel.has_tuned):
         return
-    names = (known(kernel.tuned_profile) or '').split()
+    names = (unwrap(kernel.tuned_profile) or '').split()
     unfit = UNFIT_PROFILES.intersection(names)
     if not names:
         yield Violation('tuned is installed without an active profile',
@@ -89,14 +79,14 @@ def _tuned(subject: Subject) -> Iterator[Violation]:
             f'the tuned profile is {" ".join(names)}',
             'virtual-host, cpu-partitioning or one of your own',
             ('tuned-adm profile virtual-host',))
-    elif 'tuned' not in known(kernel.programs):
+    elif 'tuned' not in unwrap(kernel.programs):
         yield Violation(
             f'the tuned profile is {" ".join(names)}, but tuned does not run',
             'tuned runs', ('systemctl enable --now tuned',))
 
 
-def _mitigations(subject: Subject) -> Iterator[Violation]:
-    states = known(subject.facts.kernel.vulnerabilities)
+def _mitigations(subject: AuditSubject) -> Iterator[Violation]:
+    states = unwrap(subject.facts.kernel.vulnerabilities)
     costly = [f'{name} ({states[name]})' for name, pattern in COSTS.items()
               if name in states and re.search(pattern, states[name])]
     if costly:

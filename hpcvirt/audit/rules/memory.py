@@ -1,52 +1,117 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Rules about memory: KSM, THP, NUMA balancing, swap, what is left."""
+"""Rules about memory: huge pages, KSM, THP, NUMA balancing, swap, the rest."""
 
 from collections.abc import Iterator
+from collections.abc import Mapping
 
 from hpcvirt.audit import finding
-from hpcvirt.audit.fact import known
+from hpcvirt.audit.fact import unwrap
+from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import Rule
-from hpcvirt.audit.rule import Subject
 from hpcvirt.audit.rule import Violation
+from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import profile as profiles
 
+_ERROR = finding.Severity.ERROR
 _WARNING = finding.Severity.WARNING
 _NOTE = finding.Severity.NOTE
 
-#: CERN saw KSM leave more than 1 GB of slab that was not given back.
+#: CERN saw KSM leave more than 1 GB of slab that the kernel never freed.
 LEAK_MIB = 1024
-#: The slab of a large host is larger anyway: a part of 64 is usual.
+#: The slab of a large host is larger: one part in 64 of its memory is usual.
 USUAL_SLAB_SHARE = 64
 
-#: Less is what idle services of any host leave there.
-MOST_SWAP_USED_MIB = 100
+#: The idle services of any host leave less than this in swap space.
+MAX_SWAP_USED_MIB = 100
 
 #: The profiles throughput-performance and virtual-host of TuneD set it.
-MOST_SWAPPINESS = 10
+MAX_SWAPPINESS = 10
 
 _KSM = '/sys/kernel/mm/ksm/run'
 _THP = '/sys/kernel/mm/transparent_hugepage'
 _BALANCING = 1  # NUMA_BALANCING_NORMAL; 2 moves cold memory to slow cells
 
 
-def _many_cells(subject: Subject) -> bool:
+#: Cells differ by a few pages that the kernel or the firmware took.
+UNEVEN_PERCENT = 5
+
+
+def _reserved(subject: AuditSubject) -> Mapping[int, Mapping[int, int]]:
+    """Count pages: size in KiB -> cell -> pages that stay reserved."""
+    found: dict[int, dict[int, int]] = {}
+    for pool in unwrap(subject.facts.memory.huge_pages):
+        found.setdefault(pool.size_kib, {})[pool.cell] = (
+            pool.total - pool.surplus)
+    return found
+
+
+def _command(cell: int, size: int, count: int) -> str:
+    place = f'/sys/devices/system/node/node{cell}/hugepages'
+    return f'echo {count} > {place}/hugepages-{size}kB/nr_hugepages'
+
+
+def _as_needed(subject: AuditSubject) -> Iterator[Violation]:
+    plan = subject.plan
+    if plan is None:
+        return
+    lasting = ' '.join(
+        f'{item.name}={item.value}' for item in kernel_settings.make_state(
+            plan).parameters if 'hugepages' in item.name)
+    small = memory.small_page_kib(plan.host)
+    reserved = _reserved(subject)
+    needed = {(cell, size): count
+              for cell, pages in plan.settings.pages.items()
+              for size, count in pages.items() if size != small}
+    present = {(cell, size): count for size, cells in reserved.items()
+               for cell, count in cells.items()}
+    for cell, size in sorted(needed.keys() | present.keys()):
+        count, has = needed.get((cell, size), 0), present.get((cell, size), 0)
+        if count != has:
+            name = memory.page_name(size).upper()
+            yield Violation(
+                f'cell {cell} has {has} pages of {name}',
+                f'{count} pages, as the flavors need them',
+                (_command(cell, size, count),
+                 ('# lasting, on the kernel command line of Linux 5.16 or '
+                  f'newer: {lasting or "no hugepages="}')),
+                _ERROR if has < count else _WARNING)
+
+
+def _even(subject: AuditSubject) -> Iterator[Violation]:
+    if subject.plan:
+        return  # Each cell is compared with its plan.
+    cells = {cell.id: len(cell.cpus & subject.dedicated or cell.cpus)
+             for cell in subject.host.cells if cell.cpus}
+    found = False
+    for size, counts in sorted(_reserved(subject).items()):
+        found = found or any(counts.values())
+        own = {cell: counts.get(cell, 0) for cell in cells}
+        most = max(own.values(), default=0)
+        if (len(set(cells.values())) == 1
+                and min(own.values()) * 100 < most * (100 - UNEVEN_PERCENT)):
+            name = memory.page_name(size).upper()
+            least = min(own, key=lambda cell: own[cell])
+            yield Violation(
+                f'cell {least} has {own[least]} pages of {name}, another has '
+                f'{most}', 'as many on each cell',
+                (_command(least, size, most),
+                 ('# lasting: hugepages=CELL:COUNT,... on the kernel command '
+                  'line of Linux 5.16 or newer')))
+    if not found and subject.dedicated:
+        yield Violation(
+            'no huge pages are reserved', 'huge pages for the memory of '
+            'guests',
+            ('# hpcvirt host audit --profile default says how many',))
+
+
+def _many_cells(subject: AuditSubject) -> bool:
     return sum(bool(cell.cpus) for cell in subject.host.cells) > 1
 
 
-def _ksm(subject: Subject) -> Iterator[Violation]:
-    ksm = known(subject.facts.memory.ksm)
+def _ksm(subject: AuditSubject) -> Iterator[Violation]:
+    ksm = unwrap(subject.facts.memory.ksm)
     if ksm is None:
         return
     if ksm.run == 1 and ksm.merge_across_nodes and _many_cells(subject):
@@ -57,7 +122,7 @@ def _ksm(subject: Subject) -> Iterator[Violation]:
              'echo 0 > /sys/kernel/mm/ksm/merge_across_nodes'))
     elif ksm.run == 1:
         yield Violation('KSM runs', 'KSM off', (f'echo 2 > {_KSM}',), _NOTE)
-    if 'ksmtuned' in known(subject.facts.kernel.programs):
+    if 'ksmtuned' in unwrap(subject.facts.kernel.programs):
         yield Violation(
             'ksmtuned runs, which starts KSM when memory gets short',
             'neither ksmtuned nor KSM runs',
@@ -65,13 +130,13 @@ def _ksm(subject: Subject) -> Iterator[Violation]:
              'systemctl disable --now ksm', f'echo 2 > {_KSM}'))
 
 
-def _ksm_slab(subject: Subject) -> Iterator[Violation]:
+def _ksm_slab(subject: AuditSubject) -> Iterator[Violation]:
     facts = subject.facts.memory
-    ksm = known(facts.ksm)
+    ksm = unwrap(facts.ksm)
     if ksm is None or not ksm.full_scans:
         return
-    slab_mib = known(facts.slab_unreclaimable_mib)
-    usual_mib = max(LEAK_MIB, known(facts.total_mib) // USUAL_SLAB_SHARE)
+    slab_mib = unwrap(facts.slab_unreclaimable_mib)
+    usual_mib = max(LEAK_MIB, unwrap(facts.total_mib) // USUAL_SLAB_SHARE)
     if slab_mib > usual_mib:
         yield Violation(
             f'{slab_mib} MiB of slab cannot be reclaimed, and KSM has run '
@@ -79,17 +144,17 @@ def _ksm_slab(subject: Subject) -> Iterator[Violation]:
             (f'echo 2 > {_KSM}', '# if the slab stays, reboot the host'))
 
 
-def _has_small_pages(subject: Subject) -> bool:
+def _has_small_pages(subject: AuditSubject) -> bool:
     """Whether guests have pages of the normal size."""
     plan = subject.plan
     if plan:
         return plan.page_kib == memory.small_page_kib(plan.host)
-    return not any(pool.total for pool in known(
+    return not any(pool.total for pool in unwrap(
         subject.facts.memory.huge_pages))
 
 
-def _thp(subject: Subject) -> Iterator[Violation]:
-    choice = known(subject.facts.memory.thp)
+def _thp(subject: AuditSubject) -> Iterator[Violation]:
+    choice = unwrap(subject.facts.memory.thp)
     if choice is None:
         return
     if choice == 'never' and _has_small_pages(subject):
@@ -99,7 +164,7 @@ def _thp(subject: Subject) -> Iterator[Violation]:
             (f'echo madvise > {_THP}/enabled',
              ('# lasting: transparent_hugepage=madvise on the kernel command '
              'line')))
-    if choice != 'never' and known(
+    if choice != 'never' and unwrap(
             subject.facts.memory.thp_defrag) == 'always':
         yield Violation(
             'a page fault waits until memory is compacted (defrag is always)',
@@ -107,8 +172,8 @@ def _thp(subject: Subject) -> Iterator[Violation]:
             (f'echo madvise > {_THP}/defrag',))
 
 
-def _balancing(subject: Subject) -> Iterator[Violation]:
-    mode = known(subject.facts.memory.numa_balancing)
+def _balancing(subject: AuditSubject) -> Iterator[Violation]:
+    mode = unwrap(subject.facts.memory.numa_balancing)
     if mode and mode & _BALANCING and _many_cells(subject):
         yield Violation(
             'automatic NUMA balancing is on', 'off',
@@ -116,34 +181,34 @@ def _balancing(subject: Subject) -> Iterator[Violation]:
              '# lasting: the same line in /etc/sysctl.d'))
 
 
-def _numad(subject: Subject) -> Iterator[Violation]:
-    if 'numad' in known(subject.facts.kernel.programs):
+def _numad(subject: AuditSubject) -> Iterator[Violation]:
+    if 'numad' in unwrap(subject.facts.kernel.programs):
         yield Violation('numad runs', 'it does not run',
                         ('systemctl disable --now numad',))
 
 
-def _swap(subject: Subject) -> Iterator[Violation]:
-    used_mib = known(subject.facts.memory.swap_used_mib)
-    if used_mib > MOST_SWAP_USED_MIB:
+def _swap(subject: AuditSubject) -> Iterator[Violation]:
+    used_mib = unwrap(subject.facts.memory.swap_used_mib)
+    if used_mib > MAX_SWAP_USED_MIB:
         yield Violation(
             f'{used_mib} MiB are swapped out',
-            f'at most {MOST_SWAP_USED_MIB} MiB',
+            f'at most {MAX_SWAP_USED_MIB} MiB',
             (('# keep more memory for the host: host_reserve_mib_per_cell in '
              'the profile, fewer huge pages'), 'swapoff -a && swapon -a'))
 
 
-def _swappiness(subject: Subject) -> Iterator[Violation]:
-    value = known(subject.facts.memory.swappiness)
-    if known(subject.facts.memory.swap_total_mib) and value > MOST_SWAPPINESS:
+def _swappiness(subject: AuditSubject) -> Iterator[Violation]:
+    value = unwrap(subject.facts.memory.swappiness)
+    if unwrap(subject.facts.memory.swap_total_mib) and value > MAX_SWAPPINESS:
         yield Violation(
             f'vm.swappiness is {value}, and there is swap space',
-            f'at most {MOST_SWAPPINESS}',
-            (f'sysctl vm.swappiness={MOST_SWAPPINESS}',
+            f'at most {MAX_SWAPPINESS}',
+            (f'sysctl vm.swappiness={MAX_SWAPPINESS}',
              '# lasting: the same line in /etc/sysctl.d'))
 
 
-def _left(subject: Subject) -> Iterator[Violation]:
-    available = known(subject.facts.memory.available_mib)
+def _left(subject: AuditSubject) -> Iterator[Violation]:
+    available = unwrap(subject.facts.memory.available_mib)
     profile = subject.profile or profiles.DEFAULT
     for cell in subject.host.cells:
         least = memory.reserve_mib(profile, cell) // 2
@@ -157,6 +222,18 @@ def _left(subject: Subject) -> Iterator[Violation]:
 
 
 RULES = (
+    Rule('huge-pages', _ERROR,
+         'With a profile: each cell has as many huge pages as its flavors '
+         'need (a warning if it has more).',
+         'Nova refuses guests that find no pages, and pages that no guest '
+         'can use are lost to the host', ('Nova-Hugepages',), _as_needed),
+    Rule('huge-pages-even', _WARNING,
+         'Without a profile: there are huge pages, and cells with as many '
+         f'CPUs have as many of them (within {UNEVEN_PERCENT} %).',
+         'guests are sized for equal cells; pages of 1 GB were uneven over '
+         'the cells when memory was nearly full',
+         ('CERN-HEPiX-2015', 'VMware-Memory-2010', 'Linux-Hugetlb'),
+         _even),
     Rule('ksm', _WARNING,
          'KSM is off; a note if it runs but merges only within a cell.',
          'KSM takes CPU time and memory from guests that hardly share pages, '
@@ -182,11 +259,11 @@ RULES = (
          'it moves processes and memory against the placement of Nova',
          ('Nova-Cpus',), _numad),
     Rule('swap', _WARNING,
-         f'No more than {MOST_SWAP_USED_MIB} MiB are swapped out.',
+         f'No more than {MAX_SWAP_USED_MIB} MiB are swapped out.',
          'a host that kept 2 GB on paper had 672 MiB in truth and swapped, '
          'with 20 to 30 % of iowait in guests', ('CERN-HEPiX-2015',), _swap),
     Rule('swappiness', _WARNING,
-         f'``vm.swappiness`` is at most {MOST_SWAPPINESS} where there is swap '
+         f'``vm.swappiness`` is at most {MAX_SWAPPINESS} where there is swap '
          'space.',
          'the kernel otherwise swaps emulators out to keep a larger page '
          'cache', ('Tuned-Partitioning', 'Linux-Vm'), _swappiness),

@@ -1,24 +1,15 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rules about the other options of nova-compute."""
 
 import re
 from collections.abc import Iterator
 
+from hpcvirt import words
 from hpcvirt.audit import finding
-from hpcvirt.audit.fact import known
+from hpcvirt.audit.fact import unwrap
+from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import Rule
-from hpcvirt.audit.rule import Subject
 from hpcvirt.audit.rule import Violation
 
 _ERROR = finding.Severity.ERROR
@@ -29,13 +20,11 @@ _PACK = 'packing_host_numa_cells_allocation_strategy'
 
 #: The default of reserved_host_memory_mb.
 DEFAULT_RESERVE = '512'
-#: A cell's worth of what hpcvirt keeps by default.
-LEAST_RESERVE_MIB = 1024
-
-_UNIT_KIB = {'': 1, 'K': 1, 'M': 1024, 'G': 1024 ** 2, 'T': 1024 ** 3}
+#: The memory that hpcvirt keeps for the host on one cell by default.
+MIN_RESERVE_MIB = 1024
 
 
-def _found(subject: Subject) -> Iterator[Violation]:
+def _found(subject: AuditSubject) -> Iterator[Violation]:
     if subject.nova is None:
         yield Violation(
             'no configuration of nova-compute was found',
@@ -43,7 +32,7 @@ def _found(subject: Subject) -> Iterator[Violation]:
             'DevStack have it', (), finding.Severity.UNKNOWN)
 
 
-def _reserved_memory(subject: Subject) -> Iterator[Violation]:
+def _reserved_memory(subject: AuditSubject) -> Iterator[Violation]:
     nova, plan = subject.nova, subject.plan
     if nova is None:
         return
@@ -54,7 +43,7 @@ def _reserved_memory(subject: Subject) -> Iterator[Violation]:
         return
     reserved = int(text)
     if plan:
-        wanted = plan.settings.reserved_host_memory_mib
+        wanted = plan.settings.reserved_host_memory_mb
         if reserved != wanted:
             yield Violation(
                 f'reserved_host_memory_mb is {reserved}', str(wanted),
@@ -62,9 +51,9 @@ def _reserved_memory(subject: Subject) -> Iterator[Violation]:
                 _ERROR if reserved > wanted else _WARNING)
         return
     huge_mib = sum(pool.total * pool.size_kib // 1024
-                   for pool in known(subject.facts.memory.huge_pages))
-    total_mib = known(subject.facts.memory.total_mib)
-    least = LEAST_RESERVE_MIB
+                   for pool in unwrap(subject.facts.memory.huge_pages))
+    total_mib = unwrap(subject.facts.memory.total_mib)
+    least = MIN_RESERVE_MIB
     if reserved < least:
         yield Violation(
             f'reserved_host_memory_mb is {reserved}', f'at least {least}',
@@ -86,16 +75,14 @@ def _page(text: str) -> tuple[int, int, int] | None:
     parts = dict(part.split(':', 1) for part in text.split(',')
                  if ':' in part)
     parts = {key.strip(): value.strip() for key, value in parts.items()}
-    size = re.fullmatch(r'([0-9]{1,12}) ?([KMGT]?)(?:i?B)?',
-                        parts.get('size', ''), re.IGNORECASE)
+    size = words.read_size(parts.get('size', ''))
     if size is None or not all(re.fullmatch('[0-9]{1,12}', parts.get(key, ''))
                                for key in ('node', 'count')):
         return None
-    return (int(parts['node']), int(size[1]) * _UNIT_KIB[size[2].upper()],
-            int(parts['count']))
+    return int(parts['node']), size, int(parts['count'])
 
 
-def _reserved_pages(subject: Subject) -> Iterator[Violation]:
+def _reserved_pages(subject: AuditSubject) -> Iterator[Violation]:
     nova, plan = subject.nova, subject.plan
     if nova is None:
         return
@@ -118,8 +105,8 @@ def _reserved_pages(subject: Subject) -> Iterator[Violation]:
                 'no more than there are', ('# correct nova.conf',))
     if plan is None:
         return
-    wanted = {(item.node, item.size_kib): item.count
-              for item in plan.settings.reserved_pages}
+    wanted = {(item.node, item.size): item.count
+              for item in plan.settings.reserved_huge_pages}
     if given != wanted:
         lines = [f'reserved_huge_pages = node:{node},size:{size},'
                  f'count:{count}' for (node, size), count in wanted.items()]
@@ -135,7 +122,7 @@ def _pages_words(pages: dict[tuple[int, int], int]) -> str:
                     for (node, size), count in sorted(pages.items()))
 
 
-def _packing(subject: Subject) -> Iterator[Violation]:
+def _packing(subject: AuditSubject) -> Iterator[Violation]:
     nova = subject.nova
     if nova is None:
         return
@@ -153,7 +140,7 @@ def _packing(subject: Subject) -> Iterator[Violation]:
             ('# compare nova.conf of nova-scheduler',), _NOTE)
 
 
-def _cpu_mode(subject: Subject) -> Iterator[Violation]:
+def _cpu_mode(subject: AuditSubject) -> Iterator[Violation]:
     nova = subject.nova
     if nova is None:
         return
@@ -187,7 +174,7 @@ RULES = (
          ('Nova-Options',), _found),
     Rule('nova-memory', _WARNING,
          '``reserved_host_memory_mb`` is that of the plan (an error if it is '
-         f'more); without a profile, at least {LEAST_RESERVE_MIB} MiB and no '
+         f'more); without a profile, at least {MIN_RESERVE_MIB} MiB and no '
          'more than huge pages leave.',
          'Placement otherwise offers memory that the host needs, or less '
          'than the flavors fill', ('CERN-HEPiX-2015', 'Nova-Options'),

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rules about the CPU options of nova-compute against the topology."""
 
@@ -16,9 +6,9 @@ from collections.abc import Iterator
 
 from hpcvirt import exception
 from hpcvirt.audit import finding
+from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import cpu_words
 from hpcvirt.audit.rule import Rule
-from hpcvirt.audit.rule import Subject
 from hpcvirt.audit.rule import Violation
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import cpuset
@@ -35,8 +25,8 @@ def _assignment(name: str, cpus: frozenset[int]) -> tuple[str, ...]:
     return ('# nova.conf', '[compute]', f'{name} = {cpuset.render(cpus)}')
 
 
-def _valid(subject: Subject) -> Iterator[Violation]:
-    """Find what nova-compute refuses to start with."""
+def _valid(subject: AuditSubject) -> Iterator[Violation]:
+    """Find values with which nova-compute refuses to start."""
     nova = subject.nova
     if nova is None:
         return
@@ -75,7 +65,7 @@ def _valid(subject: Subject) -> Iterator[Violation]:
                         ('# remove vcpu_pin_set from nova.conf',))
 
 
-def _set(subject: Subject) -> Iterator[Violation]:
+def _set(subject: AuditSubject) -> Iterator[Violation]:
     if subject.nova is None:
         return
     given = subject.option_cpus(_DEDICATED)
@@ -87,7 +77,7 @@ def _set(subject: Subject) -> Iterator[Violation]:
             ('# hpcvirt host audit --profile default says which',))
 
 
-def _as_planned(subject: Subject) -> Iterator[Violation]:
+def _as_planned(subject: AuditSubject) -> Iterator[Violation]:
     plan, nova = subject.plan, subject.nova
     if plan is None or nova is None:
         return
@@ -106,7 +96,7 @@ def _as_planned(subject: Subject) -> Iterator[Violation]:
             _ERROR if name == _DEDICATED else _WARNING)
 
 
-def _siblings(subject: Subject) -> Iterator[Violation]:
+def _siblings(subject: AuditSubject) -> Iterator[Violation]:
     dedicated, shared = subject.dedicated, subject.shared
     leaves = (subject.profile is not None
               and subject.profile.smt is profiles.SMT.LEAVE)
@@ -132,7 +122,7 @@ def _siblings(subject: Subject) -> Iterator[Violation]:
                                        dedicated | frozenset(lost)))
 
 
-def _cells(subject: Subject) -> Iterator[Violation]:
+def _cells(subject: AuditSubject) -> Iterator[Violation]:
     dedicated = subject.dedicated
     if not dedicated or subject.plan:
         return  # The plan is compared CPU by CPU.
@@ -153,7 +143,7 @@ def _cells(subject: Subject) -> Iterator[Violation]:
             ('# hpcvirt host audit --profile default says which',), _NOTE)
 
 
-def _host(subject: Subject) -> Iterator[Violation]:
+def _host(subject: AuditSubject) -> Iterator[Violation]:
     if subject.plan or not subject.dedicated:
         return
     bare = [cell.id for cell in subject.host.cells
@@ -165,7 +155,7 @@ def _host(subject: Subject) -> Iterator[Violation]:
             ('# hpcvirt host audit --profile default says which',))
 
 
-def _emulators(subject: Subject) -> Iterator[Violation]:
+def _emulators(subject: AuditSubject) -> Iterator[Violation]:
     plan = subject.plan
     if not subject.dedicated or (plan and not plan.settings.shared):
         return
@@ -177,7 +167,7 @@ def _emulators(subject: Subject) -> Iterator[Violation]:
             _assignment(_SHARED, subject.others) if subject.others else ())
 
 
-def _migration(subject: Subject) -> Iterator[Violation]:
+def _migration(subject: AuditSubject) -> Iterator[Violation]:
     nova = subject.nova
     text = nova.get('libvirt', 'live_migration_parallel_connections',
                     '1') if nova else '1'

@@ -1,21 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Continue the evidence of earlier attempts on the same subject.
 
-Whoever repeats a run until the verdict is welcome gets a wrong one sooner or
-later. So a run does not replace what was measured before on the same subject
-(:mod:`hpcvirt.bench.run.identity`): its pairs are added to those of the
-earlier attempts, and all of them are judged together. The first verdict is
+If a run is repeated until its verdict is welcome, the verdict will be wrong
+sooner or later. So a run does not replace what was measured before on the same
+subject (:mod:`hpcvirt.bench.run.identity`): its pairs are added to those of
+the earlier attempts, and all of them are judged together. The first verdict is
 that of a single run. All later ones share a further part of the chance of an
 error, RESERVE, however many they are: the second takes one half of it, the
 third one sixth, the fourth one twelfth, and so on. Whatever the noise, the
@@ -32,9 +22,10 @@ from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 
-#: The pairs of so many earlier attempts count, which is more than a decision
-#: needs: a host that is measured every day would have ever more.
-MOST = record.KNOWN_ATTEMPTS // 2
+#: The number of earlier attempts whose pairs count. It is more than a decision
+#: needs; without a limit, a host that is measured every day would collect ever
+#: more of them.
+MAX_ATTEMPTS = record.KNOWN_ATTEMPTS // 2
 
 #: Chance of a false PASS, and of a false FAIL, of all attempts but the first.
 RESERVE = 0.0075
@@ -64,7 +55,7 @@ def gather(run: record.Run) -> Evidence:
     the same as this one by their own outputs; if the verdict is to speak of
     one launch of the guest, only those of that launch. An attempt after which
     there were enough pairs for a verdict has taken its part of the errors,
-    also if it was interrupted.
+    even if it was interrupted.
     """
     own = next((sample for sample in run.samples if not sample.warm_up), None)
     if own is None or run.purpose is record.Purpose.UNPAIRED:
@@ -72,28 +63,28 @@ def gather(run: record.Run) -> Evidence:
     boots = set(map(_boot, run.samples)) if run.of_launch else set()
     samples: list[record.Sample] = []
     pairs = 0
-    verdicts = run.omitted + len(run.earlier[:-MOST])
-    for attempt in run.earlier[-MOST:]:
+    verdicts = run.omitted + len(run.earlier[:-MAX_ATTEMPTS])
+    for attempt in run.earlier[-MAX_ATTEMPTS:]:
         found = [(native, guest) for native, guest in _pairs(attempt, own)
                  if not boots or _boot(guest) in boots]
         for number, both in enumerate(found, pairs):
             samples += [dataclasses.replace(sample, pair=number)
                         for sample in both]
         pairs += len(found)
-        verdicts += bool(found) and pairs >= sample_pairs.LEAST_PAIRS
+        verdicts += bool(found) and pairs >= sample_pairs.MIN_PAIRS
     if not pairs:
         return Evidence(run)
     samples += [sample if sample.warm_up else
                 dataclasses.replace(sample, pair=pairs + sample.pair)
                 for sample in run.samples]
     planned = pairs + run.planned_pairs
-    looks = tuple(pairs + look for look in run.looks)
+    looks = tuple(pairs + look for look in run.interim_analyses)
     if verdicts and not looks:
         looks = (planned,)
     return Evidence(
         dataclasses.replace(run, samples=tuple(samples), earlier=(),
                             planned_pairs=planned,
-                            looks=looks),
+                            interim_analyses=looks),
         share(verdicts + 1))
 
 
@@ -108,17 +99,19 @@ def share(number: int) -> float:
     return RESERVE / stats.ALPHA / (number * (number - 1))
 
 
-def as_it_was(run: record.Run) -> Iterator[record.Run]:
+def list_attempts(run: record.Run) -> Iterator[record.Run]:
     """Return the last attempts on the subject of a run, as runs."""
-    first = len(run.earlier[:-MOST])
+    first = len(run.earlier[:-MAX_ATTEMPTS])
     for number, attempt in enumerate(run.earlier[first:], first):
         yield dataclasses.replace(
             run, id=attempt.id, samples=attempt.samples,
-            planned_pairs=attempt.planned_pairs, looks=attempt.looks,
+            planned_pairs=attempt.planned_pairs,
+            interim_analyses=attempt.interim_analyses,
             started_at=attempt.started_at, earlier=run.earlier[:number])
 
 
-def told(earlier: Sequence[judgement.Word], omitted: int = 0) -> str:
+def describe_attempt(earlier: Sequence[judgement.VerdictResult],
+                     omitted: int = 0) -> str:
     """Say which attempt this is, and how the earlier ones ended.
 
     :param earlier: at least one word, in the order of time
@@ -148,19 +141,19 @@ def name(earlier: int) -> str:
 
 def _boot(sample: record.Sample) -> str:
     return (sample_pairs.boot(sample.environment)
-            if sample.arm is record.Arm.GUEST else '')
+            if sample.side is record.Side.GUEST else '')
 
 
 def _pairs(attempt: record.Attempt,
            own: record.Sample) -> list[tuple[record.Sample, record.Sample]]:
     """Return the pairs of an attempt that count."""
-    arms: dict[record.Arm, dict[int, record.Sample]] = {
-        arm: {} for arm in record.Arm}
+    sides: dict[record.Side, dict[int, record.Sample]] = {
+        side: {} for side in record.Side}
     for sample in attempt.samples:
         if (sample.outcome.valid and not sample.control
                 and sample.pair < attempt.planned_pairs
                 and sample_pairs.disagreement((own, sample)) is None):
-            arms[sample.arm][sample.pair] = sample
-    native, guest = arms[record.Arm.NATIVE], arms[record.Arm.GUEST]
+            sides[sample.side][sample.pair] = sample
+    native, guest = sides[record.Side.NATIVE], sides[record.Side.GUEST]
     return [(native[pair], guest[pair])
             for pair in sorted(native.keys() & guest.keys())]

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Choose how many pairs are measured in each boot of a guest, from a pilot.
 
@@ -39,9 +29,9 @@ PILOT_BOOTS = 3
 PILOT_PAIRS = 2
 #: A run has at least this number of boots; one of twice as many pairs as
 #: signed ranks need has enough boots for these.
-LEAST = sample_pairs.LEAST_PAIRS
+MIN_BOOTS = sample_pairs.MIN_PAIRS
 #: Runs of fewer pairs have no pilot: each pair has a boot of its own.
-LEAST_WITH_PILOT = PILOT_BOOTS * PILOT_PAIRS + LEAST - PILOT_BOOTS
+MIN_PAIRS_WITH_PILOT = PILOT_BOOTS * PILOT_PAIRS + MIN_BOOTS - PILOT_BOOTS
 
 #: The fact of a sample that says how long the relaunch before it took.
 RELAUNCH_S = 'relaunch_s'
@@ -52,11 +42,12 @@ def sizes(run: record.Run) -> tuple[int, ...]:
 
     Before the end of the pilot each boot after it has one pair.
     """
-    if run.planned_pairs < LEAST_WITH_PILOT:
+    if run.planned_pairs < MIN_PAIRS_WITH_PILOT:
         return (1,) * run.planned_pairs
     rest = run.planned_pairs - PILOT_BOOTS * PILOT_PAIRS
-    least = (signed_rank.LEAST if run.planned_pairs >= 2 * signed_rank.LEAST
-             else LEAST)
+    least = (signed_rank.MIN_PAIRS
+             if run.planned_pairs >= 2 * signed_rank.MIN_PAIRS
+             else MIN_BOOTS)
     most = rest // (least - PILOT_BOOTS)
     boots = math.ceil(rest / max(1, min(_wanted(run), most)))
     # As even as possible.
@@ -97,9 +88,9 @@ def _wanted(run: record.Run) -> float:
         sample for sample in run.samples
         if sample.position <= max(of_pilot)))
     cost_ratio = _cost_ratio(pilot)
-    if cost_ratio is None or sample_pairs.invalid(pilot) is not None:
+    if cost_ratio is None or sample_pairs.explain_invalid(pilot) is not None:
         return 1
-    metrics = {**bounds.of_run(pilot), **run.bounds}
+    metrics = {**bounds.find_bounds(pilot), **run.bounds}
     return min((_of_metric(pilot, metric, cost_ratio)
                 for metric in sample_pairs.metrics(pilot)
                 if metric in metrics), default=1)
@@ -121,7 +112,7 @@ def _cost_ratio(pilot: record.Run) -> float | None:
                   if RELAUNCH_S in sample.environment]
     pairs, warm_ups = ([sample.elapsed_s or 0.0 for sample in pilot.samples
                         if sample.warm_up is warm_up
-                        and (sample.arm is record.Arm.GUEST or not warm_up)]
+                        and (sample.side is record.Side.GUEST or not warm_up)]
                        for warm_up in (False, True))
     if not relaunches or not sum(pairs):
         return None

@@ -1,36 +1,93 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Find the bound of a metric: the definition's, or the user's own."""
+"""Choose the bounds that outputs are judged by.
 
+The definition of a benchmark has default bounds. Facts of a run select them:
+``nodes`` is ``several`` if one job spans hosts; ``pages`` is ``large`` if the
+guest uses large pages by itself, and its host does not back them by small
+ones; ``shape`` is instances x vCPUs. A fact that is not known is left out.
+
+An overhead that the user allows replaces the bounds that a run has, or those
+of its definition. A bound that the user gives for a metric replaces all of
+these, except an overhead, which then holds for the other metrics. Facts that
+the user states select the bounds of the definition anew.
+"""
+
+import dataclasses
 import math
 import re
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 
 from hpcvirt import bibliography
 from hpcvirt import exception
-from hpcvirt.bench.analysis import conditions
+from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
+from hpcvirt.model import cpuset
+
+
+def find_facts(run: record.Run,
+               definition: definitions.Definition) -> dict[str, str]:
+    """Find the facts of a run, by the names of its definition's conditions.
+
+    :param definition: of the benchmark of the run
+    """
+    guest = [sample for sample in run.samples
+             if sample.side is record.Side.GUEST]
+    facts = {'nodes': _nodes(run, definition), 'pages': _pages(guest),
+             'shape': _shape(run, guest)}
+    return {name: value for name, value in facts.items() if value}
+
+
+def _nodes(run: record.Run, definition: definitions.Definition) -> str:
+    # Copies that run at the same time do not wait for the network.
+    spans = any(variant.spans for variant in definition.variants
+                if variant.name == run.variant)
+    hosts = run.host.split(', ')
+    return 'several' if spans and len(hosts) > 1 else 'one'
+
+
+def _pages(guest: Iterable[record.Sample]) -> str:
+    """Find the pages of the guest itself; ``pages`` is those behind it."""
+    chosen = {value for sample in guest
+              for value in _values(sample, 'pages.thp')}
+    behind = {value for sample in guest for value in _values(sample, 'pages')}
+    if not chosen:
+        return ''
+    is_large = all('[always]' in value for value in chosen)
+    return 'large' if is_large and 'small' not in behind else 'small'
+
+
+def _shape(run: record.Run, guest: Iterable[record.Sample]) -> str:
+    if definitions.CONDITIONS['shape'].fullmatch(run.shape):
+        return run.shape
+    shapes = {(len(list(_values(sample, 'place'))), text)
+              for sample in guest for text in _values(sample, 'cpu.online')}
+    if len(shapes) != 1:
+        return ''
+    instances, text = shapes.pop()
+    try:
+        return f'{instances}x{len(cpuset.parse(text, "cpu.online"))}'
+    except exception.InvalidInput:
+        return ''
+
+
+def _values(sample: record.Sample, name: str) -> Iterator[str]:
+    """List a fact of a sample, which is ``NAME@GUEST`` if guests differ."""
+    return (value for key, value in sample.environment.items()
+            if key.partition('@')[0] == name)
+
 
 #: ``latency_us[128]``
 SIZED = re.compile(r'(?P<name>[^\[\]]+)\[(?P<size>[0-9]{1,15})\]')
 
 
-def of_run(run: record.Run) -> dict[str, judgement.Bound]:
+def find_bounds(run: record.Run) -> dict[str, judgement.Bound]:
     """Find the default bounds of all metrics that a run measured.
 
     Which figures a benchmark prints is known only after it has run.
@@ -40,17 +97,16 @@ def of_run(run: record.Run) -> dict[str, judgement.Bound]:
     metrics = dict.fromkeys(name for sample in run.samples
                             for name in sample.outcome.metrics)
     definition = catalogue.get(run.benchmark)
-    return of_definition(definition, metrics,
-                         conditions.of_run(run, definition))
+    return find_defaults(definition, metrics,
+                         find_facts(run, definition))
 
 
-def of_definition(definition: definitions.Definition, metrics: Iterable[str],
+def find_defaults(definition: definitions.Definition, metrics: Iterable[str],
                   context: Mapping[str, str]) -> dict[str, judgement.Bound]:
     """Find the default bound of each metric that has one.
 
     :param metrics: names as the parser gives them, with message sizes
-    :param context: facts about the run, as in
-        :mod:`hpcvirt.bench.analysis.conditions`
+    :param context: facts about the run, as of :func:`find_facts`
     """
     directions = {figure.name: figure.direction
                   for figure in definition.metrics}
@@ -84,7 +140,7 @@ def parse(text: str) -> tuple[str, judgement.Bound]:
                                            source='given by the user')
 
 
-def of_overhead(text: str, direction: outcome.Direction) -> judgement.Bound:
+def parse_overhead(text: str, direction: outcome.Direction) -> judgement.Bound:
     """Read an overhead in per cent, which slows down every metric alike.
 
     :param text: ``5`` or ``5%``: the guest may take 1.05 times as long
@@ -135,3 +191,57 @@ def _number(text: str, where: str,
             least <= number <= judgement.LARGEST):
         raise exception.InvalidInput(where, f'{text!r} is out of range')
     return number
+
+
+def set_bounds(run: record.Run, given: Mapping[str, judgement.Bound],
+               overhead: str | None,
+               context: Mapping[str, str]) -> record.Run:
+    """Give a run its bounds.
+
+    :param given: the bounds of the user, by metric
+    :param overhead: that the user allows, in per cent
+    :param context: facts about the run that its definition's bounds may
+        depend on, other than those it shows itself
+    :raises InvalidInput: if the overhead is no number
+    """
+    if overhead is not None:
+        chosen = {**_of_overhead(run, overhead), **given}
+    elif given or (run.bounds and not context):
+        chosen = dict(given or run.bounds)
+    else:
+        own = {metric: bound for metric, bound in run.bounds.items()
+               if bound.kind is None}
+        chosen = {**_default(run, context), **own}
+    return dataclasses.replace(run, bounds=chosen)
+
+
+def _default(run: record.Run,
+             context: Mapping[str, str]) -> dict[str, judgement.Bound]:
+    definition = _definition(run)
+    if definition is None:
+        return {}
+    metrics = sample_pairs.metrics(run) or [
+        figure.name for figure in definition.metrics if not figure.per_size]
+    return find_defaults(definition, metrics, {
+        **find_facts(run, definition), **context})
+
+
+def _of_overhead(run: record.Run,
+                 overhead: str) -> dict[str, judgement.Bound]:
+    """Bound the primary metrics; all metrics of an unknown benchmark."""
+    definition = _definition(run)
+    primary = None if definition is None else {
+        figure.name for figure in definition.metrics if figure.primary}
+    metrics = {name: metric for sample in run.samples
+               for name, metric in sample.outcome.metrics.items()}
+    return {name: parse_overhead(overhead, metric.direction)
+            for name, metric in metrics.items()
+            if primary is None or split(name)[0] in primary}
+
+
+def _definition(run: record.Run) -> definitions.Definition | None:
+    parameters: Mapping[str, str] = next(
+        (sample.outcome.parameters for sample in run.samples
+         if sample.outcome.parameters), {})
+    return catalogue.member(catalogue.output_source(run.benchmark),
+                            parameters)

@@ -1,20 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Compare what the figures of both arms depend on besides the guest.
+"""Compare what the figures of both sides depend on besides the guest.
 
 What differs is a *confounder*: it may be the cause of a loss that looks like
-one of virtualization. What makes the arms two different measurements makes the
-comparison meaningless.
+one of virtualization. What makes the sides two different measurements makes
+the comparison meaningless.
 
 Some facts of a guest cannot be compared with those of its host: a guest has no
 governor and no turbo mode, its microcode is a number that the hypervisor gives
@@ -74,39 +64,40 @@ _WAITING = 5.0
 _READ_MIB = 64.0
 _PART = 0.25
 
-_ARMS = (record.Arm.NATIVE, record.Arm.GUEST)
+_SIDES = (record.Side.NATIVE, record.Side.GUEST)
 
 
-def meaningless(run: record.Run) -> str | None:
-    """Say why the arms of a run cannot be compared at all; None if they can.
+def find_obstacle(run: record.Run) -> str | None:
+    """Say why the sides of a run cannot be compared at all; None if they can.
 
-    Facts that one arm does not have say nothing.
+    Facts that one side does not have say nothing.
     """
     facts = _Facts(run)
-    names = {arm: {name for name in facts.values(arm, 'cpu.model')
+    names = {side: {name for name in facts.values(side, 'cpu.model')
                    if _REAL.search(name) and not _OF_QEMU.search(name)}
-             for arm in _ARMS}
-    if all(names.values()) and names[_ARMS[0]] != names[_ARMS[1]]:
-        return 'the arms ran on different CPUs: ' + _sides(
-            *(' / '.join(sorted(names[arm])) for arm in _ARMS))
+             for side in _SIDES}
+    if all(names.values()) and names[_SIDES[0]] != names[_SIDES[1]]:
+        return 'the sides ran on different CPUs: ' + _sides(
+            *(' / '.join(sorted(names[side])) for side in _SIDES))
     for name in ('arch', 'cores.used', *facts.names(_PROGRAM)):
-        sides = [facts.values(arm, name) for arm in _ARMS]
-        if not all(sides) or len({*sides[0], *sides[1]}) == 1 or (
+        both = [facts.values(side, name) for side in _SIDES]
+        if not all(both) or len({*both[0], *both[1]}) == 1 or (
                 name.removeprefix(_PROGRAM) in _LAUNCHERS):
             continue
-        shown = [' / '.join(value[:12] for value in side) for side in sides]
+        shown = [' / '.join(value[:12] for value in side) for side in both]
         if name == 'arch':
-            return 'the arms ran on different architectures: ' + _sides(*shown)
+            return 'the sides ran on different architectures: ' + _sides(
+                *shown)
         if name == 'cores.used':
-            return ('the arms used different numbers of cores: '
+            return ('the sides used different numbers of cores: '
                     + _sides(*shown))
-        return (f'the arms ran different binaries of '
+        return (f'the sides ran different binaries of '
                 f'{name.removeprefix(_PROGRAM)}: {_sides(*shown)} (SHA-256)')
     return None
 
 
-def of_runs(runs: Sequence[record.Run]) -> tuple[str, ...]:
-    """Say what differed between the arms of some runs, a clause each.
+def format_differences(runs: Sequence[record.Run]) -> tuple[str, ...]:
+    """Say what differed between the sides of some runs, a clause each.
 
     :returns: what differed in all runs first
     """
@@ -122,36 +113,36 @@ def of_runs(runs: Sequence[record.Run]) -> tuple[str, ...]:
 
 
 def differences(run: record.Run) -> tuple[str, ...]:
-    """Say what differed between the arms of a run, a clause each."""
+    """Say what differed between the sides of a run, a clause each."""
     facts = _Facts(run)
     return (*_of_facts(facts), *_of_cores(facts), *_of_features(facts),
             *_of_options(facts), *_of_mitigations(facts), *_of_load(facts))
 
 
 class _Facts:
-    """The facts of both arms."""
+    """The facts of both sides."""
 
     def __init__(self, run: record.Run) -> None:
         self._samples = {
-            arm: [sample.environment for sample in run.samples
-                  if sample.arm is arm and not sample.warm_up]
-            for arm in _ARMS}
+            side: [sample.environment for sample in run.samples
+                  if sample.side is side and not sample.warm_up]
+            for side in _SIDES}
 
-    def values(self, arm: record.Arm, name: str) -> tuple[str, ...]:
+    def values(self, side: record.Side, name: str) -> tuple[str, ...]:
         """List the different values of a fact, in the order of samples."""
         return tuple(dict.fromkeys(
-            value for environment in self._samples[arm]
+            value for environment in self._samples[side]
             for value in _values(environment, name)))
 
-    def states(self, arm: record.Arm, name: str) -> list[tuple[str, ...]]:
+    def states(self, side: record.Side, name: str) -> list[tuple[str, ...]]:
         """List the different values that a fact had at the same time."""
         found = [tuple(_values(environment, name))
-                 for environment in self._samples[arm]]
+                 for environment in self._samples[side]]
         return list(dict.fromkeys(filter(None, found)))
 
-    def typical(self, arm: record.Arm, name: str) -> float | None:
+    def typical(self, side: record.Side, name: str) -> float | None:
         """Return the median of a fact that is a number, None if unknown."""
-        found = [float(value) for environment in self._samples[arm]
+        found = [float(value) for environment in self._samples[side]
                  for value in _values(environment, name)]
         return statistics.median(found) if found else None
 
@@ -165,7 +156,7 @@ class _Facts:
     @property
     def is_guest(self) -> bool:
         """Whether what is compared with native is virtual."""
-        return 'yes' in self.values(_ARMS[1], 'virtual')
+        return 'yes' in self.values(_SIDES[1], 'virtual')
 
 
 def _values(environment: Mapping[str, str], name: str) -> Iterator[str]:
@@ -183,11 +174,11 @@ def _of_facts(facts: _Facts) -> Iterator[str]:
              **{name: name.removeprefix(_LIBRARY)
                 for name in facts.names(_LIBRARY)}}
     for name, shown in named.items():
-        native, guest = (facts.values(arm, name) for arm in _ARMS)
-        for arm in _ARMS:
-            states = facts.states(arm, name)
+        native, guest = (facts.values(side, name) for side in _SIDES)
+        for side in _SIDES:
+            states = facts.states(side, name)
             if len(states) > 1:
-                yield (f'{shown} of {arm} changed during the run: '
+                yield (f'{shown} of {side} changed during the run: '
                        f'{", then ".join(map(_shown, states))}')
         if facts.is_guest and name in _OF_HOSTS:
             continue
@@ -202,16 +193,16 @@ def _shown(values: Iterable[str]) -> str:
 
 
 def _of_cores(facts: _Facts) -> Iterator[str]:
-    native, guest = (facts.values(arm, 'cores.used') for arm in _ARMS)
-    places = [facts.values(arm, 'place') for arm in _ARMS]
+    native, guest = (facts.values(side, 'cores.used') for side in _SIDES)
+    places = [facts.values(side, 'place') for side in _SIDES]
     if guest and not native and all(places) and places[0] != places[1]:
         yield f'cores: native was not confined to the {_shown(guest)} of guest'
 
 
 def _of_features(facts: _Facts) -> Iterator[str]:
     native, guest = ({
-        flag for value in facts.values(arm, 'cpu.flags')
-        for flag in value.split() if _FEATURES.match(flag)} for arm in _ARMS)
+        flag for value in facts.values(side, 'cpu.flags')
+        for flag in value.split() if _FEATURES.match(flag)} for side in _SIDES)
     for name, one, other in (('guest', native, guest),
                              ('native', guest, native)):
         if other and one - other:
@@ -221,8 +212,8 @@ def _of_features(facts: _Facts) -> Iterator[str]:
 
 def _of_options(facts: _Facts) -> Iterator[str]:
     native, guest = ({
-        word for value in facts.values(arm, 'kernel.cmdline')
-        for word in value.split() if _OPTIONS.match(word)} for arm in _ARMS)
+        word for value in facts.values(side, 'kernel.cmdline')
+        for word in value.split() if _OPTIONS.match(word)} for side in _SIDES)
     for name, one, other in (('native', native, guest),
                              ('guest', guest, native)):
         if one - other:
@@ -233,8 +224,8 @@ def _of_options(facts: _Facts) -> Iterator[str]:
 def _of_mitigations(facts: _Facts) -> Iterator[str]:
     differing = [
         name.removeprefix(_MITIGATION) for name in facts.names(_MITIGATION)
-        if len({frozenset(facts.values(arm, name)) for arm in _ARMS}) > 1
-        and all(facts.values(arm, name) for arm in _ARMS)]
+        if len({frozenset(facts.values(side, name)) for side in _SIDES}) > 1
+        and all(facts.values(side, name) for side in _SIDES)]
     if differing:
         yield 'mitigations of CPU bugs: ' + ', '.join(differing)
 
@@ -246,11 +237,11 @@ def _of_load(facts: _Facts) -> Iterator[str]:
             ('iowait_percent', _WAITING, 'CPU time spent waiting, %: {}'),
             ('disk_read_mib', _READ_MIB,
              'page cache, MiB that a sample had to read from disk: {}')):
-        native, guest = (facts.typical(arm, name) for arm in _ARMS)
+        native, guest = (facts.typical(side, name) for side in _SIDES)
         if native is not None and guest is not None and (
                 abs(native - guest) >= max(
                     least, _PART * max(native, guest))):
             yield text.format(_sides(f'{native:g}', f'{guest:g}'))
-    stolen = facts.typical(_ARMS[1], 'steal_percent')
+    stolen = facts.typical(_SIDES[1], 'steal_percent')
     if stolen is not None and stolen >= _STOLEN:
         yield f'{stolen:g} % of the CPU time of the guest was stolen'

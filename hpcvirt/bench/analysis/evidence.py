@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Find samples that are no evidence: copies, and figures of a coarse clock."""
 
@@ -21,7 +11,7 @@ from collections.abc import Sequence
 
 from hpcvirt.bench.analysis import stats
 
-#: Samples of so many are equal, and more often than chance makes them, in
+#: If this number of samples are equal, more often than by chance, they are
 #: copies of a few outputs.
 _COPIES_BEYOND_CHANCE = 3
 #: Figures that are all equal to more than this precision are copies.
@@ -37,7 +27,7 @@ def copies(native: Sequence[float], guest: Sequence[float]) -> str | None:
     """
     if (tuple(native) == tuple(guest)
             and len(set(native)) >= _DISTINCT_PART * len(native)):
-        return 'both arms have the same figures: copies, or the same outputs'
+        return 'both sides have the same figures: copies, or the same outputs'
     for name, figures in (('native', native), ('guest', guest)):
         equal = sum(count * (count - 1) // 2
                     for count in collections.Counter(figures).values())
@@ -70,11 +60,11 @@ def step(native: Sequence[float], guest: Sequence[float]) -> float:
     figures = (*native, *guest)
     if len(set(figures)) >= _DISTINCT_PART * len(figures):
         return 0.0
-    gaps = [math.log(upper / lower) for arm in (native, guest)
-            for lower, upper in itertools.pairwise(sorted(set(arm)))]
+    gaps = [math.log(upper / lower) for side in (native, guest)
+            for lower, upper in itertools.pairwise(sorted(set(side)))]
     found = max(_printed_step(figures), min(gaps, default=0.0))
-    spread = min(statistics.stdev(math.log(figure) for figure in arm)
-                 for arm in (native, guest))
+    spread = min(statistics.stdev(math.log(figure) for figure in side)
+                 for side in (native, guest))
     return 0.0 if spread > found else found
 
 

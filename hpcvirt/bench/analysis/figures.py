@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Estimate every figure of a run, ready for a verdict.
 
@@ -19,13 +9,15 @@ judgement already; the others also carry the estimate that decides.
 import dataclasses
 import math
 import statistics
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.bench.analysis import attempts
 from hpcvirt.bench.analysis import evidence
-from hpcvirt.bench.analysis import looks
+from hpcvirt.bench.analysis import interim_analyses
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
@@ -33,6 +25,9 @@ from hpcvirt.bench.analysis import stragglers
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
+
+#: Why a figure is not judged.
+NOT_MEASURED = 'not measured in every sample'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,43 +50,61 @@ class Figure:
     control: stats.Estimate | None = None
 
 
-def of_run(run: record.Run,
-           machines: Iterable[record.Run]) -> list[Figure]:
+def estimate_run(run: record.Run,
+                 machines: Iterable[record.Run]) -> list[Figure]:
     """Estimate all figures of a run that have a bound.
 
     :param run: with its earlier attempts, whose pairs count as well
     :param machines: A/A runs
-    :raises InvalidInput: if a pair has two samples in the same arm
+    :raises InvalidInput: if a pair has two samples in the same side
     """
     found = attempts.gather(run)
-    run = found.run
-    why = sample_pairs.invalid(run)
+    return estimate_each(
+        found.run, found.run.bounds, lambda metric, bound: estimate_metric(
+            found, metric, bound, machines))
+
+
+def estimate_each(run: record.Run, wanted: Mapping[str, judgement.Bound],
+                  estimate: Callable[[str, judgement.Bound], Figure],
+                  too_few: str | None = None) -> list[Figure]:
+    """Estimate the figures of a run that have a bound, if they can be.
+
+    :param wanted: the bound of each figure
+    :param estimate: estimates a figure that every sample has
+    :param too_few: why a valid run decides nothing, None if it may
+    """
+    why, word = (sample_pairs.explain_invalid(run),
+                 judgement.VerdictResult.INVALID)
+    if why is None:
+        why, word = too_few, judgement.VerdictResult.INCONCLUSIVE
     if why is not None:
-        return [Figure(dataclasses.replace(
-            _blank(run, metric, judgement.Word.INVALID, why),
-            remedy=judgement.Remedy.MEASURE_AGAIN))
-                for metric in run.bounds or ('all figures',)]
+        return [_unmeasured(run, metric, word, why)
+                for metric in wanted or ('all figures',)]
     measured = sample_pairs.metrics(run)
-    return [of_metric(found, metric, bound, machines) if metric in measured
-            else Figure(dataclasses.replace(
-                _blank(run, metric, judgement.Word.INCONCLUSIVE,
-                       'not measured in every sample'),
-                remedy=judgement.Remedy.MEASURE_AGAIN))
-            for metric, bound in run.bounds.items()]
+    return [estimate(metric, bound) if metric in measured
+            else _unmeasured(run, metric, word, NOT_MEASURED)
+            for metric, bound in wanted.items()]
 
 
-def of_metric(found: attempts.Evidence, metric: str,
-              bound: judgement.Bound | None,
-              machines: Iterable[record.Run]) -> Figure:
+def _unmeasured(run: record.Run, metric: str, word: judgement.VerdictResult,
+                why: str) -> Figure:
+    return Figure(dataclasses.replace(
+        make_blank(run, metric, word, why),
+        remedy=judgement.Remedy.MEASURE_AGAIN))
+
+
+def estimate_metric(found: attempts.Evidence, metric: str,
+                    bound: judgement.Bound | None,
+                    machines: Iterable[record.Run]) -> Figure:
     """Estimate one figure of a valid run.
 
-    :raises InvalidInput: if a pair has two samples in the same arm
+    :raises InvalidInput: if a pair has two samples in the same side
     """
     run = found.run
     values = sample_pairs.values(run, metric)
-    word = None if bound is None else judgement.Word.INCONCLUSIVE
-    blank = _blank(run, metric, word, None)
-    too_few = sample_pairs.too_few(run, values)
+    word = None if bound is None else judgement.VerdictResult.INCONCLUSIVE
+    blank = make_blank(run, metric, word, None)
+    too_few = sample_pairs.explain_too_few(run, values)
     if too_few is not None:
         return Figure(dataclasses.replace(
             blank, reason=too_few,
@@ -99,9 +112,10 @@ def of_metric(found: attempts.Evidence, metric: str,
             pairs=len(values.pairs),
             native=_mean(values.native), guest=_mean(values.guest)))
     direction = blank.direction
-    done = looks.reached(run.looks, len(values.pairs))
+    done = interim_analyses.find_reached(run.interim_analyses,
+                                         len(values.pairs))
     if done:
-        values = looks.first(values, done[-1])
+        values = interim_analyses.first(values, done[-1])
     blank = dataclasses.replace(
         blank, pairs=len(values.pairs), native=_mean(values.native),
         guest=_mean(values.guest), native_cv=_variation(values.native),
@@ -109,18 +123,20 @@ def of_metric(found: attempts.Evidence, metric: str,
     copied = evidence.copies(values.native, values.guest)
     if copied is not None:
         return Figure(dataclasses.replace(
-            blank, word=word and judgement.Word.INVALID, reason=copied,
+            blank, result=word and judgement.VerdictResult.INVALID,
+            reason=copied,
             remedy=judgement.Remedy.MEASURE_AGAIN if word else None))
     units = _units(values, of_launch=run.of_launch)
     estimate = _of_looks(found, values, direction, units) or _estimate(
         values, direction, units)
     limit = None if bound is None else bound.limit(direction)
     slow = stragglers.find(*(
-        [stats.loss_of_ratio(value, direction) for value in arm]
-        for arm in (values.native, values.guest)))
+        [stats.loss_of_ratio(value, direction) for value in side]
+        for side in (values.native, values.guest)))
     estimated = dataclasses.replace(
         blank, limit=limit, launches=len(set(units)),
-        boots=len(set(values.launches or values.boots)), looks=len(done),
+        boots=len(set(values.launches or values.boots)),
+        interim_analyses=len(done),
         interval=interval(estimate, direction),
         remarks=tuple(_remarks(values, slow)))
     if limit is None:
@@ -139,7 +155,8 @@ def of_metric(found: attempts.Evidence, metric: str,
                   _control(run, metric, direction))
 
 
-def _units(values: sample_pairs.Values, *, of_launch: bool) -> Sequence[str]:
+def _units(values: sample_pairs.MetricValues, *,
+           of_launch: bool) -> Sequence[str]:
     """Return the launch of each value if the launches are what repeats.
 
     Samples of one launch share its memory and placement, and say nothing
@@ -150,11 +167,11 @@ def _units(values: sample_pairs.Values, *, of_launch: bool) -> Sequence[str]:
         return ()
     if values.launches:
         return values.launches if len(set(values.launches)) > 1 else ()
-    enough = len(set(values.boots)) >= sample_pairs.LEAST_PAIRS
+    enough = len(set(values.boots)) >= sample_pairs.MIN_PAIRS
     return values.boots if enough else ()
 
 
-def _of_looks(gathered: attempts.Evidence, values: sample_pairs.Values,
+def _of_looks(gathered: attempts.Evidence, values: sample_pairs.MetricValues,
               direction: outcome.Direction,
               units: Sequence[str]) -> stats.Estimate | None:
     """Estimate the loss from all looks so far that had enough launches.
@@ -162,26 +179,30 @@ def _of_looks(gathered: attempts.Evidence, values: sample_pairs.Values,
     :returns: None if there were none
     """
     run = gathered.run
-    if not run.looks:
+    if not run.interim_analyses:
         return None
-    found = [(_estimate(looks.first(values, pairs), direction, units[:pairs]),
+    found = [(_estimate(interim_analyses.first(values, pairs), direction,
+                        units[:pairs]),
               gathered.share * share)
-             for pairs, share in zip(run.looks, looks.shares(run.looks),
+             for pairs,
+             share in zip(run.interim_analyses,
+                          interim_analyses.shares(run.interim_analyses),
                                      strict=True)
              if pairs <= len(values.pairs) and (
                  not units or len(set(units[:pairs]))
-                 >= sample_pairs.LEAST_PAIRS)]
-    return looks.Sequential(*zip(*found, strict=True)) if found else None
+                 >= sample_pairs.MIN_PAIRS)]
+    return interim_analyses.Sequential(*zip(*found,
+                                            strict=True)) if found else None
 
 
-def _estimate(values: sample_pairs.Values, direction: outcome.Direction,
+def _estimate(values: sample_pairs.MetricValues, direction: outcome.Direction,
               units: Sequence[str]) -> stats.Estimate:
     """Estimate the loss of a guest; each of the units counts by its mean."""
     if values.pairs:
-        return signed_rank.of(_means(_losses(values, direction), units))
+        return signed_rank.estimate(_means(_losses(values, direction), units))
     guest = [math.exp(mean) for mean in _means(
         [math.log(value) for value in values.guest], units)]
-    return stats.unpaired(values.native, guest, direction)
+    return stats.estimate_unpaired(values.native, guest, direction)
 
 
 def _means(values: Sequence[float],
@@ -198,13 +219,13 @@ def _means(values: Sequence[float],
 def _too_few_launches(launches: Sequence[str]) -> str | None:
     """Say why the launches do not suffice; None if they do or are unknown."""
     count = len(set(launches))
-    if not launches or count >= sample_pairs.LEAST_PAIRS:
+    if not launches or count >= sample_pairs.MIN_PAIRS:
         return None
     if count == 1:
         return ('all samples are of one launch of the guest, and the next '
                 'launch may differ')
     return (f'the samples are of {count} launches of the guest, at least '
-            f'{sample_pairs.LEAST_PAIRS} are needed')
+            f'{sample_pairs.MIN_PAIRS} are needed')
 
 
 def interval(estimate: stats.Estimate,
@@ -223,12 +244,12 @@ def _machine(run: record.Run, metric: str, machines: Iterable[record.Run],
         if (machine.benchmark, machine.variant, machine.host) != (
                 run.benchmark, run.variant, run.host):
             continue
-        if (sample_pairs.invalid(machine)
+        if (sample_pairs.explain_invalid(machine)
                 or metric not in sample_pairs.metrics(machine)):
             continue
         values = sample_pairs.values(machine, metric)
-        if sample_pairs.too_few(machine, values) is None:
-            return signed_rank.of(_losses(values, direction))
+        if sample_pairs.explain_too_few(machine, values) is None:
+            return signed_rank.estimate(_losses(values, direction))
     return None
 
 
@@ -236,27 +257,29 @@ def _control(run: record.Run, metric: str,
              direction: outcome.Direction) -> stats.Estimate | None:
     """Estimate native against native from the controls of a run."""
     values = sample_pairs.controls(run, metric)
-    if len(values.pairs) < sample_pairs.LEAST_PAIRS:
+    if len(values.pairs) < sample_pairs.MIN_PAIRS:
         return None
-    return signed_rank.of(_losses(values, direction))
+    return signed_rank.estimate(_losses(values, direction))
 
 
-def _blank(run: record.Run, metric: str, word: judgement.Word | None,
-           reason: str | None) -> judgement.Judgement:
+def make_blank(run: record.Run, metric: str,
+               word: judgement.VerdictResult | None,
+               reason: str | None) -> judgement.Judgement:
+    """Make the judgement of a figure that has no estimate yet."""
     figure = next((sample.outcome.metrics[metric] for sample in run.samples
                    if metric in sample.outcome.metrics), None)
     return judgement.Judgement(
         label=run.label, metric=metric,
         unit=figure.unit if figure else '',
         direction=figure.direction if figure else outcome.Direction.UP,
-        word=word, reason=reason, limit=None, interval=None, pairs=0,
+        result=word, reason=reason, limit=None, interval=None, pairs=0,
         paired=run.purpose is not record.Purpose.UNPAIRED)
 
 
-def _remarks(values: sample_pairs.Values,
+def _remarks(values: sample_pairs.MetricValues,
              found: stragglers.Stragglers) -> Iterator[str]:
-    for name, arm in (('native', values.native), ('guest', values.guest)):
-        if len(set(arm)) == 1:
+    for name, side in (('native', values.native), ('guest', values.guest)):
+        if len(set(side)) == 1:
             yield f'all {name} values are equal: a coarse clock'
     if found.native or found.guest:
         yield (f'{found.guest} of {len(values.guest)} guest runs and '
@@ -264,16 +287,16 @@ def _remarks(values: sample_pairs.Values,
                'slower than the others')
 
 
-def _losses(values: sample_pairs.Values,
+def _losses(values: sample_pairs.MetricValues,
             direction: outcome.Direction) -> list[float]:
     return [stats.loss(native, guest, direction) for native, guest
             in zip(values.native, values.guest, strict=True)]
 
 
-def _mean(arm: Sequence[float]) -> float | None:
-    return statistics.geometric_mean(arm) if arm else None
+def _mean(side: Sequence[float]) -> float | None:
+    return statistics.geometric_mean(side) if side else None
 
 
-def _variation(arm: Sequence[float]) -> float:
+def _variation(side: Sequence[float]) -> float:
     """Return the coefficient of variation, from logarithms."""
-    return statistics.stdev(math.log(value) for value in arm)
+    return statistics.stdev(math.log(value) for value in side)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Turn the samples of a run into pairs of values, or say why not."""
 
@@ -25,16 +15,16 @@ from hpcvirt.bench.model import record
 from hpcvirt.bench.parsers import expectation
 
 #: With fewer pairs the t interval is wider than any bound worth testing.
-LEAST_PAIRS = 5
+MIN_PAIRS = 5
 
 
 @dataclasses.dataclass(frozen=True)
-class Values:
-    """The values of one metric in both arms.
+class MetricValues:
+    """The values of one metric in both sides.
 
-    :ivar pairs: numbers of the pairs, empty if the arms are not paired
-    :ivar launches: of the guest, for each of its values, as whoever measured
-        them named them; empty if at least one is unknown
+    :ivar pairs: numbers of the pairs, empty if the sides are not paired
+    :ivar launches: the launch of the guest for each of its values, as named
+        when it was measured; empty if at least one is unknown
     :ivar boots: the same as the guest itself tells them apart
     """
 
@@ -45,7 +35,7 @@ class Values:
     boots: tuple[str, ...] = ()
 
 
-def invalid(run: record.Run) -> str | None:
+def explain_invalid(run: record.Run) -> str | None:
     """Say why a run does not count at all; None if it does.
 
     A run is invalid if any sample, warm-ups included, failed its own check,
@@ -56,9 +46,9 @@ def invalid(run: record.Run) -> str | None:
         first = failed[0]
         kind = 'warm-up' if first.warm_up else 'pair'
         return (f'{len(failed)} of {len(run.samples)} samples failed their '
-                f'own check; the first, {first.arm} {kind} {first.pair}: '
+                f'own check; the first, {first.side} {kind} {first.pair}: '
                 f'{first.outcome.reason or "no reason given"}')
-    return disagreement(run.samples) or confounders.meaningless(run)
+    return disagreement(run.samples) or confounders.find_obstacle(run)
 
 
 def metrics(run: record.Run) -> tuple[str, ...]:
@@ -71,39 +61,41 @@ def metrics(run: record.Run) -> tuple[str, ...]:
                         for sample in samples))
 
 
-def values(run: record.Run, metric: str) -> Values:
-    """Collect both arms of a metric, pair by pair; only complete pairs.
+def values(run: record.Run, metric: str) -> MetricValues:
+    """Collect both sides of a metric, pair by pair; only complete pairs.
 
-    :raises InvalidInput: if a pair has two samples in the same arm
+    :raises InvalidInput: if a pair has two samples in the same side
     """
-    arms: dict[record.Arm, dict[int, float]] = {arm: {} for arm in record.Arm}
+    sides: dict[record.Side,
+               dict[int, float]] = {side: {} for side in record.Side}
     launches: dict[int, str] = {}
     boots: dict[int, str] = {}
     for sample in run.samples:
         if (sample.warm_up or sample.control
                 or metric not in sample.outcome.metrics):
             continue
-        if sample.pair in arms[sample.arm]:
+        if sample.pair in sides[sample.side]:
             raise exception.InvalidInput(
-                run.label, f'pair {sample.pair} has two {sample.arm} samples')
-        arms[sample.arm][sample.pair] = sample.outcome.metrics[metric].value
-        if sample.arm is record.Arm.GUEST:
+                run.label, f'pair {sample.pair} has two {sample.side} samples')
+        sides[sample.side][sample.pair] = sample.outcome.metrics[metric].value
+        if sample.side is record.Side.GUEST:
             launches[sample.pair] = sample.launch_id
             boots[sample.pair] = boot(sample.environment)
-    native, guest = arms[record.Arm.NATIVE], arms[record.Arm.GUEST]
+    native, guest = sides[record.Side.NATIVE], sides[record.Side.GUEST]
     if run.purpose is record.Purpose.UNPAIRED:
-        return Values(tuple(native.values()), tuple(guest.values()), (),
-                      _known(launches, guest), _known(boots, guest))
+        return MetricValues(tuple(native.values()), tuple(guest.values()), (),
+                            _known(launches, guest), _known(boots, guest))
     # The number of pairs was fixed in advance: pairs that were added later,
     # until the result looked right, do not count.
     complete = sorted(pair for pair in set(native) & set(guest)
                       if pair < run.planned_pairs)
-    return Values(tuple(native[pair] for pair in complete),
-                  tuple(guest[pair] for pair in complete), tuple(complete),
-                  _known(launches, complete), _known(boots, complete))
+    return MetricValues(tuple(native[pair] for pair in complete),
+                        tuple(guest[pair] for pair in complete),
+                        tuple(complete),
+                        _known(launches, complete), _known(boots, complete))
 
 
-def controls(run: record.Run, metric: str) -> Values:
+def controls(run: record.Run, metric: str) -> MetricValues:
     """Collect the controls of a run with the native samples next to them.
 
     :returns: the first of each two native samples as native, and the second
@@ -111,15 +103,16 @@ def controls(run: record.Run, metric: str) -> Values:
     """
     found: dict[int, list[record.Sample]] = {}
     for sample in sorted(run.samples, key=lambda sample: sample.position):
-        if sample.arm is record.Arm.NATIVE and not sample.warm_up and (
+        if sample.side is record.Side.NATIVE and not sample.warm_up and (
                 metric in sample.outcome.metrics):
             found.setdefault(sample.pair, []).append(sample)
     both = {pair: [sample.outcome.metrics[metric].value for sample in samples]
             for pair, samples in found.items()
             if [sample.control for sample in samples] in ([True, False],
                                                           [False, True])}
-    return Values(tuple(first for first, _ in both.values()),
-                  tuple(second for _, second in both.values()), tuple(both))
+    return MetricValues(tuple(first for first, _ in both.values()),
+                        tuple(second for _, second in both.values()),
+                        tuple(both))
 
 
 def _known(launches: Mapping[int, str],
@@ -134,15 +127,16 @@ def boot(environment: Mapping[str, str]) -> str:
                     if name.partition('@')[0] == 'boot_id')
 
 
-def too_few(run: record.Run, found: Values) -> str | None:
+def explain_too_few(run: record.Run, found: MetricValues) -> str | None:
     """Say why there are not enough values for a verdict; None if enough."""
     count = min(len(found.native), len(found.guest))
-    what = 'samples in an arm' if not found.pairs and count else 'pairs'
-    if count < LEAST_PAIRS:
-        return f'{count} {what}, at least {LEAST_PAIRS} are needed'
-    if run.looks:
-        return None if count >= run.looks[0] else (
-            f'{count} pairs, the first verdict is after {run.looks[0]}')
+    what = 'samples in an side' if not found.pairs and count else 'pairs'
+    if count < MIN_PAIRS:
+        return f'{count} {what}, at least {MIN_PAIRS} are needed'
+    if run.interim_analyses:
+        first = run.interim_analyses[0]
+        return None if count >= first else (
+            f'{count} pairs, the first verdict is after {first}')
     if run.purpose is not record.Purpose.UNPAIRED and (
             count < run.planned_pairs):
         return f'only {count} of the {run.planned_pairs} planned pairs exist'
@@ -159,9 +153,9 @@ def _disagreement(samples: Sequence[record.Sample]) -> str | None:
         first = samples[0]
         for name in _differing(first.outcome, sample.outcome):
             return (f'not the same run: {name} is '
-                    f'{first.outcome.parameters.get(name)} in {first.arm} '
+                    f'{first.outcome.parameters.get(name)} in {first.side} '
                     f'pair {first.pair} and '
-                    f'{sample.outcome.parameters.get(name)} in {sample.arm} '
+                    f'{sample.outcome.parameters.get(name)} in {sample.side} '
                     f'pair {sample.pair}')
     return None
 
@@ -171,7 +165,7 @@ def _differing(left: outcome.Outcome,
     for name in dict.fromkeys([*left.parameters, *right.parameters]):
         one = left.parameters.get(name)
         other = right.parameters.get(name)
-        if one is None or other is None or not expectation.same(
+        if one is None or other is None or not expectation.is_same(
                 _kind(left.kinds, name), one, other):
             yield name
 
@@ -185,14 +179,14 @@ def _other_unit(samples: Sequence[record.Sample]) -> str | None:
             if (figure.unit, figure.direction) != (metric.unit,
                                                    metric.direction):
                 return (f'not the same figure: {name} is {figure.unit} '
-                        f'({figure.direction}) in {before.arm} pair '
+                        f'({figure.direction}) in {before.side} pair '
                         f'{before.pair} and {metric.unit} '
-                        f'({metric.direction}) in {sample.arm} pair '
+                        f'({metric.direction}) in {sample.side} pair '
                         f'{sample.pair}')
     return None
 
 
-def _kind(kinds: Mapping[str, outcome.Kind],
-          name: str) -> outcome.Kind | None:
+def _kind(kinds: Mapping[str, outcome.ParameterType],
+          name: str) -> outcome.ParameterType | None:
     """Find the kind of a parameter, which may be of one guest: ``N@GUEST``."""
     return kinds.get(name.partition('@')[0])

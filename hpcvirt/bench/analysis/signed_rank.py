@@ -1,22 +1,12 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Estimate the loss in a guest from pairs, whatever their distribution.
 
 The pairs are judged by Wilcoxon's signed-rank test [Wilcoxon-1945], and the
 interval holds the losses that the test does not reject [Hodges-Lehmann-1963].
 Both are exact if the losses are distributed symmetrically around the true
-one. The difference of two arms with the same noise is, however long the tail
-of that noise, because each arm is as likely as the other to meet it. A few
+one. The difference of two sides with the same noise is, however long the tail
+of that noise, because each side is as likely as the other to meet it. A few
 runs that are several times slower widen the interval little, whereas they
 make a t interval useless.
 
@@ -35,7 +25,7 @@ from collections.abc import Iterable
 
 from hpcvirt.bench.analysis import stats
 
-LEAST = 8
+MIN_PAIRS = 8
 
 #: Up to this number of pairs the distribution is counted, beyond it is
 #: normal to within 0.001.
@@ -91,11 +81,11 @@ class SignedRank:
         return found if rank_sum else min(found, of_normal(limit))
 
 
-def of(losses: Iterable[float]) -> stats.Estimate:
+def estimate(losses: Iterable[float]) -> stats.Estimate:
     """Estimate from at least two losses."""
     found = tuple(losses)
-    normal = stats.normal(found)
-    if len(found) < LEAST:
+    normal = stats.estimate_normal(found)
+    if len(found) < MIN_PAIRS:
         return normal
     pairs = itertools.combinations_with_replacement(found, 2)
     return SignedRank(len(found), tuple(sorted(

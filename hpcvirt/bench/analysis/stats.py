@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Estimate the loss in a guest from a few noisy pairs.
 
@@ -18,7 +8,7 @@ for a time. On this scale a slowdown has the same size for rates and times,
 and ratios average correctly. Losses are compared with a limit, the largest
 acceptable loss.
 
-Pairs are judged by :mod:`hpcvirt.bench.analysis.signed_rank`, arms that were
+Pairs are judged by :mod:`hpcvirt.bench.analysis.signed_rank`, sides that were
 not measured in pairs by Student's t distribution. It comes from scipy, which
 is imported for the first such verdict only: it takes as long to load as
 everything else.
@@ -56,7 +46,7 @@ _NORMAL = 1.4826
 
 #: The correlation of successive runs is underestimated from a few of them, by
 #: (a + b x correlation) / runs. With these figures the error rates hold for
-#: correlations up to 0.5 and at least 5 runs in each arm.
+#: correlations up to 0.5 and at least 5 runs in each side.
 _BIAS = (2.0, 4.0)
 #: A stronger correlation than this cannot be told from a trend.
 _LARGEST_CORRELATION = 0.9
@@ -142,7 +132,7 @@ def ratio_of_loss(value: float, direction: outcome.Direction) -> float:
     return math.exp(max(-EXTREME, min(exponent, EXTREME)))
 
 
-def normal(losses: Sequence[float]) -> Normal:
+def estimate_normal(losses: Sequence[float]) -> Normal:
     """Estimate the mean loss of at least two pairs."""
     spread = statistics.stdev(losses)
     return Normal(statistics.fmean(losses),
@@ -150,25 +140,25 @@ def normal(losses: Sequence[float]) -> Normal:
                   len(losses) - 1)
 
 
-def unpaired(native: Sequence[float], guest: Sequence[float],
-             direction: outcome.Direction) -> Normal:
-    """Estimate the mean loss from at least two values in each arm.
+def estimate_unpaired(native: Sequence[float], guest: Sequence[float],
+                      direction: outcome.Direction) -> Normal:
+    """Estimate the mean loss from at least two values in each side.
 
-    Uses Welch's interval: the arms may vary by different amounts. Each arm
+    Uses Welch's interval: the sides may vary by different amounts. Each side
     was measured by itself, so that a slow change of its machine looks like a
     loss. How much runs resemble those before them tells how slowly it
-    changes, and so many runs count as one.
+    changes, and how many runs count as one.
 
     :param native: in the order of measurement
     """
-    arms = [[loss_of_ratio(value, direction) for value in arm]
-            for arm in (native, guest)]
-    mean = statistics.fmean(arms[1]) - statistics.fmean(arms[0])
-    correlation = statistics.fmean(_correlation(arm) for arm in arms)
+    sides = [[loss_of_ratio(value, direction) for value in side]
+            for side in (native, guest)]
+    mean = statistics.fmean(sides[1]) - statistics.fmean(sides[0])
+    correlation = statistics.fmean(_correlation(side) for side in sides)
     runs_as_one = (1 + correlation) / (1 - correlation)
-    counts = [max(2.0, len(arm) / runs_as_one) for arm in arms]
-    shares = [statistics.variance(arm) * runs_as_one / len(arm)
-              for arm in arms]
+    counts = [max(2.0, len(side) / runs_as_one) for side in sides]
+    shares = [statistics.variance(side) * runs_as_one / len(side)
+              for side in sides]
     total = sum(shares)
     if math.sqrt(total) <= EQUAL:
         return Normal(mean, 0.0, len(native) + len(guest) - 2)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Judge the tail: runs of a guest that are much slower than its other runs.
 
@@ -26,9 +16,9 @@ from collections.abc import Sequence
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
 
-#: A run is a straggler if it is slower than the median of its arm by this
-#: loss and by this number of robust standard deviations of both arms.
-LEAST_LOSS = math.log(1.2)
+#: A run is a straggler if it is slower than the median of its side by this
+#: loss and by this number of robust standard deviations of both sides.
+MIN_LOSS = math.log(1.2)
 DEVIATIONS = 6.0
 #: Chance of a FAIL for the tail of a guest that is as good as native.
 ALPHA = 0.0025
@@ -39,13 +29,13 @@ _OFTEN = 0.2
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stragglers:
-    """Runs that are much slower than the others of their arm.
+    """Runs that are much slower than the others of their side.
 
     :ivar native: number of native runs
     :ivar guest: number of runs of the guest
     :ivar mean_loss: logarithm of the ratio of the mean times of a run, in
         which stragglers count in full
-    :ivar p: chance of so many in the guest if native had as many
+    :ivar p: chance of this number in the guest if native had as many
     """
 
     native: int
@@ -53,35 +43,36 @@ class Stragglers:
     mean_loss: float
     p: float
 
-    def word(self, limit: float, share: float = 1.0) -> judgement.Word:
+    def word(self, limit: float,
+             share: float = 1.0) -> judgement.VerdictResult:
         """Judge the tail.
 
         :param limit: the largest acceptable loss
         :param share: of the chance of an error
         """
         if self.guest <= self.native or self.mean_loss <= limit:
-            return judgement.Word.PASS
+            return judgement.VerdictResult.PASS
         if self.p <= share * ALPHA:
-            return judgement.Word.FAIL
+            return judgement.VerdictResult.FAIL
         if self.native and self.p > _OFTEN:
-            return judgement.Word.PASS
-        return judgement.Word.INCONCLUSIVE
+            return judgement.VerdictResult.PASS
+        return judgement.VerdictResult.INCONCLUSIVE
 
 
 def find(native: Sequence[float], guest: Sequence[float]) -> Stragglers:
-    """Find the stragglers of both arms.
+    """Find the stragglers of both sides.
 
     :param native: logarithms of the time per work, or of its inverse negated
     """
-    residuals = [value - statistics.median(arm)
-                 for arm in (native, guest) for value in arm]
-    least = max(LEAST_LOSS, DEVIATIONS * stats.robust_deviation(residuals))
+    residuals = [value - statistics.median(side)
+                 for side in (native, guest) for value in side]
+    least = max(MIN_LOSS, DEVIATIONS * stats.robust_deviation(residuals))
     in_native, in_guest = (
-        sum(value - statistics.median(arm) > least for value in arm)
-        for arm in (native, guest))
+        sum(value - statistics.median(side) > least for value in side)
+        for side in (native, guest))
     shift = max((*native, *guest))
-    means = [statistics.fmean(math.exp(value - shift) for value in arm)
-             for arm in (native, guest)]
+    means = [statistics.fmean(math.exp(value - shift) for value in side)
+             for side in (native, guest)]
     return Stragglers(
         in_native, in_guest, math.log(means[1] / means[0]),
         _chance(in_native, in_guest, len(native), len(guest)))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Decide PASS, FAIL, INCONCLUSIVE or INVALID.
 
@@ -18,8 +8,8 @@ the bound, or the guest has clearly more stragglers. INCONCLUSIVE: neither, or
 too few pairs or launches, or a machine that cannot resolve the difference.
 INVALID: a sample failed its own check, or the figures are no evidence.
 
-All samples count, and exchanging the arms exchanges PASS and FAIL: no rule
-treats one arm with more favour.
+All samples count, and exchanging the sides exchanges PASS and FAIL: no rule
+treats one side with more favour.
 
 Figures that are judged together are corrected by Holm's method, PASS and FAIL
 separately: the chance of even one false PASS among all figures is at most
@@ -30,6 +20,7 @@ the rule above.
 import dataclasses
 import itertools
 import math
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 
@@ -50,24 +41,28 @@ IMPLAUSIBLE_GAIN = math.log(1.2)
 METHOD = ('Ratio guest / native; signed-rank intervals of the log ratios of '
           'pairs, at most 5 % false PASS and 5 % false FAIL, Holm over all '
           'figures, stragglers apart')
-UNPAIRED = ("; unpaired: Welch's intervals, the arms were not measured in "
+UNPAIRED = ("; unpaired: Welch's intervals, the sides were not measured in "
             'turn on one host')
 LOOKS = '; judged at several numbers of pairs, which divide the errors'
 
-Word = judgement.Word
+Word = judgement.VerdictResult
+
+Decide = Callable[[figures.Figure, stats.Estimate, float, float, float],
+                  judgement.Judgement]
 
 
 def judge_result(result: record.Result) -> record.Result:
     """Give a stored result its bounds and its verdict.
 
     The user's own bounds take precedence over those of the definition. A
-    result of A/A runs only is judged as if the second arm were a guest, which
+    result of A/A runs only is judged as if the second side were a guest, which
     shows what differences the machine can resolve.
 
     :raises InvalidInput: if a run has a sample twice or an unknown benchmark
     """
     runs = tuple(
-        dataclasses.replace(run, bounds={**bounds.of_run(run), **run.bounds})
+        dataclasses.replace(run,
+                            bounds={**bounds.find_bounds(run), **run.bounds})
         for run in result.runs)
     judged = runs
     if all(run.purpose is record.Purpose.AA for run in runs):
@@ -90,7 +85,7 @@ def exit_status(result: record.Result) -> int:
         valid = all(sample.outcome.valid for run in result.runs
                     for sample in run.samples)
         return 0 if valid else 1
-    word = result.verdict.word if result.verdict else None
+    word = result.verdict.result if result.verdict else None
     return 0 if word is Word.PASS else 1
 
 
@@ -106,13 +101,13 @@ def judge(runs: Sequence[record.Run], *,
     """
     machines = [run for run in runs if run.purpose is record.Purpose.AA]
     judged = [run for run in runs if run.purpose is not record.Purpose.AA]
-    pending = [figures.of_run(run, machines) for run in judged]
-    settled = iter(_settle(itertools.chain.from_iterable(pending)))
+    pending = [figures.estimate_run(run, machines) for run in judged]
+    settled = iter(settle(itertools.chain.from_iterable(pending)))
     return dataclasses.replace(verdict_of(tuple(
         figure for run, found in zip(judged, pending, strict=True)
         for figure in _after_attempts(
             run, list(itertools.islice(settled, len(found))), tell=tell))),
-        differences=confounders.of_runs(judged))
+        differences=confounders.format_differences(judged))
 
 
 def verdict_of(judgements: tuple[judgement.Judgement, ...]
@@ -121,12 +116,12 @@ def verdict_of(judgements: tuple[judgement.Judgement, ...]
     method = METHOD
     if not all(figure.paired for figure in judgements):
         method += UNPAIRED
-    if any(figure.looks for figure in judgements):
+    if any(figure.interim_analyses for figure in judgements):
         method += LOOKS
     scope = _scope(judgements)
     for word in (Word.INVALID, Word.FAIL, Word.INCONCLUSIVE):
         for figure in judgements:
-            if figure.word is word:
+            if figure.result is word:
                 return judgement.Verdict(word, _reason(figure), judgements,
                                          method, scope)
     if not judgements:
@@ -144,7 +139,7 @@ def _scope(judgements: Sequence[judgement.Judgement]) -> str:
         return ''
     launches = min(figure.launches for figure in estimated)
     if launches:
-        return ('it speaks of the launches of the guest, of which '
+        return ('it speaks of the launches of the guest; '
                 f'{launches} were measured')
     if all(figure.boots == 1 for figure in estimated):
         return ('it speaks of this boot of the guest alone, and the next boot '
@@ -160,11 +155,11 @@ def describe(run: record.Run) -> tuple[judgement.Judgement, ...]:
     bound gets no word.
     """
     found = attempts.gather(run)
-    if sample_pairs.invalid(found.run) is not None:
+    if sample_pairs.explain_invalid(found.run) is not None:
         return ()
     return tuple(
         judged for metric in sample_pairs.metrics(found.run)
-        for judged in _settle([figures.of_metric(
+        for judged in settle([figures.estimate_metric(
             found, metric, run.bounds.get(metric), ())]))
 
 
@@ -178,13 +173,13 @@ def _after_attempts(run: record.Run, judged: list[judgement.Judgement], *,
              for figure in judged]
     if not tell:
         return found
-    before = [_words(attempt) for attempt in attempts.as_it_was(run)]
+    before = [_words(attempt) for attempt in attempts.list_attempts(run)]
     words = {figure.metric: tuple(
         each.get(figure.metric, Word.INCONCLUSIVE) for each in before)
         for figure in found}
     return [dataclasses.replace(
         figure, earlier=words[figure.metric], remarks=(
-            *figure.remarks, attempts.told(
+            *figure.remarks, attempts.describe_attempt(
                 words[figure.metric],
                 run.attempts_before - len(before))))
         for figure in found]
@@ -192,26 +187,33 @@ def _after_attempts(run: record.Run, judged: list[judgement.Judgement], *,
 
 def _unless_contradicted(figure: judgement.Judgement,
                          alone: Word | None) -> judgement.Judgement:
-    if {alone, figure.word} != {Word.PASS, Word.FAIL}:
+    if {alone, figure.result} != {Word.PASS, Word.FAIL}:
         return figure
     return dataclasses.replace(
-        figure, word=Word.INCONCLUSIVE, reason='this attempt alone is '
-        f'{alone} and all attempts together are {figure.word}: find out what '
-        'changed between them', remedy=judgement.Remedy.MEASURE_AGAIN)
+        figure, result=Word.INCONCLUSIVE, reason='this attempt alone is '
+        f'{alone} and all attempts together are {figure.result}: find out '
+        'what changed between them', remedy=judgement.Remedy.MEASURE_AGAIN)
 
 
 def _words(run: record.Run) -> dict[str, Word]:
     """Judge the figures of a run, without a look at its earlier attempts."""
-    return {figure.metric: figure.word
-            for figure in _settle(figures.of_run(run, ())) if figure.word}
+    return {figure.metric: figure.result
+            for figure in settle(figures.estimate_run(run, ()))
+            if figure.result}
 
 
 def _reason(figure: judgement.Judgement) -> str:
     return f'{figure.label} {figure.metric}: {figure.reason}'
 
 
-def _settle(pending: Iterable[figures.Figure]) -> list[judgement.Judgement]:
-    """Judge every figure; those with an estimate together, by Holm."""
+def settle(pending: Iterable[figures.Figure],
+           decide: Decide | None = None) -> list[judgement.Judgement]:
+    """Judge every figure; those with an estimate together, by Holm.
+
+    :param decide: judges a figure by its estimate, the two adjusted chances
+        of an error and the smaller one of the figure alone
+    """
+    decide = decide or _decide
     pending = list(pending)
     judged = [(figure.estimate, figure.limit, figure.step)
               for figure in pending if figure.estimate is not None]
@@ -222,7 +224,7 @@ def _settle(pending: Iterable[figures.Figure]) -> list[judgement.Judgement]:
     adjusted = zip(stats.holm(p_pass), stats.holm(p_fail),
                    map(min, p_pass, p_fail), strict=True)
     return [figure.judgement if figure.estimate is None
-            else _decide(figure, figure.estimate, *next(adjusted))
+            else decide(figure, figure.estimate, *next(adjusted))
             for figure in pending]
 
 
@@ -251,8 +253,8 @@ def _decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,
     if high < -IMPLAUSIBLE_GAIN:
         word, remedy = Word.INVALID, judgement.Remedy.BASELINE
         reason = ('the guest is faster than native by more than a fifth: the '
-                  'arms did not run the same, or native was disturbed')
-    judged = dataclasses.replace(figure.judgement, word=word, reason=reason,
+                  'sides did not run the same, or native was disturbed')
+    judged = dataclasses.replace(figure.judgement, result=word, reason=reason,
                                  remedy=remedy, suspect=suspect,
                                  p_pass=p_pass, p_fail=p_fail)
     judged = _with_tail(judged)
@@ -264,17 +266,17 @@ def _decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,
 def _with_tail(judged: judgement.Judgement) -> judgement.Judgement:
     """Withdraw a PASS that the stragglers of the guest do not allow."""
     tail = judged.tail
-    if tail is None or tail.word is Word.PASS or judged.word not in (
+    if tail is None or tail.result is Word.PASS or judged.result not in (
             Word.PASS, Word.INCONCLUSIVE):
         return judged
-    if tail.word is Word.FAIL:
+    if tail.result is Word.FAIL:
         return dataclasses.replace(
-            judged, word=Word.FAIL, remedy=None, reason='the guest has more '
+            judged, result=Word.FAIL, remedy=None, reason='the guest has more '
             'runs that are much slower than the others')
-    if judged.word is Word.INCONCLUSIVE:
+    if judged.result is Word.INCONCLUSIVE:
         return judged
     return dataclasses.replace(
-        judged, word=Word.INCONCLUSIVE, remedy=judgement.Remedy.PAIRS,
+        judged, result=Word.INCONCLUSIVE, remedy=judgement.Remedy.PAIRS,
         reason='a typical run is within the '
         'bound, but with the runs of the guest that are much slower the mean '
         'is not; more pairs show whether native has them as well')
@@ -294,11 +296,12 @@ def _as_controls_allow(judged: judgement.Judgement, figure: figures.Figure,
     limit = abs(figure.limit) + figure.step
     fails = min(control.p_within(limit), control.p_beyond(-limit))
     noise = max(abs(end) for end in control.ends())
-    if fails > stats.ALPHA or judged.word is Word.INVALID or (
-            judged.word is Word.FAIL and low > noise):
+    if fails > stats.ALPHA or judged.result is Word.INVALID or (
+            judged.result is Word.FAIL and low > noise):
         return judged
     return dataclasses.replace(
-        judged, word=Word.INCONCLUSIVE, reason='the second of two native runs '
+        judged, result=Word.INCONCLUSIVE,
+        reason='the second of two native runs '
         'differs from the first by more than the bound: what runs before it '
         'decides, and not the guest', remedy=judgement.Remedy.QUIETER_MACHINE)
 
@@ -313,11 +316,11 @@ def _as_machine_allows(judged: judgement.Judgement, machine: stats.Estimate,
     judged = dataclasses.replace(
         judged, machine=figures.interval(machine, judged.direction))
     if noise <= abs(limit) + stats.EQUAL or (
-            judged.word is Word.FAIL and low > noise):
+            judged.result is Word.FAIL and low > noise):
         return judged
     reason = ('native against native differs by more than the bound: this '
               'machine cannot decide')
-    if judged.word is Word.INCONCLUSIVE:
+    if judged.result is Word.INCONCLUSIVE:
         reason = f'{judged.reason}; {reason}'
-    return dataclasses.replace(judged, word=Word.INCONCLUSIVE, reason=reason,
+    return dataclasses.replace(judged, result=Word.INCONCLUSIVE, reason=reason,
                                remedy=judgement.Remedy.QUIETER_MACHINE)

@@ -1,19 +1,9 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The definition of a benchmark: how it is installed, run, read and judged.
 
 Each definition is one YAML file in ``hpcvirt/bench/catalogue``;
-:mod:`hpcvirt.bench.catalogue.definition_reader` checks it strictly, so that
+:mod:`hpcvirt.bench.catalogue.catalogue` checks it strictly, so that
 every definition that loads can be used.
 """
 
@@ -26,6 +16,7 @@ from typing import Annotated
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt import words
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
@@ -74,7 +65,7 @@ class Installation:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UserPath:
-    """A file or directory that the user supplies, the same in both arms.
+    """A file or directory that the user supplies, the same in both sides.
 
     :ivar name: placeholder in the commands
     """
@@ -85,7 +76,7 @@ class UserPath:
 
 @dataclasses.dataclass(frozen=True)
 class Build:
-    """How the binary is built: once, and its products go to both arms.
+    """How the binary is built: once, and its products go to both sides.
 
     :ivar commands: argument lists
     :ivar products: files that the run needs
@@ -104,7 +95,7 @@ class Variant:
     :ivar ranks: how many MPI ranks
     :ivar threads: how many threads per rank
     :ivar binding: how ranks and threads are bound to cores and NUMA cells,
-        one sentence; the runner also confines the native arm to the guest's
+        one sentence; the runner also confines the native side to the guest's
         host CPUs and memory cells
     :ivar environment: variables to set
     :ivar prepare: argument lists to run first, not measured
@@ -113,8 +104,8 @@ class Variant:
 
     name: str
     command: tuple[str, ...]
-    ranks: sizing.Count
-    threads: sizing.Count
+    ranks: sizing.ProcessCount
+    threads: sizing.ProcessCount
     binding: str
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     prepare: tuple[tuple[str, ...], ...] = ()
@@ -128,7 +119,7 @@ class Variant:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Figure:
+class MetricDefinition:
     """A metric that the parser may find.
 
     :ivar name: the program's own name where it has one
@@ -151,7 +142,7 @@ def _quotient(value: object) -> float:
         return float(value)
     match = isinstance(value, str) and QUOTIENT.fullmatch(value)
     if not match or not float(match['below']):
-        raise serialization.expected(form, value)
+        raise serialization.make_error(form, value)
     return float(match['above']) / float(match['below'])
 
 
@@ -214,10 +205,11 @@ class Definition:
     licence: str
     obtain: tuple[Installation, ...]
     variants: tuple[Variant, ...]
-    metrics: tuple[Figure, ...]
+    metrics: tuple[MetricDefinition, ...]
     validity: str
     aliases: tuple[str, ...] = ()
-    size: Mapping[str, sizing.Size] = dataclasses.field(default_factory=dict)
+    size: Mapping[str, sizing.SizeParameter] = dataclasses.field(
+        default_factory=dict)
     paths: tuple[UserPath, ...] = ()
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     exit_status: int = 0
@@ -234,13 +226,16 @@ class Definition:
         for variant in self.variants:
             if name in (None, variant.name):
                 return variant
-        names = ', '.join(variant.name for variant in self.variants)
+        names = [variant.name for variant in self.variants]
         raise exception.InvalidInput(
-            self.name, f'no variant {name!r}; there is {names}')
+            self.name, f'no variant {name!r}; there is {", ".join(names)}'
+            + words.nearest(str(name), names))
 
 
-def sized(definition: Definition, variant: Variant, machine: sizing.Machine,
-          overrides: Mapping[str, str] | None = None) -> dict[str, str]:
+def compute_sizes(definition: Definition, variant: Variant,
+                  machine: sizing.Machine,
+                  overrides: Mapping[str, str] | None = None) -> dict[str,
+                                                                      str]:
     """Work out the values of all placeholders except paths.
 
     :param overrides: sizes, ranks or threads that the user fixed

@@ -1,18 +1,8 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """How large a benchmark is: rules over the guest's memory and CPUs.
 
-The values are worked out once, for the guest, and used in both arms: a
+The values are worked out once, for the guest, and used in both sides: a
 native run of another size would be another benchmark.
 """
 
@@ -42,7 +32,7 @@ class Machine:
     llc_kib: int | None = None
 
 
-class Count(enum.StrEnum):
+class ProcessCount(enum.StrEnum):
     """How many ranks or threads a variant uses."""
 
     ONE = 'one'
@@ -54,7 +44,7 @@ class Count(enum.StrEnum):
     SQUARE = 'square'
 
 
-class Rule(enum.StrEnum):
+class SizeRule(enum.StrEnum):
     """How a size is calculated."""
 
     FIXED = 'fixed'
@@ -66,7 +56,7 @@ class Rule(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Choice:
+class ProblemSize:
     """One of several problem sizes, smallest first.
 
     :ivar memory_mib: the memory that it needs, approximately
@@ -77,7 +67,7 @@ class Choice:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Size:
+class SizeParameter:
     """One parameter of a benchmark's size.
 
     :ivar rule: how it is calculated
@@ -90,54 +80,54 @@ class Size:
     :ivar choices: of LARGEST, which takes the largest that fits
     """
 
-    rule: Rule
+    rule: SizeRule
     help: str
     value: str = ''
     memory_fraction: float = 0.5
     multiple_of: int = 1
     llc_multiple: int = 4
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[ProblemSize, ...] = ()
 
 
-def count(rule: Count, machine: Machine, ranks: int = 1) -> int:
+def count(rule: ProcessCount, machine: Machine, ranks: int = 1) -> int:
     """Calculate the number of ranks or threads.
 
     :param ranks: number of ranks, which REST divides the CPUs by
     """
     cpus = max(1, machine.cpus)
-    if rule is Count.ONE:
+    if rule is ProcessCount.ONE:
         return 1
-    if rule is Count.TWO:
+    if rule is ProcessCount.TWO:
         return 2
-    if rule is Count.PER_CELL:
+    if rule is ProcessCount.PER_CELL:
         return max(1, machine.cells)
-    if rule is Count.REST:
+    if rule is ProcessCount.REST:
         return max(1, cpus // ranks)
-    if rule is Count.POWER_OF_TWO:
+    if rule is ProcessCount.POWER_OF_TWO:
         return 1 << (cpus.bit_length() - 1)
-    if rule is Count.SQUARE:
+    if rule is ProcessCount.SQUARE:
         return math.isqrt(cpus) ** 2
     return cpus
 
 
-def size(rule: Size, machine: Machine, ranks: int, where: str) -> str:
+def size(rule: SizeParameter, machine: Machine, ranks: int, where: str) -> str:
     """Calculate one parameter.
 
     :param where: what to name in the error
     :raises InvalidInput: if the machine is too small for the benchmark
     """
     usable_bytes = machine.memory_mib * 2 ** 20 * rule.memory_fraction
-    if rule.rule is Rule.FIXED:
+    if rule.rule is SizeRule.FIXED:
         return rule.value
-    if rule.rule is Rule.GRID_ROWS:
+    if rule.rule is SizeRule.GRID_ROWS:
         return str(grid(ranks)[0])
-    if rule.rule is Rule.GRID_COLUMNS:
+    if rule.rule is SizeRule.GRID_COLUMNS:
         return str(grid(ranks)[1])
-    if rule.rule is Rule.HPL_ORDER:
+    if rule.rule is SizeRule.HPL_ORDER:
         order = math.isqrt(int(usable_bytes / DOUBLE))
         return str(_positive(order // rule.multiple_of * rule.multiple_of,
                              machine, where))
-    if rule.rule is Rule.STREAM_ELEMENTS:
+    if rule.rule is SizeRule.STREAM_ELEMENTS:
         return str(_stream(rule, usable_bytes, machine, where))
     fitting = [choice.value for choice in rule.choices
                if choice.memory_mib * 2 ** 20 <= usable_bytes]
@@ -152,7 +142,7 @@ def grid(ranks: int) -> tuple[int, int]:
     return rows, ranks // rows
 
 
-def _stream(rule: Size, usable_bytes: float, machine: Machine,
+def _stream(rule: SizeParameter, usable_bytes: float, machine: Machine,
             where: str) -> int:
     # Three arrays share the usable memory.
     elements = int(usable_bytes / 3 / DOUBLE)

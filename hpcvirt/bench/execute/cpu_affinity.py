@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Bind the ranks of MPI to the CPUs of a guest, and to no others.
+"""Confine commands to CPUs, and bind the ranks of MPI to the CPUs of a guest.
 
 Open MPI binds its ranks to the cores of the machine, starting from the first,
 whatever the CPU affinity of ``mpirun`` is: with 4.1.4, ``taskset -c 1 mpirun
@@ -22,6 +12,8 @@ guest that has only these CPUs.
 
 from collections.abc import Mapping
 
+from hpcvirt import exception
+from hpcvirt.bench.execute import executor
 from hpcvirt.model import cpuset
 
 PROGRAM = 'bind'
@@ -57,8 +49,12 @@ if command -v taskset > /dev/null; then exec taskset -c "$own" "$@"; fi
 exec numactl --physcpubind="$own" --localalloc "$@"
 """
 
+#: Runs its arguments. If there is no such program, the shell ends with
+#: status 127 at every place, even where no other shell is between.
+TRY = 'exec "$@"'
 
-def bound_by_rank(command: tuple[str, ...]) -> tuple[str, ...]:
+
+def bind_ranks(command: tuple[str, ...]) -> tuple[str, ...]:
     """Make the ranks of an mpirun command bind themselves.
 
     The command needs :func:`files` in its directory. A command that binds
@@ -79,3 +75,25 @@ def files(cpus: frozenset[int]) -> Mapping[str, bytes]:
     """
     return {PROGRAM: SCRIPT.encode(),
             CPUS: f'{cpuset.render(cpus)}\n'.encode()}
+
+
+def confine(place: executor.Executor,
+            cpus: frozenset[int] | None) -> tuple[str, ...]:
+    """Find the words to put before a command to confine it to CPUs.
+
+    :returns: none if ``cpus`` is empty or None
+    :raises Unreachable: if the place has neither numactl nor taskset
+    """
+    if not cpus:
+        return ()
+    listed = cpuset.render(cpus)
+    # numactl ends with status 1 if there is no such program, env with 127.
+    for words in (('numactl', f'--physcpubind={listed}', '--localalloc',
+                   'env'),
+                  ('taskset', '-c', listed)):
+        done = place.run(['sh', '-c', TRY, 'try', *words, 'true'])
+        if done.status == 0:
+            return words
+    stderr = done.stderr.decode('utf-8', 'replace').strip()
+    raise exception.Unreachable(
+        f'{place.name}: cannot confine commands to CPUs {listed}: {stderr}')

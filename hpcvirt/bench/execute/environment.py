@@ -1,20 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Capture with every sample what its figures depend on besides the program.
 
 One shell script prints ``name=value`` lines. It needs a POSIX shell, /proc
 and /sys only, and leaves out what the place does not have. It captures what
-is compared between the arms and what explains a slow figure: CPU model and
+is compared between the sides and what explains a slow figure: CPU model and
 microcode, kernel and its command line, mitigations, hypervisor, pages, KSM,
 governor, NUMA layout, load and stolen time, the program and the libraries that
 it is linked with.
@@ -28,7 +18,7 @@ from hpcvirt.bench.execute import executor
 #: The longest value that is kept; CPU flags are about 1,500 characters.
 LONGEST = 4000
 
-#: Takes the words of a command, of which programs are recorded. The shell
+#: Takes the words of a command, and records those that are programs. The shell
 #: itself reads wherever possible: starting a program takes long in an emulated
 #: guest.
 FACTS = """
@@ -148,8 +138,8 @@ def parse(printed: bytes) -> dict[str, str]:
     return values
 
 
-def around(before: Mapping[str, str],
-           after: Mapping[str, str]) -> dict[str, str]:
+def describe_load(before: Mapping[str, str],
+                  after: Mapping[str, str]) -> dict[str, str]:
     """Describe the load before, during and after a sample.
 
     :param before: from :func:`load`

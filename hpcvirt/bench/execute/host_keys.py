@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Which host keys of an ssh server are trusted.
 
@@ -103,17 +93,17 @@ class _Policy:
         del client
         if not self._accept:
             raise exception.Unreachable(
-                f'ssh://{hostname}: the host key {shown(key)} is not known: '
-                'compare it, and log in once with ssh, which adds it to '
-                'known_hosts; "--host-key accept-new" accepts any')
+                f'ssh://{hostname}: the host key {format_key(key)} is '
+                'not known: compare it, and log in once with ssh, which adds '
+                'it to known_hosts; "--host-key accept-new" accepts any')
 
 
-def shown(key: paramiko.PKey) -> str:
+def format_key(key: paramiko.PKey) -> str:
     """Write a key as ssh does: ``ssh-ed25519 SHA256:...``."""
     return f'{key.get_name()} {key.fingerprint}'
 
 
-def from_console(console: str) -> tuple[paramiko.PKey, ...]:
+def parse_console(console: str) -> tuple[paramiko.PKey, ...]:
     """Read the host keys that an instance printed when it last booted."""
     blocks = _BLOCK.findall(console)
     keys = []

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A long program that runs detached and is polled.
 
@@ -23,6 +13,7 @@ The scripts that run there, and the files that they keep, are in
 import dataclasses
 import enum
 import posixpath
+import re
 import shlex
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -35,7 +26,7 @@ from hpcvirt.bench.execute import job_scripts
 FILE_S = 300.0
 
 
-class State(enum.StrEnum):
+class JobState(enum.StrEnum):
     """A job that has no exit status.
 
     ``LOST``: it was killed together with its shell, or its machine restarted
@@ -64,7 +55,7 @@ class Job:
     """One job at one place.
 
     :param directory: absolute directory of the job, its name: within one of
-        :func:`hpcvirt.bench.execute.private_directory.of_run`
+        :func:`hpcvirt.bench.execute.job_scripts.make_path`
     """
 
     def __init__(self, place: executor.Executor, directory: str) -> None:
@@ -106,15 +97,15 @@ class Job:
         self._shell(job_scripts.START, b'', str(limit_s),
                     accept=(job_scripts.NOT_PREPARED,))
 
-    def poll(self) -> Ended | State:
+    def poll(self) -> Ended | JobState:
         """Ask for the state of the job."""
         done = self._shell(job_scripts.POLL, b'')
         printed = done.stdout.decode('ascii', 'replace')
         word, *rest = printed.split() or ['absent']
         if word == 'done':
             return _ended(rest)
-        if word in list(State):
-            return State(word)
+        if word in list(JobState):
+            return JobState(word)
         raise exception.Unreachable(
             f'{self._place.name}: cannot read the state of {self.directory}')
 
@@ -152,7 +143,7 @@ class Job:
         return done
 
 
-def _ended(words: Sequence[str]) -> Ended | State:
+def _ended(words: Sequence[str]) -> Ended | JobState:
     """Read the file ``status``, which a full disk may have cut short."""
     try:
         status, begin, end = words
@@ -160,4 +151,42 @@ def _ended(words: Sequence[str]) -> Ended | State:
     except ValueError:
         if words and words[0].isdigit():
             return Ended(int(words[0]), None)
-        return State.LOST
+        return JobState.LOST
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stopped:
+    """What was done at a place.
+
+    :ivar stopped: number of jobs that were stopped
+    :ivar ended: number of jobs that had ended, and are kept
+    """
+
+    stopped: int = 0
+    ended: int = 0
+
+
+def stop_run(place: executor.Executor, run_id: str,
+             parent: str = job_scripts.PARENT) -> Stopped:
+    """Stop the jobs of a run at a place, with all that they started.
+
+    :raises Unreachable: if the place does not answer
+    """
+    directory = job_scripts.make_path(parent, run_id)
+    done = place.run(['sh', '-c', job_scripts.LIST, 'list', directory])
+    if done.status:
+        raise exception.Unreachable(
+            f'{place.name}: cannot read {directory}: '
+            + done.stderr.decode('utf-8', 'replace'))
+    found = Stopped()
+    for name in done.stdout.decode('ascii', 'replace').split():
+        if not re.fullmatch(r'[0-9.]+', name):
+            continue
+        job = Job(place, posixpath.join(directory, name))
+        if isinstance(job.poll(), Ended):
+            job.stop()
+            found = dataclasses.replace(found, ended=found.ended + 1)
+        else:
+            job.remove()
+            found = dataclasses.replace(found, stopped=found.stopped + 1)
+    return found

@@ -1,21 +1,14 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""The shell scripts of a job, which run at its place.
+"""The shell scripts that run at a place, and the directories that they use.
 
-Each takes the directory of the job as ``$1``, and refuses a directory that is
-not private to its user (:mod:`hpcvirt.bench.execute.private_directory`). The
-place needs a POSIX shell, /proc, and ``setsid`` and ``date`` of GNU or
-busybox.
+Every user of a machine can write to /var/tmp, and what lies in the directory
+of a job is run. The directory of a run is therefore named after the random id
+of the run. Each command that uses it first checks that it belongs to the
+caller and is closed to everybody else.
+
+The scripts of a job take its directory as ``$1``. The place needs a POSIX
+shell, /proc, and ``setsid`` and ``date`` of GNU or busybox.
 
 Files in the directory: ``command`` (the shell commands), ``stdout``,
 ``stderr``, ``boot`` (the boot of the machine in which the job was prepared),
@@ -24,7 +17,77 @@ Files in the directory: ``command`` (the shell commands), ``stdout``,
 exit status and the times of its begin and end.
 """
 
-from hpcvirt.bench.execute import private_directory
+import posixpath
+
+#: A disk, and the same path at every place, as MPI needs it.
+PARENT = '/var/tmp'  # noqa: S108
+
+#: Exit status of a script that refuses a directory.
+REFUSED = 78
+
+#: ``enter DIRECTORY`` goes to a directory within that of a run. ``.`` and
+#: ``..`` are the directories that were entered, whatever their names lead to
+#: a moment later.
+ENTER = f"""
+enter() {{
+  if [ -L "${{1%/*}}" ]; then
+    echo "${{1%/*}} is a symbolic link" >&2
+    exit {REFUSED}
+  fi
+  cd "$1" || exit
+  self=$(id -u)
+  ls -ldn . .. | {{
+    private=0
+    while read -r mode links owner rest; do
+      case $owner:$mode in
+      "$self":d???--[-S]--[-T]*) private=$((private + 1)); continue ;;
+      esac
+      found=$1
+      [ "${{rest##* }}" = . ] || found=${{1%/*}}
+      echo "$found belongs to user $owner with mode $mode; it must be" \
+        "that of user $self with mode drwx------" >&2
+      exit {REFUSED}
+    done
+    [ "$private" = 2 ]
+  }} || exit
+}}
+"""
+
+#: ``create DIRECTORY`` also makes the directory and that of the run.
+CREATE = ENTER + """
+create() {
+  (umask 077 && mkdir -p "$1") || exit
+  enter "$1"
+}
+"""
+
+#: ``trust DIRECTORY`` refuses a directory of programs if other users can
+#: replace what is in it. Its group is trusted: a group has to be set on
+#: purpose.
+TRUST = f"""
+trust() (
+  cd "$1" || exit
+  self=$(id -u)
+  leaf=$(pwd -P)
+  here=$leaf
+  cd "$leaf" || exit
+  while :; do
+    ls -ldn . | {{
+      read -r mode links owner rest
+      case $owner:$mode in
+      "$self":d???????-*|0:d???????-*) exit 0 ;;
+      0:d????????[tT]*) [ "$here" = "$leaf" ] || exit 0 ;;
+      esac
+      echo "$here belongs to user $owner with mode $mode: others could" \
+        "replace the programs in $1" >&2
+      exit {REFUSED}
+    }} || exit
+    [ "$here" != / ] || exit 0
+    cd .. || exit
+    here=$(pwd -P)
+  done
+)
+"""
 
 #: ``look PID`` sets ``state``, ``session``, ``terminal`` and ``began`` to the
 #: state of a process, its session, its terminal, 0 for none, and its start
@@ -60,7 +123,7 @@ enter_prepared() {{
 #: Writes the command, which comes on standard input, to the directory unless
 #: the job was started already. A broken connection may have left half of a
 #: command, so that of a job which was not started is written again.
-PREPARE = 'set -eu' + private_directory.CREATE + _BOOT + """
+PREPARE = 'set -eu' + CREATE + _BOOT + """
 create "$1"
 umask 077
 [ ! -d started ] || exit 17
@@ -76,7 +139,7 @@ boot > boot
 #: be lost if a shell had not set its trap yet. "status" is renamed into place
 #: so that no reader sees half of it. If the answer to a start is lost, the
 #: start is repeated, and has no effect then.
-START = 'set -eu' + private_directory.ENTER + _BOOT + """
+START = 'set -eu' + ENTER + _BOOT + """
 enter_prepared "$1"
 mkdir started 2>/dev/null || exit 0
 setsid sh -c '""" + LOOK + """
@@ -114,7 +177,7 @@ kill -KILL 0
 #: The job may change between two commands of this script: it checks once
 #: whether the job has begun, and checks the status again if the leader has
 #: ended. A killed leader may stay as a zombie.
-POLL = private_directory.ENTER + LOOK + """
+POLL = ENTER + LOOK + """
 [ -d "$1" ] || { echo absent; exit 0; }
 enter "$1"
 alive() {
@@ -132,14 +195,14 @@ fi
 """
 
 #: Prints the file $2 of the job; status 1 if there is none.
-READ = private_directory.ENTER + """
+READ = ENTER + """
 [ -d "$1" ] || exit 1
 enter "$1"
 cat "./$2" || exit 1
 """
 
 #: Writes standard input to the file $2 of the job.
-WRITE = 'set -eu' + private_directory.ENTER + _BOOT + """
+WRITE = 'set -eu' + ENTER + _BOOT + """
 enter_prepared "$1"
 umask 077
 cat > "./$2"
@@ -153,7 +216,7 @@ chmod 700 "./$2"
 #: the same directory there. The leader is killed first, so that it writes no
 #: status; TERM lets mpirun end its ranks everywhere. A process id that was
 #: given to another process since gets no signal.
-STOP = private_directory.ENTER + LOOK + """
+STOP = ENTER + LOOK + """
 [ -d "$1" ] || exit 0
 enter "$1"
 tries=50
@@ -225,3 +288,8 @@ for pause in 0.1 0.3 1 3; do
 done
 rm -rf "$1"
 """
+
+
+def make_path(parent: str, run_id: str) -> str:
+    """The directory of a run, in which its jobs have theirs."""
+    return posixpath.join(parent, f'hpcvirt-{run_id}')

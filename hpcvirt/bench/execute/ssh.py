@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Run on a machine behind ssh.
 
@@ -70,7 +60,7 @@ class SSHExecutor:
 
         :raises InvalidInput: for anything else
         """
-        where = printable.without_user(url)
+        where = printable.hide_user(url)
         try:
             parts = urllib.parse.urlsplit(url)
             query = urllib.parse.parse_qs(parts.query)
@@ -206,9 +196,9 @@ class SSHExecutor:
         except paramiko.BadHostKeyException as exc:
             client.close()
             raise exception.Unreachable(
-                f'{self.name}: the host key {host_keys.shown(exc.key)} '
+                f'{self.name}: the host key {host_keys.format_key(exc.key)} '
                 'differs from the known one, '
-                f'{host_keys.shown(exc.expected_key)}') from exc
+                f'{host_keys.format_key(exc.expected_key)}') from exc
         except exception.Unreachable:
             client.close()
             raise

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The types of a verdict: what was decided, and from which figures.
 
@@ -28,7 +18,7 @@ SMALLEST = 1e-6
 LARGEST = 1e6
 
 
-class Word(enum.StrEnum):
+class VerdictResult(enum.StrEnum):
     """The verdict in one word."""
 
     PASS = 'PASS'  # noqa: S105 - no password
@@ -108,7 +98,7 @@ class Interval:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tail:
-    """The judgement on stragglers: runs much slower than others of their arm.
+    """The judgement on stragglers: runs much slower than others of their side.
 
     :ivar native: number of native stragglers
     :ivar guest: number of stragglers of the guest
@@ -116,7 +106,8 @@ class Tail:
         full
     """
 
-    word: Word
+    result: VerdictResult = dataclasses.field(
+        metadata=serialization.keep_key('word'))
     native: int
     guest: int
     ratio: float
@@ -127,7 +118,7 @@ class Judgement:
     """The verdict on one metric of one benchmark.
 
     :ivar label: benchmark, variant and shape, as the report names them
-    :ivar word: None if the metric has no bound: it is described, not judged
+    :ivar result: None if the metric has no bound: it is described, not judged
     :ivar reason: why it is not PASS, or a reservation about a PASS; one
         sentence
     :ivar remedy: what would lead to a decision; None for PASS and FAIL, and
@@ -137,7 +128,7 @@ class Judgement:
     :ivar pairs: number of pairs that were used
     :ivar dropped: numbers of the pairs that earlier versions of hpcvirt
         excluded; now all pairs count
-    :ivar paired: False if the arms were not measured in pairs
+    :ivar paired: False if the sides were not measured in pairs
     :ivar suspect: the whole interval says that the guest beats native
     :ivar machine: ratio of native to native, if it was measured
     :ivar p_pass: Holm-adjusted p-value of "the loss is beyond the bound"
@@ -146,10 +137,10 @@ class Judgement:
         the samples did, which speak of the launches that were measured
     :ivar boots: number of boots of the guest that the samples are of, 0 if
         unknown
-    :ivar looks: how many numbers of pairs were judged so far, 0 if the number
-        was fixed in advance
+    :ivar interim_analyses: how many there were so far, 0 if the number of
+        pairs was fixed in advance
     :ivar tail: judgement on the stragglers, None if there is no bound
-    :ivar earlier: the words of the earlier attempts on the same subject,
+    :ivar earlier: the results of the earlier attempts on the same subject,
         whose pairs count as well
     """
 
@@ -157,7 +148,8 @@ class Judgement:
     metric: str
     unit: str
     direction: outcome.Direction
-    word: Word | None
+    result: VerdictResult | None = dataclasses.field(
+        metadata=serialization.keep_key('word'))
     reason: str | None
     limit: float | None
     interval: Interval | None
@@ -174,9 +166,10 @@ class Judgement:
     p_fail: float | None = None
     launches: int = 0
     boots: int = 0
-    looks: int = 0
+    interim_analyses: int = dataclasses.field(
+        default=0, metadata=serialization.keep_key('looks'))
     tail: Tail | None = None
-    earlier: tuple[Word, ...] = ()
+    earlier: tuple[VerdictResult, ...] = ()
     remarks: tuple[str, ...] = ()
     remedy: Remedy | None = None
 
@@ -185,17 +178,18 @@ class Judgement:
 class Verdict:
     """The verdict on all figures that were judged together.
 
-    :ivar word: INVALID if any judgement is, else FAIL if any is, else PASS
+    :ivar result: INVALID if any judgement is, else FAIL if any is, else PASS
         if all are, else INCONCLUSIVE
     :ivar reason: None for a PASS without reservations
     :ivar method: how it was decided, one sentence
     :ivar scope: which launches of the guest it speaks of, one sentence; empty
         if there is no guest or no interval
-    :ivar differences: what differed between the arms besides the guest, and
+    :ivar differences: what differed between the sides besides the guest, and
         may be the cause of a loss, a clause each
     """
 
-    word: Word
+    result: VerdictResult = dataclasses.field(
+        metadata=serialization.keep_key('word'))
     reason: str | None
     judgements: tuple[Judgement, ...]
     method: str

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The outcome of one run of a program: figures, or why there are none."""
 
@@ -27,7 +17,7 @@ class Direction(enum.StrEnum):
     DOWN = 'down'
 
 
-class Kind(enum.StrEnum):
+class ParameterType(enum.StrEnum):
     """How the value of a parameter is written and compared."""
 
     WHOLE = 'whole number'
@@ -70,4 +60,5 @@ class Outcome:
     metrics: Mapping[str, Metric] = dataclasses.field(default_factory=dict)
     parameters: Mapping[str, str] = dataclasses.field(default_factory=dict)
     remarks: tuple[str, ...] = ()
-    kinds: Mapping[str, Kind] = dataclasses.field(default_factory=dict)
+    kinds: Mapping[str,
+                   ParameterType] = dataclasses.field(default_factory=dict)

@@ -1,19 +1,9 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The records that are stored: samples, runs and results.
 
-A :class:`Sample` is one execution in one arm. A :class:`Run` is one benchmark
-with all its samples: the same host, size, binding and binaries in both arms.
+A :class:`Sample` is one execution in one side. A :class:`Run` is one benchmark
+with all its samples: the same host, size, binding and binaries in both sides.
 A :class:`Result` is everything that one ``hpcvirt bench run`` measured.
 :mod:`hpcvirt.bench.results.json_format` writes and reads them.
 """
@@ -22,6 +12,7 @@ import dataclasses
 import enum
 from collections.abc import Mapping
 
+from hpcvirt import serialization
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 
@@ -34,10 +25,10 @@ SCHEMA_VERSION = 1
 KNOWN_ATTEMPTS = 20
 
 
-class Arm(enum.StrEnum):
+class Side(enum.StrEnum):
     """Where a sample was measured.
 
-    In an A/A run both arms are native; the second is still called guest.
+    In an A/A run both sides are native; the second is still called guest.
     """
 
     NATIVE = 'native'
@@ -49,7 +40,7 @@ class Purpose(enum.StrEnum):
 
     ``compare``: guest against native, in pairs. ``aa``: native against
     native, to learn which differences the machine can resolve. ``unpaired``:
-    the arms were measured at different times or on different hosts.
+    the sides were measured at different times or on different hosts.
     """
 
     COMPARE = 'compare'
@@ -60,7 +51,7 @@ class Purpose(enum.StrEnum):
 class Launch(enum.StrEnum):
     """State of the guest: first run after it was started, or a later one.
 
-    Samples of the native arm and warm-ups have none.
+    Samples of the native side and warm-ups have none.
     """
 
     COLD = 'cold'
@@ -84,12 +75,12 @@ class RawOutput:
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """One execution of a benchmark in one arm.
+    """One execution of a benchmark in one side.
 
     :ivar pair: number of the pair, from 0; warm-ups are numbered separately,
         also from 0
     :ivar position: number in the order of execution, from 0, warm-ups
-        included: it shows that the arms were interleaved
+        included: it shows that the sides were interleaved
     :ivar warm_up: excluded from the statistics by design
     :ivar control: a further native sample next to that of its pair; the two
         show how much native differs from itself
@@ -104,7 +95,8 @@ class Sample:
         guests differ, ``kernel@GUEST``
     """
 
-    arm: Arm
+    side: Side = dataclasses.field(
+        metadata=serialization.keep_key('arm'))
     pair: int
     position: int
     outcome: outcome.Outcome
@@ -133,23 +125,25 @@ class Attempt:
     started_at: str
     planned_pairs: int
     samples: tuple[Sample, ...]
-    looks: tuple[int, ...] = ()
+    interim_analyses: tuple[int, ...] = dataclasses.field(
+        default=(), metadata=serialization.keep_key('looks'))
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One benchmark, measured in both arms.
+    """One benchmark, measured in both sides.
 
     :ivar id: unique among all runs of a store
     :ivar benchmark: name of the definition
     :ivar variant: ``mpi``, ``openmp``, ``serial``: a variant of the definition
     :ivar parameters: what was requested (size, ranks), the same in both
-        arms; the parser expects the output to echo it
-    :ivar host: the compute host that both arms ran on
+        sides; the parser expects the output to echo it
+    :ivar host: the compute host that both sides ran on
     :ivar shape: instances x cores: ``1x32``, ``4x8``; or a flavor's name
     :ivar planned_pairs: fixed before the first sample
-    :ivar looks: numbers of pairs at which the run may stop if they decide,
-        ascending, the last is ``planned_pairs``; empty if it may not
+    :ivar interim_analyses: numbers of pairs at which the run may stop if
+        they decide, ascending, the last is ``planned_pairs``; empty if it
+        may not
     :ivar bounds: metric to bound; a metric without one is reported but not
         judged
     :ivar launch: state of the guest in all samples that count; None if it
@@ -167,7 +161,7 @@ class Run:
         on it; empty if it is unknown
     :ivar earlier: the last attempts on the same subject before this one
     :ivar omitted: number of attempts before those
-    :ivar targets: where its jobs run, as whoever started it named the targets
+    :ivar targets: where its jobs run, as named when it was started
     """
 
     id: str
@@ -179,7 +173,8 @@ class Run:
     shape: str = ''
     purpose: Purpose = Purpose.COMPARE
     planned_pairs: int = 10
-    looks: tuple[int, ...] = ()
+    interim_analyses: tuple[int, ...] = dataclasses.field(
+        default=(), metadata=serialization.keep_key('looks'))
     planned_warm_ups: int = 1
     bounds: Mapping[str, judgement.Bound] = dataclasses.field(
         default_factory=dict)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Compare what an operator requested with what a program echoed."""
 
@@ -25,11 +15,11 @@ from hpcvirt.bench.parsers import reading
 #: order of summation.
 ENERGY_TOLERANCE = 1e-5
 
-Kind = outcome.Kind
+Kind = outcome.ParameterType
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Key:
+class ParameterKey:
     """A parameter that ``--expect`` may name.
 
     :ivar name: as in :attr:`hpcvirt.bench.model.outcome.Outcome.parameters`
@@ -42,13 +32,23 @@ class Key:
     aliases: tuple[str, ...] = ()
 
 
-EXIT_STATUS = Key(
+def whole(name: str, description: str, *aliases: str) -> ParameterKey:
+    """Make the key of a whole number."""
+    return ParameterKey(name, Kind.WHOLE, description, aliases)
+
+
+def word(name: str, description: str, *aliases: str) -> ParameterKey:
+    """Make the key of a word."""
+    return ParameterKey(name, Kind.WORD, description, aliases)
+
+
+EXIT_STATUS = ParameterKey(
     'rc', Kind.WHOLE, 'exit status of the program',
     ('exit_status', 'exitstatus', 'exit', 'status', 'returncode'))
 
 
-def normal(keys: Iterable[Key], wanted: Mapping[str, str],
-           where: str) -> dict[str, str]:
+def normalize(keys: Iterable[ParameterKey], wanted: Mapping[str, str],
+              where: str) -> dict[str, str]:
     """Spell the expected parameters with the parser's own names.
 
     :param where: the benchmark, for the error
@@ -72,11 +72,11 @@ def normal(keys: Iterable[Key], wanted: Mapping[str, str],
     return spelled
 
 
-def unmet(keys: Iterable[Key], wanted: Mapping[str, str],
-          found: reading.Reading) -> str | None:
+def find_mismatch(keys: Iterable[ParameterKey], wanted: Mapping[str, str],
+                  found: reading.Reading) -> str | None:
     """Say why a valid output is not the one that was requested.
 
-    :param wanted: as :func:`normal` spells it
+    :param wanted: as :func:`normalize` spells it
     :returns: the reason, None if everything is as expected
     """
     for key in keys:
@@ -87,7 +87,7 @@ def unmet(keys: Iterable[Key], wanted: Mapping[str, str],
         if echoed is None:
             return (f'{key.name}={expected} was asked for, and the output '
                     'does not name it')
-        if not same(key.kind, expected, echoed):
+        if not is_same(key.kind, expected, echoed):
             return (f'{key.name}={expected} was asked for, the output says '
                     f'{echoed}')
     expected = wanted.get(EXIT_STATUS.name, '0')
@@ -97,7 +97,7 @@ def unmet(keys: Iterable[Key], wanted: Mapping[str, str],
     return None
 
 
-def same(kind: Kind | None, left: str, right: str) -> bool:
+def is_same(kind: Kind | None, left: str, right: str) -> bool:
     """Whether two values of a parameter mean the same.
 
     :param kind: None compares the texts as they are
@@ -119,7 +119,7 @@ def _squeezed(text: str) -> str:
     return ''.join(text.split()).lower()
 
 
-def _find(keys: Iterable[Key], name: str) -> Key | None:
+def _find(keys: Iterable[ParameterKey], name: str) -> ParameterKey | None:
     # N and n usually mean the same; an exact match still goes first, for a
     # parser in which they differ.
     keys = tuple(keys)
@@ -133,7 +133,7 @@ def _find(keys: Iterable[Key], name: str) -> Key | None:
     return None
 
 
-def _check(key: Key, text: str) -> None:
+def _check(key: ParameterKey, text: str) -> None:
     if key.kind is Kind.WHOLE:
         good = text.isascii() and text.isdigit() and len(text) <= 18
     elif key.kind is Kind.ENERGY:

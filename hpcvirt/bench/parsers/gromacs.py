@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read GROMACS 4 to 2025: ``md.log`` or the standard error of mdrun."""
 
@@ -17,19 +7,16 @@ from collections.abc import Mapping
 
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
-from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading
 from hpcvirt.bench.parsers import text as texts
 
 KEYS = (
-    expectation.Key('steps', expectation.Kind.WHOLE, 'time steps',
-                    ('nsteps',)),
-    expectation.Key('ranks', expectation.Kind.WHOLE,
-                    'MPI ranks or thread-MPI threads',
-                    ('np', 'nprocs', 'ntmpi', 'processes')),
-    expectation.Key('threads', expectation.Kind.WHOLE,
-                    'OpenMP threads per rank', ('ntomp', 'omp_num_threads')),
-    expectation.Key('version', expectation.Kind.WORD, 'such as 2022.5'),
+    expectation.whole('steps', 'time steps', 'nsteps'),
+    expectation.whole('ranks', 'MPI ranks or thread-MPI threads', 'np',
+                      'nprocs', 'ntmpi', 'processes'),
+    expectation.whole('threads', 'OpenMP threads per rank', 'ntomp',
+                      'omp_num_threads'),
+    expectation.word('version', 'such as 2022.5'),
 )
 
 _PERFORMANCE = re.compile(r'^ *(\(.*ns/day\).*)\n *Performance:(.*)$',
@@ -58,16 +45,17 @@ _THREADS = re.compile(r'^Using (\d+) OpenMP thread', re.MULTILINE)
 def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     """Read the log, or standard error.
 
-    :raises Refused: if it is not the whole output of one good run
+    :raises InvalidOutput: if it is not the whole output of one good run
     """
     fatal = _FATAL.search(text)
     if fatal is not None:
-        raise reading.Refused(f'Fatal error: {texts.quote(fatal[1])}')
+        raise reading.InvalidOutput(f'Fatal error: {texts.quote(fatal[1])}')
     stopped = _STOPPED.search(text)
     if stopped is not None:
-        raise reading.Refused(texts.quote(stopped[0]))
+        raise reading.InvalidOutput(texts.quote(stopped[0]))
     if len(_STARTED.findall(text)) > 1:
-        raise reading.Refused('several runs in one file, or a continued run')
+        raise reading.InvalidOutput(
+            'several runs in one file, or a continued run')
     lines = _PERFORMANCE.findall(text)
     if not lines or len(_PERFORMANCE_ANY.findall(text)) != len(lines):
         raise reading.Missing('no table of performance: the output is not '
@@ -76,7 +64,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
         raise reading.Missing('no "Finished mdrun": the log is not complete')
     # If the log and standard error are in one file, both lines are equal.
     if len({' '.join(line[1].split()) for line in lines}) > 1:
-        raise reading.Refused('several runs in one file')
+        raise reading.InvalidOutput('several runs in one file')
     rate = _rate(*lines[0])
     metrics = {'ns_per_day': outcome.Metric(rate, 'ns/day', reading.UP)}
     time = _TIME.findall(text)
@@ -84,7 +72,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
         raise reading.Missing('no complete line "Time:" above the '
                               'performance')
     metrics['wall_s'] = outcome.Metric(
-        number.figure(time[-1][1], 'wall time'), 's', reading.DOWN)
+        reading.figure(time[-1][1], 'wall time'), 's', reading.DOWN)
     return reading.Reading(metrics, _parameters(text))
 
 
@@ -93,16 +81,16 @@ def _rate(header: str, row: str) -> float:
     columns = [name.strip() for name in _COLUMN.findall(header)]
     words = row.split()
     if len(words) != len(columns):
-        raise reading.Refused('the line of performance is cut short')
+        raise reading.InvalidOutput('the line of performance is cut short')
     cells = dict(zip(columns, words, strict=True))
-    rate = number.figure(cells['ns/day'], 'ns/day')
+    rate = reading.figure(cells['ns/day'], 'ns/day')
     hours = next((cells[name] for name in ('hour/ns', 'hours/ns')
                   if name in cells), None)
     if hours is not None:
-        value = number.real(hours, 'hour/ns')
+        value = reading.real(hours, 'hour/ns')
         slack = 0.0006 + value * 1e-3 + 24 * 0.0006 / rate / max(rate, 0.001)
         if abs(24 / rate - value) > slack:
-            raise reading.Refused(
+            raise reading.InvalidOutput(
                 f'{cells["ns/day"]} ns/day and {hours} hours per ns do not '
                 'agree')
     return rate

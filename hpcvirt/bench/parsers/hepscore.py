@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read HEPscore: its JSON report, the report of a suite, or its log."""
 
@@ -16,17 +6,14 @@ import re
 from collections.abc import Mapping
 
 from hpcvirt.bench.model import outcome
-from hpcvirt.bench.parsers import document
 from hpcvirt.bench.parsers import expectation
-from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading
 from hpcvirt.bench.parsers import text as texts
 
 KEYS = (
-    expectation.Key('name', expectation.Kind.WORD, 'such as HEPscore23'),
-    expectation.Key('hash', expectation.Kind.WORD,
-                    'hash of the configuration', ('config_hash',)),
-    expectation.Key('version', expectation.Kind.WORD, 'of hep-score'),
+    expectation.word('name', 'such as HEPscore23'),
+    expectation.word('hash', 'hash of the configuration', 'config_hash'),
+    expectation.word('version', 'of hep-score'),
 )
 
 #: A configuration may name other units; this is the one of HEPscore23.
@@ -43,40 +30,38 @@ _VERSION = re.compile(r'HEPscore version: +(\S+)')
 def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     """Read the report or the log.
 
-    :raises Refused: if it is not of one good run
+    :raises InvalidOutput: if it is not of one good run
     """
-    found = document.load(text)
+    found = reading.load_document(text)
     if found is not None:
         return _read_report(found)
     error = _ERROR.search(text)
     if error is not None:
-        raise reading.Refused(texts.quote(error[0]))
+        raise reading.InvalidOutput(texts.quote(error[0]))
     finals = _FINAL.findall(text)
     if len(finals) != 1:
-        raise reading.Refused(f'{len(finals)} complete lines "Final result", '
-                              'not one')
-    parameters = {}
-    for name, pattern in (('hash', _HASH), ('version', _VERSION)):
-        match = pattern.search(text)
-        if match is not None:
-            parameters[name] = match[1]
-    return _reading(number.figure(finals[0], 'Final result'), parameters)
+        raise reading.InvalidOutput(
+            f'{len(finals)} complete lines "Final result", '
+            'not one')
+    parameters = reading.find_parameters(text, hash=_HASH, version=_VERSION)
+    return _reading(reading.figure(finals[0], 'Final result'), parameters)
 
 
 def _read_report(found: dict[str, object]) -> reading.Reading:
-    report = document.inner(found, 'profiles', 'hepscore') or found
-    status = document.inner(report, 'status')
+    report = reading.inner(found, 'profiles', 'hepscore') or found
+    status = reading.inner(report, 'status')
     if status != 'success':
-        error = document.inner(report, 'ERROR') or document.inner(
+        error = reading.inner(report, 'ERROR') or reading.inner(
             report, 'error')
         because = f': {error}' if error else ''
-        raise reading.Refused(texts.quote(f'status is {status!r}{because}'))
-    score = document.score(document.inner(report, 'score'), 'score')
+        raise reading.InvalidOutput(
+            texts.quote(f'status is {status!r}{because}'))
+    score = reading.score(reading.inner(report, 'score'), 'score')
     paths = {'name': ('settings', 'name'), 'hash': ('app_info', 'hash'),
              'version': ('app_info', 'hepscore_ver')}
     parameters = {}
     for name, path in paths.items():
-        value = document.inner(report, *path)
+        value = reading.inner(report, *path)
         if isinstance(value, str) and value:
             parameters[name] = value
     return _reading(score, parameters)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read ``hpccoutf.txt`` of HPC Challenge 1.0 to 1.5.
 
@@ -24,7 +14,6 @@ from collections.abc import Mapping
 
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
-from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading
 
 #: ``--expect`` key, name in the summary, other names, help.
@@ -44,9 +33,10 @@ _ECHOED = (
 )
 
 KEYS = (
-    *(expectation.Key(key, expectation.Kind.WHOLE, text, (name, *aliases))
+    *(expectation.ParameterKey(key, expectation.Kind.WHOLE, text,
+                               (name, *aliases))
       for key, name, aliases, text in _ECHOED),
-    expectation.Key('version', expectation.Kind.WORD, 'such as 1.5.0'),
+    expectation.word('version', 'such as 1.5.0'),
 )
 
 _UP = reading.UP
@@ -134,25 +124,27 @@ _DEFAULT_ELEMENTS = 50 * 2 ** 20 / 8
 def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     """Read ``hpccoutf.txt``.
 
-    :raises Refused: if it is not the whole output of one good run
+    :raises InvalidOutput: if it is not the whole output of one good run
     """
     for marker, what in ((_SUMMARY, 'summary'), (_END, 'end marker')):
         seen = len(marker.findall(text))
         if seen == 0:
-            raise reading.Refused(f'no {what}: the output is not complete')
+            raise reading.InvalidOutput(
+                f'no {what}: the output is not complete')
         if seen > 1:
-            raise reading.Refused(
+            raise reading.InvalidOutput(
                 f'{seen} runs in one file: HPCC appends to hpccoutf.txt, '
                 'remove it before each run')
     sections = _sections(text)
     if 'Summary' not in sections:
-        raise reading.Refused('the summary is not complete')
+        raise reading.InvalidOutput('the summary is not complete')
     summary = _summary(sections['Summary'])
     if summary.get('Success') != '1':
-        raise reading.Refused(_why_no_success(text, summary))
+        raise reading.InvalidOutput(_why_no_success(text, summary))
     failed = _FAILED.search(text)
     if failed is not None:
-        raise reading.Refused(f'a check failed: {failed[0].strip()[:100]}')
+        raise reading.InvalidOutput(
+            f'a check failed: {failed[0].strip()[:100]}')
     parameters = dict(_parameters(summary))
     _check_hpl(sections.get('HPL', ''), summary)
     if 'N' not in expect:
@@ -183,7 +175,7 @@ def _summary(section: str) -> dict[str, str]:
         if not equals:
             continue
         if name in found:
-            raise reading.Refused(f'{name} occurs twice in the summary')
+            raise reading.InvalidOutput(f'{name} occurs twice in the summary')
         found[name] = value.strip()
     return found
 
@@ -199,7 +191,7 @@ def _parameters(summary: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         # -1 is a size that this version does not set.
         if key in ('N', 'NB', 'P', 'Q', 'ranks') or (
                 name in summary and summary[name] != '-1'):
-            yield key, str(number.whole(summary.get(name, ''), name))
+            yield key, str(reading.whole(summary.get(name, ''), name))
     parts = [summary.get(f'Version{part}', '')
              for part in ('Major', 'Minor', 'Micro')]
     if all(parts):
@@ -211,34 +203,34 @@ def _check_hpl(section: str, summary: Mapping[str, str]) -> None:
     if not checks:
         raise reading.Missing("no residual check of HPL's solution")
     if set(checks) != {'PASSED'}:
-        raise reading.Refused(
+        raise reading.InvalidOutput(
             "the residual check of HPL's solution did not pass")
     skipped = _SKIPPED.search(section)
     if skipped is not None:
-        raise reading.Refused(f'{skipped[1]} HPL tests were skipped')
+        raise reading.InvalidOutput(f'{skipped[1]} HPL tests were skipped')
     shape = tuple(summary.get(name, '') for name in
                   ('HPL_N', 'HPL_NB', 'HPL_nprow', 'HPL_npcol'))
-    rates = [number.figure(row[6], 'Gflops of HPL')
+    rates = [reading.figure(row[6], 'Gflops of HPL')
              for row in _HPL_ROW.finditer(section)
              if (row[1], row[2], row[3], row[4]) == shape]
     if not rates:
-        raise reading.Refused(
+        raise reading.InvalidOutput(
             "HPL's table has no row of the size that the summary names")
-    summed = number.figure(summary.get('HPL_Tflops', ''), 'HPL_Tflops') * 1e3
-    if not any(number.near(rate, summed, 0.005) for rate in rates):
-        raise reading.Refused(
+    summed = reading.figure(summary.get('HPL_Tflops', ''), 'HPL_Tflops') * 1e3
+    if not any(reading.is_near(rate, summed, 0.005) for rate in rates):
+        raise reading.InvalidOutput(
             f'HPL_Tflops={summary["HPL_Tflops"][:40]} is not the rate in '
             f"HPL's table ({rates[-1]:g} Gflop/s)")
 
 
 def _check_not_default(summary: Mapping[str, str]) -> None:
     """Refuse the default problem, which HPCC runs if its input is unusable."""
-    ranks = number.whole(summary.get('CommWorldProcs', ''), 'CommWorldProcs')
-    order = number.whole(summary.get('HPL_N', ''), 'HPL_N')
+    ranks = reading.whole(summary.get('CommWorldProcs', ''), 'CommWorldProcs')
+    order = reading.whole(summary.get('HPL_N', ''), 'HPL_N')
     largest = math.sqrt(ranks * _DEFAULT_ELEMENTS)
     if (summary.get('HPL_order') == 'C' and summary.get('HPL_NB') == '80'
             and 0.9 * largest <= order <= largest):
-        raise reading.Refused(
+        raise reading.InvalidOutput(
             f'this is the default problem of HPCC (N={order}, NB=80, '
             'column-major), which it runs if hpccinf.txt is missing, '
             'unreadable or needs more ranks than were started; if you '
@@ -259,9 +251,9 @@ def _metrics(summary: Mapping[str, str], ranks: int) -> tuple[
     metrics = {}
     for name, (unit, direction) in wanted.items():
         if name not in summary:
-            raise reading.Refused(f'no {name} in the summary')
+            raise reading.InvalidOutput(f'no {name} in the summary')
         metrics[name] = outcome.Metric(
-            number.figure(summary[name], name), unit, direction)
+            reading.figure(summary[name], name), unit, direction)
     return metrics, remarks
 
 
@@ -271,9 +263,9 @@ def _check_again(section: str | None, pattern: str, name: str,
     if match is None or name not in metrics:
         return
     value = metrics[name].value
-    printed = number.real(match[1], f'{name} in its section')
+    printed = reading.real(match[1], f'{name} in its section')
     # Sections print six decimals, the summary six digits.
     if abs(printed - value) > 1e-6 + 1e-4 * value:
-        raise reading.Refused(
+        raise reading.InvalidOutput(
             f'{name} is {value:g} in the summary and {match[1][:40]} in its '
             'section')

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read HEP-SPEC06: the output of a script, or the report of a suite.
 
@@ -20,15 +10,12 @@ import re
 from collections.abc import Mapping
 
 from hpcvirt.bench.model import outcome
-from hpcvirt.bench.parsers import document
 from hpcvirt.bench.parsers import expectation
-from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading
 
 KEYS = (
-    expectation.Key('copies', expectation.Kind.WHOLE,
-                    'copies that ran at the same time',
-                    ('cpus', 'runcpu_num')),
+    expectation.whole('copies', 'copies that ran at the same time', 'cpus',
+                      'runcpu_num'),
 )
 
 _PROFILES = ('hs06', 'hs06_32', 'hs06_64')
@@ -43,34 +30,35 @@ _FAILED = re.compile(
 def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     """Read the script's standard output or the suite's report.
 
-    :raises Refused: if it is not of one good run
+    :raises InvalidOutput: if it is not of one good run
     """
-    found = document.load(text)
+    found = reading.load_document(text)
     if found is not None:
         return _read_report(found)
     failed = _FAILED.search(text)
     if failed is not None:
-        raise reading.Refused(failed[0].strip()[:100])
+        raise reading.InvalidOutput(failed[0].strip()[:100])
     # A line without a line end may be cut off within the number.
     scores = _SCORE.findall(text)
     if len(scores) != 1:
-        raise reading.Refused(f'{len(scores)} complete lines "HS06: SCORE", '
-                              'not one')
-    return _reading(number.figure(scores[0], 'HS06'), {})
+        raise reading.InvalidOutput(
+            f'{len(scores)} complete lines "HS06: SCORE", '
+            'not one')
+    return _reading(reading.figure(scores[0], 'HS06'), {})
 
 
 def _read_report(found: dict[str, object]) -> reading.Reading:
-    profiles = [document.inner(found, 'profiles', name)
+    profiles = [reading.inner(found, 'profiles', name)
                 for name in _PROFILES]
     there = [profile for profile in profiles if profile is not None]
     if len(there) != 1:
-        raise reading.Refused(f'{len(there)} profiles of HS06, not one')
+        raise reading.InvalidOutput(f'{len(there)} profiles of HS06, not one')
     parameters = {}
-    copies = document.inner(there[0], 'runcpu_num')
+    copies = reading.inner(there[0], 'runcpu_num')
     if isinstance(copies, int) and not isinstance(copies, bool):
         parameters['copies'] = str(copies)
     return _reading(
-        document.score(document.inner(there[0], 'score'), 'score'),
+        reading.score(reading.inner(there[0], 'score'), 'score'),
         parameters)
 
 

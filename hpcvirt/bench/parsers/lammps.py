@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read LAMMPS since 2012: ``log.lammps`` or standard output.
 
@@ -28,19 +18,16 @@ from collections.abc import Sequence
 
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
-from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading
 from hpcvirt.bench.parsers import text as texts
 
 KEYS = (
-    expectation.Key('steps', expectation.Kind.WHOLE,
-                    'time steps of the last run'),
-    expectation.Key('atoms', expectation.Kind.WHOLE, 'atoms'),
-    expectation.Key('ranks', expectation.Kind.WHOLE, 'MPI ranks',
-                    ('np', 'nprocs', 'procs', 'processes')),
-    expectation.Key('threads', expectation.Kind.WHOLE,
-                    'OpenMP threads per rank', ('omp_num_threads',)),
-    expectation.Key('version', expectation.Kind.WORD, 'such as 29Sep2021'),
+    expectation.whole('steps', 'time steps of the last run'),
+    expectation.whole('atoms', 'atoms'),
+    expectation.whole('ranks', 'MPI ranks', 'np', 'nprocs', 'procs',
+                      'processes'),
+    expectation.whole('threads', 'OpenMP threads per rank', 'omp_num_threads'),
+    expectation.word('version', 'such as 29Sep2021'),
 )
 
 _BANNER = re.compile(r'^LAMMPS \(([^)]*)\)', re.MULTILINE)
@@ -69,18 +56,18 @@ _THREADS = re.compile(r'(\d+) MPI tasks x (\d+) OpenMP threads')
 def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     """Read the log or standard output of one execution.
 
-    :raises Refused: if it is not the whole output of one good run
+    :raises InvalidOutput: if it is not the whole output of one good run
     """
     error = _ERROR.search(text)
     if error is not None:
-        raise reading.Refused(texts.quote(error[0]))
+        raise reading.InvalidOutput(texts.quote(error[0]))
     ends = len(_END.findall(text))
     if len(_BANNER.findall(text)) > 1 or ends > 1:
-        raise reading.Refused('several executions in one file')
+        raise reading.InvalidOutput('several executions in one file')
     loops = list(_LOOP.finditer(text))
     if len(loops) != len(_LOOP_ANY.findall(text)):
-        raise reading.Refused('a line "Loop time" is broken')
-    timed = [loop for loop in loops if number.whole(loop[3], 'steps') > 0]
+        raise reading.InvalidOutput('a line "Loop time" is broken')
+    timed = [loop for loop in loops if reading.whole(loop[3], 'steps') > 0]
     if not timed:
         raise reading.Missing('no "Loop time" of any steps')
     loop = timed[-1]
@@ -89,7 +76,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     if ends == 0:
         remarks = _no_end(text[loop.end():])
     _check_thermo(text[:loop.start()])
-    loop_s = number.figure(loop[1], 'Loop time')
+    loop_s = reading.figure(loop[1], 'Loop time')
     steps = int(loop[3])
     rate = _rate(text[loop.end():], steps / loop_s)
     if len(timed) > 1:
@@ -113,7 +100,7 @@ def _check_whole(text: str, loops: Sequence[re.Match[str]]) -> None:
         rows = _STEP_ROW.findall(text[heads[-1].end():loop.start()]
                                  ) if heads else []
         if rows and int(rows[-1]) - int(rows[0]) < int(loop[3]):
-            raise reading.Refused(
+            raise reading.InvalidOutput(
                 f'the run of {loop[3]} steps goes from step {rows[0]} to '
                 f'{rows[-1]}: lines are missing')
         before = loop.end()
@@ -121,19 +108,19 @@ def _check_whole(text: str, loops: Sequence[re.Match[str]]) -> None:
         shares = _SHARES.search(text, loop.end(),
                                 after.start() if after else len(text))
         if shares is not None:
-            _check_shares(shares[1], number.real(loop[1], 'Loop time'))
+            _check_shares(shares[1], reading.real(loop[1], 'Loop time'))
     if _BEGIN.search(text, before):
         raise reading.Missing('no "Loop time" of the last run: the output is '
                               'not complete')
 
 
 def _check_shares(rows: str, loop_s: float) -> None:
-    total = sum(number.real(cells[2].strip(), 'a share of the loop')
+    total = sum(reading.real(cells[2].strip(), 'a share of the loop')
                 for cells in (row.split('|') for row in rows.splitlines())
                 if len(cells) > 2)
     # Five digits of each are printed.
     if abs(total - loop_s) > 1e-3 * loop_s:
-        raise reading.Refused(
+        raise reading.InvalidOutput(
             f'the sections add up to {total:g} s, and the loop took '
             f'{loop_s:g} s: lines are missing')
 
@@ -153,10 +140,10 @@ def _rate(after: str, expected: float) -> float:
     match = _RATE.search(after)
     if match is None:
         return expected
-    rate = number.figure(match[1], 'timesteps/s')
+    rate = reading.figure(match[1], 'timesteps/s')
     # Three decimals are printed.
     if abs(rate - expected) > 0.001 + 0.01 * expected:
-        raise reading.Refused(
+        raise reading.InvalidOutput(
             f'{match[1]} timesteps/s do not agree with the steps and the time '
             f'of the loop ({expected:g})')
     return rate
@@ -169,7 +156,7 @@ def _check_thermo(before: str) -> None:
         return
     match = _NO_NUMBER.search(before, heads[-1].end())
     if match is not None:
-        raise reading.Refused(
+        raise reading.InvalidOutput(
             'the simulation became unstable: '
             f'{texts.line_at(before, match.start())}')
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read the standard output of NAMD 2 and 3."""
 
@@ -17,18 +7,15 @@ from collections.abc import Mapping
 
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
-from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading
 from hpcvirt.bench.parsers import text as texts
 
 KEYS = (
-    expectation.Key('processors', expectation.Kind.WHOLE,
-                    'processors (threads of all processes)',
-                    ('cpus', 'p', 'np', 'ranks', 'processes', 'threads')),
-    expectation.Key('atoms', expectation.Kind.WHOLE, 'atoms'),
-    expectation.Key('steps', expectation.Kind.WHOLE, 'time steps',
-                    ('numsteps',)),
-    expectation.Key('version', expectation.Kind.WORD, 'such as 2.14'),
+    expectation.whole('processors', 'processors (threads of all processes)',
+                      'cpus', 'p', 'np', 'ranks', 'processes', 'threads'),
+    expectation.whole('atoms', 'atoms'),
+    expectation.whole('steps', 'time steps', 'numsteps'),
+    expectation.word('version', 'such as 2.14'),
 )
 
 _BANNER = re.compile(r'^Info: NAMD (\S+) for ', re.MULTILINE)
@@ -57,15 +44,15 @@ _NO_NUMBER = re.compile(r'^ENERGY:.*(?<![\w.])-?(?:nan|inf)(?![\w.]).*$',
 def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     """Read NAMD's standard output.
 
-    :raises Refused: if it is not the whole output of one good run
+    :raises InvalidOutput: if it is not the whole output of one good run
     """
     for pattern in (_ERROR, _NO_NUMBER):
         trouble = pattern.search(text)
         if trouble is not None:
-            raise reading.Refused(texts.quote(trouble[0]))
+            raise reading.InvalidOutput(texts.quote(trouble[0]))
     walls = _WALL.findall(text)
     if len(_WALL_ANY.findall(text)) > 1 or len(_BANNER.findall(text)) > 1:
-        raise reading.Refused('several runs in one file')
+        raise reading.InvalidOutput('several runs in one file')
     if not walls:
         raise reading.Missing('no complete line "WallClock: ... CPUTime: ... '
                               'Memory: ...": the output is not complete')
@@ -73,7 +60,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
         raise reading.Missing('no "End of program": the output is not '
                               'complete')
     metrics = {'wall_s': outcome.Metric(
-        number.figure(walls[0], 'WallClock'), 's', reading.DOWN)}
+        reading.figure(walls[0], 'WallClock'), 's', reading.DOWN)}
     step_s = _step_time(text)
     if step_s is not None:
         metrics['step_time_s'] = outcome.Metric(step_s, 's', reading.DOWN)
@@ -84,26 +71,22 @@ def _step_time(text: str) -> float | None:
     """Return the time of a step: the last average, or the last benchmark."""
     averages = _AVERAGE.findall(text)
     if averages:
-        return number.figure(averages[-1][1], 'sec/step')
+        return reading.figure(averages[-1][1], 'sec/step')
     steps = _STEP_TIME.findall(text)
     if len(steps) != len(_STEP_TIME_ANY.findall(text)):
-        raise reading.Refused('a line "Benchmark time" is broken')
+        raise reading.InvalidOutput('a line "Benchmark time" is broken')
     # The length of a step in ns is the same in every line.
-    lengths = [number.real(seconds, 's/step') * (
-        number.real(rate, unit) if unit == 'ns/day'
-        else 1 / number.figure(rate, unit)) for seconds, rate, unit in steps]
+    lengths = [reading.real(seconds, 's/step') * (
+        reading.real(rate, unit) if unit == 'ns/day'
+        else 1 / reading.figure(rate, unit)) for seconds, rate, unit in steps]
     if lengths and max(lengths) > 1.001 * min(lengths):
-        raise reading.Refused('the lines "Benchmark time" do not agree')
-    return number.figure(steps[-1][0], 's/step') if steps else None
+        raise reading.InvalidOutput('the lines "Benchmark time" do not agree')
+    return reading.figure(steps[-1][0], 's/step') if steps else None
 
 
 def _parameters(text: str) -> dict[str, str]:
-    found = {}
-    for name, pattern in (('version', _BANNER), ('processors', _RUNNING),
-                          ('atoms', _ATOMS)):
-        match = pattern.search(text)
-        if match is not None:
-            found[name] = match[1]
+    found = reading.find_parameters(
+        text, version=_BANNER, processors=_RUNNING, atoms=_ATOMS)
     reached = [int(step[:18]) for step in _ENERGY.findall(text)]
     if reached:
         found['steps'] = str(max(reached))

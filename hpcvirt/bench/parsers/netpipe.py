@@ -1,42 +1,35 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read NetPIPE 3 and 5: the table on the screen, or the file ``np.out``.
 
-The formats are those of :mod:`hpcvirt.bench.parsers.netpipe_rows`. Some
-versions, such as 3.7, count 2^20 bits as a megabit. The bandwidth is an eighth
-of the printed number in either case: this is correct for comparing runs of
-NetPIPE, and up to 4.9 % off when compared with other programs.
+Version 3 prints bytes, Mbps and microseconds, version 5 the unit that suits
+each number, with three decimals: ``61: 98.301 KB 9512 times --> 25.117 Gbps in
+31.310 usecs``. A row of the file ``np.out`` has bytes, Mbps and seconds in
+version 3; bytes, the average, least and largest Gbps, and microseconds in
+version 5.
+
+Some versions, such as 3.7, count 2^20 bits as a megabit. The bandwidth is an
+eighth of the printed number in either case: this is correct for comparing runs
+of NetPIPE, and up to 4.9 % off when compared with other programs.
 """
 
+import dataclasses
+import itertools
 import re
 import statistics
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
-from hpcvirt.bench.parsers import netpipe_rows
-from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading
-from hpcvirt.bench.parsers import table
 
 KEYS = (
-    expectation.Key('max_size', expectation.Kind.WHOLE,
-                    'size in bytes that the table must reach',
-                    ('max', 'size', 'upper')),
-    expectation.Key('min_size', expectation.Kind.WHOLE,
-                    'smallest message in bytes', ('min',)),
-    expectation.Key('rows', expectation.Kind.WHOLE, 'number of sizes'),
+    expectation.whole('max_size', 'size in bytes that the table must reach',
+                      'max', 'size', 'upper'),
+    expectation.whole('min_size', 'smallest message in bytes', 'min'),
+    expectation.whole('rows', 'number of sizes'),
 )
 
 #: NetPIPE adds at most this to the size that was asked for.
@@ -48,27 +41,199 @@ _BEGIN_5 = re.compile(r'^Start testing with|^ *\d+: +\S+ +[KMGT]?B ',
                       re.MULTILINE)
 _END_5 = re.compile(r'^Completed with +max bandwidth +(\S+) +([KMGT]?)bps +'
                     r'\S+ +\w+ +latency', re.MULTILINE)
-#: Version 5 ends with the mean of so many of the highest rates: with
+#: Version 5 ends with the mean of the highest rates. This is their number with
 #: perturbations, and without.
 _HIGHEST = (10, 5)
+
+#: Numbers of bits and bytes are printed in powers of 1000.
+_SCALES = {'': 1.0, 'K': 1e3, 'M': 1e6, 'G': 1e9, 'T': 1e12}
+#: Smaller sizes are printed to the byte.
+EXACT = 1e6
+_MICROSECONDS = {'n': 1e-3, 'u': 1.0, 'm': 1e3, '': 1e6}
+
+_SCREEN = re.compile(
+    r'^ *(\d+): +(\S+) +(bytes|[KMGT]?B) +\d+ times --> +(\S+) +'
+    r'([KMGT]?)bps +in +(\S+) +([num]?)secs?[ \t]*$', re.MULTILINE)
+_SCREEN_ANY = re.compile(r'^ *\d+: +\S+ +(?:bytes|[KMGT]?B)\b.*$',
+                         re.MULTILINE)
+_FILE_3 = re.compile(r'^ *(\d+) +(\d+\.\d{6}) +(\d+\.\d{8})[ \t]*$')
+_FILE_5 = re.compile(
+    r'^ *(\d+) +(\d+\.\d{3}) +\d+\.\d{3} +\d+\.\d{3} +(\d+\.\d\d)[ \t]*$')
+_FILE_LIKE = re.compile(r'^ *\d+[ \t]+\S+[ \t]+\S+(?:[ \t]+\S+){0,2}[ \t]*$')
+#: With fewer Gbps, the three decimals of np.out say less than the time.
+_COARSE_GBPS = 0.1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NetPIPERow:
+    """A message size and what was measured for it.
+
+    :ivar size: in bytes; version 5 rounds it to three decimals of a megabyte
+        and beyond
+    :ivar mbps: as printed, a million bits or 2^20
+    :ivar rounding: what the printed rate and time can be off, as a fraction
+    """
+
+    size: float
+    mbps: float
+    time_us: float
+    rounding: float
+
+
+def parse_screen(text: str) -> list[NetPIPERow]:
+    """Read the rows of the table.
+
+    :raises InvalidOutput: if a row is broken or missing
+    """
+    found = _SCREEN.findall(text)
+    if len(found) != len(_SCREEN_ANY.findall(text)):
+        raise reading.InvalidOutput('a row of the table is broken')
+    rows = []
+    for line, (place, size, unit, rate, scale, time, part) in enumerate(
+            found, int(found[0][0][:9]) if found else 0):
+        if reading.whole(place, 'the number of a row') != line:
+            raise reading.InvalidOutput(
+                f'row {place} stands where row {line} is '
+                'expected: rows are missing')
+        time_us = reading.figure(time, f'the time at {size} {unit}')
+        rate_mbps = mbps(rate, scale, f'the rate at {size} {unit}')
+        rows.append(NetPIPERow(
+            reading.real(size, 'the message size')
+            * _SCALES[unit.removesuffix('bytes').removesuffix('B')],
+            rate_mbps, time_us * _MICROSECONDS[part],
+            _last_digit(time) / time_us + _last_digit(rate) / float(rate)))
+    if rows and found[0][0] not in '01':
+        raise reading.InvalidOutput(
+            f'the table begins at row {found[0][0]}: rows '
+            'are missing')
+    reading.check_columns((row[0].partition(':')[2]
+                           for row in _SCREEN.finditer(text)), 'the table')
+    return rows
+
+
+def mbps(word: str, scale: str, what: str) -> float:
+    """Read a rate in units of K, M, G or T bits per second.
+
+    :raises InvalidOutput: if it is not a rate
+    """
+    return reading.figure(word, what) * _SCALES[scale] / 1e6
+
+
+def parse_file(text: str) -> list[NetPIPERow]:
+    """Read the rows of ``np.out``; none if it is something else.
+
+    :raises InvalidOutput: if a line is no row
+    """
+    lines = [line for line in text.splitlines() if line.strip()]
+    for pattern, scale, to_us in ((_FILE_3, 1.0, 1e6), (_FILE_5, 1e3, 1.0)):
+        found = [pattern.match(line) for line in lines]
+        if not any(found):
+            continue
+        for line, match in zip(lines, found, strict=True):
+            if match is None:
+                raise reading.InvalidOutput(
+                    f'not a row of np.out: {line.strip()[:60]!r}')
+        return [_of_file(match, scale, to_us) for match in found if match]
+    if lines and all(map(_FILE_LIKE.match, lines)):
+        raise reading.InvalidOutput(
+            f'not a row of np.out: {lines[0].strip()[:60]!r}')
+    return []
+
+
+def _of_file(match: re.Match[str], scale: float, to_us: float) -> NetPIPERow:
+    size = reading.whole(match[1], 'the message size')
+    time = reading.figure(match[3], f'the time at {size} bytes')
+    time_us = time * to_us
+    rounding = _last_digit(match[3]) / time
+    if scale > 1 and float(match[2]) < _COARSE_GBPS:
+        if abs(size * 8 / time_us / 1e3 - float(match[2])) > 0.001:
+            raise reading.InvalidOutput(
+                f'{match[2]} Gbps and {match[3]} us do not '
+                f'agree for {size} bytes')
+        return NetPIPERow(size, size * 8 / time_us, time_us, rounding)
+    return NetPIPERow(size, scale * reading.figure(
+        match[2], f'the rate at {size} bytes'), time_us, rounding)
+
+
+def _last_digit(word: str) -> float:
+    return 10.0 ** -len(word.partition('.')[2])
+
+
+def find_sizes(rows: Sequence[NetPIPERow]) -> tuple[int, ...]:
+    """Find the exact sizes of the rows, and check that none is missing.
+
+    :raises InvalidOutput: if they are not the sizes that NetPIPE measures
+    """
+    printed = [row.size for row in rows]
+    exact = [round(size) for size in printed if size < EXACT]
+    spreads = {3, *(after - before for before, after
+                    in itertools.pairwise(exact))}
+    best: tuple[int, ...] = ()
+    for spread in sorted({0, *spreads}):
+        for start in {round(printed[0]), round(printed[0]) + spread}:
+            for doubling in (False, True):
+                found = _matching(printed, _groups(start, spread, doubling))
+                if len(found) == len(rows):
+                    return found
+                best = max(best, found, key=len)
+    raise reading.InvalidOutput(
+        f'rows are missing after {best[-1]} bytes' if best else
+        f'the table begins at {printed[0]:g} bytes, rows are missing')
+
+
+def _matching(printed: Sequence[float],
+              groups: Iterator[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the exact sizes of the groups that were printed whole."""
+    found: list[int] = []
+    for group in groups:
+        shown = printed[len(found):len(found) + len(group)]
+        if len(shown) < len(group) or any(
+                abs(size - exact) > (0.5 if size < EXACT else size / 1e3)
+                for size, exact in zip(shown, group, strict=True)):
+            break
+        found += group
+    return tuple(found)
+
+
+def _groups(start: int, spread: int,
+            doubling: bool) -> Iterator[tuple[int, ...]]:
+    """Yield the sizes as the main loop of NetPIPE 3 and 5 does.
+
+    :param spread: the option ``-p`` or ``--pert``
+    :param doubling: the option ``--fac2``
+    """
+    step = start // 2 if start > 1 else 1
+    count = 1 if start > 1 else 0
+    size = start
+    while True:
+        if doubling:
+            step = size
+        elif count > 2 and count % 2:
+            step *= 2
+        if 0 < spread < step - 1:
+            yield size - spread, size, size + spread
+        else:
+            yield (size,)
+        count += 1
+        size += step
 
 
 def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     """Read the table or ``np.out``.
 
-    :raises Refused: if it is not a table of one run
+    :raises InvalidOutput: if it is not a table of one run
     """
     if len(_START.findall(text)) > 1 or len(_END_5.findall(text)) > 1:
-        raise reading.Refused('several runs in one file')
-    rows = netpipe_rows.on_screen(text) or netpipe_rows.of_file(text)
+        raise reading.InvalidOutput('several runs in one file')
+    rows = parse_screen(text) or parse_file(text)
     rows = [row for row in rows if row.size]
     if not rows:
         raise reading.Missing('no row of bytes, Mbps or Gbps, and time')
     # The perturbations of larger sizes are not printed on the screen.
-    table.check_ascending([round(row.size) for row in rows
-                           if row.size < netpipe_rows.EXACT])
-    sizes = netpipe_rows.sizes(rows)
-    table.check_begin(sizes, expect)
+    reading.check_ascending([round(row.size) for row in rows
+                             if row.size < EXACT])
+    sizes = find_sizes(rows)
+    reading.check_begin(sizes, expect)
     metrics = {}
     megabit = _megabit(rows)
     for size, row in zip(sizes, rows, strict=True):
@@ -77,7 +242,7 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
             row.time_us, 'us', reading.DOWN)
         metrics[f'bandwidth_mb_s[{size}]'] = outcome.Metric(
             row.mbps / 8, 'MB/s', reading.UP)
-    parameters = table.parameters(sizes)
+    parameters = reading.describe_sizes(sizes)
     remarks: tuple[str, ...] = ()
     ended = _END_5.search(text)
     if ended is not None:
@@ -88,37 +253,39 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     max_size = expect.get('max_size')
     if max_size is not None:
         if sizes[-1] < int(max_size) - PERTURBATION_BYTES:
-            raise reading.Refused(
+            raise reading.InvalidOutput(
                 f'the table ends at {sizes[-1]} bytes, max_size={max_size} '
                 'was asked for')
         parameters['max_size'] = max_size
     elif ended is None:
-        remarks = (table.NO_END,)
+        remarks = (reading.NO_END,)
     if megabit != MEGABIT:
         remarks += ('this NetPIPE counts 2^20 bits as a megabit',)
     return reading.Reading(metrics, parameters, remarks=remarks)
 
 
-def _check_end(end: re.Match[str], rows: Sequence[netpipe_rows.Row]) -> None:
-    printed = netpipe_rows.mbps(end[1], end[2], 'max bandwidth')
+def _check_end(end: re.Match[str],
+               rows: Sequence[NetPIPERow]) -> None:
+    printed = mbps(end[1], end[2], 'max bandwidth')
     highest = sorted((row.mbps for row in rows), reverse=True)
-    if not any(number.near(printed, sum(highest[:count]) / count, 1e-3)
+    if not any(reading.is_near(printed, sum(highest[:count]) / count, 1e-3)
                for count in _HIGHEST):
-        raise reading.Refused('the rows do not have the max bandwidth that '
-                              f'the output ends with ({end[1]} {end[2]}bps): '
-                              'rows are missing')
+        raise reading.InvalidOutput(
+            'the rows do not have the max bandwidth that '
+            f'the output ends with ({end[1]} {end[2]}bps): '
+            'rows are missing')
 
 
-def _check_agreement(size: int, row: netpipe_rows.Row,
+def _check_agreement(size: int, row: NetPIPERow,
                      megabit: float) -> None:
     expected_us = size * 8 / (row.mbps * megabit) * 1e6
     if abs(expected_us - row.time_us) > (0.01 + row.rounding) * row.time_us:
-        raise reading.Refused(
+        raise reading.InvalidOutput(
             f'{row.mbps:g} Mbps and {row.time_us:g} us do not agree for '
             f'{size} bytes')
 
 
-def _megabit(rows: Sequence[netpipe_rows.Row]) -> float:
+def _megabit(rows: Sequence[NetPIPERow]) -> float:
     """Find out how many bits the program calls a megabit: 10^6 or 2^20."""
     middle = statistics.median(
         row.size * 8 / row.time_us / row.mbps * 1e6 for row in rows)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read NAS Parallel Benchmarks 2.x and 3.x: MPI, OpenMP and serial.
 
@@ -22,24 +12,20 @@ from collections.abc import Mapping
 
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
-from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading
 
 KEYS = (
-    expectation.Key('benchmark', expectation.Kind.WORD,
-                    'EP, CG, MG, FT, IS, LU, BT or SP', ('kernel', 'name')),
-    expectation.Key('class', expectation.Kind.WORD, 'problem class S to F'),
-    expectation.Key('size', expectation.Kind.WORD,
-                    'problem size, such as 1400 or 64x64x64'),
-    expectation.Key('processes', expectation.Kind.WHOLE,
-                    'MPI processes, 1 if the program has none',
-                    ('ranks', 'np', 'nprocs', 'procs', 'process')),
-    expectation.Key('threads', expectation.Kind.WHOLE,
-                    'OpenMP threads, 1 if the program has none',
-                    ('omp_num_threads',)),
-    expectation.Key('cpus', expectation.Kind.WHOLE, 'processes x threads'),
-    expectation.Key('iterations', expectation.Kind.WHOLE, 'iterations'),
-    expectation.Key('version', expectation.Kind.WORD, 'such as 3.4.2'),
+    expectation.word('benchmark', 'EP, CG, MG, FT, IS, LU, BT or SP', 'kernel',
+                     'name'),
+    expectation.word('class', 'problem class S to F'),
+    expectation.word('size', 'problem size, such as 1400 or 64x64x64'),
+    expectation.whole('processes', 'MPI processes, 1 if the program has none',
+                      'ranks', 'np', 'nprocs', 'procs', 'process'),
+    expectation.whole('threads', 'OpenMP threads, 1 if the program has none',
+                      'omp_num_threads'),
+    expectation.whole('cpus', 'processes x threads'),
+    expectation.whole('iterations', 'iterations'),
+    expectation.word('version', 'such as 3.4.2'),
 )
 
 _BANNER = re.compile(r'^.*NAS Parallel Benchmarks.* -- +(\S+) ',
@@ -57,33 +43,34 @@ _WRONG_PROCESSES = re.compile(
 def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     """Read the standard output of one kernel.
 
-    :raises Refused: if it is not the whole output of one good run
+    :raises InvalidOutput: if it is not the whole output of one good run
     """
     blocks = list(_BLOCK.finditer(text))
     if not blocks:
         raise reading.Missing(_why_no_block(text))
     if len(blocks) > 1 or len(_BANNER.findall(text)) > 1:
-        raise reading.Refused('several runs in one file')
+        raise reading.InvalidOutput('several runs in one file')
     lines = _lines(text[blocks[0].end():])
     verification = lines.get('verification')
     if verification is None:
         raise reading.Missing('no verification: the output is not complete')
     if verification.upper() != 'SUCCESSFUL':
-        raise reading.Refused(f'Verification = {verification[:60]}')
+        raise reading.InvalidOutput(f'Verification = {verification[:60]}')
     nay = _NAY.search(text)
     if nay is not None:
-        raise reading.Refused(f'the output also says: {nay[0].strip()[:80]}')
+        raise reading.InvalidOutput(
+            f'the output also says: {nay[0].strip()[:80]}')
     parameters = _parameters(blocks[0][1].upper(), lines)
-    total = number.figure(lines.get('mop/s total', ''), 'Mop/s total')
+    total = reading.figure(lines.get('mop/s total', ''), 'Mop/s total')
     _check_share(lines, total, parameters)
     metrics = {'mops_total': outcome.Metric(total, 'Mop/s', reading.UP)}
     remarks: tuple[str, ...] = ()
     seconds = lines.get('time in seconds', '')
-    if number.real(seconds, 'Time in seconds') == 0:
+    if reading.real(seconds, 'Time in seconds') == 0:
         remarks = ('the time rounds to 0.00 s: use a larger class',)
     else:
         metrics['time_s'] = outcome.Metric(
-            number.figure(seconds, 'Time in seconds'), 's', reading.DOWN)
+            reading.figure(seconds, 'Time in seconds'), 's', reading.DOWN)
     if 'active' in lines:
         total_processes = lines.get('total processes', 'all')
         remarks += (
@@ -94,7 +81,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
 def _why_no_block(text: str) -> str:
     match = _WRONG_PROCESSES.search(text)
     if match is not None:
-        raise reading.Refused(
+        raise reading.InvalidOutput(
             f'{match[1]} processes were started, the program is compiled '
             f'for {match[2]}')
     if _BANNER.search(text):
@@ -112,7 +99,7 @@ def _lines(block: str) -> dict[str, str]:
         words, equals, value = line.partition('=')
         name = ' '.join(words.lower().split())
         if equals and found.setdefault(name, value.strip()) != value.strip():
-            raise reading.Refused(f'{words.strip()[:40]} occurs twice')
+            raise reading.InvalidOutput(f'{words.strip()[:40]} occurs twice')
     active = found.get('active processes', found.get('active procs'))
     if active is not None and active != found.get('total processes'):
         found['active'] = active
@@ -120,15 +107,15 @@ def _lines(block: str) -> dict[str, str]:
 
 
 def _parameters(kernel: str, lines: Mapping[str, str]) -> dict[str, str]:
-    processes = number.whole(
+    processes = reading.whole(
         lines.get('active', lines.get('total processes', '1')),
         'Total processes')
     compiled = lines.get('compiled procs', lines.get('compiled processes'))
     if compiled is not None and 'active' not in lines and (
-            number.whole(compiled, 'Compiled procs') != processes):
-        raise reading.Refused(
+            reading.whole(compiled, 'Compiled procs') != processes):
+        raise reading.InvalidOutput(
             f'{processes} processes ran a program compiled for {compiled}')
-    threads = number.whole(lines.get('total threads', '1'), 'Total threads')
+    threads = reading.whole(lines.get('total threads', '1'), 'Total threads')
     if 0 in (processes, threads):
         raise reading.Missing('no process or no thread took part')
     parameters = {
@@ -142,8 +129,8 @@ def _parameters(kernel: str, lines: Mapping[str, str]) -> dict[str, str]:
         'version': lines.get('version', ''),
     }
     if len(parameters['class']) != 1 or not parameters['class'].isupper():
-        raise reading.Refused(f'Class = {parameters["class"][:20]!r}')
-    number.whole(parameters['iterations'], 'Iterations')
+        raise reading.InvalidOutput(f'Class = {parameters["class"][:20]!r}')
+    reading.whole(parameters['iterations'], 'Iterations')
     return {name: value for name, value in parameters.items() if value}
 
 
@@ -155,11 +142,11 @@ def _check_share(lines: Mapping[str, str], total: float,
             ('mop/s/thread', lines.get('total threads'))):
         if name not in lines or count is None:
             continue
-        share = number.real(lines[name], name)
-        expected = share * number.whole(count, 'the number of processes')
+        share = reading.real(lines[name], name)
+        expected = share * reading.whole(count, 'the number of processes')
         # Two decimals are printed.
         slack = 0.01 + 0.006 * int(parameters['cpus'])
         if abs(expected - total) > slack + 1e-4 * total:
-            raise reading.Refused(
+            raise reading.InvalidOutput(
                 f'{name} = {lines[name]} does not make Mop/s total = '
                 f'{lines["mop/s total"]}')

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read OSU Micro-Benchmarks 3 to 7: osu_latency, osu_bw, osu_bibw.
 
@@ -23,20 +13,16 @@ from collections.abc import Sequence
 
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
-from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading
-from hpcvirt.bench.parsers import table
 
 KEYS = (
-    expectation.Key('test', expectation.Kind.WORD,
-                    'latency, bandwidth or bi-bandwidth'),
-    expectation.Key('max_size', expectation.Kind.WHOLE,
-                    'largest message in bytes; 4194304 if not given',
-                    ('max', 'max_message_size', 'size')),
-    expectation.Key('min_size', expectation.Kind.WHOLE,
-                    'smallest message in bytes', ('min',)),
-    expectation.Key('rows', expectation.Kind.WHOLE, 'number of sizes'),
-    expectation.Key('version', expectation.Kind.WORD, 'such as 7.5'),
+    expectation.word('test', 'latency, bandwidth or bi-bandwidth'),
+    expectation.whole('max_size',
+                      'largest message in bytes; 4194304 if not given', 'max',
+                      'max_message_size', 'size'),
+    expectation.whole('min_size', 'smallest message in bytes', 'min'),
+    expectation.whole('rows', 'number of sizes'),
+    expectation.word('version', 'such as 7.5'),
 )
 
 #: The largest message of the programs by default.
@@ -67,16 +53,16 @@ _CUT = re.compile(r'[0-9]+(?:\.[0-9]?)?')
 def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     """Read the standard output of one of the three programs.
 
-    :raises Refused: if it is not the whole table of one good run
+    :raises InvalidOutput: if it is not the whole table of one good run
     """
     titles = list(_TITLE.finditer(text))
     if not titles:
         raise reading.Missing('no title of an OSU test')
     if len(titles) > 1:
-        raise reading.Refused('several runs in one file')
+        raise reading.InvalidOutput('several runs in one file')
     title = ' '.join((titles[0][1] or '').lower().split())
     if title not in _TESTS:
-        raise reading.Refused(f'{title[:60]!r} is another OSU test')
+        raise reading.InvalidOutput(f'{title[:60]!r} is another OSU test')
     test, metric, unit, direction, column = _TESTS[title]
     body = text[titles[0].end():]
     columns = _COLUMNS.search(body)
@@ -86,21 +72,21 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     rows = _ROW.findall(body)
     if not rows:
         raise reading.Missing('no rows under the headers')
-    sizes = [number.whole(row[0], 'the message size') for row in rows]
-    table.check_ascending(sizes)
-    table.check_doubling(sizes)
+    sizes = [reading.whole(row[0], 'the message size') for row in rows]
+    reading.check_ascending(sizes)
+    reading.check_doubling(sizes)
     metrics = {}
     for size, (_, word, more) in zip(sizes, rows, strict=True):
         name = f'{metric}[{size}]'
         if _CUT.fullmatch(word):
-            raise reading.Refused(f'{name} is cut off: {word}')
-        metrics[name] = outcome.Metric(number.figure(word, name), unit,
+            raise reading.InvalidOutput(f'{name} is cut off: {word}')
+        metrics[name] = outcome.Metric(reading.figure(word, name), unit,
                                        direction)
         _check_more(more, name)
-    table.check_columns((body[row.start():row.end(2)]
-                         for row in _ROW.finditer(body)), 'the table')
+    reading.check_columns((body[row.start():row.end(2)]
+                           for row in _ROW.finditer(body)), 'the table')
     remarks = _check_ends(sizes, expect)
-    parameters = {'test': test, **table.parameters(sizes)}
+    parameters = {'test': test, **reading.describe_sizes(sizes)}
     if titles[0][2]:
         parameters['version'] = titles[0][2]
     return reading.Reading(metrics, parameters, remarks=remarks)
@@ -117,11 +103,11 @@ def _check_ends(sizes: Sequence[int],
                   'say whether more were asked for (--expect min_size)')
         return (remark,)
     if 'max_size' not in expect and sizes[-1] < DEFAULT_MAX_BYTES:
-        raise reading.Refused(
+        raise reading.InvalidOutput(
             f'the table ends at {sizes[-1]} bytes: it is cut off, unless this '
             f'is the largest size (--expect max_size={sizes[-1]})')
     if len(sizes) > 1:
-        table.check_begin(sizes, expect)
+        reading.check_begin(sizes, expect)
     return ()
 
 
@@ -130,5 +116,5 @@ def _check_more(more: str, name: str) -> None:
         if word.lower() == 'pass':
             continue
         if word.lower() == 'fail':
-            raise reading.Refused(f'validation failed at {name}')
-        number.real(word, f'another column at {name}')
+            raise reading.InvalidOutput(f'validation failed at {name}')
+        reading.real(word, f'another column at {name}')

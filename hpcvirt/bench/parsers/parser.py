@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Turn the output of a benchmark into figures, or into a reason why not.
 
@@ -28,7 +18,6 @@ from collections.abc import Mapping
 from hpcvirt.bench import parsers
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
-from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading
 from hpcvirt.bench.parsers import text
 
@@ -41,7 +30,7 @@ class Parser:
         expected parameters, which it gets in the parser's own spelling
     """
 
-    keys: tuple[expectation.Key, ...]
+    keys: tuple[expectation.ParameterKey, ...]
     read: Callable[[str, Mapping[str, str]], reading.Reading]
 
 
@@ -70,12 +59,12 @@ def parse(name: str, raw: bytes, expect: Mapping[str, str],
         of the output
     """
     parser = PARSERS[name]
-    wanted = expectation.normal(parser.keys, expect, where or name)
+    wanted = expectation.normalize(parser.keys, expect, where or name)
     try:
         found = _read(parser, raw, wanted)
-    except reading.Refused as exc:
+    except reading.InvalidOutput as exc:
         return outcome.Outcome(valid=False, reason=exc.reason)
-    reason = expectation.unmet(parser.keys, wanted, found)
+    reason = expectation.find_mismatch(parser.keys, wanted, found)
     if reason is None and exit_status not in (None, found.exit_status):
         reason = (f'the program ended with exit status {exit_status}, '
                   f'expected {found.exit_status}')
@@ -92,13 +81,13 @@ def parse(name: str, raw: bytes, expect: Mapping[str, str],
 def _read(parser: Parser, raw: bytes,
           wanted: Mapping[str, str]) -> reading.Reading:
     if len(raw) > text.LIMIT_BYTES:
-        raise reading.Refused(
+        raise reading.InvalidOutput(
             f'the output is larger than {text.LIMIT_BYTES >> 20} MiB')
     words = text.clean(raw)
     if not words.lstrip().startswith('{'):
-        words = text.without_overlong_lines(words)
+        words = text.drop_long_lines(words)
     if not words.strip():
-        raise reading.Refused('the output is empty')
+        raise reading.InvalidOutput('the output is empty')
     try:
         found = parser.read(words, wanted)
         _check_parameters(parser, found)
@@ -106,13 +95,13 @@ def _read(parser: Parser, raw: bytes,
         complaint = text.complaint(words)
         if complaint is None:
             raise
-        raise reading.Refused(
+        raise reading.InvalidOutput(
             f'{exc.reason}; the output says: {complaint}') from exc
     for name, metric in found.metrics.items():
         if not (math.isfinite(metric.value) and metric.value > 0):
-            raise reading.Refused(f'{name} is {metric.value}')
+            raise reading.InvalidOutput(f'{name} is {metric.value}')
     if not found.metrics:
-        raise reading.Refused('the output holds no figure')
+        raise reading.InvalidOutput('the output holds no figure')
     return found
 
 
@@ -120,7 +109,7 @@ def _check_parameters(parser: Parser, found: reading.Reading) -> None:
     for key in parser.keys:
         value = found.parameters.get(key.name)
         if value is not None and key.kind is expectation.Kind.WHOLE:
-            number.whole(value, key.name)
+            reading.whole(value, key.name)
 
 
 #: The parsers by the names of their modules, to which definitions refer.

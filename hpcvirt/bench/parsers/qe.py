@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read Quantum ESPRESSO's pw.x, versions 5 to 7.
 
@@ -22,26 +12,21 @@ from collections.abc import Mapping
 
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
-from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading
 from hpcvirt.bench.parsers import text as texts
 
 KEYS = (
-    expectation.Key('ranks', expectation.Kind.WHOLE, 'MPI ranks',
-                    ('np', 'nprocs', 'procs', 'processes')),
-    expectation.Key('threads', expectation.Kind.WHOLE, 'threads per rank',
-                    ('omp_num_threads',)),
-    expectation.Key('atoms', expectation.Kind.WHOLE, 'atoms per cell',
-                    ('nat',)),
-    expectation.Key('energy', expectation.Kind.ENERGY,
-                    'last total energy in Ry'),
-    expectation.Key('first_energy', expectation.Kind.ENERGY,
-                    'total energy of the first iteration in Ry'),
-    expectation.Key('converged', expectation.Kind.WORD, 'yes or no',
-                    ('convergence',)),
-    expectation.Key('iterations', expectation.Kind.WHOLE,
-                    'iterations of the last cycle', ('steps',)),
-    expectation.Key('version', expectation.Kind.WORD, 'such as 6.7MaX'),
+    expectation.whole('ranks', 'MPI ranks', 'np', 'nprocs', 'procs',
+                      'processes'),
+    expectation.whole('threads', 'threads per rank', 'omp_num_threads'),
+    expectation.whole('atoms', 'atoms per cell', 'nat'),
+    expectation.ParameterKey('energy', expectation.Kind.ENERGY,
+                             'last total energy in Ry'),
+    expectation.ParameterKey('first_energy', expectation.Kind.ENERGY,
+                             'total energy of the first iteration in Ry'),
+    expectation.word('converged', 'yes or no', 'convergence'),
+    expectation.whole('iterations', 'iterations of the last cycle', 'steps'),
+    expectation.word('version', 'such as 6.7MaX'),
 )
 
 _BANNER = re.compile(r'^ *Program PWSCF v\.? ?(\S+) .*starts', re.MULTILINE)
@@ -71,17 +56,17 @@ _UNIT_S = {'d': 86400, 'h': 3600, 'm': 60, 's': 1}
 def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     """Read the standard output of pw.x.
 
-    :raises Refused: if it is not the whole output of one run
+    :raises InvalidOutput: if it is not the whole output of one run
     """
     banners = _BANNER.findall(text)
     if not banners:
         raise reading.Missing('no line "Program PWSCF ... starts on"')
     if len(banners) > 1 or len(_DONE.findall(text)) > 1:
-        raise reading.Refused('several runs in one file')
+        raise reading.InvalidOutput('several runs in one file')
     for pattern in (_ERROR, _STOPPED):
         trouble = pattern.search(text)
         if trouble is not None:
-            raise reading.Refused(_with_next_line(text, trouble))
+            raise reading.InvalidOutput(_with_next_line(text, trouble))
     if not _DONE.search(text):
         raise reading.Missing('no "JOB DONE.": the output is not complete')
     total = _TOTAL.search(text)
@@ -97,7 +82,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     cycle_s = _seconds(electrons[2], 'electrons WALL')
     # From an hour on, PWSCF is rounded to minutes.
     if cycle_s > wall_s + (0.011 if 's' in total[2] else 60.01):
-        raise reading.Refused(
+        raise reading.InvalidOutput(
             f'electrons took {electrons[2]}, all of PWSCF {total[2]}')
     metrics['electrons_s'] = outcome.Metric(cycle_s, 's', reading.DOWN)
     remarks: tuple[str, ...] = ()
@@ -123,7 +108,7 @@ def _parameters(text: str, version: str) -> dict[str, str]:
     if energies:
         for name, words in (('energy', energies[-1]),
                             ('first_energy', energies[0])):
-            found[name] = str(number.real(words, 'total energy'))
+            found[name] = str(reading.real(words, 'total energy'))
     stops = list(_NOT_ACHIEVED.finditer(text))
     cycles = list(_ACHIEVED.finditer(text))
     if stops:
@@ -134,8 +119,9 @@ def _parameters(text: str, version: str) -> dict[str, str]:
         found['converged'] = 'yes'
         found['iterations'] = cycles[-1][1]
     elif energies:
-        raise reading.Refused('whether it converged is missing: the output is '
-                              'not complete')
+        raise reading.InvalidOutput(
+            'whether it converged is missing: the output is '
+            'not complete')
     if not energies and (stops or cycles):
         raise reading.Missing('no total energy')
     return found
@@ -159,14 +145,14 @@ def _seconds(words: str, what: str) -> float:
     match = _DURATION.fullmatch(words.strip())
     if match is None or not any(match.groups()):
         if '*' in words:
-            raise reading.Refused(
+            raise reading.InvalidOutput(
                 f'{what} is {texts.quote(words)}: the number did not fit its '
                 'field')
-        raise reading.Refused(
+        raise reading.InvalidOutput(
             f'{what} is {texts.quote(words)!r}, which is not a time')
     seconds = sum(float(value) * _UNIT_S[unit]
                   for unit, value in match.groupdict().items() if value)
-    return number.figure(repr(seconds), what)
+    return reading.figure(repr(seconds), what)
 
 
 def _with_next_line(text: str, match: re.Match[str]) -> str:

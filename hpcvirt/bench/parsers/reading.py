@@ -1,19 +1,23 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""The result of a parser, before it is compared with the expectations."""
+"""The result of a parser, and what all parsers read it with.
+
+Figures are read as C and Fortran programs print them. Fortran writes exponents
+with D, leaves out the letter when the exponent has three digits
+(``1.0-102``), and fills a field with asterisks when a number does not fit. C
+prints nan, inf and the content of uninitialized memory.
+"""
 
 import dataclasses
+import itertools
+import json
+import math
+import re
+from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import NoReturn
 
 from hpcvirt.bench.model import outcome
 
@@ -21,7 +25,7 @@ UP = outcome.Direction.UP
 DOWN = outcome.Direction.DOWN
 
 
-class Refused(Exception):
+class InvalidOutput(Exception):
     """The output does not count.
 
     It never leaves the parsers: :func:`hpcvirt.bench.parsers.parser.parse`
@@ -33,7 +37,7 @@ class Refused(Exception):
         super().__init__(reason)
 
 
-class Missing(Refused):
+class Missing(InvalidOutput):
     """The output is incomplete; another line of it may say why."""
 
 
@@ -51,3 +55,182 @@ class Reading:
     exit_status: int = 0
     ending: str = ''
     remarks: tuple[str, ...] = ()
+
+
+#: No figure of merit, in any unit that hpcvirt knows, is outside this range.
+#: A smaller one is uninitialized memory (6.95e-313), a larger one a counter
+#: that overflowed.
+SMALLEST = 1e-30
+LARGEST = 1e30
+
+_NUMBER = re.compile(
+    r'(?P<mantissa>[+-]?(?:\d+\.?\d*|\.\d+))'
+    r'(?:[eEdD](?P<exponent>[+-]?\d{1,4})|(?P<bare>[+-]\d{2,4}))?',
+    re.ASCII)
+_ASTERISKS = re.compile(r'\*+')
+#: A pattern for a whole figure in a larger expression: one word.
+WORD = r'(\S+)'
+
+
+def real(word: str, what: str) -> float:
+    """Read a number of any sign; nan and inf are refused.
+
+    :param what: the name of the figure, for the reason
+    :raises InvalidOutput: if the word is not a finite number
+    """
+    match = _NUMBER.fullmatch(word)
+    if match is None:
+        if _ASTERISKS.fullmatch(word):
+            raise InvalidOutput(
+                f'{what} is {word[:12]}: the number did not fit its field')
+        raise InvalidOutput(
+            f'{what} is {word[:40]!r}, which is not a number')
+    exponent = match['exponent'] or match['bare'] or '0'
+    value = float(f'{match["mantissa"]}e{exponent}')
+    if not math.isfinite(value):
+        raise InvalidOutput(
+            f'{what} is {word[:40]}, which is not finite')
+    return value
+
+
+def figure(word: str, what: str) -> float:
+    """Read a figure of merit: finite, above 0 and of a plausible size.
+
+    :raises InvalidOutput: otherwise
+    """
+    value = real(word, what)
+    if value <= 0:
+        raise InvalidOutput(
+            f'{what} is {word[:40]}, which is not above 0')
+    if not SMALLEST <= value <= LARGEST:
+        raise InvalidOutput(
+            f'{what} is {word[:40]}: not a measurement, but uninitialized '
+            'memory or a counter that overflowed')
+    return value
+
+
+def whole(word: str, what: str) -> int:
+    """Read a whole number of at least 0.
+
+    :raises InvalidOutput: otherwise
+    """
+    if not (word.isascii() and word.isdigit() and len(word) <= 18):
+        raise InvalidOutput(
+            f'{what} is {word[:40]!r}, which is not a whole number')
+    return int(word)
+
+
+def find_parameters(text: str,
+                    **patterns: re.Pattern[str]) -> dict[str, str]:
+    """Return the first group of each pattern that the text holds, by name."""
+    found = {name: pattern.search(text) for name, pattern in patterns.items()}
+    return {name: match[1] for name, match in found.items() if match}
+
+
+def is_near(left: float, right: float, part: float) -> bool:
+    """Whether two numbers differ by at most this fraction of the larger."""
+    return math.isclose(left, right, rel_tol=part)
+
+
+#: A table that is cut off between two rows looks complete.
+NO_END = ('the output has no end marker; only --expect max_size can show that '
+          'it is complete')
+
+
+def check_columns(rows: Iterable[str], what: str) -> None:
+    """Refuse rows that do not end in the same column.
+
+    Programs that fill columns of fixed width print all rows alike; a row from
+    which some digits are cut out is shorter.
+
+    :raises InvalidOutput: if a row is longer or shorter than another
+    """
+    if len({len(row.rstrip()) for row in rows}) > 1:
+        raise InvalidOutput(
+            f'a row of {what} is broken: the columns do not align')
+
+
+def check_ascending(sizes: Sequence[int]) -> None:
+    """Refuse a table that was printed twice or is out of order.
+
+    :raises InvalidOutput: if the sizes do not rise from row to row
+    """
+    for before, size in itertools.pairwise(sizes):
+        if size <= before:
+            raise InvalidOutput(
+                f'{size} bytes follow {before} bytes: several tables in one '
+                'file, or rows out of order')
+
+
+def check_doubling(sizes: Sequence[int]) -> None:
+    """Refuse a table in which a size is not twice the one before.
+
+    The size after 0 is 1.
+
+    :raises InvalidOutput: if a size is missing
+    """
+    for before, size in itertools.pairwise(sizes):
+        if size != (2 * before or 1):
+            raise InvalidOutput(
+                f'no row for {2 * before or 1} bytes: {size} follow {before}')
+
+
+def check_begin(sizes: Sequence[int], expect: Mapping[str, str]) -> None:
+    """Refuse a table without its first rows.
+
+    :raises InvalidOutput: if it begins above a byte, and nobody asked for that
+    """
+    if sizes[0] > 1 and 'min_size' not in expect:
+        raise InvalidOutput(
+            f'the table begins at {sizes[0]} bytes: rows are missing, unless '
+            f'this is the smallest size (--expect min_size={sizes[0]})')
+
+
+def describe_sizes(sizes: Sequence[int]) -> dict[str, str]:
+    """Return the parameters that a table shows."""
+    return {'min_size': str(sizes[0]), 'max_size': str(sizes[-1]),
+            'rows': str(len(sizes))}
+
+
+def load_document(text: str) -> dict[str, Any] | None:
+    """Read a JSON object; None if the text is not one.
+
+    :raises InvalidOutput: for JSON that is cut short, or has NaN or infinity
+    """
+    stripped = text.strip()
+    if not stripped.startswith('{'):
+        return None
+    try:
+        document = json.loads(stripped, parse_constant=_refuse)
+    except (ValueError, RecursionError) as exc:
+        raise InvalidOutput(
+            f'not a complete JSON document: {exc}') from exc
+    return document if isinstance(document, dict) else None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise InvalidOutput(f'the document holds {constant}')
+
+
+def inner(document: object, *path: str) -> object:
+    """Return the value at a path of keys, None if there is none."""
+    for key in path:
+        if not isinstance(document, dict):
+            return None
+        document = document.get(key)
+    return document
+
+
+def score(value: object, what: str) -> float:
+    """Check a figure of a document: a number, not text or a truth value.
+
+    :raises InvalidOutput: otherwise, or if it cannot be a measurement
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidOutput(
+            f'{what} is {value!r:.60}, which is not a number')
+    if not SMALLEST <= value <= LARGEST:
+        raise InvalidOutput(
+            f'{what} is {value!r:.60}, which is not above '
+            '0 or not a measurement')
+    return float(value)

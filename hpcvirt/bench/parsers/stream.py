@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read STREAM 5.6 to 5.10 in C and 5.x in Fortran, with OpenMP or MPI."""
 
@@ -17,16 +7,13 @@ from collections.abc import Mapping
 
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
-from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading
-from hpcvirt.bench.parsers import table
 
 KEYS = (
-    expectation.Key('size', expectation.Kind.WHOLE, 'elements per array',
-                    ('n', 'array_size', 'stream_array_size', 'elements')),
-    expectation.Key('threads', expectation.Kind.WHOLE, 'OpenMP threads',
-                    ('omp_num_threads',)),
-    expectation.Key('version', expectation.Kind.WORD, 'such as 5.10'),
+    expectation.whole('size', 'elements per array', 'n', 'array_size',
+                      'stream_array_size', 'elements'),
+    expectation.whole('threads', 'OpenMP threads', 'omp_num_threads'),
+    expectation.word('version', 'such as 5.10'),
 )
 
 #: Kernel -> metric, and how many arrays it reads and writes.
@@ -61,49 +48,46 @@ _BANNER = re.compile(r'^ *STREAM version', re.MULTILINE)
 def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     """Read STREAM's standard output.
 
-    :raises Refused: if it is not the whole output of one good run
+    :raises InvalidOutput: if it is not the whole output of one good run
     """
     tables = len(_HEADER.findall(text))
     if tables == 0:
         raise reading.Missing('no table of results: the output is not '
                               'complete, or not of STREAM')
     if tables > 1 or len(_BANNER.findall(text)) > 1:
-        raise reading.Refused('several runs in one file')
+        raise reading.InvalidOutput('several runs in one file')
     failed = _FAILED.search(text)
     if failed is not None:
-        raise reading.Refused(failed[0].strip()[:100])
+        raise reading.InvalidOutput(failed[0].strip()[:100])
     rows = _ROW.findall(text)
     metrics = {}
     for name, (metric, _) in _KERNELS.items():
         words = [row[1] for row in rows if row[0] == name]
         if len(words) != 1:
-            raise reading.Refused(f'{len(words)} rows of {name}, not one')
+            raise reading.InvalidOutput(
+                f'{len(words)} rows of {name}, not one')
         metrics[metric] = outcome.Metric(
-            number.figure(words[0], f'the rate of {name}'), 'MB/s',
+            reading.figure(words[0], f'the rate of {name}'), 'MB/s',
             reading.UP)
     if not _VALID.search(text):
         raise reading.Missing('no "Solution Validates": the output is not '
                               'complete')
-    table.check_columns((row[0] for row in _ROW.finditer(text)), 'the rates')
+    reading.check_columns((row[0] for row in _ROW.finditer(text)), 'the rates')
     parameters = _parameters(text)
     _check_times(rows, text, parameters)
     return reading.Reading(metrics, parameters)
 
 
 def _parameters(text: str) -> dict[str, str]:
-    parameters = {}
-    for name, pattern in (('size', _SIZE), ('threads', _COUNTED),
-                          ('version', _VERSION)):
-        match = pattern.search(text)
-        if match is not None:
-            parameters[name] = match[1]
+    parameters = reading.find_parameters(
+        text, size=_SIZE, threads=_COUNTED, version=_VERSION)
     requested = _REQUESTED.search(text)
     if requested is not None:
         # Version 5.9 does not count the threads, but each prints a line.
         counted = parameters.setdefault('threads', str(
             len(_PRESENT.findall(text)) or requested[1]))
         if counted != requested[1]:
-            raise reading.Refused(
+            raise reading.InvalidOutput(
                 f'{requested[1]} threads were requested, {counted} ran')
     # Without OpenMP it prints no number of threads.
     parameters.setdefault('threads', '1')
@@ -119,17 +103,18 @@ def _check_times(rows: list[tuple[str, str, str, str, str]], text: str,
     bytes_per_array = int(parameters['size']) * int(element[1])
     for name, rate, average, least, most in rows:
         what = f'the time of {name}'
-        best_s = number.real(least, what)
-        if not (best_s <= number.real(average, what) * 1.001
-                and number.real(average, what) <= number.real(most, what)
+        best_s = reading.real(least, what)
+        if not (best_s <= reading.real(average, what) * 1.001
+                and reading.real(average, what) <= reading.real(most, what)
                 * 1.001):
-            raise reading.Refused(f'{what} is {least}, {average}, {most} '
-                                  '(least, average, most)')
+            raise reading.InvalidOutput(
+                f'{what} is {least}, {average}, {most} '
+                '(least, average, most)')
         decimals = len(least.partition('.')[2])
-        moved = number.real(rate, name) * 1e6 * best_s
-        slack = number.real(rate, name) * 1e6 * 10.0 ** -decimals
+        moved = reading.real(rate, name) * 1e6 * best_s
+        slack = reading.real(rate, name) * 1e6 * 10.0 ** -decimals
         expected = _KERNELS[name][1] * bytes_per_array
         if abs(moved - expected) > slack + 0.01 * expected:
-            raise reading.Refused(
+            raise reading.InvalidOutput(
                 f'the rate of {name} ({rate}) and its best time ({least} s) '
                 f'do not agree for arrays of {parameters["size"]} elements')

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read WRF 3 and 4: ``rsl.error.0000`` or ``rsl.out.0000``.
 
@@ -26,18 +16,16 @@ from collections.abc import Sequence
 
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
-from hpcvirt.bench.parsers import number
 from hpcvirt.bench.parsers import reading
-from hpcvirt.bench.parsers import table
 from hpcvirt.bench.parsers import text as texts
 
 KEYS = (
-    expectation.Key('steps', expectation.Kind.WHOLE,
-                    'time steps of the outer domain, including the first'),
-    expectation.Key('domains', expectation.Kind.WHOLE, 'domains'),
-    expectation.Key('ranks', expectation.Kind.WHOLE, 'MPI ranks',
-                    ('np', 'nprocs', 'procs', 'processes', 'ntasks')),
-    expectation.Key('version', expectation.Kind.WORD, 'such as 4.2.2'),
+    expectation.whole('steps',
+                      'time steps of the outer domain, including the first'),
+    expectation.whole('domains', 'domains'),
+    expectation.whole('ranks', 'MPI ranks', 'np', 'nprocs', 'procs',
+                      'processes', 'ntasks'),
+    expectation.word('version', 'such as 4.2.2'),
 )
 
 _SUCCESS = re.compile(r'(?:^d\d+ +(\S{19})\S* +wrf: +)?SUCCESS COMPLETE WRF',
@@ -59,16 +47,16 @@ _TIME = '%Y-%m-%d_%H:%M:%S'
 def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     """Read the output of rank 0.
 
-    :raises Refused: if it is not the whole output of one good run
+    :raises InvalidOutput: if it is not the whole output of one good run
     """
     fatal = _FATAL.search(text)
     if fatal is not None:
-        raise reading.Refused(texts.quote(fatal[0]))
+        raise reading.InvalidOutput(texts.quote(fatal[0]))
     steps = _STEP.findall(text)
     if not steps:
         raise reading.Missing('no complete line "Timing for main"')
     if len(steps) != len(_STEP_ANY.findall(text)):
-        raise reading.Refused('a line "Timing for main" is broken')
+        raise reading.InvalidOutput('a line "Timing for main" is broken')
     successes = len(_SUCCESS.findall(text))
     if successes == 0:
         raise reading.Missing('no "SUCCESS COMPLETE WRF": the output is not '
@@ -78,13 +66,13 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     outer_steps = [(time, seconds) for time, domain, seconds in steps
                    if domain == outer]
     if successes > 1:
-        raise reading.Refused('several runs in one file, or rsl.out and '
-                              'rsl.error together')
+        raise reading.InvalidOutput('several runs in one file, or rsl.out and '
+                                    'rsl.error together')
     _check_complete(text, steps)
-    elapsed = [number.figure(seconds, f'the time of the step to {time}')
+    elapsed = [reading.figure(seconds, f'the time of the step to {time}')
                for time, seconds in outer_steps]
     if len(elapsed) < 2:
-        raise reading.Refused(
+        raise reading.InvalidOutput(
             'there is only one step, and the first does not count')
     metric = outcome.Metric(statistics.fmean(elapsed[1:]), 's', reading.DOWN)
     parameters = {'steps': str(len(outer_steps)), 'domains': str(len(domains))}
@@ -101,10 +89,10 @@ def _check_complete(text: str, steps: Sequence[tuple[str, str, str]]) -> None:
     """Refuse an output of which a part is missing."""
     lines = list(_STEP.finditer(text))
     if not text[:lines[0].start()].strip():
-        raise reading.Refused('the output begins with a time step: its '
-                              'beginning is missing')
-    table.check_columns((line[0].strip() for line in lines),
-                        '"Timing for main"')
+        raise reading.InvalidOutput('the output begins with a time step: its '
+                                    'beginning is missing')
+    reading.check_columns((line[0].strip() for line in lines),
+                          '"Timing for main"')
     for domain in sorted({int(domain[:9]) for _, domain, _ in steps}):
         times = [time for time, of, _ in steps if int(of[:9]) == domain]
         if domain == 1:
@@ -112,7 +100,7 @@ def _check_complete(text: str, steps: Sequence[tuple[str, str, str]]) -> None:
             last = _SUCCESS.findall(text)
             times = [*first[-1:], *times]
             if last[0] and _moment(last[0]) != _moment(times[-1]):
-                raise reading.Refused(
+                raise reading.InvalidOutput(
                     f'the last step ends at {times[-1]}, the run at '
                     f'{last[0]}: lines are missing')
         _check_times(times)
@@ -128,11 +116,12 @@ def _check_times(times: Sequence[str]) -> None:
     gaps = [(after - before).total_seconds()
             for before, after in itertools.pairwise(moments)]
     if any(gap <= 0 for gap in gaps):
-        raise reading.Refused('model time does not increase from step to '
-                              'step: several runs in one file')
+        raise reading.InvalidOutput(
+            'model time does not increase from step to '
+            'step: several runs in one file')
     if gaps and max(gaps) > min(gaps) + 1:
         jump = gaps.index(max(gaps))
-        raise reading.Refused(
+        raise reading.InvalidOutput(
             f'model time jumps from {times[jump]} to {times[jump + 1]}: lines '
             'are missing')
 
@@ -142,5 +131,5 @@ def _moment(time: str) -> datetime.datetime:
         return datetime.datetime.strptime(time, _TIME).replace(
             tzinfo=datetime.UTC)
     except ValueError as exc:
-        raise reading.Refused(
+        raise reading.InvalidOutput(
             f'{texts.quote(time)!r} is not a model time') from exc

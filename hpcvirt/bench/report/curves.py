@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A figure over message sizes, as one drawing."""
 
@@ -23,7 +13,7 @@ from collections.abc import Sequence
 import markupsafe
 
 from hpcvirt.bench.model import judgement
-from hpcvirt.bench.report import svg
+from hpcvirt.page import svg
 
 _WIDTH, _LEFT, _RIGHT = 640, 64, 626
 #: Top and bottom of the figure, and of the ratio below it.
@@ -55,7 +45,7 @@ class Point:
 def draw(points: Sequence[Point], unit: str) -> markupsafe.Markup:
     """Draw native, guest and published figures, and below them the ratio.
 
-    All axes are logarithmic. Figures of one arm alone have no ratio.
+    All axes are logarithmic. Figures of one side alone have no ratio.
 
     :param points: at least two, in ascending order of size
     """

@@ -1,21 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What to do about figures that are INCONCLUSIVE or INVALID."""
 
 import posixpath
 import shlex
 
-from hpcvirt.bench.analysis import pairs_needed
+from hpcvirt.bench.analysis import interim_analyses
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
@@ -23,11 +13,12 @@ from hpcvirt.bench.model import record
 #: Pairs of a first attempt.
 _USUAL = 10
 _REMEDY = judgement.Remedy
-_UNDECIDED = (judgement.Word.INCONCLUSIVE, judgement.Word.INVALID)
+_UNDECIDED = (judgement.VerdictResult.INCONCLUSIVE,
+              judgement.VerdictResult.INVALID)
 
 
-def of_result(result: record.Result,
-              ) -> dict[str, list[judgement.Judgement]]:
+def find_steps(result: record.Result,
+               ) -> dict[str, list[judgement.Judgement]]:
     """Say what to do about a judged result: steps, each with its figures."""
     judgements = result.verdict.judgements if result.verdict else ()
     if not judgements:
@@ -36,12 +27,12 @@ def of_result(result: record.Result,
     runs = {run.label: run for run in sorted(
         result.runs, key=lambda run: run.purpose is not record.Purpose.AA)}
     needed = {
-        judged: pairs_needed.estimate(judged, runs[judged.label],
-                                      len(judgements))
+        judged: interim_analyses.estimate_pairs(judged, runs[judged.label],
+                                                len(judgements))
         for judged in judgements if judged.remedy is _REMEDY.PAIRS}
     found: dict[str, list[judgement.Judgement]] = {}
     for judged in judgements:
-        if judged.word in _UNDECIDED:
+        if judged.result in _UNDECIDED:
             # One run measures all of its figures: the largest number counts.
             most = max((pairs for other, pairs in needed.items() if pairs
                         and other.label == judged.label), default=None)
@@ -81,16 +72,18 @@ def _step(judged: judgement.Judgement, run: record.Run,
 def _more_pairs(judged: judgement.Judgement, run: record.Run,
                 pairs: int | None, command: str) -> str:
     if not judged.paired:
-        return f'Pairs: {command}" measures both arms in turn on one host.'
+        return f'Pairs: {command}" measures both sides in turn on one host.'
     if judged.interval is None:
         if judged.pairs < run.planned_pairs:
             return ('The missing pairs: the command that began the run '
                     'continues it.')
         return f'More pairs: {command} --pairs {_USUAL}".'
     if pairs is None:
-        return (f'Less noise: with this one even {pairs_needed.MOST} pairs '
-                'would hardly decide, so near is the guest to its bound; fix '
-                'the frequency, stop other guests, bind ranks.')
+        return (
+            'Less noise: with this one even '
+            f'{interim_analyses.MAX_PAIRS} pairs would hardly decide, so near '
+            'is the guest to its bound; fix the frequency, stop other guests, '
+            'bind ranks.')
     more = f'{pairs} more' if run.subject else f'{pairs}'
     stop = '' if run.study else ' --until-decided'
     return (f'More pairs: about {more} decide 4 times of 5: {command}{stop} '

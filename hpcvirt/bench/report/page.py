@@ -1,19 +1,12 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Results as one HTML page that needs no other file."""
 
+import dataclasses
+import itertools
 import math
 import statistics
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,31 +16,86 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import charts
 from hpcvirt.bench.report import curves
-from hpcvirt.bench.report import history
-from hpcvirt.bench.report import published
-from hpcvirt.bench.report import rows
 from hpcvirt.bench.report import study
-from hpcvirt.bench.report import subject
 from hpcvirt.bench.report import summary
-from hpcvirt.bench.report import templates
 from hpcvirt.bench.report import text
+from hpcvirt.page import templates
+
+
+def make_cards(results: Sequence[record.Result]) -> list[dict[str, Any]]:
+    """Return a card for each figure that has a bound or an alarm.
+
+    A figure over message sizes has one card, of the mean of all sizes.
+    """
+    bounded = {(run.label, metric) for result in results
+               for run in result.runs for metric in run.bounds}
+    groups: dict[trends.FigureKey, list[trends.TimeSeries]] = {}
+    for series in trends.time_series(results):
+        key = series.key
+        if (key.label, key.metric) in bounded or _alarm(series):
+            name, _ = bounds.split(key.metric)
+            groups.setdefault(dataclasses.replace(key, metric=name),
+                              []).append(series)
+    found = [_card(key, group) for key, group in groups.items()]
+    return sorted(found, key=lambda card: (
+        not card['alarm'], card['label'], card['metric'], card['side'],
+        card['host']))
+
+
+def _card(key: trends.FigureKey,
+          group: Sequence[trends.TimeSeries]) -> dict[str, Any]:
+    alarms = [alarm for series in group if (alarm := _alarm(series))]
+    alarm = alarms[0] if alarms else ''
+    if alarms and len(group) > 1:
+        alarm = f'{len(alarms)} of {len(group)} message sizes: {alarm}'
+    times, values = _mean(group)
+    return {
+        'host': key.host, 'label': key.label, 'metric': key.metric,
+        'side': key.side.value, 'unit': group[0].unit, 'points': len(values),
+        'mean': f'mean of {len(group)} message sizes' if len(group) > 1
+        else '', 'last': text.figure(values[-1]), 'time': times[-1][:10],
+        'alarm': alarm, 'chart': charts.history(times, values, bool(alarm))}
+
+
+def _mean(group: Iterable[trends.TimeSeries],
+          ) -> tuple[list[str], list[float]]:
+    """Return the geometric mean of all series at each time."""
+    points = sorted(point for series in group for point in zip(
+        series.times, series.values, strict=True))
+    means = {time: statistics.geometric_mean(value for _, value in values)
+             for time, values in itertools.groupby(
+                 points, key=lambda point: point[0])}
+    return list(means), list(means.values())
+
+
+def _alarm(series: trends.TimeSeries) -> str:
+    alarms = []
+    if series.drift is not None:
+        worse = 'worse' if series.drift > 0 else 'better'
+        alarms.append(f'{abs(series.drift):.1%} {worse} than before '
+                      f'{str(series.changed_at)[:10]}')
+    if series.behind is not None:
+        alarms.append(f'{series.behind:.1%} behind the other hosts')
+    return ', '.join(alarms)
+
 
 #: More lines of the summary than this are folded away, where all passed.
-MOST_PASSED = 10
-#: So many hosts that do not stand out are shown; more are folded away.
-MOST_CARDS = 24
+MAX_PASSED = 10
+#: The number of hosts that do not stand out and are shown; more are folded
+#: away.
+MAX_CARDS = 24
 
 
 def page(shown: Sequence[summary.Shown], title: str) -> str:
     """Write the page: the summary, then the results, the newest first."""
-    environment = templates.environment()
+    environment = templates.environment('hpcvirt.bench.report')
     newest = sorted(shown, key=lambda each: each.started_at, reverse=True)
     software = newest[0].result.software if newest else {}
     lines = summary.lines(shown)
     last = [line for line in lines if not line.continued]
-    passed = [line for line in last if line.word == 'PASS']
-    folded = passed if len(passed) > MOST_PASSED else []
-    cards = history.cards([each.result for each in shown])
+    passed = [line for line in last if line.result == 'PASS']
+    folded = passed if len(passed) > MAX_PASSED else []
+    cards = make_cards([each.result for each in shown])
     html: str = environment.get_template('report.html.j2').render(
         title=title, marks=MARKS, minute=summary.minute,
         software=', '.join(f'{name} {version}'
@@ -59,9 +107,9 @@ def page(shown: Sequence[summary.Shown], title: str) -> str:
         continued=[line for line in lines if line.continued],
         results=[_result(each) for each in newest],
         studies=study.studies([each.result for each in shown]),
-        least=f'{trends.LEAST_CHANGE:.0%}', cards=cards,
+        least=f'{trends.MIN_CHANGE:.0%}', cards=cards,
         alarms=[card for card in cards if card['alarm']],
-        most_cards=MOST_CARDS)
+        most_cards=MAX_CARDS)
     return html + '\n'
 
 
@@ -71,28 +119,28 @@ MARKS = {'PASS': '✓', 'FAIL': '✗', 'INCONCLUSIVE': '?', 'INVALID': '!'}
 
 def _result(shown: summary.Shown) -> dict[str, Any]:
     result = shown.result
-    judgements = text.shown(result)
+    judgements = text.select_judgements(result)
     # Figures without a bound may vary widely; they do not set the scale.
     span = charts.span_of([
         end for judged in judgements if judged.interval and judged.limit
         for end in (judged.interval.low, judged.interval.high)])
-    known = published.of_result(result)
+    known = text.find_default_bounds(result)
     labels: dict[str, list[judgement.Judgement]] = {}
     for judged in judgements:
         labels.setdefault(judged.label, []).append(judged)
     return {
         'id': shown.id, 'started_at': shown.started_at,
-        'finished': shown.finished, 'subject': subject.of_result(result),
+        'finished': shown.finished, 'subject': summary.make_subject(result),
         'word': summary.word(result),
         'scope': result.verdict.scope if result.verdict else '',
         'differences': result.verdict.differences if result.verdict else (),
-        'groups': {label: rows.of_run(group, known, span)
+        'groups': {label: make_rows(group, known, span)
                    for label, group in labels.items()},
         'scale': f'{1 / span:.2g} … 1 … {span:.3g}',
         'notes': text.notes(judgements),
         'attempt': summary.attempt(result),
         'steps': next(line.steps for line in summary.lines([shown])),
-        'arms': text.arms(result),
+        'sides': text.sides(result),
         'unpaired': [_unpaired(run) for run in result.runs
                      if run.purpose is record.Purpose.UNPAIRED],
         'sources': [f'{names}: {source}' for names, source in text.sources(
@@ -131,3 +179,113 @@ def _unpaired_curve(name: str, group: list[dict[str, Any]]) -> dict[str, Any]:
             'drawing': curves.draw(
                 [curves.Point(row['size'], None, row['value'])
                  for row in group], f'{name}, {group[0]["unit"]}')}
+
+
+_WORST = (judgement.VerdictResult.INVALID, judgement.VerdictResult.FAIL,
+          judgement.VerdictResult.INCONCLUSIVE, judgement.VerdictResult.PASS)
+
+
+def make_rows(judgements: Sequence[judgement.Judgement],
+              known: text.DefaultBounds,
+              span: float) -> dict[str, Any]:
+    """Return the rows of a table, and a curve for each figure over sizes.
+
+    :param judgements: of one run
+    :param known: the default bounds
+    :param span: scale of the drawings in the table
+    """
+    rows: list[dict[str, Any]] = []
+    drawn = []
+    sized: dict[str, list[judgement.Judgement]] = {}
+    for judged in judgements:
+        name, size = bounds.split(judged.metric)
+        sized.setdefault(name if size is not None else judged.metric,
+                         []).append(judged)
+    for name, found in sized.items():
+        if len(found) == 1:
+            rows.append(row(found[0], known, span))
+            continue
+        group = sorted(found, key=_size)
+        rows += [_range(name, each, known, span)
+                 for each in _ranges(group, known)]
+        drawn.append(curve(name, group, known))
+    return {'rows': rows, 'curves': drawn}
+
+
+def row(judged: judgement.Judgement, known: text.DefaultBounds,
+        span: float) -> dict[str, Any]:
+    """Return the row of one figure."""
+    bound = known.get((judged.label, judged.metric))
+    chart = ''
+    if judged.interval is not None:
+        chart = charts.interval(judged.interval, span, judged.limit,
+                                text.find_published_ratio(bound))
+    return {
+        'metric': judged.metric, 'unit': judged.unit,
+        'native': text.figure(judged.native),
+        'guest': text.figure(judged.guest), 'ratio': text.ratio(judged),
+        'bound': text.bound(judged),
+        'published': text.write_published(bound), 'chart': chart,
+        'word': '' if judged.result is None else judged.result.value,
+        'sizes': '', 'part': '', 'worst': '',
+    }
+
+
+def curve(name: str, group: Sequence[judgement.Judgement],
+          known: text.DefaultBounds) -> dict[str, Any]:
+    """Draw a figure over message sizes, with a row for each size.
+
+    :param group: in ascending order of size
+    """
+    points = []
+    for judged in group:
+        bound = known.get((judged.label, judged.metric))
+        points.append(curves.Point(
+            _size(judged), judged.native, judged.guest, judged.interval,
+            text.find_published_ratio(bound), judged.limit))
+    measured = any(point.native or point.guest for point in points)
+    return {'name': name, 'unit': group[0].unit,
+            'drawing': curves.draw(points, f'{name}, {group[0].unit}')
+            if measured else '',
+            'rows': [{**row(judged, known, 1.25),
+                      'size': curves.size_text(_size(judged))}
+                     for judged in group]}
+
+
+def _ranges(group: Iterable[judgement.Judgement],
+            known: text.DefaultBounds) -> list[list[judgement.Judgement]]:
+    """Divide sizes where their bounds change."""
+    found: list[list[judgement.Judgement]] = []
+    before: object = None
+    for judged in group:
+        bound = known.get((judged.label, judged.metric))
+        here = (judged.limit, text.write_published(bound))
+        if not found or here != before:
+            found.append([])
+        found[-1].append(judged)
+        before = here
+    return found
+
+
+def _range(name: str, group: Sequence[judgement.Judgement],
+           known: text.DefaultBounds, span: float) -> dict[str, Any]:
+    """Return the row of the size that loses most, for a range of sizes."""
+    words = [judged.result for judged in group]
+    word = next((word for word in _WORST if word in words), None)
+    worst = max((judged for judged in group if judged.result is word),
+                key=summary.loss)
+    found = row(worst, known, span)
+    sizes = [curves.size_text(_size(judged)) for judged in group]
+    count = words.count(word)
+    found['metric'] = name
+    found['sizes'] = (f'{sizes[0]} to {sizes[-1]}' if len(sizes) > 1
+                      else sizes[0])
+    if word and count < len(group):
+        found['part'] = f'{count} of {len(group)} sizes'
+    if len(group) > 1 and worst.interval:
+        found['worst'] = f'worst: {curves.size_text(_size(worst))}'
+    return found
+
+
+def _size(judged: judgement.Judgement) -> int:
+    return bounds.split(judged.metric)[1] or 0

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The studies that a site ran again, for the page."""
 
@@ -37,7 +27,7 @@ def studies(results: Sequence[record.Result]) -> list[dict[str, Any]]:
 
 
 def _study(study_: study.Study,
-           comparisons: Sequence[comparison.Comparison]) -> dict[str, Any]:
+           comparisons: Sequence[comparison.SiteComparison]) -> dict[str, Any]:
     cases = collections.Counter(each.case.id for each in comparisons)
     drawn = [(_name(each, cases[each.case.id]),
               each.row.ratio if each.row else None,
@@ -52,14 +42,14 @@ def _study(study_: study.Study,
                         if not each.results]}
 
 
-def _name(compared: comparison.Comparison, figures: int) -> str:
+def _name(compared: comparison.SiteComparison, figures: int) -> str:
     """Name a line of the drawing by its case, and one of several apart."""
     if figures == 1 or compared.row is None:
         return compared.case.id
     return f'{compared.case.id} {compared.row.title}'
 
 
-def _row(compared: comparison.Comparison) -> dict[str, Any]:
+def _row(compared: comparison.SiteComparison) -> dict[str, Any]:
     row = compared.row
     native, guest, ratio = row.figures if row else ('-', '-', '-')
     return {'case': compared.case.id,
@@ -73,7 +63,7 @@ def _row(compared: comparison.Comparison) -> dict[str, Any]:
 
 
 def _result(result: comparison.SiteResult,
-            row: study.Row | None) -> dict[str, Any]:
+            row: study.PublishedComparison | None) -> dict[str, Any]:
     benchmark = result.benchmark + (', a stand-in' if result.stand_in else '')
     components = result.components
     sized = [each for each in components if each.size_bytes is not None]

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Studies as text for a terminal, with the results of a site or without."""
 
@@ -20,8 +10,8 @@ from collections.abc import Sequence
 from hpcvirt import bibliography
 from hpcvirt import text_table
 from hpcvirt.bench.report import text
-from hpcvirt.bench.studies import claim_check
 from hpcvirt.bench.studies import comparison
+from hpcvirt.bench.studies import document
 from hpcvirt.bench.studies import study
 
 #: Sentences are wrapped here on every terminal.
@@ -47,21 +37,21 @@ def describe(study_: study.Study, width: int | None) -> Iterator[str]:
     """
     room = None if width is None else width - len(_INDENT)
     yield f'{study_.id}: {study_.title}\n'
-    document = study_.document
-    yield from _item(_reference(document), '  ')
+    source = study_.document
+    yield from _item(_reference(source), '  ')
     yield from _section('Set-up', study_.setup)
     yield '\nCases\n'
     yield _indented(text_table.draw(
         ('Case', 'Guests', 'Hosts', 'Description', 'Benchmarks'),
         [(case.id, case.guests.shape, str(case.hosts), case.text,
           _benchmarks(case)) for case in study_.cases], {'Hosts'}, room))
-    yield (f'\nPublished figures {document.citation}; the ratio guest / '
+    yield (f'\nPublished figures {source.citation}; the ratio guest / '
            'native is computed\n')
     yield _indented(text_table.draw(
         ('Case', 'Figure', 'Native', 'Guest', 'Unit', 'Ratio', 'Better',
          'Place'), [_published(row) for row in study_.rows],
         {'Native', 'Guest', 'Ratio'}, room))
-    claims = claim_check.check(study_)
+    claims = document.check(study_)
     if claims:
         yield '\nClaims that follow from the figures\n'
         yield _indented(text_table.draw(
@@ -82,8 +72,8 @@ def describe(study_: study.Study, width: int | None) -> Iterator[str]:
     yield from _section('Lessons', study_.lessons)
 
 
-def compared(comparisons: Iterable[comparison.Comparison],
-             width: int | None) -> str:
+def format_comparisons(comparisons: Iterable[comparison.SiteComparison],
+                       width: int | None) -> str:
     """Draw a table of published figures, each above the site's results."""
     rows: list[Sequence[str]] = []
     for each in comparisons:
@@ -96,9 +86,9 @@ def compared(comparisons: Iterable[comparison.Comparison],
         {'Native', 'Guest', 'Pairs'}, width)
 
 
-def _reference(document: bibliography.Document) -> str:
-    return (f'{document.citation} {document.authors}: "{document.title}", '
-            f'{document.venue}, {document.year}; {document.found}')
+def _reference(source: bibliography.Publication) -> str:
+    return (f'{source.citation} {source.authors}: "{source.title}", '
+            f'{source.venue}, {source.year}; {source.found}')
 
 
 def _benchmarks(case: study.Case) -> str:
@@ -109,7 +99,7 @@ def _benchmarks(case: study.Case) -> str:
                      for variant, names in variants.items())
 
 
-def _published(row: study.Row) -> tuple[str, ...]:
+def _published(row: study.PublishedComparison) -> tuple[str, ...]:
     native, guest, ratio = row.figures
     return (row.case, row.title, native, guest, row.unit, ratio,
             text.BETTER[row.direction], row.place)
@@ -119,7 +109,7 @@ def _said(claim: study.Claim) -> str:
     return ' '.join(filter(None, (claim.relation, claim.printed)))
 
 
-def _compared(each: comparison.Comparison) -> tuple[str, ...]:
+def _compared(each: comparison.SiteComparison) -> tuple[str, ...]:
     row = each.row
     state = '' if each.results else 'not yet run'
     if row is None:

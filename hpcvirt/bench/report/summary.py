@@ -1,19 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The summary of a report: what passed, what failed, what to do next."""
 
 import collections
 import dataclasses
+import re
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -26,8 +17,67 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import next_step
-from hpcvirt.bench.report import subject
 from hpcvirt.bench.report import text
+from hpcvirt.bench.results import aggregation
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportSubject:
+    """What a result is about.
+
+    :ivar benchmarks: with their variants
+    :ivar flavors: names of flavors or shapes, empty if they are unknown
+    :ivar machines: CPU, kernel and pages of each side, or of both if they are
+        equal
+    """
+
+    benchmarks: str
+    flavors: str
+    hosts: str
+    machines: tuple[str, ...]
+
+
+def make_subject(result: record.Result) -> ReportSubject:
+    """Collect what the runs of a result say of themselves."""
+    samples = [sample for run in result.runs for sample in run.samples]
+    machines = {side: _machine(sample for sample in samples
+                              if sample.side is side) for side in record.Side}
+    native, guest = (machines[side] for side in record.Side)
+    return ReportSubject(
+        _joined(f'{run.benchmark} {run.variant}' for run in result.runs),
+        _joined(flavor for run in result.runs for flavor in (
+            run.shape, *(name for sample in run.samples for name in
+                         _facts(sample, 'server.flavor')))),
+        _joined(run.host for run in result.runs),
+        (native,) if native and native == guest else tuple(
+            f'{side.value}: {text}' for side,
+            text in machines.items() if text))
+
+
+def _machine(samples: Iterable[record.Sample]) -> str:
+    samples = list(samples)
+    parts = []
+    for name, words in (('cpu.model', '{}'), ('kernel', 'kernel {}'),
+                        ('pages', '{} pages')):
+        found = _joined(value for sample in samples
+                        for value in _facts(sample, name))
+        if found:
+            parts.append(words.format(found))
+    thp = _joined(chosen[1] for sample in samples
+                  for value in _facts(sample, 'pages.thp')
+                  if (chosen := re.search(r'\[(\w+)\]', value)))
+    if thp:
+        parts.append(f'transparent huge pages {thp}')
+    return ', '.join(parts)
+
+
+def _facts(sample: record.Sample, name: str) -> Iterable[str]:
+    return aggregation.values(sample.environment, name)
+
+
+def _joined(words: Iterable[str]) -> str:
+    return ', '.join(word for word in dict.fromkeys(words) if word)
+
 
 #: What needs attention comes first.
 ORDER = ('FAIL', 'INVALID', 'INCONCLUSIVE', '', 'PASS')
@@ -51,18 +101,18 @@ class Shown:
 class Line:
     """One result in the summary.
 
-    :ivar word: the verdict, empty if there is none
+    :ivar result: the verdict, empty if there is none
     :ivar attempt: ``third attempt``, empty for the only one
     :ivar continued: a later result continues its evidence
     :ivar failed: the figures that failed, each with its ratio and bound
     :ivar reason: of a verdict that is not PASS
-    :ivar differences: between the arms, which may be why it failed
+    :ivar differences: between the sides, which may be why it failed
     :ivar steps: what to do, each with the figures that it is about
     """
 
     id: str
-    word: str
-    subject: subject.Subject
+    result: str
+    subject: ReportSubject
     started_at: str
     finished: bool
     attempt: str
@@ -82,14 +132,14 @@ def lines(shown: Iterable[Shown]) -> list[Line]:
     continued = {attempt.id for each in newest for run in each.result.runs
                  for attempt in run.earlier}
     return sorted((_line(each, continued) for each in newest), key=lambda line:
-                  (line.continued, ORDER.index(line.word)))
+                  (line.continued, ORDER.index(line.result)))
 
 
 def count(summary: Iterable[Line]) -> str:
     """Count the verdicts: ``3 results: 1 FAIL, 2 PASS``."""
     summary = list(summary)
     numbers = collections.Counter(
-        line.word for line in summary if not line.continued)
+        line.result for line in summary if not line.continued)
     total = sum(numbers.values())
     earlier = len(summary) - total
     words = [f'{numbers[word]} {word or NOT_JUDGED}' for word in ORDER
@@ -106,7 +156,7 @@ def table(summary: Sequence[Line], width: int | None) -> str:
     """
     return f'{count(summary)}\n' + text_table.draw(
         ('Verdict', 'Started', 'Result', 'Benchmark', 'Flavor', 'Host'),
-        [(line.word or NOT_JUDGED, minute(line.started_at),
+        [(line.result or NOT_JUDGED, minute(line.started_at),
           ', '.join(filter(None, (line.id, *states(line)))),
           line.subject.benchmarks, line.subject.flavors or '-',
           line.subject.hosts or '-') for line in summary],
@@ -131,7 +181,7 @@ def word(result: record.Result) -> str:
     judged = any(run.purpose is not record.Purpose.UNPAIRED
                  for run in result.runs)
     verdict = result.verdict
-    return '' if verdict is None or not judged else verdict.word.value
+    return '' if verdict is None or not judged else verdict.result.value
 
 
 def _line(shown: Shown, continued: Collection[str]) -> Line:
@@ -140,14 +190,14 @@ def _line(shown: Shown, continued: Collection[str]) -> Line:
     verdict = result.verdict
     judgements = verdict.judgements if verdict else ()
     return Line(
-        shown.id, found, subject.of_result(result), shown.started_at,
+        shown.id, found, make_subject(result), shown.started_at,
         shown.finished, attempt(result),
         all(run.id in continued for run in result.runs),
         tuple(_failed(judgements)),
         verdict.reason or '' if verdict and found else '',
         verdict.differences if verdict and found == 'FAIL' else (),
-        tuple((text.abridged([each.metric for each in figures]), step)
-              for step, figures in next_step.of_result(result).items()))
+        tuple((text.abridge([each.metric for each in figures]), step)
+              for step, figures in next_step.find_steps(result).items()))
 
 
 def attempt(result: record.Result) -> str:
@@ -161,7 +211,7 @@ def _failed(judgements: Iterable[judgement.Judgement]) -> Iterator[str]:
     groups: dict[tuple[str, str, float | None],
                  list[judgement.Judgement]] = {}
     for judged in judgements:
-        if judged.word is judgement.Word.FAIL:
+        if judged.result is judgement.VerdictResult.FAIL:
             name, _ = bounds.split(judged.metric)
             groups.setdefault((judged.label, name, judged.limit),
                               []).append(judged)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Results as text: a table and footnotes."""
 
@@ -18,19 +8,53 @@ from collections.abc import Sequence
 
 from hpcvirt import printable
 from hpcvirt import text_table
+from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import next_step
-from hpcvirt.bench.report import published
 from hpcvirt.bench.studies import preconditions
+
+#: The default bounds of figures, by the label of the run and the metric.
+DefaultBounds = dict[tuple[str, str], judgement.Bound]
+
+
+def find_default_bounds(result: record.Result) -> DefaultBounds:
+    """Find the default bounds of the figures, whatever bounds they have."""
+    return {(run.label, metric): bound for run in result.runs
+            for metric, bound in bounds.find_bounds(run).items()}
+
+
+def find_published_ratio(bound: judgement.Bound | None) -> float | None:
+    """Return the published ratio, None if the bound is no published one."""
+    if bound is None or bound.kind is not judgement.BoundKind.MEASURED:
+        return None
+    return bound.ratio
+
+
+def write_published(bound: judgement.Bound | None) -> str:
+    """Write the published ratio, or what the bound is instead."""
+    if bound is None or bound.kind is None:
+        return '-'
+    found = find_published_ratio(bound)
+    return bound.kind.value if found is None else f'{found:.3f}'
+
+
+def bound_source(bound: judgement.Bound) -> str:
+    """Say where a bound is from, empty for one that the user gave."""
+    if not bound.source:
+        return ''
+    parts = (f'{bound.ratio:.3f}', bound.kind, bound.source)
+    text = ', '.join(part for part in parts if part)
+    return f'{text}; {bound.conditions}' if bound.conditions else text
+
 
 #: Which figures are better, in a word for the column of a table.
 BETTER = {outcome.Direction.UP: 'higher', outcome.Direction.DOWN: 'lower'}
 
 #: A footnote on more figures names only the first and the last.
-MOST_NAMED = 4
+MAX_NAMED = 4
 
 
 def table(result: record.Result, width: int = 100) -> str:
@@ -38,8 +62,8 @@ def table(result: record.Result, width: int = 100) -> str:
 
     :param width: most characters of a line; longer lines are wrapped
     """
-    judgements = shown(result)
-    blocks = [_table(judgements, published.of_result(result), width)
+    judgements = select_judgements(result)
+    blocks = [_table(judgements, find_default_bounds(result), width)
               ] if judgements else []
     blocks += [_unpaired(run, width) for run in result.runs
                if run.purpose is record.Purpose.UNPAIRED]
@@ -48,26 +72,27 @@ def table(result: record.Result, width: int = 100) -> str:
     return '\n'.join((*blocks, *notes)) + '\n'
 
 
-def shown(result: record.Result) -> tuple[judgement.Judgement, ...]:
+def select_judgements(result: record.Result) -> tuple[judgement.Judgement,
+                                                      ...]:
     """Return the judgements, then the other figures that have pairs.
 
     What was measured without native is not compared, and not judged.
     """
     alone = {run.label for run in result.runs
              if run.purpose is record.Purpose.UNPAIRED
-             and not any(sample.arm is record.Arm.NATIVE
+             and not any(sample.side is record.Side.NATIVE
                          for sample in run.samples)}
     judged = [each for each in result.verdict.judgements
               if each.label not in alone] if result.verdict else []
     names = {(each.label, each.metric) for each in judged}
-    rest = [each for run in compared(result)
+    rest = [each for run in select_runs(result)
             if run.purpose is not record.Purpose.UNPAIRED
             for each in verdict.describe(run)
             if each.interval and (each.label, each.metric) not in names]
     return (*judged, *rest)
 
 
-def compared(result: record.Result) -> list[record.Run]:
+def select_runs(result: record.Result) -> list[record.Run]:
     """Leave out runs that only show how noisy the machine of others is."""
     runs = [run for run in result.runs
             if run.purpose is not record.Purpose.AA]
@@ -76,19 +101,19 @@ def compared(result: record.Result) -> list[record.Run]:
 
 def footnotes(result: record.Result,
               judgements: tuple[judgement.Judgement, ...]) -> list[str]:
-    """Explain the table: reasons, arms, sources of bounds, the verdict."""
+    """Explain the table: reasons, sides, sources of bounds, the verdict."""
     pairs = max((each.pairs for each in judgements), default=0)
     lines = []
     if pairs:
         lines.append(f'{pairs} pairs; guest / native with its interval; at '
                      'most 5 % false PASS and 5 % false FAIL')
     lines += [f'{figures}: {text}' for figures, text in notes(judgements)]
-    for step, figures in next_step.of_result(result).items():
+    for step, figures in next_step.find_steps(result).items():
         names = [f'{each.label} {each.metric}' for each in figures]
-        lines.append(f'Next, for {abridged(names)}: {step}')
-    lines.extend(arms(result))
+        lines.append(f'Next, for {abridge(names)}: {step}')
+    lines.extend(sides(result))
     if result.verdict is not None:
-        lines += [f'differs between the arms: {clause}'
+        lines += [f'differs between the sides: {clause}'
                   for clause in result.verdict.differences]
     lines += [f'{names}: bound {text}' for names, text in sources(
         (f'{run.benchmark} {metric}', bound)
@@ -97,7 +122,7 @@ def footnotes(result: record.Result,
         reason = f': {result.verdict.reason}' if result.verdict.reason else ''
         if any(run.purpose is not record.Purpose.UNPAIRED
                for run in result.runs):
-            lines.append(f'{result.verdict.word}{reason}')
+            lines.append(f'{result.verdict.result}{reason}')
             if result.verdict.scope:
                 lines.append(f'the verdict: {result.verdict.scope}')
         else:
@@ -114,9 +139,9 @@ def notes(judgements: Iterable[judgement.Judgement],
         if each.remedy is judgement.Remedy.QUIETER_MACHINE:
             machine = f'native against native {interval(each.machine)}'
         for text in (each.reason, machine, *each.remarks):
-            if text and each.word is not None:
+            if text and each.result is not None:
                 metrics.setdefault((each.label, text), []).append(each.metric)
-    return [(f'{label} {abridged(names)}', text)
+    return [(f'{label} {abridge(names)}', text)
             for (label, text), names in metrics.items()]
 
 
@@ -130,22 +155,22 @@ def sources(bounds: Iterable[tuple[str, judgement.Bound]],
     """
     figures: dict[str, list[str]] = {}
     for name, bound in bounds:
-        text = published.source(bound)
+        text = bound_source(bound)
         if text:
             figures.setdefault(text, []).append(name)
-    return [(abridged(list(dict.fromkeys(names))), text)
+    return [(abridge(list(dict.fromkeys(names))), text)
             for text, names in figures.items()]
 
 
-def abridged(figures: Sequence[str]) -> str:
+def abridge(figures: Sequence[str]) -> str:
     """List a few figures; of many, name the first and the last."""
-    if len(figures) <= MOST_NAMED:
+    if len(figures) <= MAX_NAMED:
         return ', '.join(figures)
     return f'{figures[0]} to {figures[-1]} ({len(figures)} figures)'
 
 
-def arms(result: record.Result) -> list[str]:
-    """Name the runs whose arms are not a warm guest and its host.
+def sides(result: record.Result) -> list[str]:
+    """Name the runs whose sides are not a warm guest and its host.
 
     Also those that were not set as their study requires.
     """
@@ -156,7 +181,7 @@ def arms(result: record.Result) -> list[str]:
             'samples' for run in result.runs
             if run.launch is record.Launch.COLD]
     return [*alike, *cold, *_controls(result),
-            *preconditions.of_result(result)]
+            *preconditions.describe_unmet(result)]
 
 
 def _controls(result: record.Result) -> list[str]:
@@ -216,7 +241,7 @@ def figure(value: float | None) -> str:
 
 
 def _table(judgements: tuple[judgement.Judgement, ...],
-           known: published.Bounds, width: int) -> str:
+           known: DefaultBounds, width: int) -> str:
     rows: list[Sequence[str]] = []
     label = None
     for judged in sorted(judgements, key=lambda judged: judged.label):
@@ -226,8 +251,9 @@ def _table(judgements: tuple[judgement.Judgement, ...],
         rows.append((
             f'  {judged.metric}', judged.unit, figure(judged.native),
             figure(judged.guest), ratio(judged), bound(judged),
-            published.word(known.get((judged.label, judged.metric))),
-            '-' if judged.word is None else judged.word.value))
+            write_published(known.get((judged.label,
+                                       judged.metric))),
+            '-' if judged.result is None else judged.result.value))
     return text_table.draw(
         ('Figure', 'Unit', 'Native', 'Guest', 'Guest / native', 'Bound',
          'Published', 'Verdict'), rows,
@@ -235,7 +261,7 @@ def _table(judgements: tuple[judgement.Judgement, ...],
 
 
 def _unpaired(run: record.Run, width: int) -> str:
-    """Draw the samples of a run that has one arm."""
+    """Draw the samples of a run that has one side."""
     samples = [sample for sample in run.samples if not sample.warm_up]
     names = dict.fromkeys(name for sample in samples
                           for name in sample.outcome.metrics)
@@ -249,11 +275,11 @@ def _unpaired(run: record.Run, width: int) -> str:
                         f'{sample.outcome.reason}', width)
                for sample in samples if not sample.outcome.valid]
     return '\n'.join((
-        printable.escaped(f'{run.label}, {run.host}, unpaired'),
+        printable.escape(f'{run.label}, {run.host}, unpaired'),
         text_table.draw(('Figure', 'Unit', 'Samples'), rows, width=width),
         *invalid))
 
 
 def _wrapped(text: str, width: int) -> str:
-    return textwrap.fill(printable.escaped(text), width,
+    return textwrap.fill(printable.escape(text), width,
                          subsequent_indent='  ', break_on_hyphens=False)

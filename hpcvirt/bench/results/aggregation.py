@@ -1,19 +1,9 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Aggregate the samples of guests that ran at the same time into one sample.
 
 The same program runs in every guest at the same moment. Rates add up; times
-and latencies are those of the slowest guest, because whoever uses the host
+and latencies are those of the slowest guest, because the user of the host
 waits for the last one.
 """
 
@@ -61,7 +51,8 @@ def combine(labels: Sequence[str],
 
 
 def merge(labels: Sequence[str], facts: Sequence[Mapping[str, str]],
-          kinds: Mapping[str, outcome.Kind] | None = None) -> dict[str, str]:
+          kinds: Mapping[str, outcome.ParameterType]
+          | None = None) -> dict[str, str]:
     """Merge the facts of several guests into one mapping.
 
     :param kinds: how parameters are compared; other facts are compared as
@@ -72,7 +63,7 @@ def merge(labels: Sequence[str], facts: Sequence[Mapping[str, str]],
     merged: dict[str, str] = {}
     for name in dict.fromkeys(name for mapping in facts for name in mapping):
         kind = (kinds or {}).get(name)
-        if all(name in mapping and expectation.same(
+        if all(name in mapping and expectation.is_same(
                 kind, mapping[name], facts[0][name]) for mapping in facts):
             merged[name] = facts[0][name]
         else:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The connection to the database of results.
 
@@ -41,12 +31,12 @@ LOCKED_S = 60
 _SECRET = re.compile(r'(passw(or)?d|pwd|secret|token)\s*=', re.IGNORECASE)
 
 
-def from_argument(text: str) -> sqlalchemy.URL:
+def parse_argument(text: str) -> sqlalchemy.URL:
     """Read a URL that the user typed, and add the password.
 
     :raises InvalidInput: if it is not a database URL, or has a password
     """
-    url = parsed(text)
+    url = parse_url(text)
     query = urllib.parse.unquote(text.partition('?')[2])
     if url.password is not None or _SECRET.search(query):
         raise exception.InvalidInput(
@@ -58,7 +48,7 @@ def from_argument(text: str) -> sqlalchemy.URL:
     return url
 
 
-def parsed(text: str) -> sqlalchemy.URL:
+def parse_url(text: str) -> sqlalchemy.URL:
     """Read a URL.
 
     :raises InvalidInput: if it is not a database URL
@@ -83,7 +73,7 @@ def resolve(url: sqlalchemy.URL | str | None,
         path = os.path.join(os.path.abspath(directory), location.DATABASE)
         url = sqlalchemy.URL.create('sqlite', database=path)
     elif isinstance(url, str):
-        url = parsed(url)
+        url = parse_url(url)
     file = file_of(url)
     if file is not None and os.path.exists(file) and not file.is_file():
         raise exception.InvalidInput(str(file), 'is not a file')
@@ -132,7 +122,7 @@ def connect(url: sqlalchemy.URL) -> sqlalchemy.Engine:
         except (AttributeError, ImportError, OSError, TypeError,
                 ValueError) as exc:
             # Drivers take the rest of a URL apart without checking it.
-            raise exception.Unreachable(f'{shown(url)}: {exc}') from exc
+            raise exception.Unreachable(f'{format_url(url)}: {exc}') from exc
 
 
 @contextlib.contextmanager
@@ -148,10 +138,10 @@ def one_line_errors(url: sqlalchemy.URL) -> Iterator[None]:
     except (db_exception.DBError, sa_exception.SQLAlchemyError) as exc:
         cause = getattr(exc, 'inner_exception', None) or exc
         message = getattr(cause, 'orig', None) or cause
-        raise exception.Unreachable(f'{shown(url)}: {message}') from exc
+        raise exception.Unreachable(f'{format_url(url)}: {message}') from exc
 
 
-def shown(url: sqlalchemy.URL) -> str:
+def format_url(url: sqlalchemy.URL) -> str:
     """Name a database without its user, password and options."""
     return sqlalchemy.URL.create(
         url.drivername, host=url.host, port=url.port,

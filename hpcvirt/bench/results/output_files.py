@@ -1,18 +1,8 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Read outputs from files, arm by arm, in the order of pairs.
+"""Read outputs from files, side by side, in the order of pairs.
 
-The outputs of an arm are a directory (its files in natural order; a directory
+The outputs of an side are a directory (its files in natural order; a directory
 in it stands for one sample and holds the file that the benchmark's definition
 names), a quoted shell pattern, one raw output, or JSON: a result of
 ``hpcvirt bench run``, or answers of ``hpcvirt bench parse`` as a list or one
@@ -46,7 +36,7 @@ class ParsedOutput:
     """An outcome with its benchmark: what ``hpcvirt bench parse`` prints.
 
     :ivar launch: identifies the launch of the guest that wrote the output, if
-        whoever measured it added it
+        it was recorded when it was measured
     """
 
     benchmark: str
@@ -55,7 +45,7 @@ class ParsedOutput:
     metrics: Mapping[str, outcome.Metric]
     parameters: Mapping[str, str] = dataclasses.field(default_factory=dict)
     remarks: tuple[str, ...] = ()
-    kinds: Mapping[str, outcome.Kind] = dataclasses.field(
+    kinds: Mapping[str, outcome.ParameterType] = dataclasses.field(
         default_factory=dict)
     launch: str | None = None
 
@@ -67,8 +57,8 @@ class ParsedOutput:
 
 
 @dataclasses.dataclass(frozen=True)
-class ArmOutputs:
-    """The outputs of one benchmark in one arm, in the order of pairs.
+class SideOutputs:
+    """The outputs of one benchmark in one side, in the order of pairs.
 
     :ivar benchmark: name of a definition or a family
     :ivar launches: of the guest, for each output; empty if unknown
@@ -80,7 +70,7 @@ class ArmOutputs:
     launches: tuple[str, ...] = ()
 
 
-def parsed_output(benchmark: str, result: outcome.Outcome) -> ParsedOutput:
+def make_output(benchmark: str, result: outcome.Outcome) -> ParsedOutput:
     """Add the name of the benchmark to an outcome."""
     return ParsedOutput(benchmark, result.valid, result.reason,
                         result.metrics, result.parameters, result.remarks,
@@ -95,9 +85,9 @@ def read_raw(path: str) -> bytes:
     return input_file.beginning(path, text.LIMIT_BYTES + 1)
 
 
-def collect(path: str, arm: record.Arm, benchmark: str | None,
-            expect: Mapping[str, str]) -> tuple[ArmOutputs, ...]:
-    """Read one arm.
+def collect(path: str, side: record.Side, benchmark: str | None,
+            expect: Mapping[str, str]) -> tuple[SideOutputs, ...]:
+    """Read one side.
 
     :param path: see the module
     :param benchmark: which benchmark wrote raw outputs; JSON says so itself
@@ -112,24 +102,24 @@ def collect(path: str, arm: record.Arm, benchmark: str | None,
     if not others:
         document = _json(raw)
         if document is not None:
-            return _from_json(document, where, arm)
+            return _from_json(document, where, side)
     if benchmark is None:
         raise exception.InvalidInput(
             where, 'holds raw outputs: name their benchmark with --benchmark')
     source = catalogue.output_source(benchmark)
     raws = itertools.chain((raw,), (read_raw(str(file)) for file in others))
-    return (ArmOutputs(source.name, '', tuple(
+    return (SideOutputs(source.name, '', tuple(
         parser.parse(source.parser, raw, {**source.expect, **expect},
                      where=source.name)
         for raw in raws)),)
 
 
-def run_of(native: ArmOutputs, guest: ArmOutputs, *, unpaired: bool,
+def run_of(native: SideOutputs, guest: SideOutputs, *, unpaired: bool,
            warm_ups: int) -> record.Run:
-    """Combine two arms into a run.
+    """Combine two sides into a run.
 
-    :param warm_ups: outputs at the beginning of each arm that do not count
-    :raises InvalidInput: if the arms are not pairs
+    :param warm_ups: outputs at the beginning of each side that do not count
+    :raises InvalidInput: if the sides are not pairs
     """
     counts = len(native.outcomes), len(guest.outcomes)
     if not unpaired and counts[0] != counts[1]:
@@ -138,12 +128,12 @@ def run_of(native: ArmOutputs, guest: ArmOutputs, *, unpaired: bool,
             'outputs are not pairs; if they were not measured in pairs, use '
             '--unpaired')
     samples = [record.Sample(
-        arm, number if number < warm_ups else number - warm_ups,
+        side, number if number < warm_ups else number - warm_ups,
         2 * number + turn, result, warm_up=number < warm_ups,
-        launch_id=side.launches[number] if side.launches else '')
-        for turn, (arm, side) in enumerate(
-            ((record.Arm.NATIVE, native), (record.Arm.GUEST, guest)))
-        for number, result in enumerate(side.outcomes)]
+        launch_id=outputs.launches[number] if outputs.launches else '')
+        for turn, (side, outputs) in enumerate(
+            ((record.Side.NATIVE, native), (record.Side.GUEST, guest)))
+        for number, result in enumerate(outputs.outcomes)]
     purpose = (record.Purpose.UNPAIRED if unpaired
                else record.Purpose.COMPARE)
     return record.Run(
@@ -204,11 +194,11 @@ def _json(raw: bytes) -> object | None:
 
 
 def _from_json(document: object, where: str,
-               arm: record.Arm) -> tuple[ArmOutputs, ...]:
+               side: record.Side) -> tuple[SideOutputs, ...]:
     if isinstance(document, dict) and 'schema_version' in document:
         result = json_format.result_from(document, where)
-        return _from_runs(result.runs, where, arm)
-    outputs = serialization.from_plain(
+        return _from_runs(result.runs, where, side)
+    outputs = serialization.load(
         tuple[ParsedOutput, ...],
         document if isinstance(document, list) else [document], where)
     groups: dict[str, list[ParsedOutput]] = {}
@@ -219,7 +209,7 @@ def _from_json(document: object, where: str,
         raise exception.InvalidInput(where, 'has no outputs')
     for name, group in groups.items():
         _check_launches(name, group, where)
-    return tuple(ArmOutputs(
+    return tuple(SideOutputs(
         name, '', tuple(output.outcome for output in group),
         tuple(output.launch for output in group if output.launch))
         for name, group in groups.items())
@@ -255,21 +245,21 @@ def _check_launches(benchmark: str, group: Sequence[ParsedOutput],
 
 
 def _from_runs(runs: Iterable[record.Run], where: str,
-               arm: record.Arm) -> tuple[ArmOutputs, ...]:
-    sides = [ArmOutputs(run.benchmark, run.variant,
-                        *_in_order(run.samples, arm))
+               side: record.Side) -> tuple[SideOutputs, ...]:
+    sides = [SideOutputs(run.benchmark, run.variant,
+                         *_in_order(run.samples, side))
              for run in runs if run.purpose is not record.Purpose.AA]
-    filled = tuple(side for side in sides if side.outcomes)
+    filled = tuple(outputs for outputs in sides if outputs.outcomes)
     if not filled:
-        raise exception.InvalidInput(where, f'has no {arm} samples')
+        raise exception.InvalidInput(where, f'has no {side} samples')
     return filled
 
 
-def _in_order(samples: Sequence[record.Sample], arm: record.Arm,
+def _in_order(samples: Sequence[record.Sample], side: record.Side,
               ) -> tuple[tuple[outcome.Outcome, ...], tuple[str, ...]]:
-    """Return the outcomes of an arm, and their launches if all have one."""
+    """Return the outcomes of an side, and their launches if all have one."""
     counted = sorted((sample for sample in samples
-                      if sample.arm is arm and not sample.warm_up),
+                      if sample.side is side and not sample.warm_up),
                      key=lambda sample: sample.pair)
     launches = tuple(sample.launch_id for sample in counted)
     return (tuple(sample.outcome for sample in counted),

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Store every finished sample permanently.
 
@@ -20,7 +10,7 @@ marked as finished. So no finished sample is lost, whichever process is killed
 at any time.
 
 A store that an older version wrote is read as it is, and brought to the format
-of this version before anything is written (see :mod:`.migration`).
+of this version before anything is written (see :mod:`.tables`).
 """
 
 import contextlib
@@ -31,6 +21,7 @@ import os
 import pathlib
 import re
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,12 +33,9 @@ from hpcvirt import exception
 from hpcvirt import output_file
 from hpcvirt import waiting
 from hpcvirt.bench.model import record
-from hpcvirt.bench.results import activity
 from hpcvirt.bench.results import database
-from hpcvirt.bench.results import documents
+from hpcvirt.bench.results import json_format
 from hpcvirt.bench.results import location
-from hpcvirt.bench.results import migration
-from hpcvirt.bench.results import run_reader
 from hpcvirt.bench.results import tables
 
 #: How long to try to create the tables while other processes do so, too.
@@ -92,7 +80,7 @@ class Store:
             database.make_parent(self._url)
             location.make_directory(raw)
         self._engine = database.connect(self._url)
-        self._reader = run_reader.RunReader()
+        self._attempts: dict[tuple[str, int], record.Attempt] = {}
         if create:
             with self._errors():
                 self._create()
@@ -107,7 +95,7 @@ class Store:
         :raises InvalidInput: if it is of a newer format
         """
         with self._errors(), self._engine.connect() as connection:
-            migration.check(connection, database.shown(self._url))
+            tables.check(connection, database.format_url(self._url))
             return sqlalchemy.inspect(connection).has_table(
                 tables.SAMPLES.name)
 
@@ -151,7 +139,7 @@ class Store:
             connection.execute(tables.RUNS.insert().values(
                 id=run.id, result_id=entry_id, number=number,
                 benchmark=run.benchmark, host=run.host,
-                document=documents.dump(bare)))
+                document=json_format.dump_document(bare)))
 
     def add_sample(self, run_id: str, sample: record.Sample) -> None:
         """Add a finished sample.
@@ -162,7 +150,7 @@ class Store:
             with self._errors(), self._engine.begin() as connection:
                 connection.execute(tables.SAMPLES.insert().values(
                     run_id=run_id, position=sample.position,
-                    document=documents.dump(sample)))
+                    document=json_format.dump_document(sample)))
         except db_exception.DBDuplicateEntry as exc:
             raise exception.InvalidInput(
                 f'run {run_id}', f'already has a sample {sample.position}: is '
@@ -174,7 +162,7 @@ class Store:
 
         :raises Unreachable: if another process does
         """
-        return activity.measuring(str(self._raw), entry_id)
+        return location.measure(str(self._raw), entry_id)
 
     def raw_directory(self, run_id: str, position: int) -> pathlib.Path:
         """The directory of the raw outputs of a sample."""
@@ -217,8 +205,40 @@ class Store:
                 raise exception.InvalidInput(
                     entry_id, 'the store has no such result')
             return record.Result(
-                runs=tuple(self._reader.runs(connection, entry_id)),
+                runs=tuple(self._runs(connection, entry_id)),
                 software=json.loads(row['software']))
+
+    def _runs(self, connection: sqlalchemy.Connection,
+              entry_id: str) -> Iterator[record.Run]:
+        """Read the runs of an invocation, with their earlier attempts."""
+        query = sqlalchemy.select(tables.RUNS.c.document).where(
+            tables.RUNS.c.result_id == entry_id).order_by(tables.RUNS.c.number)
+        for document in connection.execute(query).scalars().all():
+            bare = json_format.load_run(document)
+            before = _before(connection, bare)
+            known = before[-record.KNOWN_ATTEMPTS:]
+            yield dataclasses.replace(
+                bare, samples=tuple(_samples(connection, bare.id)),
+                earlier=tuple(self._attempt(connection, other)
+                              for other in known),
+                omitted=len(before) - len(known))
+
+    def _attempt(self, connection: sqlalchemy.Connection,
+                 run: record.Run) -> record.Attempt:
+        """Read the evidence of a run, unless it was read before.
+
+        Of a host that is measured every day, each result has the same
+        attempts as the one before it, but one.
+        """
+        count = connection.execute(sqlalchemy.select(
+            sqlalchemy.func.count()).where(
+                tables.SAMPLES.c.run_id == run.id)).scalar_one()
+        if (run.id, count) not in self._attempts:
+            self._attempts[run.id, count] = record.Attempt(
+                run.id, run.started_at, run.planned_pairs,
+                tuple(_bare(sample) for sample in _samples(connection, run.id)
+                      if not sample.warm_up), run.interim_analyses)
+        return self._attempts[run.id, count]
 
     def _create(self) -> None:
         """Create or migrate the tables.
@@ -226,8 +246,8 @@ class Store:
         Another process may be doing the same, and hold a lock that a database
         does not wait for; the next attempt finds nothing left to do.
         """
-        waiting.retry(lambda: migration.migrate(
-            self._engine, database.shown(self._url)),
+        waiting.retry(lambda: tables.migrate(
+            self._engine, database.format_url(self._url)),
                       (db_exception.DBError, sa_exception.DBAPIError),
                       CREATION_LIMIT_S, CREATION_PAUSE_S)
 
@@ -263,3 +283,35 @@ def _entry(row: Any) -> Entry:
         raise exception.InvalidInput(row['id'], 'is not the id of a result')
     return Entry(row['id'], row['plan'], row['started_at'],
                  row['finished_at'])
+
+
+def _before(connection: sqlalchemy.Connection,
+            run: record.Run) -> list[record.Run]:
+    """Read the runs on the subject of a run before it, oldest first."""
+    if not run.subject:
+        return []
+    query = sqlalchemy.select(tables.RUNS.c.document).where(
+        tables.RUNS.c.benchmark == run.benchmark,
+        tables.RUNS.c.host == run.host,
+        tables.RUNS.c.document.contains(run.subject))
+    found = [other for other in map(
+        json_format.load_run, connection.execute(query).scalars())
+        if other.subject == run.subject
+        and (other.started_at, other.id) < (run.started_at, run.id)]
+    return sorted(found, key=lambda one: (one.started_at, one.id))
+
+
+def _samples(connection: sqlalchemy.Connection,
+             run_id: str) -> Iterator[record.Sample]:
+    query = sqlalchemy.select(tables.SAMPLES.c.document).where(
+        tables.SAMPLES.c.run_id == run_id).order_by(tables.SAMPLES.c.position)
+    for document in connection.execute(query).scalars():
+        yield json_format.load_sample(document, run_id)
+
+
+def _bare(sample: record.Sample) -> record.Sample:
+    """Leave out what the evidence of a sample does not need."""
+    return dataclasses.replace(
+        sample, command=(), outputs=(), environment={
+            name: value for name, value in sample.environment.items()
+            if name.partition('@')[0] == 'boot_id'})

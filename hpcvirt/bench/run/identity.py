@@ -1,22 +1,12 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
+"""What a run depends on, and what each sample was taken in.
 
-"""What a run depends on: its definition, its inputs, its machines.
-
-A run is continued only as long as all of it is as it was: samples of another
-binary, another input file or another kernel are no more samples of the same
-run. And runs with the same *subject* are attempts on it, whose evidence is
-judged together (:mod:`hpcvirt.bench.analysis.attempts`).
+A run is continued only as long as its definition, its inputs and its machines
+are as they were: samples of another binary, another input file or another
+kernel are no samples of the same run. Runs with the same *subject* are
+attempts on it, whose evidence is judged together
+(:mod:`hpcvirt.bench.analysis.attempts`).
 
 The subject leaves out what does not change the question: how many samples are
 taken, which bounds they are held against, the address of an instance and the
@@ -29,11 +19,12 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt.bench.execute import environment
-from hpcvirt.bench.execute import retrying
+from hpcvirt.bench.execute import executor
 from hpcvirt.bench.results import aggregation
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_spec
@@ -64,8 +55,8 @@ done
 """
 
 
-def of_run(planned: plans.PlannedRun,
-           binaries: Mapping[str, str]) -> dict[str, str]:
+def identify(planned: plans.PlannedRun,
+             binaries: Mapping[str, str]) -> dict[str, str]:
     """Find out what a run depends on.
 
     :param binaries: product to its checksum
@@ -76,20 +67,20 @@ def of_run(planned: plans.PlannedRun,
     found = aggregation.merge([job.label for job in jobs],
                               [_of_job(job) for job in jobs])
     found |= {f'binary {name}': digest for name, digest in binaries.items()}
-    for arm, of_arm in planned.jobs.items():
-        used = [target for job in of_arm for target in job.targets]
+    for side, of_side in planned.jobs.items():
+        used = [target for job in of_side for target in job.targets]
         facts = aggregation.merge(
             [target.label for target in used],
             [{**_facts(job.run, target), **_checksums(job.run, target)}
-             for job in of_arm for target in job.targets])
-        found |= {f'{arm} {name}': value for name, value in facts.items()}
+             for job in of_side for target in job.targets])
+        found |= {f'{side} {name}': value for name, value in facts.items()}
     return dict(sorted(found.items()))
 
 
 def subject(planned: plans.PlannedRun, identity: Mapping[str, str]) -> str:
     """Return the digest of what the verdict of a run is about.
 
-    :param identity: from :func:`of_run`
+    :param identity: from :func:`identify`
     """
     places = [job.target.flavor or job.target.place.name
               for job in planned.guest_jobs]
@@ -133,8 +124,8 @@ def _of_job(job: run_spec.JobSpec) -> dict[str, str]:
         'preparation': '; '.join(map(shlex.join, spec.prepare)),
         'build': '; '.join(map(shlex.join, spec.builds)),
         'parser': f'{definition.parser}, {spec.output}, exit status '
-                  f'{definition.exit_status}',
-        'figures': _digest(serialization.to_plain([
+        f'{definition.exit_status}',
+        'figures': _digest(serialization.dump([
             (figure.name, figure.unit, figure.direction, figure.per_size)
             for figure in definition.metrics])),
         **{f'setting {name}': value for name, value
@@ -145,7 +136,7 @@ def _of_job(job: run_spec.JobSpec) -> dict[str, str]:
 
 
 def _facts(spec: run_spec.RunSpec, target: targets.Target) -> dict[str, str]:
-    place = retrying.RetryingExecutor(target.place)
+    place = executor.RetryingExecutor(target.place)
     found = {**environment.facts(place, spec.command), **target.facts}
     memory = found.get(_MEMORY, '')
     if memory.isdigit():
@@ -166,7 +157,7 @@ def _checksums(spec: run_spec.RunSpec,
              if path not in built}
     if not paths:
         return {}
-    place = retrying.RetryingExecutor(target.place)
+    place = executor.RetryingExecutor(target.place)
     done = place.run(['sh', '-c', _CHECKSUMS, 'checksums', *paths.values()],
                      timeout_s=CHECKSUM_LIMIT_S)
     lines = done.stdout.decode('ascii', 'replace').splitlines()
@@ -181,3 +172,40 @@ def _checksums(spec: run_spec.RunSpec,
 def _digest(value: object) -> str:
     text = json.dumps(value, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+Facts = Mapping[str, str]
+
+
+def capture(specs: Sequence[run_spec.JobSpec],
+            places: Sequence[executor.Executor]) -> list[dict[str, str]]:
+    """Capture what stays the same during a sample, for each place.
+
+    :param places: those of the targets of the jobs, in their order
+    :raises Unreachable: if a place does not answer
+    """
+    commands = [spec.run.command for spec in specs for _ in spec.targets]
+    return [environment.facts(place, command)
+            for place, command in zip(places, commands, strict=True)]
+
+
+def describe(specs: Sequence[run_spec.JobSpec], fixed: Sequence[Facts],
+             before: Sequence[Facts],
+             after: Sequence[Facts]) -> dict[str, str]:
+    """Merge the facts of all targets of a sample.
+
+    :param fixed: from :func:`capture`
+    :param before: from :func:`hpcvirt.bench.execute.environment.load`
+    :param after: from the same
+    """
+    used = [target for spec in specs for target in spec.targets]
+    merged = aggregation.merge([target.label for target in used], [
+        {**same, **environment.describe_load(early, late), **target.facts,
+         'place': target.place.name}
+        for same, early, late, target
+        in zip(fixed, before, after, used, strict=True)])
+    cores = [spec.cores_used for spec in specs]
+    known = [count for count in cores if count is not None]
+    if len(known) == len(cores):
+        merged['cores.used'] = str(sum(known))
+    return merged

@@ -1,20 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A plan: what is to be measured, where, how many times.
 
 ``hpcvirt bench run`` and the Tempest plugin make it from requests
-(:mod:`hpcvirt.bench.run.request`) and pairs of a guest and a native target
-(:mod:`hpcvirt.bench.run.arms`); :mod:`hpcvirt.bench.run.runner` executes it.
+(:mod:`hpcvirt.bench.run.run_request`) and pairs of a guest and a native target
+(:mod:`hpcvirt.bench.run.sides`); :mod:`hpcvirt.bench.run.runner` executes it.
 """
 
 import dataclasses
@@ -30,16 +20,16 @@ from hpcvirt import serialization
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
-from hpcvirt.bench.run import arms
-from hpcvirt.bench.run import request as requests
+from hpcvirt.bench.run import run_request as requests
 from hpcvirt.bench.run import run_spec
+from hpcvirt.bench.run import sides
 
 
 @dataclasses.dataclass(frozen=True)
 class PlannedRun:
     """One run of a plan.
 
-    :ivar jobs: what each arm starts for a sample, at once; an unpaired run
+    :ivar jobs: what each side starts for a sample, at once; an unpaired run
         needs those of the guest only
     :ivar hosts: the compute hosts that the guests are on
     :ivar bounds: the user's; those of the definition hold for other metrics
@@ -50,7 +40,7 @@ class PlannedRun:
     :ivar of_launch: the guest is judged as it runs, and no other launch
     """
 
-    jobs: arms.Jobs
+    jobs: sides.Jobs
     pairs: int
     warm_ups: int
     purpose: record.Purpose
@@ -68,12 +58,12 @@ class PlannedRun:
 
     @property
     def guest_jobs(self) -> tuple[run_spec.JobSpec, ...]:
-        return self.jobs[record.Arm.GUEST]
+        return self.jobs[record.Side.GUEST]
 
     @property
     def all_jobs(self) -> tuple[run_spec.JobSpec, ...]:
-        """Those of both arms, native first."""
-        return (*self.jobs.get(record.Arm.NATIVE, ()), *self.guest_jobs)
+        """Those of both sides, native first."""
+        return (*self.jobs.get(record.Side.NATIVE, ()), *self.guest_jobs)
 
     @property
     def spec(self) -> run_spec.RunSpec:
@@ -87,7 +77,7 @@ class PlannedRun:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """The runs of one invocation, in their order."""
 
     runs: tuple[PlannedRun, ...]
@@ -103,14 +93,14 @@ class Plan:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def make(wanted: Iterable[requests.Request], pairs: Sequence[arms.Pair],
+def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
          purpose: record.Purpose, pair_count: int, *, warm_ups: int = 1,
          shape: str = '', launch: str = '', until_decided: bool = False,
          of_launch: bool = False,
-         bounds: Mapping[str, judgement.Bound] | None = None) -> Plan:
+         bounds: Mapping[str, judgement.Bound] | None = None) -> RunPlan:
     """Plan the runs of benchmarks.
 
-    :param pair_count: samples of each arm that count, besides ``warm_ups``
+    :param pair_count: samples of each side that count, besides ``warm_ups``
     :param shape: instances x cores; by default that of the guests, or the
         flavor of a single guest
     :param launch: ``warm``, ``cold`` or ``both``; by default that of the
@@ -123,9 +113,9 @@ def make(wanted: Iterable[requests.Request], pairs: Sequence[arms.Pair],
     :raises Unreachable: if a target does not answer
     """
     hosts = tuple(dict.fromkeys(pair.host for pair in pairs))
-    return Plan(tuple(
+    return RunPlan(tuple(
         PlannedRun(
-            arms.jobs(pairs, request), pairs=pair_count, warm_ups=warm_ups,
+            sides.jobs(pairs, request), pairs=pair_count, warm_ups=warm_ups,
             purpose=purpose, hosts=hosts,
             shape=shape or _shape(request, pairs), bounds=bounds or {},
             launch=state, study=request.study, case=request.case,
@@ -138,7 +128,7 @@ def make(wanted: Iterable[requests.Request], pairs: Sequence[arms.Pair],
                               of_launch=of_launch)))
 
 
-def launches(word: str, pairs: Sequence[arms.Pair], purpose: record.Purpose,
+def launches(word: str, pairs: Sequence[sides.Pair], purpose: record.Purpose,
              *, of_launch: bool = False) -> tuple[record.Launch | None, ...]:
     """The states of the guest that each benchmark is run in.
 
@@ -176,12 +166,12 @@ def _controls(purpose: record.Purpose, pair_count: int) -> int:
 
     In a short run they would be too large a part of its time.
     """
-    least = sample_pairs.LEAST_PAIRS
+    least = sample_pairs.MIN_PAIRS
     is_worth_it = purpose is record.Purpose.COMPARE and pair_count >= 2 * least
     return least if is_worth_it else 0
 
 
-def _is_relaunched(pairs: Sequence[arms.Pair], purpose: record.Purpose,
+def _is_relaunched(pairs: Sequence[sides.Pair], purpose: record.Purpose,
                    state: record.Launch | None) -> bool:
     """Whether a guest is compared in several boots, with samples of each."""
     return (purpose is record.Purpose.COMPARE
@@ -189,9 +179,9 @@ def _is_relaunched(pairs: Sequence[arms.Pair], purpose: record.Purpose,
             and all(pair.guest.rebooter is not None for pair in pairs))
 
 
-def _shape(request: requests.Request, pairs: Sequence[arms.Pair]) -> str:
+def _shape(request: requests.RunRequest, pairs: Sequence[sides.Pair]) -> str:
     flavor = pairs[0].guest.flavor if len(pairs) == 1 else ''
-    instances = arms.instances(pairs)
+    instances = sides.instances(pairs)
     if request.study is not None:
         return instances or flavor
     return flavor if len(pairs) == 1 else instances
@@ -200,15 +190,15 @@ def _shape(request: requests.Request, pairs: Sequence[arms.Pair]) -> str:
 def _identity(run: PlannedRun) -> dict[str, Any]:
     return {
         'benchmark': run.spec.definition.name,
-        'parts': {arm: [_job_identity(job) for job in jobs]
-                  for arm, jobs in run.jobs.items()},
+        'parts': {side: [_job_identity(job) for job in jobs]
+                  for side, jobs in run.jobs.items()},
         'pairs': run.pairs,
         'warm_ups': run.warm_ups,
         'purpose': run.purpose,
         'host': run.host,
         'shape': run.shape,
         'launch': run.launch,
-        'bounds': serialization.to_plain(run.bounds),
+        'bounds': serialization.dump(run.bounds),
         'case': [run.study, run.case],
         'until_decided': run.until_decided,
         'controls': run.controls,

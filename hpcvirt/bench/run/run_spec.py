@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""One benchmark, ready to be run the same way in both arms."""
+"""One benchmark, ready to be run the same way in both sides."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -37,7 +27,7 @@ class RunSpec:
     :ivar output: ``stdout``, ``stderr`` or the file that is parsed
     :ivar expect: what the parser is to expect
     :ivar builds: argument lists that build ``products``
-    :ivar products: files that must be the same in both arms
+    :ivar products: files that must be the same in both sides
     :ivar paths: files and directories that the user supplies
     """
 
@@ -80,7 +70,7 @@ class JobSpec:
     def command(self) -> tuple[str, ...]:
         command = self.run.command
         if self.binds_ranks:
-            command = cpu_affinity.bound_by_rank(command)
+            command = cpu_affinity.bind_ranks(command)
         return (*self.target.prefix, *command)
 
     @property
@@ -122,7 +112,7 @@ def make(definition: definitions.Definition, variant_name: str | None,
              if path.name in settings}
     sizes = {name: value for name, value in settings.items()
              if name not in paths}
-    values = definitions.sized(definition, variant, machine, sizes)
+    values = definitions.compute_sizes(definition, variant, machine, sizes)
     filled = {**values, **paths}
     for path in definition.paths:
         if path.name not in filled and _uses(variant, path.name):

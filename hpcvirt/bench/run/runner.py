@@ -1,53 +1,70 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Execute a plan, sample by sample, and keep each sample when it is finished.
 
 Nothing is decided here: :mod:`hpcvirt.bench.run.plan` says what is run,
 :mod:`hpcvirt.bench.run.schedule` in which order, and the parsers whether an
 output counts. A plan that was interrupted is continued when the same plan is
-executed again.
+executed again. Both sides get the same binaries: another compiler is another
+benchmark.
 """
 
 import dataclasses
 import datetime
 import hashlib
 import posixpath
+import re
 import uuid
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Protocol
 
 from hpcvirt import exception
+from hpcvirt import printable
 from hpcvirt.bench.analysis import boots
-from hpcvirt.bench.analysis import looks
+from hpcvirt.bench.analysis import interim_analyses
 from hpcvirt.bench.analysis import verdict
-from hpcvirt.bench.execute import private_directory
+from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import job as detached_jobs
+from hpcvirt.bench.execute import job_scripts
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import aggregation
 from hpcvirt.bench.results import store as stores
-from hpcvirt.bench.run import binaries
 from hpcvirt.bench.run import identity
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import sampler
 from hpcvirt.bench.run import schedule
-from hpcvirt.bench.run import stopping
 
 #: Argument lists that build binaries.
 Builds = tuple[tuple[str, ...], ...]
 #: The binaries to put into the directories of jobs.
 Products = Mapping[Builds, Mapping[str, bytes]]
+
+#: "make: *** [Makefile:36: cg] Error 2", which does not name the cause.
+_MAKE = re.compile(r'make(\[\d+\])?: ')
+BUILD_LIMIT_S = 1800.0
+COPY_LIMIT_S = 600.0
+
+#: Runs a program in the directory $1.
+_BUILD = job_scripts.CREATE + """
+create "$1"
+shift
+exec "$@"
+"""
+
+#: Prints the SHA-256 sum of the file $1; status 0 even if there is none.
+_SUM = job_scripts.TRUST + """
+mkdir -p "$(dirname "$1")" && trust "$(dirname "$1")" || exit
+[ ! -e "$1" ] || sha256sum "$1"
+"""
+
+#: Writes standard input to the file $1, in one step.
+_PUT = """
+new=$(mktemp "$1.XXXXXX") && cat > "$new" &&
+  chmod 755 "$new" && mv "$new" "$1"
+"""
 
 
 class Progress(Protocol):
@@ -74,7 +91,7 @@ class Progress(Protocol):
         """Something could not be removed."""
 
 
-def execute(plan: plans.Plan, store: stores.Store,
+def execute(plan: plans.RunPlan, store: stores.Store,
             software: Mapping[str, str], progress: Progress) -> str:
     """Execute a plan to its end.
 
@@ -86,7 +103,7 @@ def execute(plan: plans.Plan, store: stores.Store,
     fresh = stores.Entry(uuid.uuid4().hex[:16], plan.fingerprint, _now(),
                          None)
     built = [_build(planned, fresh.id) for planned in plan.runs]
-    identities = [identity.of_run(planned, checksums) for planned, (
+    identities = [identity.identify(planned, checksums) for planned, (
         _, checksums) in zip(plan.runs, built, strict=True)]
     entry = _open(plan, fresh, identities, store, software, progress)
     with store.measuring(entry.id):
@@ -102,7 +119,7 @@ def execute(plan: plans.Plan, store: stores.Store,
     return entry.id
 
 
-def _open(plan: plans.Plan, fresh: stores.Entry,
+def _open(plan: plans.RunPlan, fresh: stores.Entry,
           identities: Sequence[Mapping[str, str]], store: stores.Store,
           software: Mapping[str, str], progress: Progress) -> stores.Entry:
     """Continue the unfinished result of a plan, or begin one.
@@ -120,7 +137,8 @@ def _open(plan: plans.Plan, fresh: stores.Entry,
             for run, planned in zip(begun, plan.runs, strict=False):
                 for job in planned.all_jobs:
                     for target in job.targets:
-                        stopping.stop(target.place, run.id, target.directory)
+                        detached_jobs.stop_run(target.place, run.id,
+                                               target.directory)
         return not changed
     entry = store.open_entry(fresh, software, fits)
     progress.opened(entry, continued=entry.id != fresh.id)
@@ -131,29 +149,29 @@ def _take_samples(planned: plans.PlannedRun, run: record.Run,
                   products: Products, store: stores.Store,
                   progress: Progress) -> None:
     """Take the samples that a run lacks, until it is decided if it may be."""
-    if not schedule.missing(run):
+    if not schedule.list_missing(run):
         return
     run_id = run.id
     # Which samples follow the pilot is known at its end only.
-    while (missing := schedule.missing(run)) and not _is_decided(run):
+    while (missing := schedule.list_missing(run)) and not _is_decided(run):
         due = missing[0]
         progress.sample_started(run, due, len(missing) + len(run.samples))
 
         def keep(name: str, content: bytes,
                  position: int = due.position) -> record.RawOutput:
             return store.keep_raw(run_id, position, name, content)
-        jobs = planned.jobs[due.arm]
+        jobs = planned.jobs[due.side]
         launch = planned.launch
-        if due.warm_up or due.arm is record.Arm.NATIVE:
+        if due.warm_up or due.side is record.Side.NATIVE:
             launch = None
         try:
             sample = sampler.sample(
                 jobs, run.id, due, [products[job.run.builds] for job in jobs],
                 keep, progress.tick, launch,
-                is_launched=due.arm is record.Arm.GUEST and (
+                is_launched=due.side is record.Side.GUEST and (
                     planned.relaunched
                     or planned.launch is record.Launch.COLD))
-        except sampler.NotStarted as exc:
+        except sampler.JobNotStarted as exc:
             raise exception.NotInstalled(
                 f'{exc}; its outputs are in '
                 f'{store.raw_directory(run.id, due.position)}') from exc
@@ -166,11 +184,11 @@ def _is_decided(run: record.Run) -> bool:
     """Whether a run that may stop early has all its samples by now."""
     counted = [sample for sample in run.samples
                if not sample.warm_up and not sample.control]
-    if len(counted) not in [2 * pairs for pairs in run.looks]:
+    if len(counted) not in [2 * pairs for pairs in run.interim_analyses]:
         return False
     judged = verdict.judge_result(record.Result((run,)))
     return judged.verdict is not None and (
-        judged.verdict.word is not judgement.Word.INCONCLUSIVE)
+        judged.verdict.result is not judgement.VerdictResult.INCONCLUSIVE)
 
 
 def _build(planned: plans.PlannedRun,
@@ -187,14 +205,14 @@ def _build(planned: plans.PlannedRun,
     checksums = {}
     for builds, jobs in users.items():
         builder = jobs[0].target
-        built = binaries.build(
+        built = build(
             jobs[0].run, builder.place,
-            private_directory.of_run(builder.directory, scratch))
+            job_scripts.make_path(builder.directory, scratch))
         of = f' of {jobs[0].label}' if len(users) > 1 else ''
         checksums.update({
             posixpath.basename(name) + of: hashlib.sha256(content).hexdigest()
             for name, content in built.items()})
-        products[builds] = binaries.distribute(built, [
+        products[builds] = distribute(built, [
             target.place for job in jobs for target in job.targets
             if target.place.name != builder.place.name])
     return products, checksums
@@ -210,7 +228,7 @@ def _run(planned: plans.PlannedRun, run_id: str,
         samples=(), parameters=parameters, host=planned.host,
         shape=planned.shape, purpose=planned.purpose,
         planned_pairs=planned.pairs,
-        looks=_looks(planned) if planned.until_decided else (),
+        interim_analyses=_looks(planned) if planned.until_decided else (),
         planned_warm_ups=planned.warm_ups,
         bounds=dict(planned.bounds), launch=planned.launch,
         planned_controls=planned.controls,
@@ -224,9 +242,80 @@ def _run(planned: plans.PlannedRun, run_id: str,
 
 def _looks(planned: plans.PlannedRun) -> tuple[int, ...]:
     if planned.relaunched:
-        return looks.plan(planned.pairs, boots.LEAST_WITH_PILOT)
-    return looks.plan(planned.pairs)
+        return interim_analyses.plan(planned.pairs, boots.MIN_PAIRS_WITH_PILOT)
+    return interim_analyses.plan(planned.pairs)
 
 
 def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')
+
+
+def build(spec: run_spec.RunSpec, place: executor.Executor,
+          directory: str) -> dict[str, bytes]:
+    """Build the products at one place.
+
+    :param directory: a scratch directory, created and removed
+    :returns: product to its bytes; empty if there is nothing to build
+    :raises Unreachable: if a command fails, with the end of its output
+    """
+    if not spec.builds:
+        return {}
+    inner = posixpath.join(directory, 'build')
+    for words in spec.builds:
+        _command(place, ['sh', '-c', _BUILD, 'build', inner, *words],
+                 timeout_s=BUILD_LIMIT_S)
+    products = {}
+    for product in spec.products:
+        path = posixpath.join(inner, product)
+        products[product] = _command(place, ['cat', path],
+                                     timeout_s=COPY_LIMIT_S).stdout
+    _command(place, ['rm', '-rf', directory])
+    return products
+
+
+def distribute(products: Mapping[str, bytes],
+               places: Sequence[executor.Executor]) -> dict[str, bytes]:
+    """Install the products that have absolute names at each other place.
+
+    :returns: the other products, to be put into the directory of each job
+    :raises InvalidInput: if a place has another file by that name
+    :raises Unreachable: if a file cannot be installed, or others could
+        replace it
+    """
+    others: dict[str, bytes] = {}
+    for product, content in products.items():
+        if not posixpath.isabs(product):
+            others[posixpath.basename(product)] = content
+            continue
+        for place in places:
+            _install(place, product, content)
+    return others
+
+
+def _install(place: executor.Executor, path: str, content: bytes) -> None:
+    present = _command(place, ['sh', '-c', _SUM, 'sum', path],
+                       timeout_s=COPY_LIMIT_S).stdout.split()
+    if not present:
+        _command(place, ['sh', '-c', _PUT, 'put', path], content, COPY_LIMIT_S)
+    elif present[0] != hashlib.sha256(content).hexdigest().encode():
+        raise exception.InvalidInput(
+            f'{place.name}:{path}', 'differs from the binary of the other '
+            'side; remove it, and the binary is copied there')
+
+
+def _command(place: executor.Executor, argv: Sequence[str], stdin: bytes = b'',
+             timeout_s: float = executor.SHORT_S) -> executor.Completed:
+    done = place.run(argv, stdin, timeout_s)
+    if done.status:
+        output = (done.stderr or done.stdout).decode('utf-8', 'replace')
+        raise exception.Unreachable(
+            f'{place.name}: building failed: '
+            f'{_cause(output) or f"status {done.status}"}')
+    return done
+
+
+def _cause(output: str) -> str:
+    """The last lines, without those in which make only says that it failed."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    causes = [line for line in lines if not _MAKE.match(line)]
+    return printable.one_line(' / '.join((causes or lines)[-2:]))

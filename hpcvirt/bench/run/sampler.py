@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Take one sample: start its jobs, wait for them, read their outputs.
 
@@ -32,17 +22,17 @@ from hpcvirt.bench.analysis import boots
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.execute import cpu_affinity
 from hpcvirt.bench.execute import environment
+from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import job as jobs
-from hpcvirt.bench.execute import private_directory
+from hpcvirt.bench.execute import job_scripts
 from hpcvirt.bench.execute import reboot
-from hpcvirt.bench.execute import retrying
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.parsers import parser
 from hpcvirt.bench.results import aggregation
+from hpcvirt.bench.run import identity
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import schedule
-from hpcvirt.bench.run import surroundings
 from hpcvirt.bench.run import target as targets
 
 #: How long a place that does not answer is retried if only files are to be
@@ -79,7 +69,7 @@ class Unfinished(enum.Enum):
 End = jobs.Ended | Unfinished
 
 
-class NotStarted(exception.NotInstalled):
+class JobNotStarted(exception.NotInstalled):
     """The program of a job could not be executed."""
 
 
@@ -91,7 +81,7 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
            is_launched: bool = False) -> record.Sample:
     """Take a sample, or wait for jobs that were started before.
 
-    :param specs: the jobs of the arm
+    :param specs: the jobs of the side
     :param products: for each job, the binaries to put into its directory
     :param keep: keeps a raw output
     :param tick: called from time to time with the seconds since the start
@@ -99,10 +89,11 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
     :param is_launched: the guest was relaunched for the run, so that its boot
         is one of several
     :raises Unreachable: if a place does not answer again in time
-    :raises NotStarted: if a program cannot be executed; its outputs are kept
+    :raises JobNotStarted: if a program cannot be executed; its outputs are
+        kept
     """
     used = [target for spec in specs for target in spec.targets]
-    places = [retrying.RetryingExecutor(target.place) for target in used]
+    places = [executor.RetryingExecutor(target.place) for target in used]
     start_facts: dict[str, str] = {}
     relaunched: dict[str, str] = {}
     started_at = _now()
@@ -115,14 +106,14 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
             relaunched = {
                 boots.RELAUNCH_S: f'{time.monotonic() - begin:.3f}'}
         before = [environment.load(place) for place in places]
-        facts = surroundings.facts(specs, places)
+        facts = identity.capture(specs, places)
         if must_start:
             start_facts = _start(specs, running, products)
         ends = _wait(running, tick)
         if not any(isinstance(end, Unfinished) for end in ends):
             break
     after = [environment.load(place) for place in places]
-    described = surroundings.describe(specs, facts, before, after)
+    described = identity.describe(specs, facts, before, after)
     raw = [_collect(job, spec.run.output)
            for job, spec in zip(running, specs, strict=True)]
     outputs = tuple(
@@ -134,13 +125,13 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
             # The next attempt, with the program, is to start anew.
             for job in running:
                 job.remove()
-            raise NotStarted(
+            raise JobNotStarted(
                 f'{spec.target.place.name}: {spec.run.definition.name} could '
                 f'not be started{_errors(contents)}')
     outcomes = [_judge(*job)
                 for job in zip(specs, raw, ends, strict=True)]
     return record.Sample(
-        arm=due.arm, pair=due.pair, position=due.position,
+        side=due.side, pair=due.pair, position=due.position,
         outcome=aggregation.combine([spec.label for spec in specs], outcomes),
         warm_up=due.warm_up, control=due.control, launch=launch,
         launch_id=sample_pairs.boot(described) if is_launched else '',
@@ -158,8 +149,8 @@ def clean(spec: run_spec.JobSpec, run_id: str) -> tuple[str, ...]:
     """
     left = []
     for target in spec.targets:
-        directory = private_directory.of_run(target.directory, run_id)
-        place = retrying.RetryingExecutor(target.place, CLEAN_S)
+        directory = job_scripts.make_path(target.directory, run_id)
+        place = executor.RetryingExecutor(target.place, CLEAN_S)
         try:
             is_left = place.run(['rm', '-rf', directory]).status != 0
         except exception.Unreachable:
@@ -173,20 +164,20 @@ def _jobs(specs: Sequence[run_spec.JobSpec], run_id: str,
           name: str) -> list[jobs.Job]:
     """Give each job a directory, even if two jobs share a place."""
     ends = [''] if len(specs) == 1 else [f'.{n}' for n in range(len(specs))]
-    return [jobs.Job(retrying.RetryingExecutor(spec.target.place),
-                     posixpath.join(private_directory.of_run(
+    return [jobs.Job(executor.RetryingExecutor(spec.target.place),
+                     posixpath.join(job_scripts.make_path(
                          spec.target.directory, run_id), name + end))
             for spec, end in zip(specs, ends, strict=True)]
 
 
-def _must_start(states: Sequence[jobs.Ended | jobs.State]) -> bool:
+def _must_start(states: Sequence[jobs.Ended | jobs.JobState]) -> bool:
     """Tell whether the jobs must be started, or were started before.
 
     A job that is starting belongs to a process that was killed before it had
     started all jobs.
     """
-    return jobs.State.LOST not in states and (
-        jobs.State.ABSENT in states or jobs.State.STARTING in states)
+    return jobs.JobState.LOST not in states and (
+        jobs.JobState.ABSENT in states or jobs.JobState.STARTING in states)
 
 
 def _reboot(guests: Sequence[targets.Target]) -> None:
@@ -213,7 +204,7 @@ def _start(specs: Sequence[run_spec.JobSpec], running: Sequence[jobs.Job],
         job.remove()
     for spec, job, binaries in zip(specs, running, products, strict=True):
         # MPI needs the same directory in the other places, too.
-        copies = [jobs.Job(retrying.RetryingExecutor(target.place),
+        copies = [jobs.Job(executor.RetryingExecutor(target.place),
                            job.directory) for target in spec.others]
         for copy in copies:
             copy.remove()
@@ -252,7 +243,7 @@ def _wait(running: Sequence[jobs.Job], tick: Tick) -> list[End]:
                 except exception.TimedOut:
                     # A machine may be too busy to answer; its job goes on.
                     if (time.monotonic() - answered[number]
-                            > retrying.PATIENCE_S):
+                            > executor.PATIENCE_S):
                         raise
                     continue
                 answered[number] = time.monotonic()
@@ -270,11 +261,11 @@ def _wait(running: Sequence[jobs.Job], tick: Tick) -> list[End]:
     return [ends[number] for number in range(len(running))]
 
 
-def _end(state: jobs.Ended | jobs.State, spent_s: float) -> End | None:
+def _end(state: jobs.Ended | jobs.JobState, spent_s: float) -> End | None:
     if isinstance(state, jobs.Ended):
         return state
-    is_lost = state in (jobs.State.LOST, jobs.State.ABSENT) or (
-        state is jobs.State.STARTING and spent_s > STARTING_S)
+    is_lost = state in (jobs.JobState.LOST, jobs.JobState.ABSENT) or (
+        state is jobs.JobState.STARTING and spent_s > STARTING_S)
     return Unfinished.LOST if is_lost else None
 
 

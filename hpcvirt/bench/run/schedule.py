@@ -1,20 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""The order in which the samples of a run are taken.
+"""The order in which the samples of a run are taken, and the time they take.
 
-Warm-ups come first, in each arm in turn, then the pairs. Which arm of a pair
+Warm-ups come first, in each side in turn, then the pairs. Which side of a pair
 goes first is drawn by lot: a slow drift of the host (temperature, page cache,
-neighbours) affects both arms alike, and so does what a run leaves behind for
+neighbours) affects both sides alike, and so does what a run leaves behind for
 the next one. A guest that is relaunched during the run is warmed up again in
 each of its boots.
 
@@ -24,13 +14,16 @@ follows a run of the guest, the second one never does.
 """
 
 import dataclasses
+import datetime
+import itertools
 import random
+import statistics
 from collections.abc import Sequence
 
 from hpcvirt.bench.analysis import boots
 from hpcvirt.bench.model import record
 
-ARMS = (record.Arm.NATIVE, record.Arm.GUEST)
+SIDES = (record.Side.NATIVE, record.Side.GUEST)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,7 +37,7 @@ class PlannedSample:
     """
 
     position: int
-    arm: record.Arm
+    side: record.Side
     pair: int
     warm_up: bool
     relaunch: bool = False
@@ -60,7 +53,7 @@ def order(pairs: int, warm_ups: int,
     """Order the samples of a run.
 
     :param pairs: pairs that count, at least 1
-    :param warm_ups: samples per arm that do not count
+    :param warm_ups: samples per side that do not count
     :param purpose: an unpaired run has samples of the guest only
     :param launch: a guest that is rebooted before each sample is not warmed
         up
@@ -72,35 +65,35 @@ def order(pairs: int, warm_ups: int,
     dice = random.Random(lot)  # noqa: S311 - no secret
     is_unpaired = purpose is record.Purpose.UNPAIRED
     is_cold = launch is record.Launch.COLD
-    steps: list[tuple[int, record.Arm, int, str]] = []
+    steps: list[tuple[int, record.Side, int, str]] = []
     first = 0
     for boot, size in enumerate(of_boots or (pairs,)):
         # The host stays warm while the guest is relaunched.
-        steps += [(boot, arm, number, 'warm-up')
+        steps += [(boot, side, number, 'warm-up')
                   for number in range(boot * warm_ups, (boot + 1) * warm_ups)
-                  for arm in (ARMS if boot == 0 else (record.Arm.GUEST,))]
+                  for side in (SIDES if boot == 0 else (record.Side.GUEST,))]
         for pair in range(first, first + size):
-            both = [(boot, arm, pair, '') for arm in ARMS]
+            both = [(boot, side, pair, '') for side in SIDES]
             if pair < controls:
-                both.insert(0, (boot, record.Arm.NATIVE, pair, 'control'))
+                both.insert(0, (boot, record.Side.NATIVE, pair, 'control'))
             steps += both if dice.random() < 0.5 else both[::-1]
         first += size
     found: list[PlannedSample] = []
     launched = -1 if of_boots else 0
-    for boot, arm, pair, kind in steps:
-        is_guest, warm_up = arm is record.Arm.GUEST, kind == 'warm-up'
+    for boot, side, pair, kind in steps:
+        is_guest, warm_up = side is record.Side.GUEST, kind == 'warm-up'
         if (is_cold and is_guest and warm_up) or (
                 is_unpaired and not is_guest):
             continue
         found.append(PlannedSample(
-            len(found), arm, pair, warm_up,
+            len(found), side, pair, warm_up,
             is_guest and (is_cold or boot > launched), kind == 'control'))
         if is_guest and of_boots:
             launched = boot
     return tuple(found)
 
 
-def missing(run: record.Run) -> tuple[PlannedSample, ...]:
+def list_missing(run: record.Run) -> tuple[PlannedSample, ...]:
     """List the samples that a run still lacks, in their order.
 
     If the guest is relaunched, what comes after the pilot is not known before
@@ -113,3 +106,49 @@ def missing(run: record.Run) -> tuple[PlannedSample, ...]:
             run.id, boots.sizes(run) if run.relaunched else (),
             run.planned_controls)
         if planned.position not in taken)
+
+
+def estimate_seconds(run: record.Run) -> float | None:
+    """Estimate the time of the samples that a run still lacks.
+
+    The time between the starts of two samples includes what is done besides
+    the program. The median of a side is not disturbed by an interruption.
+
+    :returns: None if it has no sample yet
+    """
+    taken = sorted(run.samples, key=lambda sample: sample.position)
+    durations: dict[record.Side, list[float]] = {}
+    for sample, after in itertools.pairwise((*taken, None)):
+        if sample is not None:
+            durations.setdefault(sample.side, []).append(
+                _duration(sample, after))
+    if not durations:
+        return None
+    typical = {side: statistics.median(found)
+               for side, found in durations.items()}
+    longest = max(typical.values())
+    return sum(typical.get(due.side, longest)
+               for due in list_missing(run))
+
+
+def format_remaining(run: record.Run) -> str:
+    """Say how long a run still takes; empty if that is not known."""
+    left = estimate_seconds(run)
+    if not left:
+        return ''
+    minutes = round(left / 60)
+    text = f'{left:.0f} s'
+    if minutes >= 120:
+        text = f'{minutes // 60} h {minutes % 60} min'
+    elif minutes >= 2:
+        text = f'{minutes} min'
+    return f'{"at most" if run.interim_analyses else "about"} {text} left'
+
+
+def _duration(sample: record.Sample, after: record.Sample | None) -> float:
+    elapsed_s = sample.elapsed_s or 0.0
+    if after is None or not sample.started_at or not after.started_at:
+        return elapsed_s
+    begin, end = (datetime.datetime.fromisoformat(each.started_at)
+                  for each in (sample, after))
+    return max(elapsed_s, (end - begin).total_seconds())

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A target: a machine that jobs are started on, and what is known of it."""
 
@@ -16,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from hpcvirt.bench.execute import executor
-from hpcvirt.bench.execute import private_directory
+from hpcvirt.bench.execute import job_scripts
 from hpcvirt.bench.execute import reboot
 from hpcvirt.model import cpuset
 
@@ -26,7 +16,7 @@ class Target:
     """A machine that jobs are started on.
 
     :ivar place: runs programs on it
-    :ivar label: its name; unique among the targets of an arm
+    :ivar label: its name; unique among the targets of an side
     :ivar address: by which other targets reach it, empty if unknown
     :ivar host: the compute host, empty if unknown
     :ivar flavor: the name of the flavor, empty if it is no instance
@@ -52,7 +42,7 @@ class Target:
     prefix: tuple[str, ...] = ()
     cpus: frozenset[int] = frozenset()
     cpu_count: int | None = None
-    directory: str = private_directory.PARENT
+    directory: str = job_scripts.PARENT
     named: str = ''
 
 

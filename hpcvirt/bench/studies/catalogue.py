@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The five studies that hpcvirt implements, files of this package."""
 
@@ -17,6 +7,7 @@ import importlib.resources
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt import words
 from hpcvirt import yaml_document
 from hpcvirt.bench.studies import study
 
@@ -30,7 +21,8 @@ def get(name: str) -> study.Study:
     """
     if name.upper() not in IDS:
         raise exception.InvalidInput(
-            name, f'no such study; there are {", ".join(IDS)}')
+            name, f'no such study; there are {", ".join(IDS)}'
+            + words.nearest(name, IDS))
     return _load(name.upper())
 
 
@@ -44,5 +36,5 @@ def _load(name: str) -> study.Study:
     folder = importlib.resources.files('hpcvirt.bench.studies')
     text = (folder / f'{name.lower()}.yaml').read_text(encoding='utf-8')
     where = f'study {name}'
-    return serialization.from_plain(
+    return serialization.load(
         study.Study, yaml_document.value(text, where), where)

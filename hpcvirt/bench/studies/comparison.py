@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What a site measured, compared with what a study published.
 
@@ -87,7 +77,7 @@ class SiteResult:
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
+class SiteComparison:
     """A published figure and the results of the site.
 
     :ivar row: None for a case of which the study prints no figure
@@ -95,12 +85,12 @@ class Comparison:
     """
 
     case: study.Case
-    row: study.Row | None
+    row: study.PublishedComparison | None
     results: tuple[SiteResult, ...]
 
 
 def compare(study_: study.Study,
-            runs: Iterable[record.Run]) -> tuple[Comparison, ...]:
+            runs: Iterable[record.Run]) -> tuple[SiteComparison, ...]:
     """Compare the runs of a study with its figures.
 
     :param runs: any runs; those of other studies are ignored
@@ -115,12 +105,12 @@ def compare(study_: study.Study,
                 cases[run.case].launch in ('', run.launch)):
             by_case[run.case].append(run)
     comparisons = [
-        Comparison(cases[row.case], row, tuple(
+        SiteComparison(cases[row.case], row, tuple(
             _of_row(cases[row.case], row, by_case[row.case])))
         for row in study_.rows]
     with_rows = {row.case for row in study_.rows}
     comparisons += [
-        Comparison(case, None, tuple(_without_row(by_case[case.id])))
+        SiteComparison(case, None, tuple(_without_row(by_case[case.id])))
         for case in study_.cases if case.id not in with_rows]
     return tuple(comparisons)
 
@@ -137,7 +127,7 @@ def _newest(runs: Iterable[record.Run]) -> Iterator[record.Run]:
         run.host, run.shape, run.benchmark, run.variant, _cold(run)))
 
 
-def _of_row(case: study.Case, row: study.Row,
+def _of_row(case: study.Case, row: study.PublishedComparison,
             runs: Sequence[record.Run]) -> Iterator[SiteResult]:
     fitting = [run for run in runs if _stands_for(case, row, run)]
     if row.benchmark not in catalogue.FAMILIES:
@@ -151,7 +141,8 @@ def _of_row(case: study.Case, row: study.Row,
         yield _average(case, row, averaged)
 
 
-def _stands_for(case: study.Case, row: study.Row, run: record.Run) -> bool:
+def _stands_for(case: study.Case, row: study.PublishedComparison,
+                run: record.Run) -> bool:
     if row.benchmark in (run.benchmark,
                          catalogue.get(run.benchmark).parser):
         return True
@@ -160,7 +151,7 @@ def _stands_for(case: study.Case, row: study.Row, run: record.Run) -> bool:
                for benchmark in case.benchmarks)
 
 
-def _single(row: study.Row, run: record.Run) -> SiteResult:
+def _single(row: study.PublishedComparison, run: record.Run) -> SiteResult:
     """Return a figure of one run, or the mean over its message sizes."""
     judgements = [judged for judged in verdict.describe(run)
                   if bounds.split(judged.metric)[0] == row.metric]
@@ -193,7 +184,7 @@ def _single(row: study.Row, run: record.Run) -> SiteResult:
             statistics.fmean(each.high for each in intervals)))
 
 
-def _average(case: study.Case, row: study.Row,
+def _average(case: study.Case, row: study.PublishedComparison,
              runs: Sequence[record.Run]) -> SiteResult:
     """Return the mean slowdown of several benchmarks of one host.
 
@@ -212,7 +203,7 @@ def _average(case: study.Case, row: study.Row,
         pairs.append(judged.pairs)
     blank = dataclasses.replace(
         _blank(runs[0], False), benchmark=_label(row.benchmark, runs[0]),
-        unmet=preconditions.unmet(*runs))
+        unmet=preconditions.find_unmet(*runs))
     if not components:
         return _without_figure(blank, runs[0])
     mean = statistics.fmean(each.ratio for each in intervals)
@@ -257,7 +248,7 @@ def _primary(run: record.Run) -> Iterator[judgement.Judgement]:
             yield judged
 
 
-def _in_range(row: study.Row, size: int) -> bool:
+def _in_range(row: study.PublishedComparison, size: int) -> bool:
     if row.below_bytes is not None and size >= row.below_bytes:
         return False
     return row.above_bytes is None or size > row.above_bytes
@@ -269,7 +260,7 @@ def _blank(run: record.Run, stand_in: bool) -> SiteResult:
                       _label(f'{run.benchmark} {run.variant}', run),
                       stand_in, run.started_at, '',
                       reason='unpaired' if unpaired else '',
-                      unmet=preconditions.unmet(run))
+                      unmet=preconditions.find_unmet(run))
 
 
 def _label(name: str, run: record.Run) -> str:
@@ -282,11 +273,12 @@ def _cold(run: record.Run) -> bool:
 
 def _without_figure(blank: SiteResult, run: record.Run) -> SiteResult:
     return dataclasses.replace(
-        blank, reason=sample_pairs.invalid(run) or 'has no such figure')
+        blank,
+        reason=sample_pairs.explain_invalid(run) or 'has no such figure')
 
 
 def _figure(blank: SiteResult, judged: judgement.Judgement,
-            row: study.Row | None) -> SiteResult:
+            row: study.PublishedComparison | None) -> SiteResult:
     factor = FACTORS.get((judged.unit, row.unit)) if row else None
     interval = judged.interval
     if interval and row:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What has to be set before a case is run, and whether it was set.
 
@@ -47,12 +37,12 @@ _INSTRUCTIONS: Mapping[str, Mapping[str, str]] = {
         'off': 'Host: SMT off, in the firmware or by nosmt on the '
                "kernel's command line, then reboot."},
     'pages': {
-        'small': 'Host, for the native arm: "never" in '
-                 '/sys/kernel/mm/transparent_hugepage/enabled; the script '
-                 'sets it in the guests.',
-        'large': 'Host, for the native arm: "always" in '
-                 '/sys/kernel/mm/transparent_hugepage/enabled; the script '
-                 'sets it in the guests.'},
+        'small': 'Host, for the native side: "never" in '
+                 '/sys/kernel/mm/transparent_hugepage/enabled; "study '
+                 'run" sets it in the guests.',
+        'large': 'Host, for the native side: "always" in '
+                 '/sys/kernel/mm/transparent_hugepage/enabled; "study '
+                 'run" sets it in the guests.'},
     'device': {
         'emulated': 'Image: hw_vif_model=e1000.',
         'virtio': 'Image: hw_vif_model=virtio, or no hw_vif_model.',
@@ -71,7 +61,7 @@ def instructions(case: study.Case) -> Iterator[str]:
             yield sentences[settings[name]]
 
 
-def unmet(*runs: record.Run) -> tuple[str, ...]:
+def find_unmet(*runs: record.Run) -> tuple[str, ...]:
     """Say what was not as the cases of the runs require.
 
     :returns: one clause each, without the settings that a machine does not
@@ -80,14 +70,14 @@ def unmet(*runs: record.Run) -> tuple[str, ...]:
     return tuple(dict.fromkeys(
         clause for run in runs for case in _cases(run)
         for sample in run.samples
-        for clause in _of_sample(case, sample.arm, sample.environment)))
+        for clause in _of_sample(case, sample.side, sample.environment)))
 
 
-def of_result(result: record.Result) -> list[str]:
+def describe_unmet(result: record.Result) -> list[str]:
     """Say the same of all runs of a result, one line for each run."""
     return [f'{run.label}: not as {run.study}/{run.case} requires: '
             f'{"; ".join(clauses)}'
-            for run in result.runs if (clauses := unmet(run))]
+            for run in result.runs if (clauses := find_unmet(run))]
 
 
 def _cases(run: record.Run) -> list[study.Case]:
@@ -96,9 +86,9 @@ def _cases(run: record.Run) -> list[study.Case]:
             for case in study_.cases if case.id == run.case]
 
 
-def _of_sample(case: study.Case, arm: record.Arm,
+def _of_sample(case: study.Case, side: record.Side,
                environment: Mapping[str, str]) -> Iterator[str]:
-    if arm is record.Arm.NATIVE:
+    if side is record.Side.NATIVE:
         for name, wanted in case.host_settings.items():
             for fact in _FACTS.get(name, ()):
                 for value in aggregation.values(environment, fact):
@@ -110,4 +100,4 @@ def _of_sample(case: study.Case, arm: record.Arm,
         chosen = re.search(r'\[(\w+)\]', value)
         if wanted and chosen and chosen[1] != wanted:
             yield (f'transparent huge pages were "{chosen[1]}" in the '
-                   f'{arm.value} arm')
+                   f'{side.value} side')

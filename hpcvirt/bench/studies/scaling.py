@@ -1,19 +1,9 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A case of a study, scaled to the hosts of a site.
 
 The guests are those of the site's own plan for these hosts: one guest per
-socket becomes one per package, four guests of 8 cores on a host of 32 become
+socket becomes one per socket, four guests of 8 cores on a host of 32 become
 four quarters, and one of 24 becomes three quarters. A tuned guest has the
 cells, pins and pages of the plan; an untuned guest has the same number of
 CPUs and as much memory, and floats. A case that cannot be scaled is refused
@@ -23,6 +13,10 @@ with a reason.
 import dataclasses
 import fractions
 
+from hpcvirt import exception
+from hpcvirt.bench.catalogue import catalogue
+from hpcvirt.bench.catalogue import definition as definitions
+from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.studies import study
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape
@@ -45,12 +39,12 @@ class Site:
 
     :ivar hosts: names of the hosts
     :ivar cpus: CPUs of each host that guests may use
-    :ivar packages: packages of each host
+    :ivar sockets: sockets of each host
     """
 
     hosts: tuple[str, ...]
     cpus: int
-    packages: int
+    sockets: int
     guests: tuple[PlannedGuest, ...]
 
 
@@ -78,7 +72,7 @@ class ScaledCase:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Refusal:
+class CaseRefusal:
     """A case that these hosts cannot run.
 
     :ivar reason: one sentence without its subject
@@ -88,38 +82,40 @@ class Refusal:
     reason: str
 
 
-def with_smt_of(case: study.Case,
-                host: host_model.Host) -> host_model.Host | Refusal:
+def set_smt(case: study.Case,
+            host: host_model.Host) -> host_model.Host | CaseRefusal:
     """Return the host with SMT switched as the case requires."""
     smt = case.host_settings.get('smt')
     if smt == 'on' and host.threads_per_core < 2:
-        return Refusal(case, f'needs SMT, and {host.name} shows none: turn '
-                       'it on and read the topology again')
+        return CaseRefusal(case,
+                           f'needs SMT, and {host.name} shows none: turn '
+                           'it on and read the topology again')
     if smt == 'off':
         return dataclasses.replace(host, cells=tuple(
             _without_siblings(cell) for cell in host.cells))
     return host
 
 
-def scale(case: study.Case, site: Site) -> ScaledCase | Refusal:
+def scale(case: study.Case, site: Site) -> ScaledCase | CaseRefusal:
     """Fit the guests of a case to the hosts of a site."""
     count = len(site.hosts)
     if case.hosts == 1 and count != 1:
-        return Refusal(case, f'runs on one host, not on {count}')
+        return CaseRefusal(case, f'runs on one host, not on {count}')
     if case.hosts > 1 and not 2 <= count <= case.hosts:
         wanted = '2' if case.hosts == 2 else f'2 to {case.hosts}'
-        return Refusal(case, 'spans several hosts: give the topologies of '
-                       f'{wanted}')
+        return CaseRefusal(case, 'spans several hosts: give the topologies of '
+                           f'{wanted}')
     per_host, share = _division(case, site)
     vcpus = share * site.cpus
     if vcpus.denominator > 1:
-        return Refusal(case, f'takes {share} of a host, and {site.cpus} CPUs '
-                       'cannot be divided so')
+        return CaseRefusal(case,
+                           f'takes {share} of a host, and {site.cpus} CPUs '
+                           'cannot be divided so')
     fitting = [planned.guest for planned in site.guests
                if planned.guest.cpus == vcpus
                and planned.per_host >= per_host]
     if not fitting:
-        return Refusal(
+        return CaseRefusal(
             case, f'needs {per_host} guest{"s" if per_host > 1 else ""} of '
             f'{vcpus} CPUs on a host, and the plan of these hosts has no '
             'such guest, because their cells do not divide so')
@@ -134,15 +130,15 @@ def _division(case: study.Case,
               site: Site) -> tuple[int, fractions.Fraction]:
     """Return the guests on each host, and each one's share of its CPUs."""
     guests = case.guests
-    if guests.partition is study.Partition.HOST:
+    if guests.partition is study.GuestSpan.HOST:
         return 1, fractions.Fraction(1)
-    if guests.partition is study.Partition.PART:
+    if guests.partition is study.GuestSpan.PART:
         return guests.instances // case.hosts, fractions.Fraction(
             guests.share)
     # A case of one socket keeps to one; a case of all sockets uses all.
     single = guests.instances == case.hosts
-    return (1 if single else site.packages,
-            fractions.Fraction(1, site.packages))
+    return (1 if single else site.sockets,
+            fractions.Fraction(1, site.sockets))
 
 
 def _without_siblings(cell: host_model.Cell) -> host_model.Cell:
@@ -151,3 +147,95 @@ def _without_siblings(cell: host_model.Cell) -> host_model.Cell:
         cell, cpus=first, siblings=tuple(
             frozenset({min(core)}) for core in cell.siblings),
         llc=tuple(cache & first for cache in cell.llc if cache & first))
+
+
+#: The kernel keeps this share of a guest's memory and does not report it.
+KERNEL_SHARE = 0.1
+
+
+def select_benchmarks(case: study.Case,
+                      stand_in: str | None) -> tuple[study.StudyBenchmark,
+                                                     ...]:
+    """Return the benchmarks of a case.
+
+    :param stand_in: a free benchmark that replaces those of the case that
+        allow it
+    :raises InvalidInput: if no benchmark of the case allows it
+    """
+    if stand_in is None:
+        return case.benchmarks
+    definition = catalogue.get(stand_in)
+    allowed = sorted({name for benchmark in case.benchmarks
+                      for name in benchmark.stand_ins})
+    if definition.name not in allowed:
+        raise exception.InvalidInput(
+            f'--instead {stand_in}', f'does not stand in for a benchmark of '
+            f'{case.id}; ' + (f'{", ".join(allowed)} may' if allowed
+                              else 'nothing does'))
+    selected: dict[tuple[str, str], study.StudyBenchmark] = {}
+    for benchmark in case.benchmarks:
+        chosen = (_replaced(benchmark, definition)
+                  if definition.name in benchmark.stand_ins else benchmark)
+        selected.setdefault((chosen.benchmark, chosen.variant), chosen)
+    return tuple(selected.values())
+
+
+def check_guest_count(case: study.Case, count: int) -> None:
+    """Check that as many guests are measured as the case has.
+
+    :param count: guests that were given
+    :raises InvalidInput: if the case does not allow this number
+    """
+    guests = case.guests
+    if guests.partition is study.GuestSpan.SOCKET and (
+            guests.instances > case.hosts):
+        least, most = case.hosts, None
+        wanted = f'{least} or more, one per socket'
+    elif case.hosts > 1:
+        least, most = 2, case.hosts
+        wanted = '2' if most == 2 else f'2 to {most}, one per host'
+    else:
+        least = most = guests.instances
+        wanted = str(most)
+    if count < least or (most is not None and count > most):
+        raise exception.InvalidInput(
+            case.id, f'is a case of {wanted} guests, not of {count}; give '
+            '--where once for each')
+
+
+def scale_parameters(case: study.Case, benchmark: study.StudyBenchmark,
+                     machine: sizing.Machine) -> dict[str, str]:
+    """Return the parameters that the study fixes for these guests.
+
+    Guests of the study's size use the parameters of the study. On other
+    guests the sizes follow the rule of the definition, the ranks keep their
+    share of the CPUs, and parameters that do not depend on the machine stay.
+
+    :param machine: all guests together
+    """
+    guests = case.guests
+    definition = catalogue.get(benchmark.benchmark)
+    cpus = guests.instances * guests.vcpus
+    memory_mib = guests.instances * (guests.memory_mib or 0)
+    if machine.cpus == cpus and (
+            machine.memory_mib >= memory_mib * (1 - KERNEL_SHARE)):
+        return dict(benchmark.parameters)
+    kept = {}
+    for name, value in benchmark.parameters.items():
+        if name == 'ranks':
+            # A variant that does not span the guests runs in each by itself.
+            if definition.variant(benchmark.variant).spans:
+                kept[name] = str(max(1, int(value) * machine.cpus // cpus))
+        elif definition.size[name].rule is sizing.SizeRule.FIXED:
+            kept[name] = value
+    return kept
+
+
+def _replaced(benchmark: study.StudyBenchmark,
+              definition: definitions.Definition) -> study.StudyBenchmark:
+    variants = [variant.name for variant in definition.variants]
+    return study.StudyBenchmark(
+        definition.name,
+        benchmark.variant if benchmark.variant in variants else variants[0],
+        {name: value for name, value in benchmark.parameters.items()
+         if name == 'ranks'})

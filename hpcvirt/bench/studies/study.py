@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A published study: what it measured, its figures, and what it claims.
 
@@ -23,11 +13,12 @@ from collections.abc import Mapping
 
 from hpcvirt import bibliography
 from hpcvirt import exception
+from hpcvirt import words
 from hpcvirt.bench.model import outcome
 
 
-class Partition(enum.StrEnum):
-    """What a guest spans: a package, the host, or a part of the host."""
+class GuestSpan(enum.StrEnum):
+    """What a guest spans: a socket, the host, or a part of the host."""
 
     SOCKET = 'socket'
     HOST = 'host'
@@ -51,7 +42,7 @@ _OPPOSITE = {Relation.BELOW: Relation.ABOVE, Relation.ABOVE: Relation.BELOW,
 
 
 @dataclasses.dataclass(frozen=True)
-class Guests:
+class CaseGuests:
     """The guests of a case.
 
     :ivar instances: number of guests on all hosts together
@@ -73,7 +64,7 @@ class Guests:
     instances: int
     vcpus: int
     memory_mib: int | None = None
-    partition: Partition = Partition.HOST
+    partition: GuestSpan = GuestSpan.HOST
     share: str = ''
     tuned: bool = False
     pages: str = ''
@@ -113,7 +104,7 @@ class Case:
 
     id: str
     text: str
-    guests: Guests
+    guests: CaseGuests
     benchmarks: tuple[StudyBenchmark, ...]
     hosts: int = 1
     launch: str = ''
@@ -122,10 +113,10 @@ class Case:
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class PublishedComparison:
     """One published comparison.
 
-    Either both arms have a figure, or the study states a percentage only.
+    Either both sides have a figure, or the study states a percentage only.
 
     :ivar what: the benchmark and its figure, as the study names them
     :ivar place: the table, slide or section of the document
@@ -188,7 +179,7 @@ class Row:
             filter(None, (relation, f'{self.ratio:.4f}')))
 
 
-class Kind(enum.StrEnum):
+class ClaimKind(enum.StrEnum):
     """How a claim follows from figures a, b, c, d."""
 
     RATIO = 'ratio'                # a / b
@@ -216,7 +207,7 @@ class Claim:
     text: str
     place: str
     printed: str
-    kind: Kind
+    kind: ClaimKind
     of: tuple[str, ...]
     factor: float = 1.0
     relation: Relation | None = None
@@ -263,13 +254,13 @@ class Study:
     source: str
     setup: tuple[str, ...]
     cases: tuple[Case, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[PublishedComparison, ...]
     claims: tuple[Claim, ...]
     lessons: tuple[str, ...]
     statements: tuple[Statement, ...] = ()
 
     @property
-    def document(self) -> bibliography.Document:
+    def document(self) -> bibliography.Publication:
         """The document that published the study."""
         return bibliography.get(self.source)
 
@@ -281,9 +272,10 @@ class Study:
         for case in self.cases:
             if case.id == name:
                 return case
-        names = ', '.join(case.id for case in self.cases)
+        names = [case.id for case in self.cases]
         raise exception.InvalidInput(
-            self.id, f'has no case {name!r}; its cases are {names}')
+            self.id, f'has no case {name!r}; its cases are '
+            f'{", ".join(names)}' + words.nearest(name, names))
 
     def limited_to(self, name: str) -> 'Study':
         """Return the study with one case, its rows and its claims only.

@@ -1,166 +1,237 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt bench compare``."""
+"""``hpcvirt bench parse`` and ``compare``: read and judge outputs."""
 
 import argparse
 import dataclasses
-import json
-import sys
 from collections.abc import Iterable
 
 from hpcvirt import exception
 from hpcvirt import printable
 from hpcvirt import serialization
 from hpcvirt import text_table
-from hpcvirt.bench.analysis import bound_choice
 from hpcvirt.bench.analysis import bounds
-from hpcvirt.bench.analysis import looks
+from hpcvirt.bench.analysis import interim_analyses
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import verdict
+from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
+from hpcvirt.bench.parsers import parser as parsers
 from hpcvirt.bench.report import text as reports
 from hpcvirt.bench.results import json_format
 from hpcvirt.bench.results import output_files
+from hpcvirt.cmd import command
 from hpcvirt.cmd import terminal
-from hpcvirt.cmd.bench import parse
 
-_ABOUT = """\
-Judge the outputs of a guest against native outputs. The ratio is always
-guest / native; the direction of the metric says whether it is a loss.
-"""
-
-_EPILOG = """\
+_COMPARE_EPILOG = """\
 NATIVE and GUEST are directories of raw outputs (paired in natural order of the
 file names), quoted shell patterns, or JSON: results of "bench run", or answers
 of "bench parse" as a list or one on each line; one of them may be - for
-standard input. A result that holds both arms is given alone. Answers of guests
-may say "launch": ID, which launch of the guest wrote them. Status 0: PASS,
-1: FAIL, INCONCLUSIVE or INVALID (the word is printed), 2: the outputs cannot
-be compared.
+standard input. A result that holds both sides is given alone. Answers of
+guests may say "launch": ID, which launch of the guest wrote them. Status 0:
+PASS, 1: FAIL, INCONCLUSIVE or INVALID (the word is printed), 2: the outputs
+cannot be compared.
 """
 
 
-def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
-    """Add the verb."""
-    verb = verbs.add_parser(
-        'compare', help='judge guest against native from outputs',
-        description=_ABOUT, epilog=_EPILOG)
-    verb.add_argument('native', metavar='NATIVE', help='native outputs, or '
-                      'a result that holds both arms')
-    verb.add_argument('guest', metavar='GUEST', nargs='?',
-                      help='outputs of the guest, in the order of the pairs')
-    verb.add_argument('--aa', metavar='NATIVE2', help='more native outputs, '
-                      'in pairs with NATIVE: they show how noisy the machine '
-                      'is')
-    verb.add_argument('--benchmark', metavar='NAME',
-                      help='the benchmark that wrote the raw outputs')
-    verb.add_argument('--expect', metavar='KEY=VALUE', action='append',
-                      default=[], help='as in "bench parse"')
-    verb.add_argument('--bound', metavar='METRIC=RATIO', action='append',
-                      default=[], help='the worst ratio that passes, instead '
-                      'of the bounds of the benchmark; may be repeated')
-    verb.add_argument('--overhead', metavar='PERCENT',
-                      help='how much slower the guest may be in every '
-                      'primary metric')
-    verb.add_argument('--pages', choices=('small', 'large'),
-                      help='page size of the guest and the application, which '
-                      'selects the default bounds (default: that of the '
-                      'result, or small)')
-    verb.add_argument('--shape', default='', metavar='IxC',
-                      help='instances x cores, 4x8 for example; selects '
-                      'default bounds')
-    verb.add_argument('--nodes', choices=('one', 'several'),
-                      help='hosts that the run spans; selects default '
-                      'bounds (default: those of the result, or one)')
-    verb.add_argument('--warm-up', type=int, default=0, metavar='N',
-                      help='outputs at the beginning of each arm that do not '
-                      'count (default: 0)')
-    verb.add_argument('--max-pairs', type=int, metavar='N',
-                      help='judge growing outputs as often as you like, until '
-                      'there are N pairs; say the same N each time')
-    verb.add_argument('--this-launch', action='store_true',
-                      help='judge the launch of the guest that was measured, '
-                      'not its flavor')
-    verb.add_argument('--unpaired', action='store_true',
-                      help='the arms were not measured in turn on one host')
-    verb.add_argument('--all', action='store_true',
-                      help='also show the figures without a bound, which '
-                      'do not count')
-    verb.add_argument('--format', choices=('table', 'json'),
-                      default='table', help='table (the default) or json')
-    verb.set_defaults(run=run)
+_PARSE_EPILOG = """\
+Status 0: the output is valid, 1: it is not, 2: it cannot be read (an unknown
+benchmark, a missing file, an unknown key of --expect).
+"""
 
 
-def run(args: argparse.Namespace) -> int:
-    """Judge and print."""
-    if args.warm_up < 0:
-        raise exception.InvalidInput('--warm-up', 'is below 0')
-    if args.max_pairs is not None and (
-            args.unpaired or args.max_pairs < sample_pairs.LEAST_PAIRS):
-        raise exception.InvalidInput(
-            '--max-pairs', 'must be at least '
-            f'{sample_pairs.LEAST_PAIRS}, and is for pairs only')
-    given = dict(bounds.parse(word) for word in args.bound)
-    stated = {name: value for name in ('pages', 'shape', 'nodes')
-              if (value := getattr(args, name))}
-    runs = [bound_choice.with_bounds(run, given, args.overhead, stated)
-            for run in _runs(args)]
-    judged = [run for run in runs if run.purpose is not record.Purpose.AA]
-    if not any(run.bounds for run in judged):
-        raise exception.InvalidInput(
-            ', '.join(run.benchmark for run in judged) or args.native,
-            'no figure has a bound: give --bound METRIC=RATIO or --overhead '
-            'PERCENT')
-    found = verdict.judge(runs)
-    others = tuple(_without_bound(judged)) if args.all else ()
-    if args.format == 'json':
+class ParseOutput(command.Report):
+    """Read the output of a benchmark.
+
+    Show its figures if it is valid, or the reason if it is not.
+    """
+
+    epilog = _PARSE_EPILOG
+    fields = ('benchmark', 'valid', 'reason', 'parameters', 'metrics')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            'name', metavar='NAME',
+            help='the benchmark, as in "bench list", or npb, osu, qe, namd, '
+            'wrf')
+        parser.add_argument(
+            'file', metavar='FILE',
+            help='its output; - for standard input')
+        parser.add_argument(
+            '--expect', metavar='KEY=VALUE', action='append', default=[],
+            help='how the benchmark was run (N=1000, ranks=4, class=C, '
+            'rc=2): an output that says otherwise is invalid; "bench '
+            'describe" lists the keys; may be repeated')
+        parser.add_argument(
+            '--exit-status', metavar='N', type=int,
+            help='exit status of the program, if known')
+
+    def answer(self, args: argparse.Namespace) -> command.CommandResult:
+        """Read one output."""
+        source = catalogue.output_source(args.name)
+        expect = {**source.expect, **_read_expectations(args.expect)}
+        raw = output_files.read_raw(args.file)
+        outcome = parsers.parse(source.parser, raw, expect, args.exit_status,
+                               source.name)
+        output = output_files.make_output(source.name, outcome)
+        return command.CommandResult(serialization.dump(output),
+                                     lambda: _draw_output(output),
+                                     status=int(not outcome.valid))
+
+
+def _read_expectations(words: list[str]) -> dict[str, str]:
+    """Read the values of --expect.
+
+    :raises InvalidInput: for a word that is not ``KEY=VALUE``
+    """
+    expect = {}
+    for word in words:
+        key, equals, value = word.partition('=')
+        if not equals or not key.strip() or not value.strip():
+            raise exception.InvalidInput(f'--expect {word}', 'not KEY=VALUE')
+        expect[key.strip()] = value.strip()
+    return expect
+
+
+def _draw_output(output: output_files.ParsedOutput) -> str:
+    if not output.valid:
+        return printable.lines(
+            [f'{output.benchmark}: INVALID: {output.reason}'])
+    echoed = ' '.join(f'{key}={value}'
+                      for key, value in output.parameters.items())
+    rows = [(name, f'{metric.value:.10g}', metric.unit, metric.direction)
+            for name, metric in output.metrics.items()]
+    return printable.lines([
+        f'{output.benchmark}: valid ({echoed})']) + text_table.draw(
+            ('Metric', 'Value', 'Unit', 'Better'), rows, {'Value'},
+            terminal.width()) + printable.lines(
+                f'Note: {remark}.' for remark in output.remarks)
+
+
+class CompareOutputs(command.Report):
+    """Judge the outputs of a guest against native outputs.
+
+    The ratio is always guest / native; the direction of the metric says
+    whether it is a loss.
+    """
+
+    epilog = _COMPARE_EPILOG
+    rows = 'judgements'
+    fields = ('label', 'metric', 'native', 'guest', 'unit', 'limit', 'pairs',
+              'word')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            'native', metavar='NATIVE',
+            help='native outputs, or a result that holds both sides')
+        parser.add_argument(
+            'guest', metavar='GUEST', nargs='?',
+            help='outputs of the guest, in the order of the pairs')
+        parser.add_argument(
+            '--aa', metavar='NATIVE2',
+            help='more native outputs, in pairs with NATIVE: they show how '
+            'noisy the machine is')
+        parser.add_argument(
+            '--benchmark', metavar='NAME',
+            help='the benchmark that wrote the raw outputs')
+        parser.add_argument(
+            '--expect', metavar='KEY=VALUE', action='append', default=[],
+            help='as in "bench parse"')
+        parser.add_argument(
+            '--bound', metavar='METRIC=RATIO', action='append', default=[],
+            help='the worst ratio that passes, instead of the bounds of the '
+            'benchmark; may be repeated')
+        parser.add_argument(
+            '--overhead', metavar='PERCENT',
+            help='how much slower the guest may be in every primary metric')
+        parser.add_argument(
+            '--page-class', choices=('small', 'large'), dest='pages',
+            help='page size of the guest and the application, which selects '
+            'the default bounds (default: that of the result, or small)')
+        parser.add_argument(
+            '--shape', default='', metavar='IxC',
+            help='instances x cores, 4x8 for example; selects default bounds')
+        parser.add_argument(
+            '--nodes', choices=('one', 'several'),
+            help='hosts that the run spans; selects default bounds (default: '
+            'those of the result, or one)')
+        parser.add_argument(
+            '--warm-up', type=int, default=0, metavar='N',
+            help='outputs at the beginning of each side that do not count '
+            '(default: 0)')
+        parser.add_argument(
+            '--max-pairs', type=int, metavar='N',
+            help='judge growing outputs as often as you like, until there '
+            'are N pairs; say the same N each time')
+        parser.add_argument(
+            '--this-launch', action='store_true',
+            help='judge the launch of the guest that was measured, not its '
+            'flavor')
+        parser.add_argument(
+            '--unpaired', action='store_true',
+            help='the sides were not measured in turn on one host')
+        parser.add_argument(
+            '--all', action='store_true',
+            help='also show the figures without a bound, which do not count')
+
+    def answer(self, args: argparse.Namespace) -> command.CommandResult:
+        """Judge."""
+        if args.warm_up < 0:
+            raise exception.InvalidInput('--warm-up', 'is below 0')
+        if args.max_pairs is not None and (
+                args.unpaired or args.max_pairs < sample_pairs.MIN_PAIRS):
+            raise exception.InvalidInput(
+                '--max-pairs', 'must be at least '
+                f'{sample_pairs.MIN_PAIRS}, and is for pairs only')
+        given = dict(bounds.parse(word) for word in args.bound)
+        stated = {name: value for name in ('pages', 'shape', 'nodes')
+                  if (value := getattr(args, name))}
+        runs = [bounds.set_bounds(run, given, args.overhead, stated)
+                for run in _runs(args)]
+        judged = [run for run in runs if run.purpose is not record.Purpose.AA]
+        if not any(run.bounds for run in judged):
+            raise exception.InvalidInput(
+                ', '.join(run.benchmark for run in judged) or args.native,
+                'no figure has a bound: give --bound METRIC=RATIO or '
+                '--overhead PERCENT')
+        found = verdict.judge(runs)
+        others = tuple(_without_bound(judged)) if args.all else ()
         document = {'schema_version': record.SCHEMA_VERSION,
-                    'verdict': found.word, **serialization.to_plain(found),
-                    'bounds': {run.label: serialization.to_plain(run.bounds)
+                    'verdict': found.result, **serialization.dump(found),
+                    'bounds': {run.label: serialization.dump(run.bounds)
                                for run in judged}}
         del document['word']
         if args.all:
-            document['others'] = serialization.to_plain(others)
-        print(json.dumps(document, indent=2, allow_nan=False))
-    else:
-        _print(found, others, judged)
-    return 0 if found.word is judgement.Word.PASS else 1
+            document['others'] = serialization.dump(others)
+        return command.CommandResult(
+            document, lambda: _draw(found, others, judged),
+            status=int(found.result is not judgement.VerdictResult.PASS))
 
 
 def _runs(args: argparse.Namespace) -> Iterable[record.Run]:
-    expect = parse.expectations(args.expect)
+    expect = _read_expectations(args.expect)
     if args.guest is None:
         raw = output_files.read_raw(args.native)
         result = json_format.loads(raw.decode('utf-8', 'replace'),
                                    args.native)
         return [dataclasses.replace(run, of_launch=args.this_launch)
                 for run in result.runs]
-    native = output_files.collect(args.native, record.Arm.NATIVE,
+    native = output_files.collect(args.native, record.Side.NATIVE,
                                   args.benchmark, expect)
-    guest = output_files.collect(args.guest, record.Arm.GUEST, args.benchmark,
+    guest = output_files.collect(args.guest, record.Side.GUEST, args.benchmark,
                                  expect)
     runs = list(_matched(native, guest, args))
     if args.aa is not None:
-        again = output_files.collect(args.aa, record.Arm.NATIVE,
+        again = output_files.collect(args.aa, record.Side.NATIVE,
                                      args.benchmark, expect)
         runs += [dataclasses.replace(run, purpose=record.Purpose.AA)
                  for run in _matched(native, again, args)]
     return runs
 
 
-def _matched(native: Iterable[output_files.ArmOutputs],
-             guest: Iterable[output_files.ArmOutputs],
+def _matched(native: Iterable[output_files.SideOutputs],
+             guest: Iterable[output_files.SideOutputs],
              args: argparse.Namespace) -> Iterable[record.Run]:
     guest_outputs = {(outputs.benchmark, outputs.variant): outputs
                      for outputs in guest}
@@ -175,7 +246,8 @@ def _matched(native: Iterable[output_files.ArmOutputs],
                                   of_launch=args.this_launch)
         if args.max_pairs is not None:
             run = dataclasses.replace(run, planned_pairs=args.max_pairs,
-                                      looks=looks.plan(args.max_pairs))
+                                      interim_analyses=interim_analyses.plan(
+                                          args.max_pairs))
         yield run
     for name, _ in guest_outputs:
         raise exception.InvalidInput(
@@ -190,14 +262,14 @@ def _without_bound(runs: Iterable[record.Run],
                 yield figure
 
 
-def _print(found: judgement.Verdict,
-           others: tuple[judgement.Judgement, ...],
-           runs: Iterable[record.Run]) -> None:
+def _draw(found: judgement.Verdict,
+          others: tuple[judgement.Judgement, ...],
+          runs: Iterable[record.Run]) -> str:
     rows = [_row(figure) for figure in (*found.judgements, *others)]
-    sys.stdout.write(text_table.draw(
+    table = text_table.draw(
         ('Figure', 'Native', 'Guest', 'Unit', 'Ratio', 'Interval',
          'Bound', 'Pairs', 'Verdict'), rows,
-        {'Native', 'Guest', 'Ratio', 'Pairs'}, terminal.width()))
+        {'Native', 'Guest', 'Ratio', 'Pairs'}, terminal.width())
     notes = dict.fromkeys(
         f'{figure.label} {figure.metric}: {text}.'
         for figure in found.judgements
@@ -206,11 +278,11 @@ def _print(found: judgement.Verdict,
         f'{names}: bound {source}.' for names, source in reports.sources(
             (f'{run.label} {metric}', bound) for run in runs
             for metric, bound in run.bounds.items() if bound.kind))
-    notes |= dict.fromkeys(f'Differs between the arms: {clause}.'
+    notes |= dict.fromkeys(f'Differs between the sides: {clause}.'
                            for clause in found.differences)
     said = found.method, found.scope
-    sys.stdout.write(printable.lines(
-        [*notes, f'{found.word}: {"; ".join(filter(None, said))}.']))
+    return table + printable.lines(
+        [*notes, f'{found.result}: {"; ".join(filter(None, said))}.'])
 
 
 def _row(figure: judgement.Judgement) -> tuple[str, ...]:
@@ -226,5 +298,5 @@ def _row(figure: judgement.Judgement) -> tuple[str, ...]:
         f'{interval.low:.4f}..{interval.high:.4f}',
         '-' if figure.limit is None else f'{worse} {figure.limit:.4f}',
         str(figure.pairs) if figure.paired else 'unpaired',
-        (figure.word or '-') + (' (suspect)' if figure.suspect else ''),
+        (figure.result or '-') + (' (suspect)' if figure.suspect else ''),
     )

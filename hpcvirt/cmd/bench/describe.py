@@ -1,21 +1,9 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt bench describe``."""
+"""``hpcvirt bench list`` and ``describe``: the catalogue."""
 
 import argparse
-import json
 import shlex
-import sys
 import textwrap
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -26,58 +14,102 @@ from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.parsers import parser as parsers
+from hpcvirt.cmd import command
 from hpcvirt.cmd import terminal
 
-_EPILOG = """\
-With --cpus and --memory-mib, the sizes are worked out for a guest, and the
+_DESCRIBE_EPILOG = """\
+With --vcpus and --memory-mib, the sizes are worked out for a guest, and the
 command and its input files are shown as they would be run there.
 """
 
 
-def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
-    """Add the verb."""
-    help_line = 'show how to install a benchmark, and how it is run and judged'
-    parser = verbs.add_parser(
-        'describe', help=help_line, epilog=_EPILOG,
-        description='Show how to install a benchmark, and how it is sized, '
-        'run and judged.')
-    parser.add_argument('name', metavar='NAME', help='as in "bench list"')
-    parser.add_argument('--variant', metavar='VARIANT',
-                        help='such as mpi or openmp (default: the first)')
-    parser.add_argument('--cpus', type=_count, metavar='N',
-                        help='CPUs of the guest')
-    parser.add_argument('--memory-mib', type=_count, metavar='N',
-                        help='memory of the guest in MiB')
-    parser.add_argument('--cells', type=_count, metavar='N', default=1,
-                        help='NUMA cells of the guest (default: 1)')
-    parser.add_argument('--llc-kib', type=_count, metavar='N',
-                        help='last-level caches of its CPUs in KiB')
-    parser.add_argument('--format', choices=('table', 'json'),
-                        default='table',
-                        help='text for people (the default) or json')
-    parser.set_defaults(run=run)
+_LIST_EPILOG = (
+    'Names may be written in any case, with hyphens or underscores. In '
+    '"parse" and "compare", npb, osu, qe, namd and wrf stand for any '
+    'benchmark of that program.')
 
 
-def run(args: argparse.Namespace) -> int:
-    """Print one benchmark."""
-    definition = catalogue.get(args.name)
-    variant = definition.variant(args.variant)
-    example = _example(args, definition, variant)
-    keys = parsers.PARSERS[definition.parser].keys
-    if args.format == 'json':
-        document = serialization.to_plain(definition)
+class ListBenchmarks(command.Report):
+    """List the benchmarks."""
+
+    epilog = _LIST_EPILOG
+    fields = ('name', 'title', 'obtain', 'variants')
+
+    def answer(self, args: argparse.Namespace) -> command.CommandResult:
+        """Find the benchmarks."""
+        del args
+        listed = catalogue.all_definitions()
+        rows = [(definition.name, definition.title, _obtain(definition),
+                 ' '.join(variant.name for variant in definition.variants),
+                 ' '.join(figure.name for figure in definition.metrics
+                          if figure.primary)) for definition in listed]
+        return command.CommandResult(
+            [_plain(definition) for definition in listed],
+            lambda: text_table.draw(
+                ('Name', 'What', 'From', 'Variants', 'Figure'), rows,
+                width=terminal.width()))
+
+
+def _plain(definition: definitions.Definition) -> dict[str, object]:
+    return {
+        'name': definition.name, 'title': definition.title,
+        'aliases': definition.aliases,
+        'obtain': [source.by for source in definition.obtain],
+        'licence': definition.licence,
+        'variants': [variant.name for variant in definition.variants],
+        'metrics': {figure.name: {
+            'unit': figure.unit, 'direction': figure.direction,
+            'primary': figure.primary, 'per_size': figure.per_size}
+            for figure in definition.metrics},
+    }
+
+
+def _obtain(definition: definitions.Definition) -> str:
+    return ' '.join(dict.fromkeys(source.by for source in definition.obtain))
+
+
+class DescribeBenchmark(command.Report):
+    """Show how to install a benchmark, and how it is sized, run and judged."""
+
+    epilog = _DESCRIBE_EPILOG
+    rows = 'metrics'
+    fields = ('name', 'unit', 'direction', 'primary', 'help')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            'name', metavar='NAME',
+            help='as in "bench list"')
+        parser.add_argument(
+            '--variant', metavar='VARIANT',
+            help='such as mpi or openmp (default: the first)')
+        parser.add_argument(
+            '--vcpus', type=_count, metavar='N', dest='cpus',
+            help='CPUs of the guest')
+        parser.add_argument(
+            '--memory-mib', type=_count, metavar='N',
+            help='memory of the guest in MiB')
+        parser.add_argument(
+            '--cells', type=_count, metavar='N', default=1,
+            help='NUMA cells of the guest (default: 1)')
+        parser.add_argument(
+            '--llc-kib', type=_count, metavar='N',
+            help='last-level caches of its CPUs in KiB')
+
+    def answer(self, args: argparse.Namespace) -> command.CommandResult:
+        """Find the benchmark."""
+        definition = catalogue.get(args.name)
+        variant = definition.variant(args.variant)
+        example = _example(args, definition, variant)
+        keys = parsers.PARSERS[definition.parser].keys
+        document = serialization.dump(definition)
         document['expect_keys'] = [key.name for key in keys]
         if example is not None:
             document['example'] = example
-        print(json.dumps(document, indent=2, allow_nan=False))
-        return 0
-    sys.stdout.writelines(_text(definition))
-    rows = [(key.name, key.kind, key.help) for key in keys]
-    sys.stdout.write('\nKeys for bench parse --expect KEY=VALUE\n')
-    sys.stdout.write(_table(('Key', 'Kind', 'Meaning'), rows))
-    if example is not None:
-        sys.stdout.writelines(_example_text(variant, example))
-    return 0
+        return command.CommandResult(document, lambda: ''.join((
+            *_text(definition), '\nKeys for bench parse --expect KEY=VALUE\n',
+            _table(('Key', 'Kind', 'Meaning'),
+                   [(key.name, key.kind, key.help) for key in keys]),
+            *(() if example is None else _example_text(variant, example)))))
 
 
 def _count(text: str) -> int:
@@ -94,7 +126,7 @@ def _example(args: argparse.Namespace, definition: definitions.Definition,
         return None
     machine = sizing.Machine(args.cpus, args.memory_mib, args.cells,
                              args.llc_kib)
-    values = definitions.sized(definition, variant, machine)
+    values = definitions.compute_sizes(definition, variant, machine)
     paths = {path.name: f'<{path.name}>' for path in definition.paths}
     filled = {**values, **paths}
     return {
@@ -129,7 +161,7 @@ def _text(definition: definitions.Definition) -> Iterator[str]:
         yield from _wrapped(f'ranks {variant.ranks}, threads '
                             f'{variant.threads}; {variant.binding}', 4)
     if definition.size:
-        yield '\nSize, the same in both arms\n'
+        yield '\nSize, the same in both sides\n'
         for name, size in definition.size.items():
             yield from _wrapped(f'{name} ({size.rule}): {size.help}')
     yield '\nValidity\n'

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Show the progress of a benchmark run on standard error."""
 
@@ -27,7 +17,6 @@ from hpcvirt import printable
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.model import record
-from hpcvirt.bench.run import remaining
 from hpcvirt.bench.run import schedule
 
 if typing.TYPE_CHECKING:
@@ -35,8 +24,8 @@ if typing.TYPE_CHECKING:
     from hpcvirt.bench.results import store
 
 
-#: So many changes are named if a result cannot be continued.
-MOST_CHANGES = 5
+#: The number of changes that are named if a result cannot be continued.
+MAX_CHANGES = 5
 
 
 class Terminal:
@@ -66,15 +55,15 @@ class Terminal:
 
     def not_continued(self, entry: 'store.Entry',
                       changes: Sequence[str]) -> None:
-        more = len(changes) - MOST_CHANGES
-        listed = '; '.join(changes[:MOST_CHANGES])
+        more = len(changes) - MAX_CHANGES
+        listed = '; '.join(changes[:MAX_CHANGES])
         self._print(f'result {entry.id} is not continued, its samples are '
                     f'kept: {listed}' + (f'; {more} more' if more > 0 else ''))
 
     def sample_started(self, run: record.Run, due: schedule.PlannedSample,
                        total: int) -> None:
         self._run = run
-        self._left = remaining.told(run)
+        self._left = schedule.format_remaining(run)
         what = 'warm-up' if due.warm_up else f'pair {due.pair + 1}'
         if due.control:
             what += ', native again'
@@ -82,7 +71,7 @@ class Terminal:
             what += ' after a reboot'
             self._print(f'{run.label}  the guest is rebooted')
         self._line = (f'{run.label}  {due.position + 1}/{total}  {what}  '
-                      f'{due.arm}')
+                      f'{due.side}')
         self._primary = frozenset(
             figure.name for figure in catalogue.get(run.benchmark).metrics
             if figure.primary)
@@ -96,7 +85,7 @@ class Terminal:
     def tick(self, elapsed_s: float) -> None:
         if self._live is not None:
             self._live.update(texts.Text(
-                printable.escaped('  '.join(filter(None, (
+                printable.escape('  '.join(filter(None, (
                     self._line, f'{elapsed_s:.0f} s', self._left))))))
 
     def sample_finished(self, sample: record.Sample) -> None:
@@ -114,7 +103,7 @@ class Terminal:
             summary = ', '.join(
                 f'{name} {outcome.metrics[name].value:.6g} '
                 f'{outcome.metrics[name].unit}' for name in names)
-        left = '' if self._run is None else remaining.told(
+        left = '' if self._run is None else schedule.format_remaining(
             dataclasses.replace(self._run,
                                 samples=(*self._run.samples, sample)))
         self._print('  '.join(filter(None, (
@@ -129,7 +118,7 @@ class Terminal:
             self._live = None
 
     def _print(self, text: str) -> None:
-        line = printable.escaped(text)
+        line = printable.escape(text)
         if self._console.is_terminal:
             self._console.print(texts.Text(line))
         else:

@@ -1,28 +1,20 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``hpcvirt bench report``: show the results of the store."""
 
 import argparse
-import sys
 import typing
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import printable
+from hpcvirt import serialization
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.report import summary
 from hpcvirt.bench.report import text
+from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import html_file
 from hpcvirt.cmd import terminal
@@ -32,46 +24,53 @@ if typing.TYPE_CHECKING:
     from hpcvirt.bench.results import store as stores
 
 _TITLE = 'Guest against native'
-_ABOUT = """\
-Show what was measured: ratio with interval and verdict for each figure, next
-to the published figure, and each host over time, so that slow hosts and drifts
-stand out.
-"""
+
+class ReportResults(command.Report):
+    """Show what was measured.
+
+    Ratio with interval and verdict for each figure,
+    next to the published figure, and each host over time, so that slow hosts
+    and drifts stand out.
+    """
+
+    fields = ('id', 'started_at', 'finished')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            'results', nargs='*', metavar='RESULT',
+            help='ids of results (default: all)')
+        parser.add_argument(
+            '--html', metavar='FILE',
+            help='write one self-contained page; an existing file is '
+            'replaced only if it is a report')
+        store_arguments.add(parser)
+
+    def answer(self, args: argparse.Namespace,
+               ) -> command.CommandResult | None:
+        """Read and judge."""
+        with extras.bench():
+            from hpcvirt.bench.report import page
+        shown = _results(args)
+        if args.html:
+            html_file.write(args.html, page.page(shown, _TITLE), _TITLE)
+            print(args.html)
+            return None
+        return command.CommandResult(
+            [{'id': each.id, 'started_at': each.started_at,
+              'finished': each.finished, **serialization.dump(each.result)}
+             for each in shown], lambda: _draw(shown))
 
 
-def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
-    """Add the verb."""
-    parser = verbs.add_parser('report', help='show what was measured',
-                              description=_ABOUT)
-    parser.add_argument('results', nargs='*', metavar='RESULT',
-                        help='ids of results (default: all)')
-    parser.add_argument('--html', metavar='FILE',
-                        help='write one self-contained page; an existing '
-                        'file is replaced only if it is a report')
-    store_arguments.add(parser)
-    parser.set_defaults(run=run)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Read, judge, show."""
-    with extras.bench():
-        from hpcvirt.bench.report import page
-    shown = _results(args)
-    if args.html:
-        html_file.write(args.html, page.page(shown, _TITLE), _TITLE)
-        print(args.html)
-        return 0
+def _draw(shown: Sequence[summary.Shown]) -> str:
     if not shown:
-        print('No results yet.')
-    if len(shown) > 1:
-        print(summary.table(summary.lines(shown), terminal.width()))
-    for each in shown:
-        state = '' if each.finished else ', unfinished'
-        sys.stdout.write(printable.lines(
-            [f'{each.id}  {each.started_at}{state}']))
-        sys.stdout.write(text.table(each.result, terminal.width() or 100))
-        print()
-    return 0
+        return 'No results yet.\n'
+    table = (summary.table(summary.lines(shown), terminal.width()) + '\n'
+             if len(shown) > 1 else '')
+    return table + ''.join(
+        printable.lines([f'{each.id}  {each.started_at}'
+                         + ('' if each.finished else ', unfinished')])
+        + text.table(each.result, terminal.width() or 100) + '\n'
+        for each in shown)
 
 
 def _results(args: argparse.Namespace) -> list[summary.Shown]:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``hpcvirt bench run``: measure a guest against native."""
 
@@ -16,19 +6,19 @@ import argparse
 import dataclasses
 import importlib.metadata
 import platform
-import sys
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt import serialization
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import text
-from hpcvirt.bench.results import json_format
-from hpcvirt.bench.run import arms
 from hpcvirt.bench.run import plan as plans
-from hpcvirt.bench.run import request as requests
+from hpcvirt.bench.run import run_request as requests
+from hpcvirt.bench.run import sides
+from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
 from hpcvirt.cmd import terminal
@@ -37,12 +27,6 @@ from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import study_case
 from hpcvirt.cmd.bench import targets
 from hpcvirt.model import cpuset
-
-_ABOUT = """\
-Run benchmarks in a guest and natively, in interleaved pairs, and judge whether
-the guest is within its bounds. Each sample is kept as soon as it is finished;
-if the run is interrupted, the same command continues it.
-"""
 
 _EPILOG = f"""\
 A TARGET is {targets.FORMS}.
@@ -55,95 +39,110 @@ failed.
 
 _NATIVE = '--native'
 _NATIVE_CPUS = '--native-cpus'
-_SET = '--set'
 
 
-def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
-    """Add the verb."""
-    parser = verbs.add_parser('run', help='measure a guest against native',
-                              description=_ABOUT, epilog=_EPILOG)
-    parser.add_argument('benchmarks', nargs='*', metavar='NAME[/VARIANT]',
-                        help='as in "hpcvirt bench list"')
-    parser.add_argument('--study', metavar='ID/CASE',
-                        help='instead of names: the benchmarks, sizes and '
-                        'launch of a case, see "hpcvirt study show"')
-    parser.add_argument('--instead', metavar='NAME',
-                        help='with --study: a free benchmark to run instead '
-                        'of one of the case, where the study allows it')
-    parser.add_argument('--where', required=True, action='append',
-                        metavar='TARGET', help='the guest; several are '
-                        'measured together')
-    parser.add_argument(_NATIVE, action='append', metavar='TARGET',
-                        help='the host itself, on the same CPUs; once, or '
-                        'once for each guest')
-    parser.add_argument(
-        _NATIVE_CPUS, action='append', metavar='LIST',
-        help='confine native runs to these CPUs, those of the guest; if the '
-        'guest is a server and the caller may see its CPUs, the default is '
-        'these; once, or once for each guest')
-    parser.add_argument('--launch', choices=('warm', 'cold', 'both'),
-                        help='state of the guest: after a warm-up in each of '
-                        'several boots (the default, unless the case of a '
-                        'study says otherwise), hard-rebooted through Nova '
-                        'before each of its samples, or a run of each')
-    parser.add_argument('--this-launch', action='store_true',
-                        help='judge the guest as it runs, and not its flavor: '
-                        'a server is not relaunched')
-    parser.add_argument('--pairs', type=_pair_count, default=10, metavar='N',
-                        help='pairs that count, fixed in advance '
-                        '(default: %(default)s; fewer than 5 never pass)')
-    parser.add_argument('--until-decided', action='store_true',
-                        help='stop at one of several numbers of pairs if they '
-                        'decide; --pairs is the largest. For one benchmark')
-    parser.add_argument(_SET, action='append', default=[],
-                        metavar='KEY=VALUE', dest='settings',
-                        help='a size, ranks, threads, or a path that the '
-                        'benchmark needs; see "hpcvirt bench describe"')
-    parser.add_argument('--bound', action='append', default=[],
-                        metavar='METRIC=RATIO', dest='bounds',
-                        help='worst ratio guest / native that passes')
-    parser.add_argument('--shape', default='', metavar='TEXT',
-                        help='instances x cores, 4x8 for example; selects '
-                        'bounds and names the row in reports')
-    targets.add_options(parser)
-    store_arguments.add(parser)
-    parser.add_argument('--format', choices=('table', 'json'),
-                        default='table', help='lines for people (the '
-                        'default) or a document for programs')
-    parser.set_defaults(run=run)
+class RunBenchmarks(command.Report):
+    """Measure a guest against native.
 
+    Run benchmarks in a guest and natively, in interleaved pairs, and judge
+    whether the guest is within its bounds. Each sample is kept as soon as it
+    is finished; if the run is interrupted, the same command continues it.
+    """
 
-def run(args: argparse.Namespace) -> int:
-    """Measure, judge, print."""
-    own_bounds = dict(bounds.parse(word) for word in args.bounds)
-    settings = requests.read_settings(args.settings, _SET)
-    case = study_case.read(args)
-    wanted = () if case else requests.find(args.benchmarks, settings,
-                                           record.Launch.WARM)
-    requests.check_used(
-        case.definitions if case else [request.definition
-                                       for request in wanted],
-        settings, _SET)
-    pairs = _pairs(args)
-    if case:
-        wanted = case.requests(arms.whole(pairs), settings)
-    plan = plans.make(wanted, pairs, _purpose(args), args.pairs,
-                      shape=args.shape, launch=args.launch or '',
-                      until_decided=args.until_decided,
-                      of_launch=args.this_launch,
-                      bounds=own_bounds)
-    if args.until_decided and (
-            len(plan.runs) != 1 or plan.runs[0].purpose is
-            record.Purpose.UNPAIRED or args.pairs < sample_pairs.LEAST_PAIRS):
-        raise exception.InvalidInput(
-            '--until-decided', 'needs one benchmark, one --launch, --native '
-            f'and at least {sample_pairs.LEAST_PAIRS} --pairs')
-    judged = verdict.judge_result(_measure(args, plan, pairs))
-    if args.format == 'json':
-        sys.stdout.write(json_format.dumps(judged))
-    else:
-        sys.stdout.write(text.table(judged, terminal.width() or 100))
-    return verdict.exit_status(judged)
+    epilog = _EPILOG
+    rows = 'runs'
+    fields = ('id', 'benchmark', 'variant', 'host', 'shape', 'launch')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            'benchmarks', nargs='*', metavar='NAME[/VARIANT]',
+            help='as in "hpcvirt bench list"')
+        parser.add_argument(
+            '--study', metavar='ID/CASE',
+            help='instead of names: the benchmarks, sizes and launch of a '
+            'case, see "hpcvirt study show"')
+        parser.add_argument(
+            '--instead', metavar='NAME',
+            help='with --study: a free benchmark to run instead of one of '
+            'the case, where the study allows it')
+        parser.add_argument(
+            '--where', required=True, action='append', metavar='TARGET',
+            help='the guest; several are measured together')
+        parser.add_argument(
+            _NATIVE, action='append', metavar='TARGET',
+            help='the host itself, on the same CPUs; once, or once for each '
+            'guest')
+        parser.add_argument(
+            _NATIVE_CPUS, action='append', metavar='LIST',
+            help='confine native runs to these CPUs, those of the guest; if '
+            'the guest is a server and the caller may see its CPUs, the '
+            'default is these; once, or once for each guest')
+        parser.add_argument(
+            '--launch', choices=('warm', 'cold', 'both'),
+            help='state of the guest: after a warm-up in each of several '
+            'boots (the default, unless the case of a study says otherwise), '
+            'hard-rebooted through Nova before each of its samples, or a run '
+            'of each')
+        parser.add_argument(
+            '--this-launch', action='store_true',
+            help='judge the guest as it runs, and not its flavor: a server '
+            'is not relaunched')
+        parser.add_argument(
+            '--pairs', type=_pair_count, default=10, metavar='N',
+            help='pairs that count, fixed in advance (default: %(default)s; '
+            'fewer than 5 never pass)')
+        parser.add_argument(
+            '--until-decided', action='store_true',
+            help='stop at one of several numbers of pairs if they decide; '
+            '--pairs is the largest. For one benchmark')
+        parser.add_argument(
+            targets.SET, action='append', default=[], metavar='KEY=VALUE',
+            dest='settings',
+            help='a size, ranks, threads, or a path that the benchmark '
+            'needs; see "hpcvirt bench describe"')
+        parser.add_argument(
+            '--bound', action='append', default=[], metavar='METRIC=RATIO',
+            dest='bounds',
+            help='worst ratio guest / native that passes')
+        parser.add_argument(
+            '--shape', default='', metavar='IxC',
+            help='instances x cores, 4x8 for example; selects bounds and '
+            'names the row in reports')
+        targets.add_options(parser)
+        store_arguments.add(parser)
+
+    def answer(self, args: argparse.Namespace) -> command.CommandResult:
+        """Measure and judge."""
+        own_bounds = dict(bounds.parse(word) for word in args.bounds)
+        settings = requests.read_settings(args.settings, targets.SET)
+        case = study_case.read(args)
+        wanted = () if case else requests.find(args.benchmarks, settings,
+                                               record.Launch.WARM)
+        requests.check_used(
+            case.definitions if case else [request.definition
+                                           for request in wanted],
+            settings, targets.SET)
+        pairs = _pairs(args)
+        if case:
+            wanted = case.requests(sides.whole(pairs), settings)
+        plan = plans.make(wanted, pairs, _purpose(args), args.pairs,
+                          shape=args.shape, launch=args.launch or '',
+                          until_decided=args.until_decided,
+                          of_launch=args.this_launch,
+                          bounds=own_bounds)
+        if args.until_decided and (
+                len(plan.runs) != 1 or plan.runs[0].purpose is
+                record.Purpose.UNPAIRED
+                or args.pairs < sample_pairs.MIN_PAIRS):
+            raise exception.InvalidInput(
+                '--until-decided',
+                'needs one benchmark, one --launch, --native '
+                f'and at least {sample_pairs.MIN_PAIRS} --pairs')
+        judged = verdict.judge_result(_measure(args, plan, pairs))
+        return command.CommandResult(
+            serialization.dump(judged),
+            lambda: text.table(judged, terminal.width() or 100),
+            status=verdict.exit_status(judged))
 
 
 def _purpose(args: argparse.Namespace) -> record.Purpose:
@@ -153,7 +152,7 @@ def _purpose(args: argparse.Namespace) -> record.Purpose:
             else record.Purpose.COMPARE)
 
 
-def _pairs(args: argparse.Namespace) -> tuple[arms.Pair, ...]:
+def _pairs(args: argparse.Namespace) -> tuple[sides.Pair, ...]:
     count = len(args.where)
     natives = _spread(_NATIVE, args.native or [], count)
     lists = _spread(_NATIVE_CPUS, args.native_cpus or [], count)
@@ -163,7 +162,7 @@ def _pairs(args: argparse.Namespace) -> tuple[arms.Pair, ...]:
     guests, hosts = ([dataclasses.replace(
         targets.find(word, args.os_cloud, args.host_key), named=word)
         for word in words] for words in (args.where, natives))
-    return arms.pair(guests, hosts, cpus)
+    return sides.pair(guests, hosts, cpus)
 
 
 def _spread(option: str, values: Sequence[str], count: int) -> list[str]:
@@ -177,8 +176,8 @@ def _spread(option: str, values: Sequence[str], count: int) -> list[str]:
     return list(values)
 
 
-def _measure(args: argparse.Namespace, plan: plans.Plan,
-             pairs: Sequence[arms.Pair]) -> record.Result:
+def _measure(args: argparse.Namespace, plan: plans.RunPlan,
+             pairs: Sequence[sides.Pair]) -> record.Result:
     with extras.bench():
         from hpcvirt.bench.run import runner
     store = store_arguments.open_store(args)

@@ -1,64 +1,64 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt bench runs``: what goes on, and what was interrupted."""
+"""``hpcvirt bench runs`` and ``stop``: what goes on, or was interrupted."""
 
 import argparse
-import json
+import os
+import signal
 import sys
 import typing
 from collections.abc import Iterator
 
+from hpcvirt import exception
+from hpcvirt import printable
 from hpcvirt import text_table
-from hpcvirt.bench.run import remaining
+from hpcvirt import waiting
 from hpcvirt.bench.run import schedule
+from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
+from hpcvirt.cmd import output
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.bench import store_arguments
+from hpcvirt.cmd.bench import targets
 
-_ABOUT = """\
-List the runs that go on, and those that were interrupted. The command that
-began a run continues it; "hpcvirt bench stop" ends what it left running.
-"""
-
-
-def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        'runs', help='list runs that go on or were interrupted',
-        description=_ABOUT)
-    store_arguments.add(parser)
-    parser.add_argument('--format', choices=('table', 'json'),
-                        default='table', help='table (the default) or json')
-    parser.set_defaults(run=run)
+if typing.TYPE_CHECKING:
+    from hpcvirt.bench.model import record
 
 
-def run(args: argparse.Namespace) -> int:
-    """Read and print."""
-    found = list(_unfinished(args))
-    if args.format == 'json':
-        print(json.dumps(found, indent=2, allow_nan=False))
-    elif not found:
-        print('No run goes on, and none was interrupted.')
-    else:
-        rows = [(each['result'], each['run'], each['state'],
-                 each['started_at'],
-                 f'{each["samples"]} of {each["planned_samples"]}',
-                 each['remaining'] or '-', ', '.join(each['targets']))
-                for each in found]
-        sys.stdout.write(text_table.draw(
-            ('Result', 'Run', 'State', 'Since', 'Samples', 'Time', 'Targets'),
-            rows, width=terminal.width()))
-    return 0
+#: How long the process may take to end.
+END_S = 20.0
+PAUSE_S = 0.1
+
+
+class ListRuns(command.Report):
+    """List the runs that go on, and those that were interrupted.
+
+    The command that
+    began a run continues it; "hpcvirt bench stop" ends what it left running.
+    """
+
+    fields = ('result', 'run', 'state', 'started_at', 'samples',
+              'planned_samples', 'remaining', 'targets')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        store_arguments.add(parser)
+
+    def answer(self, args: argparse.Namespace) -> command.CommandResult:
+        """Find the runs."""
+        found = list(_unfinished(args))
+        return command.CommandResult(found, lambda: _draw(found))
+
+
+def _draw(found: list[dict[str, typing.Any]]) -> str:
+    if not found:
+        return 'No run goes on, and none was interrupted.\n'
+    rows = [(each['result'], each['run'], each['state'], each['started_at'],
+             f'{each["samples"]} of {each["planned_samples"]}',
+             each['remaining'] or '-', ', '.join(each['targets']))
+            for each in found]
+    return text_table.draw(
+        ('Result', 'Run', 'State', 'Since', 'Samples', 'Time', 'Targets'),
+        rows, width=terminal.width())
 
 
 def _unfinished(args: argparse.Namespace) -> Iterator[dict[str, typing.Any]]:
@@ -67,24 +67,118 @@ def _unfinished(args: argparse.Namespace) -> Iterator[dict[str, typing.Any]]:
     if store is None:
         return
     with extras.bench():
-        from hpcvirt.bench.results import activity
+        from hpcvirt.bench.results import location
     try:
         for entry in store.entries():
             if entry.finished_at is not None:
                 continue
-            process = activity.process(args.data, entry.id)
+            process = location.process(args.data, entry.id)
             for last in store.result(entry.id).runs[-1:]:
-                missing = schedule.missing(last)
+                missing = schedule.list_missing(last)
                 yield {
                     'result': entry.id, 'run': last.label,
                     'state': 'interrupted' if process is None else
-                             f'process {process.pid} on {process.host}',
+                    f'process {process.pid} on {process.host}',
                     'started_at': last.started_at,
                     'samples': len(last.samples),
                     'planned_samples': len(last.samples) + len(missing),
-                    'remaining_s': remaining.seconds(last),
-                    'remaining': remaining.told(last),
+                    'remaining_s': schedule.estimate_seconds(last),
+                    'remaining': schedule.format_remaining(last),
                     'targets': last.targets,
                 }
     finally:
         store.close()
+
+
+class StopRun(command.Command):
+    """End a run, also at its targets.
+
+    End a run: the process that measures, if it runs on this machine, and all
+    that the run started at its targets, the processes of mpirun included.
+    Finished samples are kept, also one that has ended and was not read yet.
+    The command that began the run continues it.
+    """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            'result', metavar='RESULT',
+            help='as in "hpcvirt bench runs"')
+        targets.add_options(parser)
+        store_arguments.add(parser)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        """End the process, then what runs at each target."""
+        args = parsed_args
+        begun = _begun(args)
+        _end_process(args)
+        places = {word: [run.id for run in begun if word in run.targets]
+                  for run in begun for word in run.targets}
+        failed = False
+        for word, run_ids in places.items():
+            try:
+                line = _stop(args, word, run_ids)
+            except exception.HpcvirtError as exc:
+                failed = True
+                output.complain(f'hpcvirt: not stopped: {exc}')
+            else:
+                sys.stdout.write(printable.lines([line]))
+        samples = sum(len(run.samples) for run in begun)
+        print(
+            f'{samples} finished samples are kept; the command that began the '
+              'run continues it.')
+        return 2 if failed else 0
+
+
+def _begun(args: argparse.Namespace) -> 'tuple[record.Run, ...]':
+    """Read the runs of an unfinished result."""
+    store = store_arguments.open_existing(args)
+    try:
+        for entry in store.entries() if store else ():
+            if entry.id == args.result:
+                if entry.finished_at is not None:
+                    raise exception.InvalidInput(
+                        entry.id, 'is finished, and nothing of it runs')
+                return store.result(entry.id).runs if store else ()
+    finally:
+        if store is not None:
+            store.close()
+    raise exception.InvalidInput(args.result, 'the store has no such result')
+
+
+def _end_process(args: argparse.Namespace) -> None:
+    """End the process that measures; it would start its jobs again."""
+    with extras.bench():
+        from hpcvirt.bench.results import location
+    process = location.process(args.data, args.result)
+    if process is None:
+        return
+    if process.host != os.uname().nodename:
+        raise exception.Unreachable(
+            f'{args.result} is measured by process {process.pid} on '
+            f'{process.host}: stop it there')
+    # Nothing is lost if it is killed; SIGINT may be ignored, as it is by what
+    # a shell started in the background.
+    os.kill(process.pid, signal.SIGTERM)
+    left = waiting.poll(lambda: location.process(args.data, args.result),
+                        lambda found: found is None, END_S, PAUSE_S)
+    if left is not None:
+        raise exception.Unreachable(
+            f'process {process.pid}, which measures {args.result}, does not '
+            'end')
+    print(f'process {process.pid}: ended')
+
+
+def _stop(args: argparse.Namespace, word: str, run_ids: list[str]) -> str:
+    from hpcvirt.bench.execute import job
+    target = targets.find(word, args.os_cloud, args.host_key)
+    try:
+        found = [job.stop_run(target.place, run_id, target.directory)
+                 for run_id in run_ids]
+    finally:
+        target.place.close()
+    stopped = sum(each.stopped for each in found)
+    ended = sum(each.ended for each in found)
+    line = f'{target.place.name}: stopped {stopped or "nothing"}'
+    if ended:
+        line += f', kept {ended} that had ended'
+    return line

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The arguments that say where results are kept."""
 
@@ -42,7 +32,7 @@ def open_store(args: argparse.Namespace) -> 'store.Store':
     with extras.bench():
         from hpcvirt.bench.results import database
         from hpcvirt.bench.results import store
-    return store.Store(args.store and database.from_argument(args.store),
+    return store.Store(args.store and database.parse_argument(args.store),
                        args.data)
 
 
@@ -55,4 +45,4 @@ def open_existing(args: argparse.Namespace) -> 'store.Store | None':
         from hpcvirt.bench.results import database
         from hpcvirt.bench.results import store
     return store.open_existing(
-        args.store and database.from_argument(args.store), args.data)
+        args.store and database.parse_argument(args.store), args.data)

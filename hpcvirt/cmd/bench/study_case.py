@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``hpcvirt bench run --study``: the benchmarks of a case."""
 
@@ -21,9 +11,9 @@ from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.model import record
-from hpcvirt.bench.run import request as requests
-from hpcvirt.bench.studies import case_benchmarks
+from hpcvirt.bench.run import run_request as requests
 from hpcvirt.bench.studies import catalogue as study_catalogue
+from hpcvirt.bench.studies import scaling
 from hpcvirt.bench.studies import study as studies
 
 
@@ -41,16 +31,16 @@ class StudyCase:
 
     def requests(self, guests: sizing.Machine,
                  settings: Sequence[requests.Setting],
-                 ) -> tuple[requests.Request, ...]:
+                 ) -> tuple[requests.RunRequest, ...]:
         """Request the benchmarks with the sizes and ranks of the case.
 
         :param guests: all guests together
         :param settings: the user's, which override those of the case
         """
         return tuple(
-            requests.Request(
+            requests.RunRequest(
                 definition, benchmark.variant,
-                {**case_benchmarks.parameters(self.case, benchmark, guests),
+                {**scaling.scale_parameters(self.case, benchmark, guests),
                  **requests.settings_of(definition, settings)},
                 record.Launch(self.case.launch or record.Launch.WARM),
                 self.study.id, self.case.id)
@@ -81,5 +71,6 @@ def read(args: argparse.Namespace) -> StudyCase | None:
             f'--study {args.study}', 'is not ID/CASE')
     study = study_catalogue.get(name)
     case = study.case(case_name)
-    case_benchmarks.check_guest_count(case, len(args.where))
-    return StudyCase(study, case, case_benchmarks.select(case, args.instead))
+    scaling.check_guest_count(case, len(args.where))
+    return StudyCase(study, case,
+                     scaling.select_benchmarks(case, args.instead))

@@ -1,18 +1,9 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Targets as the user writes them: local, ssh://HOST, server:NAME."""
 
 import argparse
+import dataclasses
 import urllib.parse
 from collections.abc import Callable
 
@@ -22,9 +13,13 @@ from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import local
 from hpcvirt.bench.run import target
 from hpcvirt.cmd import extras
+from hpcvirt.cmd.bench import store_arguments
 
 FORMS = ('local, ssh://[user@]host[:port][?key=FILE], or '
          'server:[user@]NAME[?key=FILE]')
+
+#: The option with settings of benchmarks.
+SET = '--set'
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -37,6 +32,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         'printed on its console (the default); or also the '
                         'key that answers first where none is known, and no '
                         'other one during the run')
+
+
+def add_instances(parser: argparse.ArgumentParser) -> None:
+    """Add what every command needs that measures in its own instances.
+
+    These are --user, --set, --apply, the options of targets and of the store.
+    """
+    parser.add_argument('--user', default='root', metavar='NAME',
+                        help='who logs in to the instances (default: '
+                        '%(default)s)')
+    parser.add_argument(SET, action='append', default=[],
+                        metavar='KEY=VALUE', dest='settings',
+                        help='a setting of a benchmark, as for "bench run"')
+    parser.add_argument('--apply', action='store_true',
+                        help='carry out what is otherwise only printed')
+    add_options(parser)
+    store_arguments.add(parser)
 
 
 def find(text: str, cloud: str | None, host_key: str) -> target.Target:
@@ -55,8 +67,26 @@ def find(text: str, cloud: str | None, host_key: str) -> target.Target:
         return target.Target(place, address, address)
     if text.startswith('server:') and text != 'server:':
         return _server(text.removeprefix('server:'), cloud, host_key)
-    raise exception.InvalidInput(printable.without_user(text),
+    raise exception.InvalidInput(printable.hide_user(text),
                                  f'not a target: {FORMS}')
+
+
+def find_named(args: argparse.Namespace, text: str) -> target.Target:
+    """Look up a target, and keep how the user named it."""
+    return dataclasses.replace(find(text, args.os_cloud, args.host_key),
+                               named=text)
+
+
+def find_server(args: argparse.Namespace, server_id: str, flavor: str,
+                key_file: str) -> target.Target:
+    """Look up an instance that was started for a benchmark.
+
+    :param flavor: the name that its results have; it may run a copy
+    """
+    found = find(f'server:{args.user}@{server_id}?key='
+                 + urllib.parse.quote(key_file), args.os_cloud, args.host_key)
+    return dataclasses.replace(
+        found, flavor=flavor, facts={**found.facts, 'server.flavor': flavor})
 
 
 def _ssh(url: str, host_key: str,
@@ -66,7 +96,7 @@ def _ssh(url: str, host_key: str,
         from hpcvirt.bench.execute import ssh
     return ssh.SSHExecutor.from_url(url, host_keys.Trust(
         host_keys.HostKeys(host_key),
-        lambda: host_keys.from_console(console())))
+        lambda: host_keys.parse_console(console())))
 
 
 def _server(text: str, cloud: str | None, host_key: str) -> target.Target:
@@ -74,7 +104,7 @@ def _server(text: str, cloud: str | None, host_key: str) -> target.Target:
     user, at, name = name.rpartition('@')
     if (set(urllib.parse.parse_qs(query)) - {'key'} or not name
             or ':' in user):
-        raise exception.InvalidInput(printable.without_user(f'server:{text}'),
+        raise exception.InvalidInput(printable.hide_user(f'server:{text}'),
                                      f'not a target: {FORMS}')
     from hpcvirt.cloud import servers
     from hpcvirt.cloud import session
@@ -88,4 +118,4 @@ def _server(text: str, cloud: str | None, host_key: str) -> target.Target:
     place = _ssh(url, host_key, lambda: servers.console(nova, server.id))
     return target.Target(place, server.name, server.inner,
                          server.host or '', server.flavor, server.host_cpus,
-                         facts, servers.Rebooter(nova, server.id))
+                         facts, servers.ServerRebooter(nova, server.id))

@@ -1,40 +1,21 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``hpcvirt flavor apply``: create the planned flavors in a cloud."""
 
 import argparse
 import collections
 import dataclasses
-import json
-import sys
 from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import printable
+from hpcvirt import words
 from hpcvirt.cmd import cloud_arguments
-from hpcvirt.cmd import fleet_arguments
+from hpcvirt.cmd import command
+from hpcvirt.cmd import planning
 from hpcvirt.flavors import diff
-from hpcvirt.flavors import planner
-from hpcvirt.flavors import table
 
-_ABOUT = """\
-Compare the planned flavors with those of a cloud and print what is to be done;
-with --apply, do it. Flavors that hpcvirt did not create are never changed, its
-own are changed only with --replace, and no flavor is deleted because it is no
-longer planned.
-"""
-
-_EPILOG = fleet_arguments.EPILOG + """
+_EPILOG = planning.EPILOG + """
 The cloud is chosen as by every OpenStack client: clouds.yaml (OS_CLOUD or
 --os-cloud), or the other OS_* variables. Exit status: 0 if the cloud has all
 planned flavors, or without --apply if the comparison succeeded; 1 if after
@@ -51,69 +32,62 @@ _STATES = {
 }
 
 
-def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
-    """Add the verb."""
-    add_arguments(verbs.add_parser(
-        'apply', help='create the planned flavors in a cloud'))
+class ApplyFlavors(command.Report):
+    """Create the planned flavors in a cloud.
+
+    Compare the planned flavors with those of a cloud and print what is to be
+    done; with --apply, do it. Flavors that hpcvirt did not create are never
+    changed, its own are changed only with --replace, and no flavor is deleted
+    because it is no longer planned.
+    """
+
+    epilog = _EPILOG
+    rows = 'steps'
+    fields = ('name', 'action', 'differences', 'done', 'error')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        planning.add_arguments(parser)
+        cloud_arguments.add(parser)
+        parser.add_argument('--apply', action='store_true',
+                            help='change the cloud; without it the steps are '
+                            'only printed')
+        parser.add_argument(
+            '--replace', action='store_true',
+            help='also change flavors that hpcvirt created and that differ '
+            'from the plan')
+        parser.add_argument(
+            '--private', action='store_true',
+            help='create private flavors, which a project can use only after '
+            'it is given access')
+
+    def answer(self, args: argparse.Namespace) -> command.CommandResult:
+        """Compare the plan with the cloud, and with --apply carry it out."""
+        # The client libraries take half a second to load.
+        from hpcvirt.cloud import flavors as cloud_flavors
+        plan = planning.plan(args)
+        wanted = [dataclasses.replace(item.flavor, projects=())
+                  if args.private and item.flavor.projects is None
+                  else item.flavor for item in plan.flavors]
+        nova = cloud_arguments.connect(args)
+        existing = cloud_flavors.read(nova, {item.name for item in wanted})
+        planning.warn(plan)
+        steps = diff.steps(wanted, existing)
+        done = {step.flavor.name: _act(nova, step, args)
+                for step in steps} if args.apply else {}
+        left_over = diff.find_left_over(wanted, existing)
+        as_planned = all(
+            step.action is diff.Action.SAME
+            or done.get(step.flavor.name) == ''
+            or (step.action is diff.Action.FOREIGN and not step.differences)
+            for step in steps)
+        return command.CommandResult(
+            _document(steps, done, left_over),
+            lambda: _text(steps, done, left_over, args),
+            status=0 if as_planned or not args.apply else 1)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    parser.description = _ABOUT
-    parser.epilog = _EPILOG
-    fleet_arguments.add(parser)
-    cloud_arguments.add(parser)
-    parser.add_argument('--apply', action='store_true',
-                        help='change the cloud; without it the steps are only '
-                        'printed')
-    parser.add_argument(
-        '--replace', action='store_true',
-        help='also change flavors that hpcvirt created and that differ from '
-        'the plan')
-    parser.add_argument(
-        '--private', action='store_true',
-        help='create private flavors, which a project can use only after it '
-        'is given access')
-    parser.add_argument('--format', choices=('table', 'json'),
-                        default='table', help='text for people (the '
-                        'default) or a document for programs')
-    parser.set_defaults(run=run)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Compare the plan with the cloud, and with --apply carry it out."""
-    # The client libraries take half a second to load, which "plan" saves.
-    from hpcvirt.cloud import flavors as cloud_flavors
-    hosts, profile, part = fleet_arguments.read(args)
-    if args.private and profile.projects is None:
-        profile = dataclasses.replace(profile, projects=())
-    plan = planner.plan(hosts, profile, part)
-    wanted = [item.flavor for item in plan.flavors]
-    nova = cloud_arguments.connect(args)
-    existing = cloud_flavors.read(nova, {item.name for item in wanted})
-    steps = diff.steps(wanted, existing)
-    done = {step.flavor.name: _act(nova, step, args)
-            for step in steps} if args.apply else {}
-    left_over = diff.left_over(wanted, existing)
-    if args.format == 'json':
-        sys.stdout.write(json.dumps(
-            _document(steps, done, left_over), indent=1) + '\n')
-    else:
-        sys.stdout.write(_text(steps, done, left_over, args))
-        if plan.warnings:
-            sys.stdout.write(
-                f'"hpcvirt flavor plan" prints '
-                f'{table.counted(len(plan.warnings), "warning")} about these '
-                'hosts.\n')
-    as_planned = all(
-        step.action is diff.Action.SAME
-        or done.get(step.flavor.name) == ''
-        or (step.action is diff.Action.FOREIGN and not step.differences)
-        for step in steps)
-    return 0 if as_planned or not args.apply else 1
-
-
-def _act(nova: Any, step: diff.Step, args: argparse.Namespace) -> str | None:
+def _act(nova: Any, step: diff.FlavorChange,
+         args: argparse.Namespace) -> str | None:
     """Carry out a step.
 
     :returns: an empty text on success, the cause of a failure, or None if
@@ -134,7 +108,8 @@ def _act(nova: Any, step: diff.Step, args: argparse.Namespace) -> str | None:
     return ''
 
 
-def _document(steps: tuple[diff.Step, ...], done: dict[str, str | None],
+def _document(steps: tuple[diff.FlavorChange, ...],
+              done: dict[str, str | None],
               left_over: tuple[str, ...]) -> dict[str, Any]:
     return {
         'schema_version': 1,
@@ -153,7 +128,7 @@ def _document(steps: tuple[diff.Step, ...], done: dict[str, str | None],
     }
 
 
-def _text(steps: tuple[diff.Step, ...], done: dict[str, str | None],
+def _text(steps: tuple[diff.FlavorChange, ...], done: dict[str, str | None],
           left_over: tuple[str, ...], args: argparse.Namespace) -> str:
     lines = []
     for step in steps:
@@ -170,7 +145,7 @@ def _text(steps: tuple[diff.Step, ...], done: dict[str, str | None],
         _state(step.action, done.get(step.flavor.name)) for step in steps)
     counts = ', '.join(f'{number} {state}' for state, number
                        in states.items())
-    lines += ['', f'{table.counted(len(steps), "flavor")}: {counts}.'
+    lines += ['', f'{words.count_noun(len(steps), "flavor")}: {counts}.'
               + _hint(steps, done, args)]
     return printable.lines(lines)
 
@@ -181,7 +156,7 @@ def _state(action: diff.Action, result: str | None) -> str:
     return before if result is None else 'failed' if result else after
 
 
-def _remarks(step: diff.Step) -> list[str]:
+def _remarks(step: diff.FlavorChange) -> list[str]:
     remarks = list(step.differences)
     if step.action is diff.Action.FOREIGN:
         remarks.insert(0, 'hpcvirt did not create this flavor and leaves it '
@@ -204,7 +179,7 @@ def _remarks(step: diff.Step) -> list[str]:
     return remarks
 
 
-def _hint(steps: tuple[diff.Step, ...], done: dict[str, str | None],
+def _hint(steps: tuple[diff.FlavorChange, ...], done: dict[str, str | None],
           args: argparse.Namespace) -> str:
     actions = {step.action for step in steps}
     if any(done.values()):

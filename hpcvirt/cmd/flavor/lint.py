@@ -1,41 +1,28 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``hpcvirt flavor lint``: check existing flavors."""
 
 import argparse
-import json
 import os
-import sys
 import textwrap
 
 from hpcvirt import exception
 from hpcvirt import input_file
 from hpcvirt import printable
+from hpcvirt import text_table
+from hpcvirt import words
 from hpcvirt.cmd import cloud_arguments
-from hpcvirt.cmd import fleet_arguments
+from hpcvirt.cmd import command
+from hpcvirt.cmd import hosts
+from hpcvirt.cmd import output
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd import yaml_file
-from hpcvirt.flavors import catalogue
-from hpcvirt.flavors import finding
 from hpcvirt.flavors import flavor_files
+from hpcvirt.flavors import host_part
 from hpcvirt.flavors import lint
 from hpcvirt.flavors import lint_hosts
-from hpcvirt.flavors import table
-
-_ABOUT = """\
-Check flavors for what Nova refuses, misplaces or wastes, and with --host for
-the CPUs that they leave unused on hosts.
-"""
+from hpcvirt.flavors import plan_document
+from hpcvirt.model import flavor as flavor_model
 
 _EPILOG = """\
 FILE is a plan of "hpcvirt flavor plan", or the output of "openstack flavor
@@ -50,69 +37,73 @@ _MAX_BYTES = 16 * 1024 * 1024
 _FILE_ENDINGS = ('.json', '.yaml', '.yml')
 
 
-def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
-    """Add the verb."""
-    add_arguments(verbs.add_parser('lint', help='check existing flavors'))
+class LintFlavors(command.Report):
+    """Check existing flavors.
+
+    Check flavors for what Nova refuses, misplaces or wastes, and with --fleet
+    or --host for the CPUs that they leave unused on hosts.
+    """
+
+    epilog = _EPILOG
+    rows = 'findings'
+    fields = ('severity', 'code', 'flavor', 'key', 'message', 'advice')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('subject', metavar='FILE|NAME', nargs='+',
+                            help='a file of flavors, or a flavor of the cloud')
+        hosts.add_fleet(parser)
+        parser.add_argument(
+            '--host', metavar=hosts.METAVAR, dest='path', action='append',
+            default=[], help='also check the flavors against this host; may '
+            'be given more than once')
+        hosts.add_division(parser)
+        cloud_arguments.add(parser)
+
+    def answer(self, args: argparse.Namespace) -> command.CommandResult:
+        """Check the flavors."""
+        part = host_part.build(args.cpus, args.pages)
+        classes = [] if args.fleet is None and not args.path else [
+            (own.list_topologies(), own.read_profile(name))
+            for name, own in hosts.read(args).classes.items()]
+        flavors = _flavors(args)
+        findings: list[lint.LintFinding] = []
+        for flavor in flavors:
+            findings += lint.lint(flavor)
+            for machines, profile in classes:
+                findings += lint_hosts.check_hosts(flavor, machines, profile,
+                                                   part)
+        return command.CommandResult(
+            {'schema_version': 1, 'flavors': [item.name for item in flavors],
+             'findings': [_plain(item) for item in findings],
+             'counts': _counts(findings)},
+            lambda: _text(flavors, findings),
+            status=int(any(item.severity is lint.LintSeverity.ERROR
+                           for item in findings)))
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    parser.description = _ABOUT
-    parser.epilog = _EPILOG
-    parser.add_argument('subject', metavar='FILE|NAME', nargs='+',
-                        help='a file of flavors, or a flavor of the cloud')
-    parser.add_argument('--host', metavar='PATH', action='append',
-                        default=[], help='also check the flavors against this '
-                        'host; may be given more than once')
-    fleet_arguments.add_division(parser)
-    cloud_arguments.add(parser)
-    parser.add_argument('--format', choices=('table', 'json'),
-                        default='table', help='text for people (the '
-                        'default) or a document for programs')
-    parser.set_defaults(run=run)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Print the findings."""
-    profile, part = fleet_arguments.read_division(args)
-    hosts = fleet_arguments.read_hosts(args.host)
-    flavors = _flavors(args)
-    findings: list[finding.Finding] = []
-    for flavor in flavors:
-        findings += lint.lint(flavor)
-        findings += lint_hosts.lint(flavor, hosts, profile, part)
-    if args.format == 'json':
-        sys.stdout.write(json.dumps({
-            'schema_version': 1, 'flavors': [item.name for item in flavors],
-            'findings': [_plain(item) for item in findings],
-            'counts': _counts(findings),
-        }, indent=1) + '\n')
-    else:
-        sys.stdout.write(_text(flavors, findings))
-    return int(any(item.severity is finding.Severity.ERROR
-                   for item in findings))
-
-
-def _plain(item: finding.Finding) -> dict[str, object]:
+def _plain(item: lint.LintFinding) -> dict[str, object]:
     return {'code': item.code, 'severity': item.severity.value,
             'flavor': item.flavor, 'key': item.key, 'message': item.message,
             'advice': item.advice, 'hosts': list(item.hosts)}
 
 
-def _counts(findings: list[finding.Finding]) -> dict[str, int]:
+def _counts(findings: list[lint.LintFinding]) -> dict[str, int]:
     return {severity.value: sum(item.severity is severity for item in findings)
-            for severity in finding.Severity}
+            for severity in lint.LintSeverity}
 
 
-def _flavors(args: argparse.Namespace) -> list[catalogue.Flavor]:
+def _flavors(args: argparse.Namespace) -> list[flavor_model.Flavor]:
     """Read the flavors of files, and the other ones from the cloud."""
-    flavors: list[catalogue.Flavor] = []
+    flavors: list[flavor_model.Flavor] = []
     names = []
     for subject in args.subject:
         if _is_file(subject):
-            flavors += flavor_files.flavors(
-                yaml_file.read(subject, _MAX_BYTES),
-                input_file.name(subject))
+            content = yaml_file.read(subject, _MAX_BYTES)
+            where = input_file.name(subject)
+            flavors += flavor_files.flavors(content, where)
+            if isinstance(content, dict) and 'host_config' in content:
+                for item in plan_document.load(content, where).warnings:
+                    output.complain(f'Warning: {item.code}: {item.message}.')
         else:
             names.append(subject)
     if names:
@@ -126,7 +117,7 @@ def _is_file(subject: str) -> bool:
 
 
 def _from_cloud(names: list[str],
-                args: argparse.Namespace) -> list[catalogue.Flavor]:
+                args: argparse.Namespace) -> list[flavor_model.Flavor]:
     # The client libraries take half a second to load, which files save.
     from hpcvirt.cloud import flavors as cloud_flavors
     try:
@@ -145,9 +136,9 @@ def _from_cloud(names: list[str],
     return found
 
 
-def _text(flavors: list[catalogue.Flavor],
-          findings: list[finding.Finding]) -> str:
-    width = terminal.width() or table.WIDTH
+def _text(flavors: list[flavor_model.Flavor],
+          findings: list[lint.LintFinding]) -> str:
+    width = terminal.width() or text_table.WIDTH
     lines = []
     for flavor in flavors:
         mine = [item for item in findings if item.flavor == flavor.name]
@@ -158,7 +149,7 @@ def _text(flavors: list[catalogue.Flavor],
                 f'{item.severity}: {item.code}: {item.key}: {item.message}. '
                 f'Advice: {item.advice}.', width, initial_indent='  ',
                 subsequent_indent='    ', break_on_hyphens=False)
-    counts = ', '.join(table.counted(count, severity) for severity, count
+    counts = ', '.join(words.count_noun(count, severity) for severity, count
                        in _counts(findings).items())
-    lines.append(f'{table.counted(len(flavors), "flavor")}: {counts}.')
+    lines.append(f'{words.count_noun(len(flavors), "flavor")}: {counts}.')
     return printable.lines(lines)

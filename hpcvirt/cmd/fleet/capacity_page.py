@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What a fleet still takes, as one HTML page that needs no other file."""
 
@@ -17,64 +7,66 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
-from hpcvirt.bench.report import templates
+from hpcvirt import words
 from hpcvirt.flavors import memory
-from hpcvirt.flavors import table
 from hpcvirt.fleet import capacity_report
 from hpcvirt.fleet import count as counts
 from hpcvirt.fleet import drawing
-from hpcvirt.fleet import free_room
+from hpcvirt.fleet import free_resources
 from hpcvirt.fleet import state
+from hpcvirt.page import templates
 
 TITLE = 'What the fleet still takes'
 
-#: A larger fleet is summed up, and so many hosts that stand out are drawn.
-MOST_CARDS = 24
+#: A larger fleet is summed up; only hosts that stand out are drawn, up to
+#: STAND_OUT.
+MAX_CARDS = 24
 STAND_OUT = 8
-#: So many closed hosts and broken records are listed; more are counted.
-MOST_LISTED = 50
+#: The number of closed hosts and broken records that are listed; more are
+#: counted.
+MAX_LISTED = 50
 
 
-def page(fleet: state.Fleet, found: Sequence[counts.Count],
+def page(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
          minute: str) -> str:
     """Write the page.
 
     :param minute: when the fleet was read
     """
-    rooms = free_room.of_hosts(fleet, found)
-    total = free_room.total(rooms.values())
+    rooms = free_resources.describe_hosts(fleet, found)
+    total = free_resources.total(rooms.values())
     environment = templates.environment('hpcvirt.cmd.fleet')
     html: str = environment.get_template('capacity.html.j2').render(
         title=TITLE, marks={}, minute=minute,
-        hosts=table.counted(len(fleet.hosts), 'host'),
-        instances=table.counted(sum(
+        hosts=words.count_noun(len(fleet.hosts), 'host'),
+        instances=words.count_noun(sum(
             len(host.instances) for host in fleet.hosts), 'instance'),
         flavors=[{**_flavor(item), 'drawing': drawing.promise(
             item.total, item.by_sums, item.flavor.name)}
             for item in found],
         room=[*_room(total)], cards=[*_cards(fleet, rooms)],
-        groups=[*_groups(rooms)] if len(rooms) > MOST_CARDS else [],
+        groups=[*_groups(rooms)] if len(rooms) > MAX_CARDS else [],
         sections=[
             _section('closed', 'Counted as full, because no new instance is '
-                     'sent there', capacity_report.closed(fleet)),
+                     'sent there', capacity_report.list_closed(fleet)),
             _section('broken', 'Left out, because the record is broken',
-                     capacity_report.broken(fleet))])
+                     capacity_report.list_broken(fleet))])
     return html + '\n'
 
 
 def _section(anchor: str, title: str,
              hosts: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    return {'id': anchor, 'title': title, 'hosts': hosts[:MOST_LISTED],
-            'more': max(0, len(hosts) - MOST_LISTED)}
+    return {'id': anchor, 'title': title, 'hosts': hosts[:MAX_LISTED],
+            'more': max(0, len(hosts) - MAX_LISTED)}
 
 
-def _flavor(item: counts.Count) -> dict[str, Any]:
+def _flavor(item: counts.InstanceCount) -> dict[str, Any]:
     name, vcpus, gib, fit, by_sums, lost, where = capacity_report.row(item)
     return {'name': name, 'vcpus': vcpus, 'gib': gib, 'fit': fit,
             'by_sums': by_sums, 'lost': lost, 'where': where}
 
 
-def _room(room: free_room.Room) -> Iterator[dict[str, Any]]:
+def _room(room: free_resources.FreeResources) -> Iterator[dict[str, Any]]:
     for name, amount in (('PCPUs', room.pcpus), *(
             (f'pages of {memory.page_name(size)}', pages)
             for size, pages in room.pages.items())):
@@ -82,17 +74,18 @@ def _room(room: free_room.Room) -> Iterator[dict[str, Any]]:
                'stranded': amount.stranded, 'drawing': drawing.shares(
                    amount.total, amount.free, amount.stranded, name)}
     for name, whole in (('whole cells', room.cells),
-                        ('whole packages', room.packages),
+                        ('whole sockets', room.sockets),
                         ('whole hosts', room.hosts)):
         yield {'name': name, 'total': whole.total, 'free': whole.free,
                'stranded': '', 'drawing': drawing.shares(
                    whole.total, whole.free, 0, name)}
 
 
-def _cards(fleet: state.Fleet, rooms: Mapping[str, free_room.Room],
+def _cards(fleet: state.Fleet,
+           rooms: Mapping[str, free_resources.FreeResources],
            ) -> Iterator[dict[str, Any]]:
     """Yield groups of hosts that are drawn cell by cell."""
-    if len(fleet.hosts) <= MOST_CARDS:
+    if len(fleet.hosts) <= MAX_CARDS:
         yield {'title': '', 'cards': [
             _card(host, rooms[host.name]) for host in fleet.hosts]}
         return
@@ -110,13 +103,15 @@ def _cards(fleet: state.Fleet, rooms: Mapping[str, free_room.Room],
                 _card(host, rooms[host.name]) for host in chosen]}
 
 
-def _card(host: state.FleetHost, room: free_room.Room) -> dict[str, Any]:
+def _card(host: state.FleetHost,
+          room: free_resources.FreeResources) -> dict[str, Any]:
     return {'name': host.name, 'pcpus': room.pcpus,
-            'instances': table.counted(len(host.instances), 'instance'),
+            'instances': words.count_noun(len(host.instances), 'instance'),
             'drawing': drawing.host(host, room.pages)}
 
 
-def _groups(rooms: Mapping[str, free_room.Room]) -> Iterator[dict[str, Any]]:
+def _groups(rooms: Mapping[str, free_resources.FreeResources]) -> Iterator[
+        dict[str, Any]]:
     """Count hosts by the tenth of their PCPUs that is free."""
     tenths = [0] * 12
     for room in rooms.values():

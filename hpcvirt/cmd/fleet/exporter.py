@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Serve what a fleet still takes to Prometheus.
 
@@ -41,7 +31,7 @@ HOST, PORT = '127.0.0.1', 9834
 Read = Callable[[], Sequence[metrics.Family]]
 
 
-class Collector(registry.Collector):
+class FleetCollector(registry.Collector):
     """Reads the fleet when Prometheus asks for it."""
 
     def __init__(self, read: Read, interval_s: float,
@@ -148,15 +138,15 @@ def serve(read: Read, where: tuple[str, int], interval_s: float) -> None:
     stop = threading.Event()
     before = signal.signal(signal.SIGTERM, lambda *_: stop.set())
     try:
-        with serving(Collector(read, interval_s), where):
+        with run_server(FleetCollector(read, interval_s), where):
             stop.wait()
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager
-def serving(collector: registry.Collector,
-            where: tuple[str, int]) -> Iterator[None]:
+def run_server(collector: registry.Collector,
+               where: tuple[str, int]) -> Iterator[None]:
     """Serve what is collected in another thread.
 
     :raises InvalidInput: if the address cannot be used

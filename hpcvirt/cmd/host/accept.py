@@ -1,176 +1,197 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``hpcvirt host accept``: prove a host before it takes work."""
 
 import argparse
-import dataclasses
 import hashlib
 import json
 import os
 import shlex
 import sys
+import typing
 from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
+from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import input_file
 from hpcvirt import printable
 from hpcvirt import serialization
 from hpcvirt.acceptance import acceptance
-from hpcvirt.acceptance import filling
 from hpcvirt.acceptance import records
 from hpcvirt.acceptance import report
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
-from hpcvirt.bench.run import request as requests
+from hpcvirt.bench.run import plan as plans
+from hpcvirt.bench.run import run_request as requests
 from hpcvirt.cmd import cloud_arguments
+from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
+from hpcvirt.cmd import output
+from hpcvirt.cmd.bench import progress
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import targets
 from hpcvirt.cmd.host import audit_file
+from hpcvirt.flavors import plan_document
 
-_ABOUT = """\
-Prove that a host gives its guests what it should, before it takes work: boot
-as many instances of each flavor as fill it, run benchmarks in all of them at
-once, and compare with native runs on the same CPUs, or without --native with
-the results of its class in the store. The host is held in quarantine
-meanwhile; instances of others must not be on it. A host that passes gets
-traits and is released, any other one stays in quarantine. If the command is
-killed, the same command continues.
-"""
+if typing.TYPE_CHECKING:
+    from hpcvirt.cloud import accepted_host
 
-_EPILOG = f"""\
+_MAX_BYTES = 64 * 1024 * 1024
+_MAX_MINUTES = 7 * 24 * 60
+_MAX_PAIRS = 1000
+
+
+class AcceptHost(command.Report):
+    """Prove a host before it takes work.
+
+    Prove that a host gives its guests what it should, before it takes work:
+    boot as many instances of each flavor as fill it, run benchmarks in all of
+    them at once, and compare with native runs on the same CPUs, or without
+    --native with the results of its class in the store. The host is held in
+    quarantine meanwhile; instances of others must not be on it. A host that
+    passes gets traits and is released, any other one stays in quarantine. If
+    the command is killed, the same command continues.
+    """
+
+    epilog = f"""\
 A TARGET is {targets.FORMS}.
 Exit status: 0 for PASS, or without --apply if the plan can be carried out; 1
 for FAIL or INCONCLUSIVE; 2 if the question cannot be answered.
 """
+    rows = 'parts'
+    fields = ('flavor', 'instances', 'result')
 
-_SET = '--set'
-_MAX_BYTES = 64 * 1024 * 1024
-_MOST_MINUTES = 7 * 24 * 60
-_MOST_PAIRS = 1000
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('host', metavar='HOST',
+                            help='as "openstack compute service list" has it')
+        parser.add_argument('--flavors', required=True, metavar='A,B',
+                            type=_names,
+                            help='flavors that fill the host, one '
+                            'after the other')
+        parser.add_argument('--plan', required=True, metavar='FILE',
+                            help='how many instances of a flavor fill the '
+                            'host: the output of "hpcvirt flavor plan '
+                            '--format json"')
+        parser.add_argument('--image', required=True, metavar='NAME|UUID',
+                            help='an image with the benchmarks')
+        parser.add_argument('--network', required=True, metavar='NAME',
+                            help='a network on which this machine reaches '
+                            'instances by ssh')
+        parser.add_argument('--benchmarks', default='hpcc', type=_names,
+                            metavar='NAME[/VARIANT],..', help='as in "hpcvirt '
+                            'bench list" (default: %(default)s)')
+        parser.add_argument('--native', metavar='TARGET',
+                            help='the host itself; without it, the host is '
+                            'compared with its class')
+        parser.add_argument('--pairs', type=_whole(_MAX_PAIRS), default=10,
+                            metavar='N', help='pairs, or without --native '
+                            'samples, that count (default: %(default)s; fewer '
+                            'than 5 never pass)')
+        parser.add_argument('--bound', action='append', default=[],
+                            metavar='METRIC=RATIO', dest='bounds',
+                            help='worst ratio that passes (default: with '
+                            '--native that of the benchmark, else 5 %% '
+                            'slower)')
+        parser.add_argument('--audit', metavar='FILE',
+                            help='the output of "hpcvirt host audit --format '
+                            'json" on the host')
+        parser.add_argument('--repaired', default='', metavar='TEXT',
+                            help='what was changed on the host since it was '
+                            'measured before; without it, what was measured '
+                            'before counts as well')
+        parser.add_argument('--time-limit', type=_whole(_MAX_MINUTES),
+                            default=480, metavar='MINUTES',
+                            help='stop measuring '
+                            'after this time (default: %(default)s)')
+        parser.add_argument('--report', metavar='FILE',
+                            help='write the report to a file, which must not '
+                            'exist yet, as well')
+        targets.add_instances(parser)
+
+    def answer(self, parsed_args: argparse.Namespace,
+               ) -> command.CommandResult:
+        """Print what is to be done, and with --apply do it."""
+        # The client libraries take half a second to load.
+        with extras.bench():
+            from hpcvirt.cloud import accepted_host
+            from hpcvirt.cloud import placement
+            from hpcvirt.cloud import session
+        args = parsed_args
+        records.check_host(args.host)
+        asked, wanted, own_bounds = _read(args)
+        nova = cloud_arguments.connect(args)
+        host = accepted_host.find(
+            nova, placement.PlacementClient(session.placement(args.os_cloud)),
+            args.host, [part.flavor for part in asked.parts], args.image,
+            args.network)
+        if args.formatter == 'table':
+            sys.stdout.write(printable.lines(
+                _steps(args, asked, host.instances.left())))
+            sys.stdout.flush()
+        if not args.apply:
+            return command.CommandResult(serialization.dump(asked), str)
+        found, path = _accept(args, host, asked, wanted, own_bounds)
+        text = report.render(found, args.data)
+        if args.report is not None:
+            _write_report(args.report, text)
+        return command.CommandResult(
+            serialization.dump(found),
+            lambda: f'\n{text}\nThe record is in '
+                    f'{printable.escape(path)}.\n',
+            int(found.result is not judgement.VerdictResult.PASS))
 
 
-def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        'accept', help='prove a host before it takes work',
-        description=_ABOUT, epilog=_EPILOG)
-    parser.add_argument('host', metavar='HOST',
-                        help='as "openstack compute service list" has it')
-    parser.add_argument('--flavors', required=True, metavar='A,B',
-                        type=_names, help='flavors that fill the host, one '
-                        'after the other')
-    parser.add_argument('--plan', required=True, metavar='FILE',
-                        help='how many instances of a flavor fill the host: '
-                        'the output of "hpcvirt flavor plan --format json"')
-    parser.add_argument('--image', required=True, metavar='NAME|UUID',
-                        help='an image with the benchmarks')
-    parser.add_argument('--network', required=True, metavar='NAME',
-                        help='a network on which this machine reaches '
-                        'instances by ssh')
-    parser.add_argument('--user', default='root', metavar='NAME',
-                        help='who logs in to the instances (default: '
-                        '%(default)s)')
-    parser.add_argument('--benchmarks', default='hpcc', type=_names,
-                        metavar='NAME[/VARIANT],..', help='as in "hpcvirt '
-                        'bench list" (default: %(default)s)')
-    parser.add_argument('--native', metavar='TARGET',
-                        help='the host itself; without it, the host is '
-                        'compared with its class')
-    parser.add_argument('--pairs', type=_whole(_MOST_PAIRS), default=10,
-                        metavar='N', help='pairs, or without --native '
-                        'samples, that count (default: %(default)s; fewer '
-                        'than 5 never pass)')
-    parser.add_argument(_SET, action='append', default=[],
-                        metavar='KEY=VALUE', dest='settings',
-                        help='a setting of a benchmark, as for "bench run"')
-    parser.add_argument('--bound', action='append', default=[],
-                        metavar='METRIC=RATIO', dest='bounds',
-                        help='worst ratio that passes (default: with '
-                        '--native that of the benchmark, else 5 %% slower)')
-    parser.add_argument('--audit', metavar='FILE',
-                        help='the output of "hpcvirt host audit --format '
-                        'json" on the host')
-    parser.add_argument('--repaired', default='', metavar='TEXT',
-                        help='what was changed on the host since it was '
-                        'measured before; without it, what was measured '
-                        'before counts as well')
-    parser.add_argument('--time-limit', type=_whole(_MOST_MINUTES),
-                        default=480, metavar='MINUTES', help='stop measuring '
-                        'after this time (default: %(default)s)')
-    parser.add_argument('--report', metavar='FILE',
-                        help='write the report to a file, which must not '
-                        'exist yet, as well')
-    parser.add_argument('--apply', action='store_true',
-                        help='carry out what is otherwise only printed')
-    targets.add_options(parser)
-    store_arguments.add(parser)
-    parser.add_argument('--format', choices=('table', 'json'),
-                        default='table', help='text for people (the '
-                        'default) or a document for programs')
-    parser.set_defaults(run=run, connect=None)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Print what is to be done, and with --apply do it."""
-    # The client libraries take half a second to load.
-    with extras.bench():
-        from hpcvirt.cloud import guests as cloud_guests
-        from hpcvirt.cmd.host import acceptance_run
-    records.check_host(args.host)
-    asked, wanted, own_bounds = _read(args)
-    nova = cloud_arguments.connect(args)
-    guests = cloud_guests.Guests(nova, args.host)
-    places = acceptance_run.look(guests, args, asked.parts)
-    if args.format != 'json':
-        sys.stdout.write(printable.lines(_steps(args, asked, guests.left())))
-        sys.stdout.flush()
-    if not args.apply:
-        if args.format == 'json':
-            _print_document(asked)
-        return 0
-    found, path = acceptance_run.accept(
-        guests, places, asked, wanted, own_bounds, args)
-    text = report.render(found, args.data)
-    if args.report is not None:
-        _write_report(args.report, text)
-    if args.format == 'json':
-        _print_document(found)
-    else:
-        sys.stdout.write(f'\n{text}\nThe record is in '
-                         f'{printable.escaped(path)}.\n')
-    return 0 if found.word is judgement.Word.PASS else 1
+def _accept(args: argparse.Namespace, host: 'accepted_host.AcceptedHost',
+            asked: acceptance.Acceptance,
+            wanted: Sequence[requests.RunRequest],
+            own_bounds: Mapping[str, judgement.Bound],
+            ) -> tuple[acceptance.Acceptance, str]:
+    """Accept the host; return what was decided, and the file with it."""
+    from hpcvirt.acceptance import host_acceptance
+    from hpcvirt.acceptance import measurement
+    from hpcvirt.cloud import benchmark_instances
+    kept = records.Records(args.data)
+    store = store_arguments.open_store(args)
+    try:
+        found = host_acceptance.HostAcceptance(
+            host, measurement.Measurement(
+                lambda pairs: plans.make(
+                    wanted, pairs, record.Purpose.COMPARE if args.native
+                    else record.Purpose.UNPAIRED, args.pairs,
+                    launch=record.Launch.WARM, bounds=own_bounds),
+                store, joined=any(each.spans for each in wanted)),
+            kept, args.data, args.time_limit,
+            lambda server_id, flavor, key_file: targets.find_server(
+                args, server_id, flavor, key_file),
+            lambda: targets.find_named(args, args.native),
+            lambda: progress.Terminal(args.data),
+            benchmark_instances.InstancesNotStarted, output.complain,
+            f'hpcvirt@{os.uname().nodename}').accept(asked)
+    finally:
+        store.close()
+    return found, kept.path(found)
 
 
 def _read(args: argparse.Namespace) -> tuple[
-        acceptance.Acceptance, tuple[requests.Request, ...],
+        acceptance.Acceptance, tuple[requests.RunRequest, ...],
         dict[str, judgement.Bound]]:
     """Read what is asked for."""
     if args.report is not None:
         _check_report(args.report)
     own_bounds = dict(bounds.parse(word) for word in args.bounds)
-    settings = requests.read_settings(args.settings, _SET)
+    settings = requests.read_settings(args.settings, targets.SET)
     wanted = requests.find(args.benchmarks, settings, record.Launch.WARM)
-    requests.check_used([each.definition for each in wanted], settings, _SET)
+    requests.check_used([each.definition for each in wanted], settings,
+                        targets.SET)
     where = input_file.name(args.plan)
-    parts = filling.of_plan(serialization.json_value(
-        input_file.content(args.plan, _MAX_BYTES), where), args.host,
+    parts = acceptance.find_parts(plan_document.load(serialization.json_value(
+        input_file.content(args.plan, _MAX_BYTES), where), where), args.host,
         args.flavors, where)
     # What the results depend on besides is part of them.
     identity = json.dumps([
-        args.host, serialization.to_plain(parts), args.benchmarks,
+        args.host, serialization.dump(parts), args.benchmarks,
         args.settings, args.bounds, args.native, args.pairs, args.image,
         args.network, args.user, args.repaired])
     asked = acceptance.Acceptance(
@@ -193,7 +214,8 @@ def _command(args: argparse.Namespace) -> str:
             words += [f'--{name.replace("_", "-")}', str(value)]
     if args.repaired:
         words += ['--repaired', args.repaired]
-    for option, values in ((_SET, args.settings), ('--bound', args.bounds)):
+    for option, values in ((targets.SET, args.settings),
+                           ('--bound', args.bounds)):
         for value in values:
             words += [option, value]
     return shlex.join([*words, '--apply'])
@@ -233,11 +255,6 @@ def _write_report(path: str, text: str) -> None:
     except OSError as exc:
         raise exception.Unreachable(
             f'{path}: {exc.strerror or exc}') from exc
-
-
-def _print_document(found: Any) -> None:
-    sys.stdout.write(json.dumps(serialization.to_plain(
-        dataclasses.replace(found)), indent=1) + '\n')
 
 
 def _names(word: str) -> list[str]:

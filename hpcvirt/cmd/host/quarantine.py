@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``hpcvirt host quarantine`` and ``release``: keep new instances away."""
 
@@ -23,19 +13,8 @@ from typing import Any
 from hpcvirt import exception
 from hpcvirt import printable
 from hpcvirt.cmd import cloud_arguments
-from hpcvirt.health import quarantine
-
-_ABOUT = """\
-Put a compute host in quarantine: HPCTopologyFilter sends no new instance
-there, whatever its flavor. Instances that run on the host are not touched.
-The host gets the trait {trait}, and joins the aggregate {aggregate},
-whose metadata say why.
-"""
-
-_ABOUT_RELEASE = """\
-Release a compute host from the quarantine that "hpcvirt host {verb}" has put
-it in. It stays in quarantine as long as somebody else holds it.
-"""
+from hpcvirt.cmd import command
+from hpcvirt.model import quarantine
 
 _EPILOG = """\
 Without --apply the steps are only printed. The user needs the roles to change
@@ -45,30 +24,90 @@ cannot be used. What was done until then stays: repeat the command.
 """
 
 #: The longest reason that the metadata of an aggregate have room for.
-_MOST_CHARACTERS = 150
+_MAX_CHARACTERS = 150
 
 
-def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
-    """Add the verbs."""
-    parser = verbs.add_parser(
-        'quarantine', help='keep new instances away from a host',
-        description=_ABOUT.format(
-            trait=quarantine.TRAIT,
-            aggregate=quarantine.aggregate_name(quarantine.OPERATOR)),
-        epilog=_EPILOG)
-    _add_arguments(parser)
-    parser.add_argument('--reason', required=True, metavar='TEXT',
-                        help=f'why, in at most {_MOST_CHARACTERS} characters')
-    parser.set_defaults(run=run_quarantine)
-    parser = verbs.add_parser(
-        'release', help='let new instances on a host again',
-        description=_ABOUT_RELEASE.format(verb='quarantine'), epilog=_EPILOG)
-    _add_arguments(parser)
-    parser.add_argument(
-        '--holder', choices=quarantine.HOLDERS, default=quarantine.OPERATOR,
-        help='whose quarantine ends (default: %(default)s, that of "hpcvirt '
-        'host quarantine")')
-    parser.set_defaults(run=run_release)
+class QuarantineHost(command.Command):
+    """Keep new instances away from a host.
+
+    Put a compute host in quarantine: HPCTopologyFilter sends no new instance
+    there, whatever its flavor. Instances that run on the host are not
+    touched. The host gets a trait, and joins an aggregate whose metadata say
+    why.
+    """
+
+    epilog = _EPILOG
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        _add_arguments(parser)
+        parser.add_argument('--reason', required=True, metavar='TEXT',
+                            help='why, in at most '
+                            f'{_MAX_CHARACTERS} characters')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        """Put a host in quarantine."""
+        args = parsed_args
+        reason = printable.one_line(args.reason).strip()
+        if not reason:
+            raise exception.InvalidInput('--reason', 'is empty')
+        if len(reason) > _MAX_CHARACTERS:
+            raise exception.InvalidInput(
+                '--reason', f'has {len(reason)} characters, at most '
+                f'{_MAX_CHARACTERS} are possible')
+        cloud, holds, is_marked = _look(args)
+        own = next((hold for hold in holds
+                    if hold.holder == quarantine.OPERATOR), None)
+        hold = quarantine.Hold(
+            quarantine.OPERATOR, reason,
+            own.since if own is not None and own.since else _now(), _who())
+        steps = []
+        if own is None:
+            steps.append('add the host to the aggregate '
+                         + quarantine.aggregate_name(quarantine.OPERATOR))
+        if own is None or own.reason != reason:
+            steps.append(f'note the reason: {reason}')
+        if not is_marked:
+            steps.append(f'set the trait {quarantine.TRAIT}')
+        _print(args, holds, steps)
+        if args.apply and steps:
+            cloud.hold(args.host, hold)
+            _print_end(args, cloud)
+        return 0
+
+
+class ReleaseHost(command.Command):
+    """Let new instances on a host again.
+
+    Release a compute host from the quarantine that "hpcvirt host quarantine"
+    has put it in. It stays in quarantine as long as somebody else holds it.
+    """
+
+    epilog = _EPILOG
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        _add_arguments(parser)
+        parser.add_argument(
+            '--holder', choices=quarantine.HOLDERS,
+            default=quarantine.OPERATOR,
+            help='whose quarantine ends (default: %(default)s, that of '
+            '"hpcvirt host quarantine")')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        """Release a host."""
+        args = parsed_args
+        cloud, holds, is_marked = _look(args)
+        others = [hold for hold in holds if hold.holder != args.holder]
+        steps = []
+        if len(others) < len(holds):
+            steps.append('remove the host from the aggregate '
+                         + quarantine.aggregate_name(args.holder))
+        if is_marked is not False and not others:
+            steps.append(f'remove the trait {quarantine.TRAIT}')
+        _print(args, holds, steps)
+        if args.apply and steps:
+            cloud.release(args.host, args.holder)
+            _print_end(args, cloud)
+        return 0
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,53 +119,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
                         'printed')
 
 
-def run_quarantine(args: argparse.Namespace) -> int:
-    """Put a host in quarantine."""
-    reason = printable.one_line(args.reason).strip()
-    if not reason:
-        raise exception.InvalidInput('--reason', 'is empty')
-    if len(reason) > _MOST_CHARACTERS:
-        raise exception.InvalidInput(
-            '--reason', f'has {len(reason)} characters, at most '
-            f'{_MOST_CHARACTERS} are possible')
-    cloud, holds, is_marked = _look(args)
-    own = next((hold for hold in holds
-                if hold.holder == quarantine.OPERATOR), None)
-    hold = quarantine.Hold(
-        quarantine.OPERATOR, reason,
-        own.since if own is not None and own.since else _now(), _who())
-    steps = []
-    if own is None:
-        steps.append('add the host to the aggregate '
-                     + quarantine.aggregate_name(quarantine.OPERATOR))
-    if own is None or own.reason != reason:
-        steps.append(f'note the reason: {reason}')
-    if not is_marked:
-        steps.append(f'set the trait {quarantine.TRAIT}')
-    _print(args, holds, steps)
-    if args.apply and steps:
-        cloud.hold(args.host, hold)
-        _print_end(args, cloud)
-    return 0
-
-
-def run_release(args: argparse.Namespace) -> int:
-    """Release a host."""
-    cloud, holds, is_marked = _look(args)
-    others = [hold for hold in holds if hold.holder != args.holder]
-    steps = []
-    if len(others) < len(holds):
-        steps.append('remove the host from the aggregate '
-                     + quarantine.aggregate_name(args.holder))
-    if is_marked is not False and not others:
-        steps.append(f'remove the trait {quarantine.TRAIT}')
-    _print(args, holds, steps)
-    if args.apply and steps:
-        cloud.release(args.host, args.holder)
-        _print_end(args, cloud)
-    return 0
-
-
 def _look(args: argparse.Namespace,
           ) -> tuple[Any, tuple[quarantine.Hold, ...], bool | None]:
     """Connect to the cloud and read the state of the host.
@@ -134,13 +126,7 @@ def _look(args: argparse.Namespace,
     Without Placement it is not known whether the host has the trait, but Nova
     can be told already.
     """
-    # The client libraries take half a second to load.
-    from hpcvirt.cloud import placement
-    from hpcvirt.cloud import quarantine as cloud_quarantine
-    from hpcvirt.cloud import session
-    cloud = cloud_quarantine.Quarantine(
-        cloud_arguments.connect(args),
-        placement.Placement(session.placement(args.os_cloud)))
+    cloud = cloud_arguments.connect_quarantine(args)
     is_marked = None
     holds = cloud.holds(args.host)
     with contextlib.suppress(exception.Unreachable):

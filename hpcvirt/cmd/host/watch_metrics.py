@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What ``hpcvirt host watch`` tells Prometheus."""
 
@@ -21,28 +11,28 @@ from prometheus_client import registry
 
 from hpcvirt.cmd.fleet import exporter
 from hpcvirt.fleet import metrics
-from hpcvirt.health import frame as frames
-from hpcvirt.health import keeper as keepers
+from hpcvirt.health import host_sample
+from hpcvirt.health import quarantine_reconciler
 from hpcvirt.health import rates
 from hpcvirt.health import signature
 
 
-class Watch(typing.Protocol):
+class WatchedHost(typing.Protocol):
     """What is known of the host that is watched."""
 
     signs: Sequence[signature.Sign]
-    state: signature.State
+    state: signature.HostHealth
     found: rates.Rates
-    keeper: keepers.Keeper
+    reconciler: quarantine_reconciler.QuarantineReconciler
 
 
-class Collector(registry.Collector):
+class WatchCollector(registry.Collector):
     """Shows what the last sample said.
 
     :param watch: its state is replaced as a whole, and thus consistent
     """
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: WatchedHost) -> None:
         self._watch = watch
 
     def collect(self) -> Iterator[core.Metric]:
@@ -69,25 +59,26 @@ class Collector(registry.Collector):
             metrics.Family(
                 'hpcvirt_host_quarantine_held', 'Whether this program has put '
                 'the host in quarantine', (), {(): int(bool(state.held))}),
-            *(_of_frame(state.last) if state.last else ())])
+            *(_sample_families(state.last) if state.last else ())])
         yield core.CounterMetricFamily(
             'hpcvirt_host_quarantine_failures', 'Changes of the cloud that '
-            'have failed', value=self._watch.keeper.failures)
+            'have failed', value=self._watch.reconciler.failures)
 
 
-def _of_frame(frame: frames.Frame) -> Iterator[metrics.Family]:
+def _sample_families(sample: host_sample.HostSample) -> Iterator[
+        metrics.Family]:
     yield metrics.Family(
         'hpcvirt_host_sample_timestamp_seconds', 'When the last sample was '
-        'taken', (), {(): frame.time})
+        'taken', (), {(): sample.time})
     for part in ('total', 'free'):
         yield metrics.Family(
             f'hpcvirt_host_huge_pages_{part}', f'Huge pages, {part}',
             ('cell', 'size_kib'),
             {(str(pages.cell), str(pages.size_kib)): getattr(pages, part)
-             for pages in frame.huge_pages})
+             for pages in sample.huge_pages})
     for name, value, words in (
-            ('ksm_pages', frame.ksm_pages, 'Pages that KSM has merged'),
-            ('slab_kib', frame.slab_kib, 'Unreclaimable slab')):
+            ('ksm_pages', sample.ksm_pages, 'Pages that KSM has merged'),
+            ('slab_kib', sample.slab_kib, 'Unreclaimable slab')):
         if value is not None:
             yield metrics.Family(f'hpcvirt_host_{name}', words, (),
                                  {(): value})

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Draw what came of a replay: losses, differences, and a fleet over time.
 
@@ -22,7 +12,7 @@ from typing import Any
 
 import markupsafe
 
-from hpcvirt.bench.report import svg
+from hpcvirt.page import svg
 
 _BAR, _BAR_HEIGHT = 320, 16
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 340, 120, 44, 18, 8
@@ -30,8 +20,8 @@ _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 340, 120, 44, 18, 8
 Points = Sequence[Mapping[str, Any]]
 
 
-def stacked(parts: Mapping[str, float], whole: float, label: str,
-            limits: Mapping[str, float] | None = None) -> markupsafe.Markup:
+def draw_stack(parts: Mapping[str, float], whole: float, label: str,
+               limits: Mapping[str, float] | None = None) -> markupsafe.Markup:
     """Draw parts of a whole one after the other, and limits across them.
 
     :param parts: kind -> size

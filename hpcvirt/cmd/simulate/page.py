@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What came of a replay, as one HTML page that needs no other file."""
 
@@ -16,8 +6,8 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
-from hpcvirt.bench.report import templates
 from hpcvirt.cmd.simulate import drawings
+from hpcvirt.page import templates
 from hpcvirt.simulate import outcome
 from hpcvirt.simulate import report
 from hpcvirt.simulate import scenario as scenarios
@@ -27,12 +17,12 @@ TITLE = 'A workload replayed over a fleet'
 _CAUSES = tuple(cause.value for cause in outcome.Cause)
 
 
-def page(result: scenarios.Result) -> str:
+def page(result: scenarios.ScenarioResult) -> str:
     """Write the page."""
     found = report.document(result)
     environment = templates.environment('hpcvirt.cmd.simulate')
     html: str = environment.get_template('simulate.html.j2').render(
-        title=TITLE, marks={}, told=[*report.told(found)],
+        title=TITLE, marks={}, told=[*report.describe_input(found)],
         notes=[*found['workload']['notes'], *found['workload']['rule']],
         causes=_CAUSES, lost=[*_lost(found)], refused=[*_refused(found)],
         paired=[*_paired(found)], intervals=report.intervals(result),
@@ -48,8 +38,7 @@ def _lost(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         (report.REPACKING, bound['repacking_lost_percent']),
         (report.POOL, bound['lost_percent'])) if percent is not None}
     words = {report.REPACKING: report.REPACKING_IN_WORDS,
-             report.POOL: report.POOL_IN_WORDS,
-             report.OPTIMUM: report.OPTIMUM_IN_WORDS}
+             report.POOL: report.POOL_IN_WORDS}
     most = max([each['lost_percent'] for each in found['strategies']]
                + list(known.values()))
     for each in found['strategies']:
@@ -62,17 +51,15 @@ def _lost(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             'hours': f'{hours["lost"]:.0f}',
             'largest': f'{each["largest_accepted_percent"]:.1f} %',
             'moves': each['moves'],
-            'drawing': drawings.stacked(
+            'drawing': drawings.draw_stack(
                 parts, most, f'{each["name"]} loses '
                 f'{each["lost_percent"]:.2f} % of the core-hours: '
                 + ', '.join(f'{size:.2f} to {cause}'
                             for cause, size in parts.items()), known)}
-    if bound['optimum_lost_percent'] is not None:
-        known[report.OPTIMUM] = bound['optimum_lost_percent']
     for kind, percent in known.items():
         name = words[kind]
         yield {'name': name, 'lost': f'{percent:.2f} %', 'hours': '',
-               'largest': '', 'moves': '', 'drawing': drawings.stacked(
+               'largest': '', 'moves': '', 'drawing': drawings.draw_stack(
                    {'busy': percent}, most, f'{name} loses {percent:.2f} % '
                    'of the core-hours')}
 
@@ -83,7 +70,7 @@ def _refused(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for each in found['strategies']:
         refused = each['refused']
         yield {'name': each['name'], 'accepted': each['accepted'],
-               'refused': refused, 'drawing': drawings.stacked(
+               'refused': refused, 'drawing': drawings.draw_stack(
                    refused, most, f'{each["name"]} refuses ' + ', '.join(
                        f'{number} for {cause}'
                        for cause, number in refused.items()))}
@@ -95,7 +82,7 @@ def _paired(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         default=0.0)
     for each in found['paired']:
         ends = each['interval_percent']
-        words = report.interval_in_words(each)
+        words = report.format_interval(each)
         yield {**each, 'more': f'{each["difference_percent"]:+.2f}',
                'interval': words, 'drawing': drawings.interval(
                    each['difference_percent'], ends and tuple(ends), reach,
@@ -116,8 +103,8 @@ def _over_time(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         used = (f'{each["utilisation_percent"]:.1f} % of the CPUs used, '
                 f'{each["stranded_cpus_percent"]:.1f} % stranded')
         pages = f'{each["stranded_pages_mib"] / 1024:.0f} GiB stranded'
-        guests = (f'{each["across_packages_percent"]:.1f} % of the guests '
-                  'across packages')
+        guests = (f'{each["across_sockets_percent"]:.1f} % of the guests '
+                  'across sockets')
         yield {'name': name, 'charts': [
             {'caption': used, 'drawing': drawings.cpus(
                 own, total, f'{name} over time: {used}')},
@@ -131,5 +118,5 @@ def _over_time(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _across(point: Mapping[str, Any]) -> float:
-    return (point['across_packages'] / point['guests'] if point['guests']
+    return (point['across_sockets'] / point['guests'] if point['guests']
             else 0.0)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Show on a terminal how far the replays are."""
 
@@ -19,11 +9,11 @@ from collections.abc import Sequence
 from rich import console as consoles
 from rich import progress as bars
 
-from hpcvirt.cmd.simulate import workers
+from hpcvirt.simulate import simulation
 
 
 @contextlib.contextmanager
-def shown(names: Sequence[str]) -> Iterator[workers.Show]:
+def show_bars(names: Sequence[str]) -> Iterator[simulation.Show]:
     """Show a bar for each task on standard error, if that is a terminal."""
     console = consoles.Console(stderr=True, highlight=False)
     if not console.is_terminal:

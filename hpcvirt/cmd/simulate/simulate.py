@@ -1,107 +1,149 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``hpcvirt simulate``: replay a workload over a fleet."""
 
 import argparse
 import math
+import typing
+import warnings
+from collections.abc import Sequence
 
+from hpcvirt import exception
+from hpcvirt import input_file
+from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
-from hpcvirt.cmd.simulate import hosts
+from hpcvirt.cmd import hosts
+from hpcvirt.cmd import html_file
+from hpcvirt.cmd import output
+from hpcvirt.cmd import terminal
 
-_ABOUT = """\
-Replay a workload over a fleet that is empty at first, with several ways to
-choose hosts, and print what each of them loses: the core-hours of the requests
-that it refuses, and why.
-"""
+if typing.TYPE_CHECKING:
+    from hpcvirt.simulate import scenario as scenarios
+    from hpcvirt.simulate import simulation as simulations
+    from hpcvirt.simulate import totals
 
-_EPILOG = hosts.EPILOG + """
+
+class SimulateWorkload(command.Report):
+    """Replay a workload over a fleet.
+
+    Replay a workload over a fleet that is empty at first, with several ways to
+    choose hosts, and print what each of them loses: the core-hours of the
+    requests that it refuses, and why. The rows are the strategies.
+    """
+
+    epilog = hosts.EPILOG + """
+A what-if is the same command with other hosts, profile or flavors: a larger
+COUNT, or a smaller one for hosts that are drained; a profile with smt: leave,
+page_size, smallest_cores or devices. --load is a share of the CPUs of the
+fleet: to send the same requests to other hosts, leave it out, or divide it by
+the growth of the CPUs for guests.
+
 The same files and arguments print the same document. How many decisions were
 made in a second is printed on standard error.
 """
+    rows = 'strategies'
+    fields = ('name', 'lost_percent', 'refused', 'largest_accepted_percent',
+              'utilisation_percent', 'stranded_cpus_percent',
+              'across_sockets_percent', 'moves')
 
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            '--workload', metavar='FILE|MODEL', required=True,
+            help='what is requested when, and for how long: a log, whose form '
+            'is detected, or the name of a model, lublin or cloud, with the '
+            'number of its jobs, as in cloud:20000')
+        hosts.add_hosts(parser)
+        hosts.add_fleet(parser)
+        hosts.add_division(parser)
+        parser.add_argument(
+            '--flavors', metavar='FILE', action='append', default=[],
+            help='the flavors, as "openstack flavor list --long -f json" or '
+            '"hpcvirt flavor plan -f json" prints them; may be given several '
+            'times (default: the flavors that the workload describes, and '
+            'those of the fleet, which "hpcvirt flavor plan" plans if there '
+            'are none)')
+        parser.add_argument(
+            '--compare', metavar='LIST', default='nova,packing,hpcvirt',
+            help='the strategies, separated by commas: nova, packing, '
+            'best-fit or hpcvirt, each also with +fullest (cells) and +moves '
+            '(%(default)s by default)')
+        parser.add_argument(
+            '--nova-conf', metavar='FILE', help='also let Nova itself decide, '
+            'with the filters, weighers and multipliers of this nova.conf; '
+            'the strategy is named nova.conf')
+        parser.add_argument(
+            '--load', metavar='X', type=_positive,
+            help='change the times of the requests so that they ask for X '
+            'times the CPUs of the fleet on average (default: keep the times)')
+        parser.add_argument(
+            '--vf-share', metavar='X', type=_share, default=0.0,
+            help='let this share of the requests that ask for no virtual '
+            'function, from 0 to 1, ask for one (0 by default)')
+        parser.add_argument(
+            '--moves', metavar='K', type=int, default=2, choices=(1, 2),
+            help='the most moves of other guests for a request, 1 or 2, in a '
+            'strategy with +moves (%(default)s by default)')
+        parser.add_argument(
+            '--windows', metavar='N', type=_count, default=10,
+            help='the parts of one replay that intervals are computed over '
+            '(%(default)s by default)')
+        parser.add_argument(
+            '--seeds', metavar='N', type=_count, default=1,
+            help='the replays of a model, each with a seed of its own, that '
+            'intervals are computed over (1 by default)')
+        parser.add_argument(
+            '--no-repacking', dest='repacking', action='store_false',
+            help='leave out the bound of repacking at will, which takes '
+            'longer than all strategies together')
+        parser.add_argument(
+            '--html', metavar='FILE', help='also write one self-contained '
+            'page with drawings; an existing file is replaced only if it is '
+            'such a page')
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    parser.description = _ABOUT
-    parser.epilog = _EPILOG
-    parser.add_argument(
-        '--workload', metavar='FILE|MODEL', required=True,
-        help='what is requested when, and for how long: a log or a trace, '
-        'whose form is detected, or the name of a model, lublin or cloud, '
-        'with the number of its jobs, as in cloud:20000')
-    hosts.add(parser)
-    parser.add_argument(
-        '--compare', metavar='LIST', default='nova,packing,hpcvirt',
-        help='the strategies, separated by commas: nova, packing, best-fit or '
-        'hpcvirt, each also with +fullest (cells) and +moves (%(default)s by '
-        'default)')
-    parser.add_argument(
-        '--nova-conf', metavar='FILE', help='also let Nova itself decide, '
-        'with the filters, weighers and multipliers of this nova.conf; the '
-        'strategy is named nova.conf')
-    parser.add_argument(
-        '--load', metavar='X', type=_positive,
-        help='change the times of the requests so that they ask for X times '
-        'the CPUs of the fleet on average (default: keep the times)')
-    parser.add_argument(
-        '--vf-share', metavar='X', type=_share, default=0.0,
-        help='let this share of the requests that ask for no virtual '
-        'function, from 0 to 1, ask for one (0 by default)')
-    parser.add_argument(
-        '--moves', metavar='K', type=int, default=2, choices=range(1, 4),
-        help='the most moves of other guests for a request, 1 to 3, in a '
-        'strategy with +moves (%(default)s by default)')
-    parser.add_argument(
-        '--windows', metavar='N', type=_count, default=10,
-        help='the parts of one replay that intervals are computed over '
-        '(%(default)s by default)')
-    parser.add_argument(
-        '--seeds', metavar='N', type=_count, default=1,
-        help='the replays of a model, each with a seed of its own, that '
-        'intervals are computed over (1 by default)')
-    parser.add_argument(
-        '--no-repacking', dest='repacking', action='store_false',
-        help='leave out the bound of repacking at will, which takes longer '
-        'than all strategies together')
-    parser.add_argument('--format', choices=('table', 'json'),
-                        default='table', help='a table for people (the '
-                        'default) or a document for programs')
-    parser.add_argument(
-        '--html', metavar='FILE', help='also write one self-contained page '
-        'with drawings; an existing file is replaced only if it is such a '
-        'page')
-    parser.set_defaults(run=run)
+    def answer(self, args: argparse.Namespace) -> command.CommandResult:
+        """Replay the workload."""
+        # NumPy and SciPy take half a second to load.
+        with extras.require('simulate'):
+            from hpcvirt.cmd.simulate import page
+            from hpcvirt.cmd.simulate import progress
+            from hpcvirt.simulate import report
+            from hpcvirt.simulate import simulation
+            from hpcvirt.simulate import strategy as strategies
+        if args.html is not None:
+            html_file.check(args.html, page.TITLE)
+        compared = strategies.parse(args.compare, args.moves)
+        scenario = _make_scenario(args)
+        others = ({} if args.nova_conf is None else {
+            strategies.NOVA_CONF: _load_nova(args.nova_conf)})
+        result = simulation.simulate(scenario, compared, args.windows,
+                                     progress.show_bars, others,
+                                     args.repacking)
+        for name, replays in result.replays.items():
+            _tell_speed(name, replays)
+        if args.html is not None:
+            html_file.write(args.html, page.page(result), page.TITLE)
+        return command.CommandResult(
+            report.document(result),
+            lambda: report.text(result, terminal.width()))
 
 
 def _positive(word: str) -> float:
-    try:
-        value = float(word)
-    except ValueError:
-        value = math.nan
-    if not 0 < value <= 1000:
-        raise argparse.ArgumentTypeError(
-            f'must be a number above 0 and at most 1000, not {word[:20]!r}')
-    return value
+    return _number(word, 1000, 'above 0 and at most 1000', above_zero=True)
 
 
 def _share(word: str) -> float:
+    return _number(word, 1, 'from 0 to 1')
+
+
+def _number(word: str, most: float, words: str,
+            above_zero: bool = False) -> float:
     try:
         value = float(word)
     except ValueError:
         value = math.nan
-    if not 0 <= value <= 1:
+    if not 0 <= value <= most or (above_zero and not value):
         raise argparse.ArgumentTypeError(
-            f'must be a number from 0 to 1, not {word[:20]!r}')
+            f'must be a number {words}, not {word[:20]!r}')
     return value
 
 
@@ -112,9 +154,42 @@ def _count(word: str) -> int:
     return int(word)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Replay the workload, and print what came of it."""
-    # NumPy and SciPy take half a second to load.
-    with extras.named('simulate'):
-        from hpcvirt.cmd.simulate import replays
-    return replays.run(args)
+def _make_scenario(args: argparse.Namespace) -> 'scenarios.Scenario':
+    from hpcvirt.cmd.simulate import empty_fleet
+    from hpcvirt.simulate import read
+    from hpcvirt.simulate import simulation
+    from hpcvirt.simulate import synthetic
+    fleet, are_given = empty_fleet.read(args)
+    model = synthetic.parse(args.workload)
+    if model is not None:
+        found = [model.workload(seed, fleet.flavors)
+                 for seed in range(args.seeds)]
+    elif args.seeds == 1:
+        found = [read.workload(args.workload)]
+    else:
+        raise exception.InvalidInput(
+            '--seeds', 'is for models, which are '
+            f'{" and ".join(synthetic.MODELS)}; a log is divided into '
+            '--windows')
+    return simulation.make_scenario(
+        input_file.name(args.workload), found, fleet, args.load,
+        own=model is not None or not are_given, vf_share=args.vf_share)
+
+
+def _load_nova(path: str) -> 'simulations.Engine':
+    """Prepare the replay that a nova.conf decides."""
+    # Nova takes seconds to load, and need not be there.
+    with extras.require('nova'), warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        from hpcvirt.controller.replay import replay as nova_replay
+        from hpcvirt.controller.replay import settings
+    settings.load(path)
+    return nova_replay.replay
+
+
+def _tell_speed(name: str, replays: 'Sequence[totals.Replay]') -> None:
+    number = sum(len(each.outcome.fates) for each in replays)
+    seconds = sum(each.outcome.seconds for each in replays)
+    output.complain(f'{name}: {number} decisions in {seconds:.1f} s'
+                    + (f', {number / seconds:.0f} a second' if seconds
+                       else ''))

@@ -1,46 +1,132 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt study show``."""
+"""``hpcvirt study``: show published studies, and compare with them."""
 
 import argparse
-import sys
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
 
+from hpcvirt import exception
+from hpcvirt.acceptance import case_plan
+from hpcvirt.bench.model import record
 from hpcvirt.bench.report import study_text
+from hpcvirt.bench.results import location
+from hpcvirt.bench.studies import catalogue as study_catalogue
+from hpcvirt.bench.studies import comparison
 from hpcvirt.bench.studies import document
+from hpcvirt.cmd import command
+from hpcvirt.cmd import hosts
 from hpcvirt.cmd import terminal
+from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.study import arguments
 
-_ABOUT = """\
-Show a published study: its document, its cases, its figures with the ratios
-computed from them, and the claims that do not follow from the figures.
-"""
+
+class ListStudies(command.Report):
+    """List the published studies."""
+
+    fields = ('id', 'title', 'source')
+
+    def answer(self, args: argparse.Namespace) -> command.CommandResult:
+        """Find the studies."""
+        del args
+        studies = study_catalogue.studies()
+        return command.CommandResult(
+            [document.describe_study(each) for each in studies],
+            lambda: study_text.listing(studies, terminal.width()))
 
 
-def add(verbs: 'argparse._SubParsersAction[argparse.ArgumentParser]') -> None:
-    """Add the verb."""
-    parser = verbs.add_parser('show', help='show a study',
-                              description=_ABOUT)
-    arguments.add_study(parser)
-    arguments.add_case(parser)
-    arguments.add_format(parser)
-    parser.set_defaults(run=run)
+class ShowStudy(command.Report):
+    """Show a published study.
+
+    Its document, its cases, its figures with the ratios computed from them,
+    and the claims that do not follow from the figures. The rows are the
+    figures.
+    """
+
+    rows = 'rows'
+    fields = ('id', 'case', 'what', 'benchmark', 'metric', 'native', 'guest',
+              'unit', 'ratio')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        arguments.add_study(parser)
+        arguments.add_case(parser)
+
+    def answer(self, args: argparse.Namespace) -> command.CommandResult:
+        """Find the study."""
+        study_ = arguments.find_study(args)
+        return command.CommandResult(
+            document.describe_study(study_),
+            lambda: ''.join(study_text.describe(study_, terminal.width())))
 
 
-def run(args: argparse.Namespace) -> int:
-    """Print a study."""
-    study_ = arguments.chosen(args)
-    if args.format == 'json':
-        arguments.print_json(document.of_study(study_))
-    else:
-        sys.stdout.writelines(study_text.describe(study_, terminal.width()))
-    return 0
+class ScaleStudy(command.Report):
+    """Scale the cases of a study to hosts.
+
+    Say how the hosts of a site can run the cases, and which cases they cannot
+    run. The exit status is 1 if they can run none of them.
+    """
+
+    epilog = hosts.EPILOG
+    fields = ('case', 'hosts', 'per_host', 'launch', 'reason')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        arguments.add_study(parser)
+        arguments.add_hosts(parser)
+        arguments.add_case(parser)
+
+    def answer(self, args: argparse.Namespace) -> command.CommandResult:
+        """Plan the cases."""
+        study_ = arguments.find_study(args)
+        planner = arguments.planner(args)
+        plans = [planner.plan(study_, case) for case in study_.cases]
+        return command.CommandResult(
+            [case_plan.document(each) for each in plans],
+            lambda: case_plan.table(plans, terminal.width()),
+            status=int(not any(isinstance(each, case_plan.CasePlan)
+                               for each in plans)))
+
+
+class CompareStudy(command.Report):
+    """Compare the figures of a study with your results.
+
+    The newest results of "hpcvirt bench run --study" count. A figure without
+    a result is shown as not yet run.
+    """
+
+    fields = ('id', 'case', 'what', 'native', 'guest', 'unit', 'ratio',
+              'results')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        arguments.add_study(parser)
+        arguments.add_case(parser)
+        store_arguments.add(parser)
+
+    def answer(self, args: argparse.Namespace) -> command.CommandResult:
+        """Compare published figures and results of the site."""
+        comparisons = comparison.compare(arguments.find_study(args),
+                                         _runs(args))
+        return command.CommandResult(
+            [document.describe_comparison(each) for each in comparisons],
+            lambda: study_text.format_comparisons(comparisons,
+                                                  terminal.width()))
+
+    def make_rows(self, document: Any) -> Sequence[Mapping[str, Any]]:
+        return [{**each['row'], 'results': each['results']}
+                for each in document]
+
+
+def _runs(args: argparse.Namespace) -> list[record.Run]:
+    """Read every run of the store that the arguments name."""
+    store = store_arguments.open_existing(args)
+    if store is None and args.store is None:
+        raise exception.InvalidInput(
+            args.data, f'has no {location.DATABASE}: "hpcvirt bench run" '
+            'creates it')
+    if store is None:
+        return []
+    try:
+        return [run for entry in store.entries()
+                for run in store.result(entry.id).runs]
+    finally:
+        store.close()

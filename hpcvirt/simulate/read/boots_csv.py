@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read a table of the instances that a cloud has booted and deleted.
 
@@ -22,6 +12,8 @@
 ``flavor``
     The name of its flavor; or all of the flavor in JSON, as Nova's database
     has it.
+``vfs``, ``gpus``
+    Its virtual functions and whole GPUs; none if the column is missing.
 ``extra_specs``
     The extra specs of its flavor in JSON. Without this column a flavor is
     only a name.
@@ -39,17 +31,17 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from hpcvirt.flavors import catalogue
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import workload as workloads
 from hpcvirt.simulate.read import log as logs
 from hpcvirt.simulate.read import table as tables
 
 _COLUMNS = ('created_at', 'deleted_at', 'vcpus', 'memory_mb', 'flavor',
-            'extra_specs', 'uuid', 'reservation_id')
+            'extra_specs', 'vfs', 'gpus', 'uuid', 'reservation_id')
+_MAX_DEVICES = 1024
 
-#: When an instance was created and deleted, its CPUs and memory, and the name
-#: of the flavor that the log describes.
-_Boot = tuple[float, float | None, int, int, str]
+#: CPUs, memory, the name of the flavor that the log describes, and devices.
+_Size = tuple[int, int, str, int, int]
 
 
 def recognizes(first: str) -> bool:
@@ -64,15 +56,15 @@ def read(log: logs.Log) -> workloads.Workload:
     """
     table = tables.Table(log)
     flavors = _Flavors(log, table)
-    requests: dict[tuple[str, int, int, str], list[_Boot]] = {}
+    requests: dict[tuple[str, _Size], list[tuple[float, float | None]]] = {}
     known: set[str] = set()
     repeated = 0
     end = 0.0
     for number, row in enumerate(table.rows(*_COLUMNS)):
-        if number == logs.MOST_JOBS:
+        if number == logs.MAX_JOBS:
             raise log.fault(f'follows {number:,} instances, the most that '
                             'are read')
-        created, deleted, *size, uuid, reservation = row
+        created, deleted, *described, vfs, gpus, uuid, reservation = row
         if uuid and uuid in known:
             repeated += 1
             continue
@@ -80,35 +72,36 @@ def read(log: logs.Log) -> workloads.Workload:
         begin = table.time(created, 'created_at')
         until = table.time(deleted, 'deleted_at') if deleted else None
         end = max(end, begin, until or 0)
-        vcpus, memory, name = flavors.of(*size)
+        size = (*flavors.of(*described),
+                table.whole(vfs or '0', 'vfs', _MAX_DEVICES),
+                table.whole(gpus or '0', 'gpus', _MAX_DEVICES))
         group = reservation or f'line {log.number}'
-        requests.setdefault((group, vcpus, memory, name), []).append(
-            (begin, until, vcpus, memory, name))
+        requests.setdefault((group, size), []).append((begin, until))
     running = never = together = 0
-    for boots in requests.values():
+    for (_, size), boots in requests.items():
         lives = [(end if until is None else until) - begin
-                 for begin, until, *_ in boots]
+                 for begin, until in boots]
         lived = [life for life in lives if life > 0]
         never += len(lives) - len(lived)
         if not lived:
             continue
-        running += sum(until is None for _, until, *_ in boots)
+        running += sum(until is None for _, until in boots)
         together += len(lived) if len(lived) > 1 else 0
-        _, _, vcpus, memory, name = boots[0]
-        log.add(min(boot[0] for boot in boots), sum(lived) / len(lived),
-                vcpus, memory, len(lived), name, 0, 0)
+        vcpus, memory, name, *devices = size
+        log.add(min(begin for begin, _ in boots), sum(lived) / len(lived),
+                vcpus, memory, len(lived), name, *devices)
     return log.workload((
-        *logs.counted(running, 'instance that was not deleted',
-                      'instances that were not deleted',
-                      'taken to run until the last time in the log'),
-        *logs.counted(together, 'instance that was requested together with '
-                      'another', 'instances that were requested together',
-                      'placed or refused together, and taken to live for the '
-                      'mean of their lives'),
-        *logs.counted(never, 'instance that did not live',
-                      'instances that did not live', 'left out'),
-        *logs.counted(repeated, 'row that repeats an instance',
-                      'rows that repeat an instance', 'left out')),
+        *logs.note_count(running, 'instance that was not deleted',
+                         'instances that were not deleted',
+                         'taken to run until the last time in the log'),
+        *logs.note_count(together, 'instance that was requested together with '
+                         'another', 'instances that were requested together',
+                         'placed or refused together, and taken to live for '
+                         'the mean of their lives'),
+        *logs.note_count(never, 'instance that did not live',
+                         'instances that did not live', 'left out'),
+        *logs.note_count(repeated, 'row that repeats an instance',
+                         'rows that repeat an instance', 'left out')),
         flavors.described)
 
 
@@ -122,7 +115,7 @@ class _Flavors:
         self._log = log
         self._table = table
         self._known: dict[tuple[str, ...], tuple[int, int, str]] = {}
-        self.described: dict[str, catalogue.Flavor] = {}
+        self.described: dict[str, flavor_model.Flavor] = {}
 
     def of(self, *size: str) -> tuple[int, int, str]:
         """Read CPUs, memory, and the name of the flavor if it is described.
@@ -148,8 +141,8 @@ class _Flavors:
             extra_specs = data.get('extra_specs')
         elif specs:
             extra_specs = self._in_json(specs, 'extra_specs')
-        cpus = self._table.whole(vcpus, 'vcpus', logs.MOST_CPUS, 1)
-        mib = self._table.whole(memory, 'memory_mb', logs.MOST_MIB)
+        cpus = self._table.whole(vcpus, 'vcpus', logs.MAX_CPUS, 1)
+        mib = self._table.whole(memory, 'memory_mb', logs.MAX_MIB)
         if extra_specs is None:
             return cpus, mib, ''
         if not isinstance(extra_specs, Mapping):
@@ -163,7 +156,7 @@ class _Flavors:
         number = 1
         while True:
             own = name if number == 1 else f'{name} ({number})'
-            flavor = catalogue.Flavor(own, cpus, mib, 0, specs)
+            flavor = flavor_model.Flavor(own, cpus, mib, 0, specs)
             if self.described.setdefault(own, flavor) == flavor:
                 return own
             number += 1

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read a log line by line, and bring its jobs into order."""
 
@@ -19,27 +9,24 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import input_file
-from hpcvirt.flavors import catalogue
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import workload as workloads
 
 #: The longest line in bytes; the extra specs of a flavor may be in one.
 LONGEST = 1 << 16
 #: The most jobs that are kept. The longest public log has 2,695,548.
-MOST_JOBS = 2_000_000
+MAX_JOBS = 2_000_000
 #: Times and durations in seconds must be less: 3000 years. Times in
 #: milliseconds since 1970 are more.
-MOST_SECONDS = 1e11
+MAX_SECONDS = 1e11
 #: More CPUs than any computer has.
-MOST_CPUS = 100_000_000
+MAX_CPUS = 100_000_000
 #: More memory in MiB than any computer has: 1 EiB.
-MOST_MIB = 1 << 40
-
-#: The CPUs and MiB of a machine, where parts of one are in a log and nobody
-#: says how large it is.
-MACHINE = (64, 64 * 4096)
+MAX_MIB = 1 << 40
 
 #: A job before it is known which one is the first: the fields of
-#: :class:`hpcvirt.simulate.workload.Job`, with the time of the log's clock.
+#: :class:`hpcvirt.simulate.workload.WorkloadJob`, with the time of the
+#: log's clock.
 Entry = tuple[float, float, int, int, int, str, int, int]
 
 _ARCHIVES = (
@@ -55,14 +42,12 @@ class Log:
     :ivar where: what messages call it
     :ivar first: the first line that is not empty, without space around it
     :ivar number: of the line that was read last
-    :ivar machine: CPUs and MiB of a machine, for logs of parts of machines
     :raises InvalidInput: if the file cannot be read, is empty, or is an
         archive
     """
 
-    def __init__(self, path: str, machine: tuple[int, int] = MACHINE) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
-        self.machine = machine
         self.where = input_file.name(path)
         self.number = 0
         self._source = input_file.lines(path, LONGEST + 1)
@@ -98,11 +83,11 @@ class Log:
         """Add a job, in any order."""
         self._entries.append(entry)
         self._added += 1
-        if len(self._entries) > MOST_JOBS * 5 // 4:
+        if len(self._entries) > MAX_JOBS * 5 // 4:
             self._sort()
 
     def workload(self, notes: Sequence[str] = (),
-                 flavors: Mapping[str, catalogue.Flavor] | None = None, *,
+                 flavors: Mapping[str, flavor_model.Flavor] | None = None, *,
                  splits: bool = False) -> workloads.Workload:
         """Bring the jobs into the order of their time, the first at 0.
 
@@ -113,20 +98,20 @@ class Log:
                 self.where, ' '.join(['has no job that ran.', *notes])
                 .rstrip('.'))
         self._sort()
-        if self._added > MOST_JOBS:
-            used = (f'Only the first {MOST_JOBS:,} of {self._added:,} jobs '
+        if self._added > MAX_JOBS:
+            used = (f'Only the first {MAX_JOBS:,} of {self._added:,} jobs '
                     'are used.')
             notes = (*notes, used)
         start = self._entries[0][0]
         return workloads.Workload(
             self.where,
-            tuple(workloads.Job(entry[0] - start, *entry[1:])
+            tuple(workloads.WorkloadJob(entry[0] - start, *entry[1:])
                   for entry in self._entries),
             flavors or {}, splits, tuple(notes))
 
     def _sort(self) -> None:
         self._entries.sort(key=operator.itemgetter(0))
-        del self._entries[MOST_JOBS:]
+        del self._entries[MAX_JOBS:]
 
     def _checked(self, line: bytes) -> str:
         if len(line) > LONGEST:
@@ -138,7 +123,7 @@ def _text(line: bytes) -> str:
     return line.decode('utf-8', 'replace')
 
 
-def counted(number: int, one: str, more: str, what: str) -> tuple[str, ...]:
+def note_count(number: int, one: str, more: str, what: str) -> tuple[str, ...]:
     """Write a note on a number of jobs, or none if there is none.
 
     :param one: what one of them is called

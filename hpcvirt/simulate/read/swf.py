@@ -1,19 +1,9 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read the Standard Workload Format of batch systems.
 
-Each line is a job of 18 numbers, of which negative ones are unknown; lines
-that begin with a semicolon are comments. Source: [SWF-Chapin-1999].
+Each line is a job of 18 numbers; a negative number is unknown. Lines that
+begin with a semicolon are comments. Source: [SWF-Chapin-1999].
 
 A job gets the processors that were allocated, or else those requested, and
 the memory that was requested, or else that used. It is requested when it was
@@ -42,10 +32,10 @@ _PARTS = frozenset({2, 3, 4})
 
 #: What fields must be less than.
 _LIMITS = (
-    (_SUBMIT, logs.MOST_SECONDS), (_RUN_TIME, logs.MOST_SECONDS),
-    (_ALLOCATED, logs.MOST_CPUS), (_REQUESTED, logs.MOST_CPUS))
+    (_SUBMIT, logs.MAX_SECONDS), (_RUN_TIME, logs.MAX_SECONDS),
+    (_ALLOCATED, logs.MAX_CPUS), (_REQUESTED, logs.MAX_CPUS))
 #: More memory of each processor cannot be meant: 1 TiB.
-_MOST_KIB = 1 << 30
+_MAX_KIB = 1 << 30
 
 _MACHINE = re.compile(r';\s*MaxProcs:\s*([0-9]{1,9})\s*$')
 
@@ -95,27 +85,28 @@ def read(log: logs.Log) -> workloads.Workload:
             kib = _known(values, _WANTED_KIB, _USED_KIB)
             if len(fields) > _FIELDS:
                 longer, kib = longer + 1, 0
-            elif kib > _MOST_KIB:
+            elif kib > _MAX_KIB:
                 unlikely, kib = unlikely + 1, 0
             log.add(values[_SUBMIT], values[_RUN_TIME], cpus,
                     math.ceil(cpus * kib / 1024), 1, '', 0, 0)
     return log.workload((
         *((f'The machine of the log has {int(machine):,} processors.',)
           if machine else ()),
-        *logs.counted(never, 'job that never ran', 'jobs that never ran',
-                      'left out'),
-        *logs.counted(vague, 'job without a number of processors or a time',
-                      'jobs without a number of processors or a time',
-                      'left out'),
-        *logs.counted(parts, 'line for a part of a job that was interrupted',
-                      'lines for parts of jobs that were interrupted',
-                      'left out'),
-        *logs.counted(longer, 'job with more fields than the format has',
-                      'jobs with more fields than the format has',
-                      'read without them and without memory'),
-        *logs.counted(unlikely, 'job with more than 1 TiB a processor',
-                      'jobs with more than 1 TiB a processor',
-                      'taken as of unknown memory')), splits=True)
+        *logs.note_count(never, 'job that never ran', 'jobs that never ran',
+                         'left out'),
+        *logs.note_count(vague, 'job without a number of processors or a time',
+                         'jobs without a number of processors or a time',
+                         'left out'),
+        *logs.note_count(parts,
+                         'line for a part of a job that was interrupted',
+                         'lines for parts of jobs that were interrupted',
+                         'left out'),
+        *logs.note_count(longer, 'job with more fields than the format has',
+                         'jobs with more fields than the format has',
+                         'read without them and without memory'),
+        *logs.note_count(unlikely, 'job with more than 1 TiB a processor',
+                         'jobs with more than 1 TiB a processor',
+                         'taken as of unknown memory')), splits=True)
 
 
 def _known(values: Sequence[float], *fields: int) -> float:

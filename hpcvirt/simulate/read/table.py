@@ -1,18 +1,7 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Read a log that is a table: CSV, or what the client of MariaDB prints."""
 
-import abc
 import csv
 import datetime
 import re
@@ -33,20 +22,49 @@ def columns(first: str) -> tuple[str, ...]:
                  for name in first.split(_delimiter(first)))
 
 
-class Values(abc.ABC):
-    """The values of a table, which are text."""
+class Table:
+    """The rows of a table.
 
-    @abc.abstractmethod
+    :ivar names: the names of its columns
+    """
+
+    def __init__(self, log: logs.Log,
+                 names: Sequence[str] | None = None) -> None:
+        """Begin to read.
+
+        :param names: the names of the columns of a table without a header
+        """
+        self._log = log
+        self._has_header = names is None
+        self.names = tuple(names or columns(log.first))
+
     def fault(self, what: str) -> exception.InvalidInput:
         """Return the exception for the row that was read last."""
+        return self._log.fault(what)
 
-    @abc.abstractmethod
     def rows(self, *wanted: str) -> Iterator[tuple[str, ...]]:
         """Yield some columns of each row; '' for what is missing.
 
         :param wanted: names of columns, in lower case
-        :raises InvalidInput: naming the row at fault
+        :raises InvalidInput: naming the line at fault
         """
+        places = [self.names.index(name) if name in self.names else -1
+                  for name in wanted]
+        rows = self._rows()
+        try:
+            if self._has_header:
+                next(rows, None)
+            for row in rows:
+                if not row:
+                    continue
+                if len(row) != len(self.names):
+                    raise self.fault(
+                        f'has {len(row)} columns instead of '
+                        f'{len(self.names)}')
+                yield tuple('' if place < 0 or row[place] in _MISSING
+                            else row[place] for place in places)
+        except csv.Error as exc:
+            raise self.fault(f'cannot be read as CSV ({exc})') from exc
 
     def number(self, text: str, name: str, most: float,
                least: float = 0) -> float:
@@ -79,7 +97,7 @@ class Values(abc.ABC):
         :raises InvalidInput: naming the line and the column
         """
         if re.fullmatch(r'[0-9]+(\.[0-9]*)?', text):
-            return self.number(text, name, logs.MOST_SECONDS)
+            return self.number(text, name, logs.MAX_SECONDS)
         try:
             value = datetime.datetime.fromisoformat(text.strip())
         except ValueError as exc:
@@ -89,46 +107,6 @@ class Values(abc.ABC):
         if value.tzinfo is None:
             value = value.replace(tzinfo=datetime.UTC)
         return value.timestamp()
-
-
-class Table(Values):
-    """The rows of a table.
-
-    :ivar names: the names of its columns
-    """
-
-    def __init__(self, log: logs.Log,
-                 names: Sequence[str] | None = None) -> None:
-        """Begin to read.
-
-        :param names: the names of the columns of a table without a header
-        """
-        self._log = log
-        self._has_header = names is None
-        self.names = tuple(names or columns(log.first))
-
-    def fault(self, what: str) -> exception.InvalidInput:
-        """Return the exception for the row that was read last."""
-        return self._log.fault(what)
-
-    def rows(self, *wanted: str) -> Iterator[tuple[str, ...]]:
-        places = [self.names.index(name) if name in self.names else -1
-                  for name in wanted]
-        rows = self._rows()
-        try:
-            if self._has_header:
-                next(rows, None)
-            for row in rows:
-                if not row:
-                    continue
-                if len(row) != len(self.names):
-                    raise self.fault(
-                        f'has {len(row)} columns instead of '
-                        f'{len(self.names)}')
-                yield tuple('' if place < 0 or row[place] in _MISSING
-                            else row[place] for place in places)
-        except csv.Error as exc:
-            raise self.fault(f'cannot be read as CSV ({exc})') from exc
 
     def _rows(self) -> Iterator[list[str]]:
         lines = (line for line in self._log if line.strip())

@@ -1,17 +1,8 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Which hosts are alike, and how others differ from them.
+"""Find hosts that are alike, and say how others differ from them.
 
-``traits`` says what of a host is compared, ``differences`` puts what differs
-into words, ``classes`` groups hosts, and ``report`` prints the groups.
+``hardware_features`` collects the features that are compared, ``differences``
+puts differences into words, ``classes`` groups hosts, and ``report`` prints
+the groups.
 """

@@ -1,21 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Group hosts into classes of alike ones, and find the odd ones.
 
-Hosts are alike if their traits are equal and the memory of each cell may be of
-the same modules. A class is a variant of a larger one if it is small next to
-it and differs in few things; its hosts are odd. Otherwise it is of a kind of
-its own: a fleet may have several.
+Hosts are alike if their features are equal and the memory of each cell may
+consist of the same modules. A class is a variant of a larger class if it is
+small compared with it and differs in few features; its hosts are odd. Any
+other class is a kind of its own, and a fleet may have several kinds.
 
 The result depends only on the hosts, not on their order.
 """
@@ -26,26 +16,26 @@ from collections.abc import Sequence
 
 from hpcvirt.model import host as host_model
 from hpcvirt.topology.alike import differences
-from hpcvirt.topology.alike import traits
+from hpcvirt.topology.alike import hardware_features
 
-#: Hosts of a variant are at most one in so many of the class.
+#: A variant has at most one host for this number of hosts of its class.
 SMALL = 10
 
-#: A variant differs in at most so many subjects from the class, or in one of
-#: these, which together make another kind of host.
+#: A variant differs from its class in at most this number of subjects.
 FEW = 2
-_OF_A_KIND = frozenset({'processor', 'packages', 'cores'})
+#: A host that differs in two or more of these is of another kind.
+_OF_A_KIND = frozenset({'processor', 'sockets', 'cores'})
 
 
 @dataclasses.dataclass(frozen=True)
-class Variant:
+class HostVariant:
     """Hosts that differ from a class in the same way.
 
     :ivar hosts: their names
     """
 
     hosts: tuple[str, ...]
-    differences: tuple[differences.Difference, ...]
+    differences: tuple[differences.HostDifference, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,8 +50,8 @@ class HostClass:
 
     example: host_model.Host
     hosts: tuple[str, ...]
-    odd: tuple[Variant, ...] = ()
-    slots: tuple[Variant, ...] = ()
+    odd: tuple[HostVariant, ...] = ()
+    slots: tuple[HostVariant, ...] = ()
 
 
 def group(hosts: Iterable[host_model.Host]) -> tuple[HostClass, ...]:
@@ -72,7 +62,7 @@ def group(hosts: Iterable[host_model.Host]) -> tuple[HostClass, ...]:
     alike = sorted(_alike(hosts),
                    key=lambda members: (-len(members), members[0].name))
     main: list[Sequence[host_model.Host]] = []
-    odd: dict[str, list[Variant]] = {}
+    odd: dict[str, list[HostVariant]] = {}
     for members in alike:
         nearest = _nearest(members, main)
         if nearest is None:
@@ -80,7 +70,7 @@ def group(hosts: Iterable[host_model.Host]) -> tuple[HostClass, ...]:
             continue
         example, found = nearest
         odd.setdefault(example.name, []).append(
-            Variant(_names(members), found))
+            HostVariant(_names(members), found))
     return tuple(
         HostClass(_example(members), _names(members),
                   tuple(odd.get(_example(members).name, ())), _slots(members))
@@ -90,26 +80,28 @@ def group(hosts: Iterable[host_model.Host]) -> tuple[HostClass, ...]:
 def _alike(hosts: Iterable[host_model.Host],
            ) -> Iterable[list[host_model.Host]]:
     """Yield the hosts that are alike, each list sorted by name."""
-    equal: dict[traits.Traits, list[host_model.Host]] = {}
+    equal: dict[hardware_features.HardwareFeatures, list[host_model.Host]] = {}
     for host in hosts:
-        equal.setdefault(traits.of(host), []).append(host)
+        equal.setdefault(hardware_features.collect(host), []).append(host)
     for candidates in equal.values():
         yield from _of_equal_memory(candidates)
 
 
 def _of_equal_memory(candidates: list[host_model.Host],
                      ) -> Iterable[list[host_model.Host]]:
-    """Divide hosts that differ in nothing but memory.
+    """Divide hosts that differ in memory only.
 
     The hosts are taken from least to most memory; each joins the first list
     whose first host has about its memory.
     """
     lists: list[list[host_model.Host]] = []
     for host in sorted(candidates,
-                       key=lambda host: (traits.memory(host), host.name)):
+                       key=lambda host: (hardware_features.memory(host),
+                                         host.name)):
         for members in lists:
-            if all(map(traits.is_close, traits.memory(members[0]),
-                       traits.memory(host))):
+            if all(map(hardware_features.is_close,
+                       hardware_features.memory(members[0]),
+                       hardware_features.memory(host))):
                 members.append(host)
                 break
         else:
@@ -121,14 +113,14 @@ def _of_equal_memory(candidates: list[host_model.Host],
 def _nearest(members: Sequence[host_model.Host],
              main: Iterable[Sequence[host_model.Host]],
              ) -> tuple[host_model.Host,
-                        tuple[differences.Difference, ...]] | None:
-    """Find the class from which hosts differ least, if they are few."""
+                        tuple[differences.HostDifference, ...]] | None:
+    """Find the class that hosts are a variant of: the one most like them."""
     best = None
     for larger in main:
         if len(larger) == 1 or (len(members) > 1
                                 and len(members) * SMALL > len(larger)):
             continue
-        found = differences.between(members[0], _example(larger))
+        found = differences.compare_hosts(members[0], _example(larger))
         subjects = {item.subject for item in found}
         weight = len(subjects) + len(subjects & _OF_A_KIND)
         key = (weight, len(found))
@@ -143,20 +135,22 @@ def _example(members: Sequence[host_model.Host]) -> host_model.Host:
     return max(by_slots, key=len)[0]
 
 
-def _slots(members: Sequence[host_model.Host]) -> tuple[Variant, ...]:
+def _slots(members: Sequence[host_model.Host]) -> tuple[HostVariant, ...]:
     usual = _example(members)
     return tuple(
-        Variant(_names(others),
-                differences.in_other_slots(others[0], usual))
+        HostVariant(_names(others),
+                    differences.compare_slots(others[0], usual))
         for others in _by_slots(members)
-        if traits.slots(others[0]) != traits.slots(usual))
+        if hardware_features.slots(others[0]) != hardware_features.slots(
+                usual))
 
 
 def _by_slots(members: Sequence[host_model.Host],
               ) -> list[list[host_model.Host]]:
     found: dict[object, list[host_model.Host]] = {}
     for host in members:
-        found.setdefault(tuple(sorted(traits.slots(host).items(), key=str)),
+        found.setdefault(tuple(sorted(hardware_features.slots(host).items(),
+                                      key=str)),
                          []).append(host)
     return list(found.values())
 

@@ -1,31 +1,22 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""What differs between a host and one that it is compared with, in words."""
+"""Put the differences between two hosts into words."""
 
 import collections
 import dataclasses
 from collections.abc import Iterator
 from collections.abc import Sequence
 
+from hpcvirt import words
 from hpcvirt.model import host as host_model
-from hpcvirt.topology.alike import traits
+from hpcvirt.topology.alike import hardware_features
 
 
 @dataclasses.dataclass(frozen=True)
-class Difference:
+class HostDifference:
     """One thing that differs.
 
-    :ivar subject: what: processor, packages, cores, smt, cells, memory,
+    :ivar subject: what: processor, sockets, cores, smt, cells, memory,
         caches, pages, distances, devices, slots or source
     :ivar what: a clause whose subject is the host
     """
@@ -34,15 +25,15 @@ class Difference:
     what: str
 
 
-def between(host: host_model.Host,
-            usual: host_model.Host) -> tuple[Difference, ...]:
+def compare_hosts(host: host_model.Host,
+                  usual: host_model.Host) -> tuple[HostDifference, ...]:
     """Compare a host with one of a larger class.
 
     Cells are compared one by one only if both hosts have the same ones.
     """
-    found = [Difference(subject, what) for subject, compare in (
+    found = [HostDifference(subject, what) for subject, compare in (
         ('source', _source), ('processor', _processor),
-        ('packages', _packages), ('cores', _cores), ('smt', _smt),
+        ('sockets', _sockets), ('cores', _cores), ('smt', _smt),
         ('cells', _cells)) for what in compare(host, usual)]
     if [cell.id for cell in host.cells] == [cell.id for cell in usual.cells]:
         subjects = {item.subject for item in found}
@@ -50,26 +41,27 @@ def between(host: host_model.Host,
             subjects & {'cores', 'smt', 'cells'}))
         if host.distances != usual.distances and (
                 host.distances and usual.distances):
-            found.append(Difference(
+            found.append(HostDifference(
                 'distances', 'reports other distances between its cells'))
     else:
-        found += [Difference('memory', what) for what in _memory(
-            'it', sum(traits.memory(host)), sum(traits.memory(usual)))]
+        found += [HostDifference('memory', what) for what in _memory(
+            'it', sum(hardware_features.memory(host)),
+            sum(hardware_features.memory(usual)))]
     same_cells = not any(item.subject == 'cells' for item in found)
-    found += [Difference('devices', what)
+    found += [HostDifference('devices', what)
               for what in _devices(host, usual, same_cells)]
     return tuple(found)
 
 
-def in_other_slots(host: host_model.Host,
-                   usual: host_model.Host) -> tuple[Difference, ...]:
+def compare_slots(host: host_model.Host,
+                  usual: host_model.Host) -> tuple[HostDifference, ...]:
     """Compare the addresses of the devices of two hosts of a class."""
-    there = traits.slots(usual)
+    there = hardware_features.slots(usual)
     return tuple(
-        Difference('slots', f'has {_kind(kind)} at {_list(mine)}, not at '
-                   f'{_list(there[kind, cell])}')
+        HostDifference('slots', f'has {_kind(kind)} at {_list(mine)}, not at '
+                       f'{_list(there[kind, cell])}')
         for (kind, cell), addresses in sorted(
-            traits.slots(host).items(), key=str)
+            hardware_features.slots(host).items(), key=str)
         if (mine := addresses) != there.get((kind, cell), mine))
 
 
@@ -96,41 +88,42 @@ def _processor(host: host_model.Host,
         yield f'has the processor {host.processor}, not {usual.processor}'
 
 
-def _packages(host: host_model.Host,
+def _sockets(host: host_model.Host,
               usual: host_model.Host) -> Iterator[str]:
-    if _say(host, usual, host_model.Unknown.PACKAGES) and len(
-            host.packages) != len(usual.packages):
-        yield (f'has {_count(len(host.packages), "package")}, not '
-               f'{len(usual.packages)}')
+    if _say(host, usual, host_model.Unknown.SOCKETS) and len(
+            host.sockets) != len(usual.sockets):
+        yield (f'has {words.count_noun(len(host.sockets), "socket")}, not '
+               f'{len(usual.sockets)}')
 
 
 def _cores(host: host_model.Host, usual: host_model.Host) -> Iterator[str]:
     mine, theirs = _number_of_cores(host), _number_of_cores(usual)
     if mine != theirs:
-        yield f'has {_count(mine, "core")}, not {theirs}'
+        yield f'has {words.count_noun(mine, "core")}, not {theirs}'
 
 
 def _smt(host: host_model.Host, usual: host_model.Host) -> Iterator[str]:
     mine, theirs = host.threads_per_core, usual.threads_per_core
     if mine == theirs:
         return
-    words = (' (SMT is off)' if mine == 1 else
+    parts = (' (SMT is off)' if mine == 1 else
              ' (SMT is on)' if theirs == 1 else '')
-    yield f'has {_count(mine, "thread")} per core, not {theirs}{words}'
+    yield (f'has {words.count_noun(mine, "thread")} per core, not '
+           f'{theirs}{parts}')
 
 
 def _cells(host: host_model.Host, usual: host_model.Host) -> Iterator[str]:
     mine = [cell.id for cell in host.cells if cell.cpus]
     theirs = [cell.id for cell in usual.cells if cell.cpus]
     if len(mine) != len(theirs):
-        packages = len(host.packages)
-        per_package = (f', {len(mine) / packages:g} instead of '
-                       f'{len(theirs) / packages:g} per package'
-                       if packages == len(usual.packages) > 0 else '')
+        sockets = len(host.sockets)
+        per_socket = (f', {len(mine) / sockets:g} instead of '
+                       f'{len(theirs) / sockets:g} per socket'
+                       if sockets == len(usual.sockets) > 0 else '')
         cause = (' (another NPS or SNC setting)'
                  if _number_of_cores(host) == _number_of_cores(usual) else '')
-        yield (f'has {_count(len(mine), "cell")} with CPUs, not '
-               f'{len(theirs)}{per_package}{cause}')
+        yield (f'has {words.count_noun(len(mine), "cell")} with CPUs, not '
+               f'{len(theirs)}{per_socket}{cause}')
     elif [cell.id for cell in host.cells] != [cell.id
                                               for cell in usual.cells]:
         yield (f'has the cells {_list([cell.id for cell in host.cells])}, not '
@@ -138,7 +131,7 @@ def _cells(host: host_model.Host, usual: host_model.Host) -> Iterator[str]:
 
 
 def _cell_by_cell(host: host_model.Host, usual: host_model.Host,
-                  other_cpus: bool) -> Iterator[Difference]:
+                  other_cpus: bool) -> Iterator[HostDifference]:
     """Compare cells.
 
     :param other_cpus: the number of CPUs is known to differ
@@ -146,30 +139,32 @@ def _cell_by_cell(host: host_model.Host, usual: host_model.Host,
     for mine, theirs in zip(host.cells, usual.cells, strict=True):
         name = f'cell {mine.id}'
         if len(mine.siblings) != len(theirs.siblings):
-            yield Difference(
-                'cores', f'{name} has {_count(len(mine.siblings), "core")}, '
+            yield HostDifference(
+                'cores', f'{name} has '
+                f'{words.count_noun(len(mine.siblings), "core")}, '
                 f'not {len(theirs.siblings)}')
         elif (mine.cpus, mine.siblings) != (theirs.cpus, theirs.siblings):
             if not other_cpus:
-                yield Difference('cores', f'{name} has CPUs of other numbers')
+                yield HostDifference('cores',
+                                     f'{name} has CPUs of other numbers')
         elif mine.llc != theirs.llc and _say(host, usual,
                                              host_model.Unknown.CACHES):
-            yield Difference(
+            yield HostDifference(
                 'caches', f'{name} has other last-level caches: '
                 f'{len(mine.llc)}, not {len(theirs.llc)}')
         for what in _memory(name, mine.memory_mib, theirs.memory_mib):
-            yield Difference('memory', what)
+            yield HostDifference('memory', what)
         if _say(host, usual, host_model.Unknown.PAGES):
             yield from _pages(name, mine, theirs)
-        if (mine.package != theirs.package
-                and len(host.packages) == len(usual.packages)
-                and _say(host, usual, host_model.Unknown.PACKAGES)):
-            yield Difference('packages', f'{name} is in package '
-                             f'{mine.package}, not {theirs.package}')
+        if (mine.socket != theirs.socket
+                and len(host.sockets) == len(usual.sockets)
+                and _say(host, usual, host_model.Unknown.SOCKETS)):
+            yield HostDifference('sockets', f'{name} is in socket '
+                                 f'{mine.socket}, not {theirs.socket}')
 
 
 def _memory(name: str, mine_mib: int, theirs_mib: int) -> Iterator[str]:
-    if traits.is_close(mine_mib, theirs_mib):
+    if hardware_features.is_close(mine_mib, theirs_mib):
         return
     missing = theirs_mib - mine_mib
     yield (f'{name} has {_gib(abs(missing))} GiB '
@@ -179,34 +174,35 @@ def _memory(name: str, mine_mib: int, theirs_mib: int) -> Iterator[str]:
 
 
 def _pages(name: str, mine: host_model.Cell,
-           theirs: host_model.Cell) -> Iterator[Difference]:
-    here, there = dict(traits.huge_pages(mine)), dict(
-        traits.huge_pages(theirs))
+           theirs: host_model.Cell) -> Iterator[HostDifference]:
+    here, there = dict(hardware_features.huge_pages(mine)), dict(
+        hardware_features.huge_pages(theirs))
     for size in sorted(here.keys() | there.keys()):
         if here.get(size, 0) != there.get(size, 0):
-            yield Difference(
+            yield HostDifference(
                 'pages', f'{name} has {here.get(size, 0)} reserved pages of '
                 f'{size // 1024} MiB, not {there.get(size, 0)}')
 
 
 def _devices(host: host_model.Host, usual: host_model.Host,
              same_cells: bool) -> Iterator[str]:
-    mine, theirs = traits.slots(host), traits.slots(usual)
+    mine, theirs = hardware_features.slots(host), hardware_features.slots(
+        usual)
     kinds = sorted({kind for kind, _ in (*mine, *theirs)})
     for kind in kinds:
         here = _by_cell(mine, kind)
         there = _by_cell(theirs, kind)
         more = sum(here.values()) - sum(there.values())
         if more:
-            yield (f'has {_count(abs(more), "device")} '
+            yield (f'has {words.count_noun(abs(more), "device")} '
                    f'{_kind(kind)} {"more" if more > 0 else "less"}')
         elif same_cells and here != there:
             yield (f'has {_kind(kind)} on {_places(here)}, not on '
                    f'{_places(there)}')
 
 
-def _by_cell(slots: traits.Slots,
-             kind: traits.Kind) -> dict[int | None, int]:
+def _by_cell(slots: hardware_features.Slots,
+             kind: hardware_features.Kind) -> dict[int | None, int]:
     counts: collections.Counter[int | None] = collections.Counter()
     for (other, cell), addresses in slots.items():
         if other == kind:
@@ -230,13 +226,9 @@ def _number_of_cores(host: host_model.Host) -> int:
     return sum(len(cell.siblings) for cell in host.cells)
 
 
-def _kind(kind: traits.Kind) -> str:
+def _kind(kind: hardware_features.Kind) -> str:
     vendor, product, vfs = kind
     return f'{vendor}:{product}' + (f' with {vfs} VFs' if vfs else '')
-
-
-def _count(number: int, noun: str) -> str:
-    return f'{number} {noun}' + ('' if number == 1 else 's')
 
 
 def _gib(mib: int) -> str:

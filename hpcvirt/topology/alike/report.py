@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Print classes of hosts, as text and as JSON."""
 
@@ -19,9 +9,10 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 
+from hpcvirt import words
 from hpcvirt.model import host as host_model
 from hpcvirt.topology.alike import classes
-from hpcvirt.topology.alike import traits
+from hpcvirt.topology.alike import hardware_features
 
 _SLOTS = 'The same devices on the same cells, in other slots:'
 _ODD = 'Odd hosts:'
@@ -31,7 +22,7 @@ def table(groups: Sequence[classes.HostClass], width: int | None) -> str:
     """Describe classes for people."""
     lines: list[str] = []
     for number, group in enumerate(groups, 1):
-        hosts = _count(len(group.hosts), 'host')
+        hosts = words.count_noun(len(group.hosts), 'host')
         lines += [f'Class {number}: {hosts}, {_facts(group.example)}',
                   *_names(group.hosts)]
         lines += _variants(_ODD, group.odd)
@@ -50,13 +41,13 @@ def document(groups: Sequence[classes.HostClass]) -> list[dict[str, Any]]:
     } for group in groups]
 
 
-def _plain(variant: classes.Variant) -> dict[str, Any]:
+def _plain(variant: classes.HostVariant) -> dict[str, Any]:
     return {'hosts': list(variant.hosts),
             'differences': [dataclasses.asdict(item)
                             for item in variant.differences]}
 
 
-def _variants(title: str, variants: Sequence[classes.Variant],
+def _variants(title: str, variants: Sequence[classes.HostVariant],
               ) -> Iterator[str]:
     if variants:
         yield f'  {title}'
@@ -74,32 +65,30 @@ def _facts(host: host_model.Host) -> str:
     threads = host.threads_per_core
     memory = ' + '.join(
         (f'{number} x ' if number > 1 else '') + f'{mib / 1024:.4g}'
-        for mib, number in _runs(traits.memory(host)))
-    words = [host.processor or '',
-             '' if host_model.Unknown.PACKAGES in host.unknown
-             else _count(len(host.packages), 'package'),
-             _count(len(host.cells), 'cell'), _count(cores, 'core')
+        for mib, number in _runs(hardware_features.memory(host)))
+    parts = [host.processor or '',
+             '' if host_model.Unknown.SOCKETS in host.unknown
+             else words.count_noun(len(host.sockets), 'socket'),
+             words.count_noun(len(host.cells), 'cell'),
+             words.count_noun(cores, 'core')
              + (f' of {threads} threads' if threads > 1 else ''),
              f'{memory} GiB']
-    words += [f'{number} x {vendor}:{product}' for (vendor, product, _), number
+    parts += [f'{number} x {vendor}:{product}' for (vendor, product, _), number
               in sorted(collections.Counter(map(
-                  traits.kind, traits.devices(host))).items())]
-    return ', '.join(filter(None, words))
+                  hardware_features.kind,
+                  hardware_features.devices(host))).items())]
+    return ', '.join(filter(None, parts))
 
 
 def _runs(values: Sequence[int]) -> list[tuple[int, int]]:
-    """Count equal neighbours, of memory that may be of the same modules."""
+    """Count neighbours whose memory may consist of the same modules."""
     runs: list[tuple[int, int]] = []
     for value in values:
-        if runs and traits.is_close(runs[-1][0], value):
+        if runs and hardware_features.is_close(runs[-1][0], value):
             runs[-1] = (runs[-1][0], runs[-1][1] + 1)
         else:
             runs.append((value, 1))
     return runs
-
-
-def _count(number: int, noun: str) -> str:
-    return f'{number} {noun}' + ('' if number == 1 else 's')
 
 
 def _wrapped(lines: Sequence[str], width: int | None) -> Iterator[str]:

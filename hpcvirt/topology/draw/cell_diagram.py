@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Draw the contents of a NUMA cell's box: cores, memory and devices.
 
@@ -20,30 +10,16 @@ import itertools
 from collections.abc import Iterable
 from collections.abc import Sequence
 
+from hpcvirt import words
 from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
 from hpcvirt.topology.draw import boxes
 
 #: The widest table: in a wider one a line is hard to follow.
-MOST_TABLE = 44
+MAX_TABLE_WIDTH = 44
 
 #: The most cores in a row: more are hard to count.
-_MOST_IN_ROW = 16
-
-
-def size(kib: int) -> str:
-    """Format an amount of memory: ``125.6 GiB``, ``512 MiB``, ``64 KiB``."""
-    for unit, factor in (('GiB', 1024 ** 2), ('MiB', 1024)):
-        if kib >= factor:
-            exact = kib % factor == 0
-            return (f'{kib // factor} {unit}' if exact
-                    else f'{kib / factor:.1f} {unit}')
-    return f'{kib} KiB'
-
-
-def count(number: int, noun: str) -> str:
-    """Format a number of things: ``1 core``, ``2 cores``."""
-    return f'{number} {noun}' if number == 1 else f'{number} {noun}s'
+_MAX_CORES_IN_ROW = 16
 
 
 def contents(host: host_model.Host, cell: host_model.Cell,
@@ -52,7 +28,7 @@ def contents(host: host_model.Host, cell: host_model.Cell,
 
     :param inner: columns inside the box
     """
-    table = min(inner, MOST_TABLE)
+    table = min(inner, MAX_TABLE_WIDTH)
     parts = [_cell_summary(cell, table),
              cores(cell, inner, label_width(host)),
              pools(cell, table),
@@ -64,7 +40,7 @@ def contents(host: host_model.Host, cell: host_model.Cell,
 
 
 def _cell_summary(cell: host_model.Cell, inner: int) -> list[str]:
-    cores = count(len(cell.siblings), 'core')
+    cores = words.count_noun(len(cell.siblings), 'core')
     threads = cell.threads_per_core
     if threads > 1:
         cores += f' x {threads}'
@@ -127,7 +103,7 @@ def _arrange(cores: int, inner: int, label: int) -> tuple[int, int]:
     """
     best = (cores + 1, 1, 2)
     for gap in (2, 1):
-        fit = max(count for count in range(1, _MOST_IN_ROW + 1)
+        fit = max(count for count in range(1, _MAX_CORES_IN_ROW + 1)
                   if count == 1 or _row_width(count, label, gap) <= inner)
         in_row = _cores_in_row(cores, fit)
         best = min(best, (-(-cores // in_row), in_row, gap),
@@ -159,10 +135,11 @@ def pools(cell: host_model.Cell, inner: int) -> list[str]:
     """Draw the memory and its pages as a table."""
     if not cell.memory_mib:
         return ['no memory']
-    rows = [('memory', '', size(cell.memory_mib * 1024))]
-    rows += [(f'{size(pool.size_kib)} pages', str(pool.total or 'none'),
-              size(pool.size_kib * pool.total) if pool.total else '')
-             for pool in cell.pages]
+    rows = [('memory', '', words.format_size(cell.memory_mib * 1024))]
+    rows += [(f'{words.format_size(pool.size_kib)} pages',
+              str(pool.total or 'none'),
+              words.format_size(pool.size_kib * pool.total)
+              if pool.total else '') for pool in cell.pages]
     left, middle, right = (max(map(len, column))
                            for column in zip(*rows, strict=True))
     middle = max(middle, inner - left - right - 4)
@@ -181,14 +158,14 @@ def devices(devices: Iterable[host_model.Device], inner: int) -> list[str]:
     for group in groups.values():
         first = group[0]
         kind_of = f'{first.vendor_id}:{first.product_id}'
-        words = _addresses(group) + (
+        parts = _addresses(group) + (
             [kind_of] if len(group) == 1 else [f'{len(group)} x {kind_of}'])
         if first.driver:
-            words.append(first.driver)
+            parts.append(first.driver)
         if first.total_vfs:
-            words.append(count(first.total_vfs, 'VF'))
-            words += [] if len(group) == 1 else ['each']
-        lines += boxes.wrap(words, inner, '  ')
+            parts.append(words.count_noun(first.total_vfs, 'VF'))
+            parts += [] if len(group) == 1 else ['each']
+        lines += boxes.wrap(parts, inner, '  ')
     return lines
 
 

@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Draw a host as text: packages and cells as boxes, cores with siblings.
+"""Draw a host as text: sockets and cells as boxes, cores with siblings.
 
 :mod:`hpcvirt.topology.draw.cell_diagram` draws the contents of a cell's box.
 """
@@ -18,21 +8,22 @@
 import dataclasses
 import itertools
 
+from hpcvirt import words
 from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
 from hpcvirt.topology.draw import boxes
 from hpcvirt.topology.draw import cell_diagram
 
-#: The minimum width inside a cell's box: two of them, in a package's box,
+#: The minimum width inside a cell's box: two of them, in a socket's box,
 #: fit into 80 columns.
-_LEAST_INNER = 32
+_MIN_INNER_WIDTH = 32
 
 _GAP = 2
 _FRAME = 4
 
 #: What a drawing says about each value that is unknown.
 _NOT_SAID = {
-    host_model.Unknown.PACKAGES: 'the packages of the cells',
+    host_model.Unknown.SOCKETS: 'the sockets of the cells',
     host_model.Unknown.CACHES: 'last-level caches',
     host_model.Unknown.PAGES: 'pages',
     host_model.Unknown.VFS: 'numbers of VFs',
@@ -49,7 +40,7 @@ def draw(host: host_model.Host, width: int = 80) -> str:
     """
     host = _without_unknown(host)
     parts = [_summary(host, width),
-             _packages(host, width),
+             _sockets(host, width),
              _memory_cells(host, width),
              _devices_without_cell(host, width),
              _distances(host, width),
@@ -61,7 +52,7 @@ def draw(host: host_model.Host, width: int = 80) -> str:
 
 
 def _without_unknown(host: host_model.Host) -> host_model.Host:
-    """Remove the values that are no facts."""
+    """Remove the values that only stand for unknown ones."""
     cells = host.cells
     if host_model.Unknown.CACHES in host.unknown:
         cells = tuple(dataclasses.replace(cell, llc=()) for cell in cells)
@@ -73,37 +64,37 @@ def _without_unknown(host: host_model.Host) -> host_model.Host:
 def _summary(host: host_model.Host, width: int) -> list[str]:
     cores = sum(len(cell.siblings) for cell in host.cells)
     memory_mib = sum(cell.memory_mib for cell in host.cells)
-    packages = ([] if host_model.Unknown.PACKAGES in host.unknown else
-                [cell_diagram.count(len(host.packages), 'package')])
-    words = [*packages,
-             cell_diagram.count(len(host.cells), 'cell'),
-             cell_diagram.count(cores, 'core'),
-             cell_diagram.count(len(host.cpus), 'CPU'),
-             cell_diagram.size(memory_mib * 1024)]
-    return [host.name, *boxes.wrap([f'{word},' for word in words[:-1]]
-                                   + words[-1:], width)]
+    sockets = ([] if host_model.Unknown.SOCKETS in host.unknown else
+                [words.count_noun(len(host.sockets), 'socket')])
+    facts = [*sockets,
+             words.count_noun(len(host.cells), 'cell'),
+             words.count_noun(cores, 'core'),
+             words.count_noun(len(host.cpus), 'CPU'),
+             words.format_size(memory_mib * 1024)]
+    return [host.name, *boxes.wrap([f'{fact},' for fact in facts[:-1]]
+                                   + facts[-1:], width)]
 
 
-def _packages(host: host_model.Host, width: int) -> list[str]:
-    if host_model.Unknown.PACKAGES in host.unknown:
+def _sockets(host: host_model.Host, width: int) -> list[str]:
+    if host_model.Unknown.SOCKETS in host.unknown:
         return _cells_alone(host, width)
-    members = {package: [cell for cell in host.cells
-                         if cell.package == package and cell.cpus]
-               for package in host.packages}
-    members = {package: cells for package, cells in members.items() if cells}
+    members = {socket: [cell for cell in host.cells
+                         if cell.socket == socket and cell.cpus]
+               for socket in host.sockets}
+    members = {socket: cells for socket, cells in members.items() if cells}
     alone = all(len(cells) == 1 for cells in members.values())
     most = len(members) if alone else max(map(len, members.values()))
     room = width if alone else width - _FRAME
     outer = _cell_width(host, most, room)
     drawn = []
-    for package, cells in members.items():
+    for socket, cells in members.items():
         inside = [cell_diagram.contents(host, cell, outer - _FRAME)
                   for cell in cells]
         if len(cells) == 1:
-            drawn.append(boxes.box(f'package {package} · cell {cells[0].id}',
+            drawn.append(boxes.box(f'socket {socket} · cell {cells[0].id}',
                                    inside[0], boxes.HEAVY, outer))
             continue
-        drawn.append(boxes.box(f'package {package}', boxes.side_by_side(
+        drawn.append(boxes.box(f'socket {socket}', boxes.side_by_side(
             [boxes.box(f'cell {cell.id}', lines, width=outer)
              for cell, lines in zip(cells, inside, strict=True)],
             room, _GAP), boxes.HEAVY))
@@ -111,7 +102,7 @@ def _packages(host: host_model.Host, width: int) -> list[str]:
 
 
 def _cells_alone(host: host_model.Host, width: int) -> list[str]:
-    """Draw cells whose packages are unknown."""
+    """Draw cells whose sockets are unknown."""
     cells = [cell for cell in host.cells if cell.cpus]
     outer = _cell_width(host, len(cells), width)
     return boxes.side_by_side(
@@ -126,7 +117,7 @@ def _cell_width(host: host_model.Host, count: int, room: int) -> int:
     :param count: the number of boxes
     :param room: the columns available to them
     """
-    least = _LEAST_INNER + _FRAME
+    least = _MIN_INNER_WIDTH + _FRAME
     columns = max(1, min(count, (room + _GAP) // (least + _GAP)))
     rows = -(-count // columns)
     columns = -(-count // rows)
@@ -134,7 +125,7 @@ def _cell_width(host: host_model.Host, count: int, room: int) -> int:
     label = cell_diagram.label_width(host)
     used = max(len(line) for cell in host.cells if cell.cpus
                for line in cell_diagram.cores(cell, share - _FRAME, label))
-    return min(share, max(used, cell_diagram.MOST_TABLE) + _FRAME)
+    return min(share, max(used, cell_diagram.MAX_TABLE_WIDTH) + _FRAME)
 
 
 def _memory_cells(host: host_model.Host, width: int) -> list[str]:

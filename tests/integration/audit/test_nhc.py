@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The lines for NHC, evaluated by bash as NHC 1.4.3 does."""
 
@@ -21,7 +11,7 @@ import unittest
 
 from hpcvirt.audit import audit
 from hpcvirt.audit import finding
-from hpcvirt.audit.report import nhc
+from hpcvirt.audit import report
 
 #: NHC splits a line at its first bars, and evaluates the check without
 #: quotes, so that its words are expanded twice.
@@ -58,9 +48,8 @@ EVIL = (
 
 
 class NhcTest(unittest.TestCase):
-
     def evaluate(self, *items):
-        lines = nhc.lines(audit.Audit('n17; touch touched', items, ()))
+        lines = report.nhc_lines(audit.Audit('n17; touch touched', items, ()))
         with tempfile.TemporaryDirectory() as folder:
             for name in ('a', 'b', 'abc', 'found'):
                 pathlib.Path(folder, name).touch()
@@ -94,7 +83,7 @@ class NhcTest(unittest.TestCase):
 
 
 class PageTest(unittest.TestCase):
-    """The lines for nhc.conf that the page shows."""
+    """The lines for table.conf that the page shows."""
 
     def run_with(self, status, *lines):
         shown = re.findall(r'^   (\* \|\| .*)$', PAGE.read_text(),

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """An audit by a user who may not read everything."""
 
@@ -21,8 +11,8 @@ import unittest
 from hpcvirt.audit import audit
 from hpcvirt.audit import finding
 from hpcvirt.audit.reading import host
-from tests import audited
-from tests.unit.topology import sysfs_files
+from tests.builders import audited
+from tests.builders import sysfs_files
 
 NOBODY = 65534
 
@@ -39,7 +29,6 @@ def findings(root, queue):
 
 
 class PermissionsTest(unittest.TestCase):
-
     def audit_without(self, name):
         with tempfile.TemporaryDirectory() as folder:
             os.chmod(folder, 0o755)  # noqa: S103

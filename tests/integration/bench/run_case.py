@@ -1,26 +1,15 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The base of tests of ``bench run``: a build, two places, a store.
 
 The program that is built is a script that prints what real runs printed: the
-native output where it is tied to the CPU that only the native arm is tied to,
+native output where it is tied to the CPU that only the native side is tied to,
 the output of an emulated guest elsewhere. A checksum of the directory of the
 sample is added to the last digits of its rate: equal figures would be copies
 of an output.
 """
 
 import contextlib
-import io
 import json
 import os
 import pathlib
@@ -28,14 +17,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 from hpcvirt import exception
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store
-from hpcvirt.cmd import main
+from tests.builders import commands
+from tests.builders import folders
 from tests.integration.bench import ssh_server
 
 DATA = pathlib.Path(__file__).parents[2] / 'data' / 'bench'
@@ -70,12 +59,10 @@ fi
 
 
 class RunCase(unittest.TestCase):
-
     def setUp(self):
         if os.sched_getaffinity(0) == {0}:
-            self.fail('needs another CPU than CPU 0 to distinguish the arms')
-        self.scratch = pathlib.Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, self.scratch)
+            self.fail('needs another CPU than CPU 0 to distinguish the sides')
+        self.scratch = folders.make(self)
         self.addCleanup(self.remove_unfinished)
         self.source = self.scratch / 'NPB'
         self.source.mkdir()
@@ -91,8 +78,7 @@ class RunCase(unittest.TestCase):
             entries = [entry.id for entry in opened.entries()]
             opened.close()
             for entry in entries:
-                for left in pathlib.Path('/var/tmp').glob(
-                        f'hpcvirt-{entry}*'):
+                for left in pathlib.Path('/var/tmp').glob(f'hpcvirt-{entry}*'):
                     shutil.rmtree(left, ignore_errors=True)
 
     def words(self, seconds=0.0, pairs=5, native='local'):
@@ -112,10 +98,7 @@ class RunCase(unittest.TestCase):
         return words
 
     def run_(self, *words):
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            status = main.main(words)
-        return status, out.getvalue(), err.getvalue()
+        return commands.run(*words)
 
     def result(self, *words, status):
         got, out, err = self.run_(*words)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The DevStack plugin, phase by phase, with stand-ins for DevStack."""
 
@@ -19,13 +9,13 @@ import re
 import socket
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import yaml
 
 from hpcvirt.tempest_plugin import config
 from tests import shown
+from tests.builders import folders
 
 HERE = pathlib.Path(__file__).resolve().parent
 PLUGIN = HERE.parents[2] / 'devstack'
@@ -55,11 +45,8 @@ esac
 
 
 class PluginTest(unittest.TestCase):
-
     def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.work = pathlib.Path(directory.name)
+        self.work = folders.make(self)
         (self.work / 'bin').mkdir()
         command = self.work / 'bin' / 'hpcvirt'
         command.write_text(COMMAND)
@@ -166,15 +153,13 @@ class PluginTest(unittest.TestCase):
     def test_dedicated_cpus_are_those_of_the_variable(self):
         self.run_phases('stack/post-config', HPCVIRT_CPU_DEDICATED_SET='4-7',
                         HPCVIRT_CPU_SHARED_SET='plan')
-        self.assertEqual(['4-7'],
-                         self.values(self.nova, 'cpu_dedicated_set'))
+        self.assertEqual(['4-7'], self.values(self.nova, 'cpu_dedicated_set'))
         self.assertEqual([], self.values(self.nova, 'cpu_shared_set'))
 
     def test_compute_node_gets_no_scheduler_options(self):
         self.run_phases('stack/post-config', services='n-cpu',
                         HPCVIRT_CPU_DEDICATED_SET='plan')
-        self.assertEqual(['0-31'],
-                         self.values(self.nova, 'cpu_dedicated_set'))
+        self.assertEqual(['0-31'], self.values(self.nova, 'cpu_dedicated_set'))
         self.assertNotIn('filter_scheduler', self.nova.read_text())
 
     def test_controller_node_gets_no_compute_options(self):
@@ -238,8 +223,7 @@ class PluginTest(unittest.TestCase):
     def test_nothing_is_measured_by_default(self):
         self.run_phases('stack/install', 'stack/extra', 'stack/test-config')
         self.assertNotIn('install_package', self.calls.read_text())
-        self.assertNotIn('benchmark',
-                         (self.work / 'tempest.conf').read_text())
+        self.assertNotIn('benchmark', (self.work / 'tempest.conf').read_text())
 
     def clone(self):
         """Make a clone whose scripts build and upload no image."""

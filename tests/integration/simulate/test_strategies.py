@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What strategies are worth on fleets of the machines in ``etc``."""
 
@@ -21,10 +11,10 @@ from hpcvirt.model import shape
 from hpcvirt.simulate import bounds
 from hpcvirt.simulate import mapping
 from hpcvirt.simulate import replay
-from hpcvirt.simulate import scaling
+from hpcvirt.simulate import requests as requestss
 from hpcvirt.simulate import strategy
 from hpcvirt.simulate import synthetic
-from hpcvirt.simulate import tally
+from hpcvirt.simulate import totals
 from hpcvirt.topology import source
 
 TOPOLOGIES = pathlib.Path(__file__).parents[3] / 'etc/hpcvirt/topologies'
@@ -48,7 +38,7 @@ class Scene:
             synthetic.Model('cloud', jobs).workload(5, flavors), flavors)
         cpus = sum(len(cell.dedicated) for supply in self.fleet
                    for cell in supply.cells)
-        self.requests = scaling.to_load(requests, cpus, load)
+        self.requests = requestss.scale_to_load(requests, cpus, load)
 
     def lost(self, name, moves=0):
         """Return the percent of the core-hours that are lost."""
@@ -59,18 +49,16 @@ class Scene:
         return self._percent(of(self.fleet, self.requests))
 
     def _percent(self, outcome):
-        return tally.tally([tally.Replay(
+        return totals.count_totals([totals.Replay(
             self.requests, outcome)]).total.lost_percent
 
 
 class StrategiesTest(unittest.TestCase):
-
     def test_less_than_half_is_lost_of_what_upstream_loses(self):
         for kind, count in (('hs06-2s-16c', 24), ('opteron-4s-12c', 14)):
             with self.subTest(kind=kind):
                 scene = Scene(kind, count)
-                self.assertLess(scene.lost('hpcvirt'),
-                                scene.lost('nova') / 2)
+                self.assertLess(scene.lost('hpcvirt'), scene.lost('nova') / 2)
 
     def test_periodic_less_is_lost_where_flavors_are_small(self):
         scene = Scene('epyc-2s-64c-nps4', 10, smallest_cores=2)
@@ -80,15 +68,15 @@ class StrategiesTest(unittest.TestCase):
                                 0.9 * scene.lost(f'packing{fullest}'))
 
     def test_less_is_lost_than_by_packing_where_devices_are_few(self):
-        scene = Scene('intel-2s-16c-smt', 20, devices=profiles.Devices(
-            affinity=shape.PCIAffinity.REQUIRED))
+        scene = Scene('intel-2s-16c-smt', 20, devices=(profiles.Devices(
+            affinity=shape.PCIAffinity.REQUIRED),))
         self.assertLess(scene.lost('hpcvirt'), 0.9 * scene.lost('packing'))
 
     def test_moves_recover_most_of_what_fragmentation_costs(self):
         scene = Scene('xeon-2s-24c-snc2-1g', 14, 0.9, 500)
         none = scene.lost('hpcvirt')
         one, two = (scene.lost('hpcvirt+moves', moves) for moves in (1, 2))
-        pool = scene.bound(bounds.pool)
+        pool = scene.bound(bounds.replay_as_one_host)
         self.assertLess(one, none)
         self.assertLess(two - pool, (none - pool) / 2)
-        self.assertLess(scene.bound(bounds.repacked), one)
+        self.assertLess(scene.bound(bounds.replay_repacked), one)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A host against its class."""
 
@@ -21,13 +11,12 @@ import re
 import testtools
 
 from hpcvirt.acceptance import class_verdict
-from hpcvirt.acceptance import host_class
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 
 ROOT = pathlib.Path(__file__).parents[3]
-Word = judgement.Word
+Word = judgement.VerdictResult
 IDENTITY = {'command': 'hs06 8', 'guest cpu.model': 'EPYC 7763',
             'guest kernel': '6.1'}
 
@@ -43,43 +32,42 @@ def run(host, score=100.0, count=5, **more):
         'purpose': record.Purpose.UNPAIRED, 'planned_pairs': 5,
         'identity': IDENTITY, 'started_at': '2026-11-01T00:00:00+00:00',
         'samples': tuple(record.Sample(
-            record.Arm.GUEST, number, number, outcome.Outcome(True, None, {
+            record.Side.GUEST, number, number, outcome.Outcome(True, None, {
                 'score': outcome.Metric(score * (1 + number / 1000), 'HS06',
                                         outcome.Direction.UP)}))
             for number in range(count)), **more})
 
 
-def fellows(*levels):
+def peers(*levels):
     return [run(f'n{number}', 100.0 * level)
             for number, level in enumerate(levels)]
 
 
-CLASS = fellows(0.99, 0.995, 1.0, 1.005, 1.01)
+CLASS = peers(0.99, 0.995, 1.0, 1.005, 1.01)
 
 
 class ClassVerdictTest(testtools.TestCase):
-
     def judged(self, own, stored=CLASS, **more):
         found = class_verdict.judge([own], stored, **more)
         (figure,) = found.judgements
-        self.assertEqual(found.word, figure.word)
+        self.assertEqual(found.result, figure.result)
         return figure
 
     def test_a_host_like_its_class_passes(self):
         figure = self.judged(run('new', 99.5))
-        self.assertEqual((Word.PASS, None), (figure.word, figure.reason))
+        self.assertEqual((Word.PASS, None), (figure.result, figure.reason))
         self.assertAlmostEqual(0.995, figure.interval.ratio, 3)
         self.assertAlmostEqual(100.2, figure.native, 3)
         self.assertEqual(('against n0, n1, n2, n3, n4',), figure.remarks)
 
     def test_a_slow_host_fails_and_one_between_is_not_decided(self):
-        self.assertEqual(Word.FAIL, self.judged(run('new', 88.0)).word)
+        self.assertEqual(Word.FAIL, self.judged(run('new', 88.0)).result)
         figure = self.judged(run('new', 95.5))
-        self.assertEqual(Word.INCONCLUSIVE, figure.word)
+        self.assertEqual(Word.INCONCLUSIVE, figure.result)
         self.assertIn('includes the bound', figure.reason)
 
     def test_a_faster_host_passes(self):
-        self.assertEqual(Word.PASS, self.judged(run('new', 120.0)).word)
+        self.assertEqual(Word.PASS, self.judged(run('new', 120.0)).result)
 
     def test_a_time_is_better_when_it_is_shorter(self):
         def as_time(found):
@@ -92,19 +80,19 @@ class ClassVerdictTest(testtools.TestCase):
         for score, word in ((88.0, Word.PASS), (112.0, Word.FAIL)):
             figure = self.judged(as_time(run('new', score)),
                                  list(map(as_time, CLASS)))
-            self.assertEqual(word, figure.word)
+            self.assertEqual(word, figure.result)
 
     def test_the_bound_of_the_user_counts(self):
         bounds = {'score': judgement.Bound(0.8)}
         self.assertEqual(Word.PASS, self.judged(
-            run('new', 88.0, bounds=bounds)).word)
+            run('new', 88.0, bounds=bounds)).result)
 
-    def test_few_fellows_do_not_decide(self):
+    def test_few_peers_do_not_decide(self):
         figure = self.judged(run('new', 50.0), CLASS[1:])
-        self.assertEqual(Word.INCONCLUSIVE, figure.word)
-        self.assertIn('4 fellows are known, at least 5', figure.reason)
+        self.assertEqual(Word.INCONCLUSIVE, figure.result)
+        self.assertIn('4 peer hosts are known, at least 5', figure.reason)
 
-    def test_only_what_is_alike_is_a_fellow(self):
+    def test_only_what_is_alike_is_a_peer(self):
         other = {
             'identity': {**IDENTITY, 'guest cpu.model': 'EPYC 9654'},
             'shape': '4x8', 'launch': record.Launch.COLD,
@@ -112,45 +100,46 @@ class ClassVerdictTest(testtools.TestCase):
             'host': 'new', 'purpose': record.Purpose.AA, 'count': 4}
         for key, value in other.items():
             found = run(**{'host': 'n0', key: value})
-            self.assertEqual((), class_verdict.fellows(run('new'), [found]),
+            self.assertEqual((), class_verdict.peer_runs(run('new'), [found]),
                              key)
         for name in ('guest cpu.microcode', 'guest mitigation.mds@a',
                      'native kernel'):
             found = run('n0', identity={**IDENTITY, name: 'x'})
-            self.assertEqual((found,), class_verdict.fellows(
+            self.assertEqual((found,), class_verdict.peer_runs(
                 run('new'), [found]))
 
-    def test_the_last_run_of_a_fellow_counts_unless_it_was_refused(self):
+    def test_the_last_run_of_a_peer_counts_unless_it_was_refused(self):
         old = run('n0', 50.0, id='old')
         new = run('n0', 100.0, started_at='2026-11-02T00:00:00+00:00')
         for stored in ([old, new], [new, old]):
-            self.assertEqual((new,), class_verdict.fellows(
+            self.assertEqual((new,), class_verdict.peer_runs(
                 run('new'), stored))
-        self.assertEqual((), class_verdict.fellows(run('new'), [new], {'n0'}))
+        self.assertEqual((),
+                         class_verdict.peer_runs(run('new'), [new], {'n0'}))
 
     def test_a_failed_sample_or_a_missing_one_decides_nothing(self):
         bad = run('new')
         bad = dataclasses.replace(bad, samples=(*bad.samples, record.Sample(
-            record.Arm.GUEST, 0, 9, outcome.Outcome(False, 'damaged'),
+            record.Side.GUEST, 0, 9, outcome.Outcome(False, 'damaged'),
             warm_up=True)))
         self.assertEqual(Word.INVALID, class_verdict.judge(
-            [bad], CLASS).word)
+            [bad], CLASS).result)
         figure = self.judged(run('new', 50.0, count=4))
         self.assertIn('only 4 of the 5', figure.reason)
         figure = self.judged(run('new', 50.0, count=4, planned_pairs=4))
         self.assertIn('4 samples, at least 5', figure.reason)
-        self.assertEqual(Word.INCONCLUSIVE, figure.word)
+        self.assertEqual(Word.INCONCLUSIVE, figure.result)
 
-    def test_a_far_fellow_is_left_out(self):
+    def test_a_far_peer_is_left_out(self):
         figure = self.judged(run('new'), [*CLASS, run('slow', 60.0)])
-        self.assertEqual(Word.PASS, figure.word)
+        self.assertEqual(Word.PASS, figure.result)
         self.assertIn('without slow, far from the others', figure.remarks[0])
 
     def test_two_halves_are_no_class(self):
-        stored = fellows(1.0, 1.001, 1.002, 0.7, 0.701, 0.702)
+        stored = peers(1.0, 1.001, 1.002, 0.7, 0.701, 0.702)
         for score in (60.0, 70.0, 100.0):
             self.assertEqual(Word.INCONCLUSIVE,
-                             self.judged(run('new', score), stored).word)
+                             self.judged(run('new', score), stored).result)
 
     def test_all_figures_are_corrected_together(self):
         own = [run('new', 95.5 + number / 10, id=f'{number}')
@@ -161,19 +150,18 @@ class ClassVerdictTest(testtools.TestCase):
         for one, many in zip(alone, together, strict=True):
             self.assertGreaterEqual(many.p_pass, one.p_pass)
             self.assertGreaterEqual(many.p_fail, one.p_fail)
-        self.assertGreater(sum(one.word is Word.PASS for one in alone),
-                           sum(each.word is Word.PASS for each in together))
+        self.assertGreater(sum(one.result is Word.PASS for one in alone),
+                           sum(each.result is Word.PASS for each in together))
 
-    def test_equal_fellows_are_no_reason_for_certainty(self):
+    def test_equal_peers_are_no_reason_for_certainty(self):
         """The error of the levels counts if hosts are alike by chance."""
-        fellow = host_class.Level('n', 0.0, 0.0)
-        noisy = host_class.Level('new', math.log(1.05), 0.02)
-        found = host_class.compare(noisy, [fellow] * 5).estimate
+        peer = class_verdict.Level('n', 0.0, 0.0)
+        noisy = class_verdict.Level('new', math.log(1.05), 0.02)
+        found = class_verdict.compare(noisy, [peer] * 5).estimate
         self.assertLess(0.1, found.p_beyond(math.log(1.08)))
 
 
 class ErrorRatesTest(testtools.TestCase):
-
     def test_the_published_rates_are_at_most_5_percent(self):
         text = (ROOT / 'docs' / 'source' / 'acceptance.rst').read_text()
         rows = re.findall(r'^   \* - (.*)\n' + r'     - ([\d.]+)\n' * 6,
@@ -185,8 +173,7 @@ class ErrorRatesTest(testtools.TestCase):
                 self.assertLessEqual(float(rate), 5.7, name)
 
     def test_a_slow_host_is_found_and_a_typical_one_passes(self):
-        *errors, typical, slow = simulation.rates('hosts 1 %, runs 1 %', 8,
-                                                  40)
+        *errors, typical, slow = simulation.rates('hosts 1 %, runs 1 %', 8, 40)
         self.assertLess(max(errors), 0.15)
         self.assertGreater(typical, 0.8)
         self.assertGreater(slow, 0.9)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The records of acceptances, and what the firmware says of a machine."""
 
@@ -22,7 +12,7 @@ import testtools
 
 from hpcvirt import exception
 from hpcvirt.acceptance import acceptance
-from hpcvirt.acceptance import machine
+from hpcvirt.acceptance import host_acceptance
 from hpcvirt.acceptance import records
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.model import judgement
@@ -30,7 +20,7 @@ from hpcvirt.bench.model import judgement
 BEGUN = acceptance.Acceptance(
     host='n1', request='r', began_at='2026-11-22T20:00:00+00:00',
     command='hpcvirt host accept n1', native='', benchmarks=('hpcc',),
-    parts=(acceptance.Part('hpc.8c', 4),))
+    parts=(acceptance.AcceptancePart('hpc.8c', 4),))
 
 
 def at(hour, **more):
@@ -39,14 +29,13 @@ def at(hour, **more):
 
 
 class RecordsTest(testtools.TestCase):
-
     def setUp(self):
         super().setUp()
         self.data = self.useFixture(fixtures.TempDir()).path
         self.records = records.Records(self.data)
 
     def test_what_is_written_is_read(self):
-        ended = at(21, word=judgement.Word.FAIL, ended_at='later',
+        ended = at(21, result=judgement.VerdictResult.FAIL, ended_at='later',
                    machine={'vendor': 'Dell'}, audit=())
         for each in (ended, BEGUN):
             self.records.write(each)
@@ -64,10 +53,10 @@ class RecordsTest(testtools.TestCase):
         self.assertIsNone(self.records.unfinished('n1', 'r'))
 
     def test_the_last_acceptance_refuses_a_host(self):
-        fail, good = judgement.Word.FAIL, judgement.Word.PASS
-        self.records.write(at(20, word=fail, ended_at='x'))
-        self.records.write(at(20, host='n2', word=fail, ended_at='x'))
-        self.records.write(at(21, host='n2', word=good, ended_at='x'))
+        fail, good = judgement.VerdictResult.FAIL, judgement.VerdictResult.PASS
+        self.records.write(at(20, result=fail, ended_at='x'))
+        self.records.write(at(20, host='n2', result=fail, ended_at='x'))
+        self.records.write(at(21, host='n2', result=good, ended_at='x'))
         self.records.write(at(22))
         self.assertEqual({'n1'}, self.records.refused())
 
@@ -92,14 +81,12 @@ class RecordsTest(testtools.TestCase):
 
     def test_a_file_cannot_be_named_after_anything(self):
         for name in ('', '../x', '.x', 'a/b', 'a b', 'x' * 300):
-            self.assertRaises(exception.InvalidInput, records.check_host,
-                              name)
+            self.assertRaises(exception.InvalidInput, records.check_host, name)
         for name in ('n1', 'node-1.example.org', 'N_1'):
             records.check_host(name)
 
 
 class MachineTest(testtools.TestCase):
-
     def test_what_the_firmware_says_is_read(self):
         printed = {'dmi': b'sys_vendor=Dell Inc.\nbios_version=2.19.1\n',
                    'facts': b'cpu.model=AMD EPYC 7763\nkernel=6.1.0\n'}
@@ -109,4 +96,5 @@ class MachineTest(testtools.TestCase):
                 return executor.Completed(0, printed[argv[3]], b'')
         self.assertEqual({
             'vendor': 'Dell Inc.', 'firmware': '2.19.1',
-            'CPU': 'AMD EPYC 7763', 'kernel': '6.1.0'}, machine.read(Place()))
+            'CPU': 'AMD EPYC 7763', 'kernel': '6.1.0'},
+            host_acceptance.read_machine(Place()))

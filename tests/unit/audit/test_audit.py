@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The audit of a host: what is clean, what is unknown."""
 
@@ -19,21 +9,20 @@ from hpcvirt.audit import audit
 from hpcvirt.audit import fact
 from hpcvirt.audit import finding
 from hpcvirt.flavors import profile as profiles
-from tests import audited
-from tests import hosts
+from tests.builders import audited
+from tests.builders import hosts
 
-LOST = fact.Unknown('/the/file', 'cannot be read (Permission denied)')
+LOST = fact.UnknownFact('/the/file', 'cannot be read (Permission denied)')
 
 
 class AuditTest(audited.Case):
-
     def test_a_host_with_its_configuration_has_no_finding(self):
         for host, profile in (
                 (audited.HOST, audited.PROFILE),
                 (audited.HOST, profiles.DEFAULT),
                 (hosts.build(1, 4), profiles.DEFAULT),
                 (hosts.build(2, 2, 2), profiles.DENSE),
-                (hosts.build(4, 2, packages=2), profiles.DEFAULT),
+                (hosts.build(4, 2, sockets=2), profiles.DEFAULT),
                 (hosts.build(1, 4, 2, small_kib=64), profiles.DEFAULT)):
             facts = audited.facts(audited.tree(host, profile))
             result = audit.audit(facts, profile)
@@ -72,8 +61,7 @@ class AuditTest(audited.Case):
                 ({'kernel': {'command_line': LOST,
                              'nohz_full': frozenset()}}, 'rcu-callbacks')):
             facts = self.but(**parts)
-            self.assertNotIn(code, audit.audit(facts,
-                                               audited.PROFILE).checked)
+            self.assertNotIn(code, audit.audit(facts, audited.PROFILE).checked)
             self.assertIn(audit.UNKNOWN, self.codes(facts))
 
     def test_one_unknown_file_is_one_finding(self):
@@ -118,7 +106,6 @@ class AuditTest(audited.Case):
 
 
 class RulesTest(audited.Case):
-
     def test_codes_are_unique_and_sources_exist(self):
         codes = [rule.code for rule in audit.RULES]
         self.assertEqual(len(codes), len(set(codes)))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The page on audits against what the program does."""
 
@@ -18,23 +8,22 @@ import textwrap
 
 from hpcvirt.audit import audit
 from hpcvirt.audit import finding
+from hpcvirt.audit import report
 from hpcvirt.audit.reading import nova
-from hpcvirt.audit.report import table
-from tests import audited
+from tests.builders import audited
 
 ROOT = pathlib.Path(__file__).parents[3]
 PAGE = (ROOT / 'docs/source/audit.rst').read_text()
 
 
 class DocumentationTest(audited.Case):
-
     def test_an_audit_is_shown(self):
         pools = [dataclasses.replace(pool, total=14336)
                  if (pool.cell, pool.size_kib) == (1, 2048) else pool
                  for pool in audited.GOOD.memory.huge_pages]
         facts = dataclasses.replace(self.but(memory={
             'swappiness': 60, 'huge_pages': tuple(pools)}), name='n17')
-        shown = table.text(audit.audit(facts, audited.PROFILE), None)
+        shown = report.text(audit.audit(facts, audited.PROFILE), None)
         self.assertIn(textwrap.indent(shown, '   '), PAGE)
 
     def test_severities_are_described(self):

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A Compute API over HTTP with flavors and servers, which fails on demand.
 
@@ -65,7 +55,6 @@ class ComputeAPI:
         api = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
-
             def log_message(self, *_):
                 pass
 
@@ -207,8 +196,7 @@ class ComputeAPI:
             server.update({'status': 'HARD_REBOOT', 'left': 2,
                            'OS-EXT-STS:task_state': 'reboot_pending_hard'})
             return 202, None
-        shown = {key: value for key, value in server.items()
-                 if key != 'left'}
+        shown = {key: value for key, value in server.items() if key != 'left'}
         if 'left' in server:
             server['left'] -= 1
             if not server['left']:

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import unittest
 
@@ -16,6 +6,7 @@ from hpcvirt import exception
 from hpcvirt.cloud import flavors
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import diff
+from hpcvirt.model import flavor as flavor_model
 from tests.unit.cloud import compute_api
 
 SPECS = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}
@@ -23,20 +14,18 @@ SPECS = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}
 
 def wanted(name='hpc.8c1n.1g.2m', vcpus=8, ram=1024, specs=None,
            projects=None):
-    return catalogue.Flavor(name, vcpus, ram, 0, catalogue.marked(
+    return flavor_model.Flavor(name, vcpus, ram, 0, catalogue.mark_specs(
         vcpus, ram, 0, SPECS if specs is None else specs), projects)
 
 
 class CloudFlavorsTest(unittest.TestCase):
-
     def setUp(self):
         self.api = compute_api.ComputeAPI(most=2)
         self.addCleanup(self.api.close)
         self.nova = self.api.client()
 
     def step(self, flavor):
-        return diff.steps([flavor], flavors.read(
-            self.nova, [flavor.name]))[0]
+        return diff.steps([flavor], flavors.read(self.nova, [flavor.name]))[0]
 
     def test_all_pages_are_read(self):
         for number in range(5):

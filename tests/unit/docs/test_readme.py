@@ -1,19 +1,8 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What the front page shows is what the command prints."""
 
 import contextlib
-import io
 import os
 import pathlib
 import re
@@ -22,21 +11,18 @@ import unittest
 from unittest import mock
 
 from demo import transcript
-from hpcvirt.cmd import main
+from tests.builders import commands
 
 ROOT = pathlib.Path(__file__).parents[3]
 
 
 def printed(words):
     """Run the command in the root of the clone."""
-    output = io.StringIO()
-    with contextlib.chdir(ROOT), contextlib.redirect_stdout(output):
-        status = main.main(words)
-    return status, output.getvalue()
+    with contextlib.chdir(ROOT):
+        return commands.run(*words)[:2]
 
 
 class ReadmeTest(unittest.TestCase):
-
     def test_commands_print_what_the_page_shows(self):
         self.enterContext(mock.patch.dict(os.environ, COLUMNS='80'))
         seen = 0

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Count the guests that a host takes by trying all placements."""
 
@@ -29,8 +19,7 @@ def _most(demand, free, devices, known):
         return known[free, devices]
     wanted = sum(each.count for each in demand.requests)
     best = 0
-    for chosen in itertools.permutations(range(len(free)),
-                                         len(demand.cells)):
+    for chosen in itertools.permutations(range(len(free)), len(demand.cells)):
         left = list(free)
         for place, cell in zip(chosen, demand.cells, strict=True):
             left[place] -= cell.pcpus

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The conditions of devices and networks, against the oracle."""
 
@@ -20,9 +10,9 @@ from hpcvirt.fit import affinity_check
 from hpcvirt.fit import devices
 from hpcvirt.fit import fit_matrix
 from hpcvirt.fit import reasons
-from tests import cases
 from tests import oracle
-from tests.unit.fit import builders
+from tests.builders import cases
+from tests.builders import tiny
 
 
 class AgainstOracleTest(unittest.TestCase):
@@ -89,39 +79,36 @@ class AgainstOracleTest(unittest.TestCase):
 
 
 class AllocatorTest(unittest.TestCase):
-
     def test_there_is_none_without_requests_or_without_accounting(self):
-        guest = builders.guest(4, requests=(builders.request(),))
+        guest = tiny.guest(4, requests=(tiny.request(),))
         self.assertIsNone(affinity_check.device_allocator(
-            builders.guest(4), builders.host(0, pools=builders.gpus(1))))
+            tiny.guest(4), tiny.host(0, pools=tiny.gpus(1))))
         self.assertIsNone(affinity_check.device_allocator(
-            guest, builders.host(0, pools=None)))
+            guest, tiny.host(0, pools=None)))
         self.assertIsInstance(affinity_check.device_allocator(
-            guest, builders.host(0)), devices.Allocator)
+            guest, tiny.host(0)), devices.Allocator)
 
 
 class MisfitTest(unittest.TestCase):
-
     def misfit(self, guest, supply):
         matrix = fit_matrix.FitMatrix(guest, supply, supply.cells)
         return affinity_check.AffinityCheck(guest, supply).misfit(matrix)
 
     def test_too_few_devices_on_the_host_are_the_first_reason(self):
-        guest = builders.guest(4, requests=(builders.request(count=3),),
-                               physnets=frozenset({'a'}))
-        misfit = self.misfit(guest, builders.host(8, 8, pools=builders.gpus(
-            1, 1)))
+        guest = tiny.guest(4, requests=(tiny.request(count=3),),
+                           physnets=frozenset({'a'}))
+        misfit = self.misfit(guest, tiny.host(8, 8, pools=tiny.gpus(1, 1)))
         self.assertEqual(
             (reasons.Code.DEVICES, {'request': 'gpu', 'free': 2, 'needed': 3}),
             (misfit.code, misfit.details))
 
     def test_a_network_without_usable_cells_comes_before_devices(self):
-        supply = type(builders.host())((
-            builders.host_cell(0),
-            builders.host_cell(1, taken=8, physnets=frozenset({'a'}))),
-            builders.gpus(0, 1))
-        guest = builders.guest(4, requests=(builders.request(),),
-                               physnets=frozenset({'a'}))
+        supply = type(tiny.host())((
+            tiny.host_cell(0),
+            tiny.host_cell(1, taken=8, physnets=frozenset({'a'}))),
+            tiny.gpus(0, 1))
+        guest = tiny.guest(4, requests=(tiny.request(),),
+                           physnets=frozenset({'a'}))
         misfit = self.misfit(guest, supply)
         self.assertEqual(reasons.Code.NETWORK_AFFINITY, misfit.code)
         self.assertEqual({'networks': 'physical network a', 'cells': 'cell 1'},

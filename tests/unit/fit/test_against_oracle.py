@@ -1,26 +1,16 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The engine against an oracle that tries all arrangements."""
 
 import random
 import unittest
 
+from hpcvirt.fit import cell_assignment
 from hpcvirt.fit import claim
 from hpcvirt.fit import engine
-from hpcvirt.fit import placement
 from hpcvirt.fit import reasons
-from tests import cases
 from tests import oracle
+from tests.builders import cases
 
 CASES = 5000
 
@@ -43,8 +33,7 @@ class OracleTest(unittest.TestCase):
     def compare(self, case, mapping):
         truth = oracle.first(case, mapping)
         demand, supply = cases.demand(case), cases.supply(case)
-        arguments = (demand, supply, case.packing,
-                     cases.providers(case, mapping))
+        arguments = (demand, supply, cases.providers(case, mapping))
         placed = engine.place(*arguments)
         misfit = engine.check(*arguments)
         if truth is None:
@@ -53,7 +42,8 @@ class OracleTest(unittest.TestCase):
             self.assertTrue(placed.message)
             self.assertIsNotNone(claim.check(*arguments))
         else:
-            self.assertIsInstance(placed, placement.Placement, placed)
+            self.assertIsInstance(placed, cell_assignment.CellAssignment,
+                                  placed)
             self.assertEqual(truth, placed.cells)
             self.assertIsNone(misfit)
             self.assertFalse(demand.cells and engine.is_short(demand, supply))

@@ -1,34 +1,30 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Predictions of Nova's claim: one example of each of its defects."""
 
 import dataclasses
+import itertools
+import random
 import unittest
 
+from hpcvirt.fit import affinity_check
+from hpcvirt.fit import cell_assignment
 from hpcvirt.fit import claim
 from hpcvirt.fit import claim_replay
+from hpcvirt.fit import devices
 from hpcvirt.fit import engine
-from hpcvirt.fit import placement
 from hpcvirt.fit import reasons
 from hpcvirt.model import shape
-from tests.unit.fit import builders
+from tests import oracle
+from tests.builders import cases
+from tests.builders import tiny
 
 
 class ClaimTest(unittest.TestCase):
-
     def assert_placed(self, cells, guest, supply, **arguments):
         predicted = claim.predict(guest, supply, **arguments)
-        self.assertIsInstance(predicted, placement.Placement, predicted)
+        self.assertIsInstance(predicted, cell_assignment.CellAssignment,
+                              predicted)
         self.assertEqual(cells, predicted.cells)
         self.assertIsNone(claim.check(guest, supply, **arguments))
         return predicted
@@ -36,7 +32,7 @@ class ClaimTest(unittest.TestCase):
     def assert_defect(self, message, guest, supply):
         """The guest fits, but Nova's claim would not succeed."""
         self.assertIsInstance(engine.place(guest, supply),
-                              placement.Placement)
+                              cell_assignment.CellAssignment)
         misfit = claim.predict(guest, supply)
         self.assertIsInstance(misfit, reasons.Misfit, misfit)
         self.assertEqual(message, misfit.message)
@@ -44,65 +40,61 @@ class ClaimTest(unittest.TestCase):
 
 
 class SoundClaimTest(ClaimTest):
-
     def test_equal_cells_go_to_the_first_cells_with_room(self):
         predicted = self.assert_placed(
-            (3, 1), builders.guest(4, 4), builders.host(5, 3, 6, 0))
+            (3, 1), tiny.guest(4, 4), tiny.host(5, 3, 6, 0))
         self.assertEqual((2048, 2048), predicted.pages_kib)
 
     def test_unequal_cells_are_sound_with_the_largest_first(self):
-        self.assert_placed((2, 0), builders.guest(8, 2),
-                           builders.host(1, 4, 0))
+        self.assert_placed((2, 0), tiny.guest(8, 2), tiny.host(1, 4, 0))
 
     def test_a_guest_that_does_not_fit_is_refused_for_its_own_reason(self):
-        misfit = claim.check(builders.guest(8, 8), builders.host(0, 5))
+        misfit = claim.check(tiny.guest(8, 8), tiny.host(0, 5))
         self.assertEqual(
             'the host has room on 1 of the 2 cells needed: '
             'cell 1 has 3 of the 8 free PCPUs needed', misfit.message)
 
     def test_a_host_with_too_few_cells_is_refused_for_its_size(self):
-        for guest in (builders.guest(1, 1), builders.guest(1, 2)):
+        for guest in (tiny.guest(1, 1), tiny.guest(1, 2)):
             self.assertEqual(reasons.Code.HOST_CELLS,
-                             claim.check(guest, builders.host(0)).code)
+                             claim.check(guest, tiny.host(0)).code)
 
     def test_a_guest_without_cells_goes_anywhere(self):
-        self.assert_placed((), builders.guest(), builders.host(8))
+        self.assert_placed((), tiny.guest(), tiny.host(8))
 
     def test_devices_may_be_on_the_first_cells(self):
         self.assert_placed(
-            (1, 0), builders.guest(4, 4, requests=(builders.request(),)),
-            builders.host(0, 0, 0, pools=builders.gpus(0, 1)))
+            (1, 0), tiny.guest(4, 4, requests=(tiny.request(),)),
+            tiny.host(0, 0, 0, pools=tiny.gpus(0, 1)))
 
     def test_devices_may_be_on_cells_tried_later(self):
         # Because of other devices Nova tries cell 0 first.
-        pools = builders.gpus(9, alias='nic') + builders.gpus(0, 0, 1)
+        pools = tiny.gpus(9, alias='nic') + tiny.gpus(0, 0, 1)
         self.assert_placed(
-            (0, 2), builders.guest(4, 4, requests=(builders.request(),)),
-            builders.host(0, 0, 0, pools=pools))
+            (0, 2), tiny.guest(4, 4, requests=(tiny.request(),)),
+            tiny.host(0, 0, 0, pools=pools))
 
     def test_the_scope_applies_to_the_predicted_cells(self):
-        guest = builders.guest(4, 4, numa_scope=shape.NUMAScope.PACKAGE)
-        self.assert_placed((2, 3), guest, builders.host(1, 1, 0, 0))
+        guest = tiny.guest(4, 4, numa_scope=shape.NUMAScope.SOCKET)
+        self.assert_placed((2, 3), guest, tiny.host(1, 1, 0, 0))
         self.assertEqual(
-            reasons.Code.SCOPE_PACKAGE,
-            claim.check(guest, builders.host(0, 1, 0, 1)).code)
+            reasons.Code.SCOPE_SOCKET,
+            claim.check(guest, tiny.host(0, 1, 0, 1)).code)
 
 
 class DefectTest(ClaimTest):
-
     def test_a_unequal_cells_get_results_of_other_cells(self):
         # The guest cells have 2 and 4 CPUs. The small one has been tried on
         # cells 0 and 2 under the numbers that the large one has later.
-        supply = type(builders.host())(tuple(
-            builders.host_cell(
+        supply = type(tiny.host())(tuple(
+            tiny.host_cell(
                 number, taken=8 - free, memory_used_mib=16384 - free_mib,
-                pages=(builders.pages(2048, 4096,
-                                      used=4096 - free_mib // 2),))
+                pages=(tiny.pages(2048, 4096, used=4096 - free_mib // 2),))
             for number, (free, free_mib) in enumerate(
                 ((3, 1024), (8, 6144), (2, 4096)))))
-        guest = type(builders.guest())((
-            builders.guest_cell(2, memory_mib=2048),
-            builders.guest_cell(4, memory_mib=4096)))
+        guest = type(tiny.guest())((
+            tiny.guest_cell(2, memory_mib=2048),
+            tiny.guest_cell(4, memory_mib=4096)))
         self.assert_defect(
             'the guest fits on cells 2, 1, but the claim on the compute host '
             "would refuse it (Nova's defect A)", guest, supply)
@@ -113,32 +105,32 @@ class DefectTest(ClaimTest):
     def test_b_equal_cells_with_distant_devices_get_wrong_pins(self):
         # The host is empty; because of other devices Nova tries cells 3 and
         # 0 early.
-        pools = (builders.gpus(0, 1, alias='nic') +
-                 builders.gpus(0, 0, 1, alias='gpu') +
-                 builders.gpus(2, 2, 1, 6, alias='disk'))
-        guest = builders.guest(2, 2, requests=(
-            builders.request('gpu'), builders.request('nic')))
+        pools = (tiny.gpus(0, 1, alias='nic') +
+                 tiny.gpus(0, 0, 1, alias='gpu') +
+                 tiny.gpus(2, 2, 1, 6, alias='disk'))
+        guest = tiny.guest(2, 2, requests=(
+            tiny.request('gpu'), tiny.request('nic')))
         self.assert_defect(
             'the claim on the compute host would place guest cell 1 on cell '
             '2 with CPUs or memory that are not free there '
             "(Nova's defect B)", guest,
-            builders.host(0, 0, 0, 0, pools=pools))
+            tiny.host(0, 0, 0, 0, pools=pools))
 
     def test_c_the_first_cell_tried_fixes_the_page_size(self):
         # Cell 0 has room in giant pages but no CPUs; cell 1 the reverse.
-        supply = type(builders.host())(tuple(
-            builders.host_cell(number, taken=taken, memory_used_mib=used,
-                               pages=(builders.pages(4, 1 << 20),
-                                      builders.pages(2048, 2048),
-                                      builders.pages(1 << 20, giant)))
+        supply = type(tiny.host())(tuple(
+            tiny.host_cell(number, taken=taken, memory_used_mib=used,
+                           pages=(tiny.pages(4, 1 << 20),
+                                  tiny.pages(2048, 2048),
+                                  tiny.pages(1 << 20, giant)))
             for number, (taken, used, giant) in enumerate(
                 ((5, 0, 4), (5, 0, 0), (4, 1024, 0)))))
-        guest = type(builders.guest())((
-            builders.guest_cell(4, page_kib=shape.PageClass.LARGE),))
+        guest = type(tiny.guest())((
+            tiny.guest_cell(4, page_kib=shape.PageClass.LARGE),))
         self.assert_placed((2,), guest, supply)
         busy = type(supply)((
-            builders.host_cell(0, taken=3, pages=supply.cells[0].pages,
-                               siblings=(frozenset({3, 4}),)),
+            tiny.host_cell(0, taken=3, pages=supply.cells[0].pages,
+                           siblings=(frozenset({3, 4}),)),
             supply.cells[2]))
         self.assert_defect(
             'the guest fits on cell 2, but the claim on the compute host '
@@ -146,57 +138,57 @@ class DefectTest(ClaimTest):
 
     def test_d_a_claim_with_too_many_attempts_is_refused(self):
         # Four devices are on the four cells that are tried last.
-        pools = builders.gpus(*range(30, 18, -1), alias='disk')
+        pools = tiny.gpus(*range(30, 18, -1), alias='disk')
         for number, alias in enumerate('abcd'):
-            pools += builders.gpus(*[0] * (8 + number), 1, alias=alias)
-        guest = builders.guest(1, 1, 1, 1, requests=tuple(
-            builders.request(alias) for alias in 'abcd'))
+            pools += tiny.gpus(*[0] * (8 + number), 1, alias=alias)
+        guest = tiny.guest(1, 1, 1, 1, requests=tuple(
+            tiny.request(alias) for alias in 'abcd'))
         self.assert_defect(
             'the claim on the compute host would try more than '
-            f'{claim_replay.MOST_TRIES} arrangements of cells '
-            "(Nova's defect D)", guest, builders.host(*[0] * 12, pools=pools))
+            f'{claim_replay.MAX_TRIES} arrangements of cells '
+            "(Nova's defect D)", guest, tiny.host(*[0] * 12, pools=pools))
 
     def test_d_a_claim_that_begins_with_full_cells_takes_too_long(self):
         # Packing, the claim tries the full cells first: 23 * 22 * 21 * 20 *
         # 19 arrangements begin with each.
-        guest = builders.guest(*[4] * 6)
-        half_full = builders.host(*[8] * 12, *[0] * 12)
+        guest = tiny.guest(*[4] * 6)
+        half_full = tiny.host(*[8] * 12, *[0] * 12)
         self.assert_placed((12, 13, 14, 15, 16, 17), guest, half_full)
-        predicted = claim.predict(guest, half_full, packing=True)
+        packing = tiny.host(*[8] * 12, *[0] * 12, packing=True)
+        predicted = claim.predict(guest, packing)
         self.assertIs(reasons.Code.CLAIM_TOO_LONG, predicted.code)
-        self.assertEqual(predicted, claim.check(guest, half_full,
-                                                packing=True))
-        small = builders.guest(*[4] * 4)
-        self.assertIsNone(claim.check(small, half_full, packing=True))
+        self.assertEqual(predicted, claim.check(guest, packing))
+        small = tiny.guest(*[4] * 4)
+        self.assertIsNone(claim.check(small, packing))
 
     def test_d_full_cells_without_devices_are_tried_first(self):
-        guest = builders.guest(*[4] * 6)
-        supply = builders.host(*[8] * 12, *[0] * 12, pools=builders.gpus(
+        guest = tiny.guest(*[4] * 6)
+        supply = tiny.host(*[8] * 12, *[0] * 12, pools=tiny.gpus(
             *[0] * 12, *[1] * 12))
         self.assertIs(reasons.Code.CLAIM_TOO_LONG,
                       claim.check(guest, supply).code)
 
     def test_f_isolated_emulator_threads_get_a_core_in_use(self):
         # Legacy SMT host: a sibling of the first core is taken.
-        supply = type(builders.host())((builders.host_cell(
+        supply = type(tiny.host())((tiny.host_cell(
             threads=2, taken=1, shared=frozenset(range(8))),))
-        guest = type(builders.guest())((builders.guest_cell(
+        guest = type(tiny.guest())((tiny.guest_cell(
             2, threads=shape.ThreadPolicy.ISOLATE, emulator_pcpus=1),))
         self.assert_defect(
             'the claim on the compute host would give the emulator threads '
             'a CPU of cell 0 whose SMT sibling belongs to another instance '
             "(Nova's defect F)", guest, supply)
-        tidy = type(supply)((builders.host_cell(
+        tidy = type(supply)((tiny.host_cell(
             threads=2, taken=2, shared=frozenset(range(8))),))
         self.assert_placed((0,), guest, tidy)
 
     def test_g_a_cell_without_cores_makes_the_claim_raise(self):
-        cells = (builders.host_cell(0, pcpus=0, shared=frozenset({60}),
-                                    siblings=()),
-                 builders.host_cell(1, shared=frozenset({61})))
-        guest = type(builders.guest())((builders.guest_cell(
+        cells = (tiny.host_cell(0, pcpus=0, shared=frozenset({60}),
+                                siblings=()),
+                 tiny.host_cell(1, shared=frozenset({61})))
+        guest = type(tiny.guest())((tiny.guest_cell(
             0, policy=shape.CPUPolicy.MIXED, vcpus=1),) * 1)
-        supply = type(builders.host())(cells)
+        supply = type(tiny.host())(cells)
         # The emptiest cell comes first, which is cell 1.
         self.assert_placed((1,), guest, supply)
         self.assert_defect(
@@ -205,3 +197,99 @@ class DefectTest(ClaimTest):
             dataclasses.replace(supply, cells=(
                 cells[0], cells[1]._replace(memory_used_mib=1024,
                                             free=frozenset()))))
+
+
+def claimed(case, mapping):
+    """What ``numa_fit_instance_to_host`` returns, attempt by attempt.
+
+    For guests with dedicated CPUs and without isolated emulator threads or
+    page sizes by class, whose cells the claim either fits or does not.
+
+    :returns: for each guest cell its host cell; None if it is refused
+    """
+    numbers = list(range(len(case.guest)))
+    results = {}
+    for arrangement in itertools.permutations(oracle.in_order(case),
+                                              len(case.guest)):
+        for guest, cell in enumerate(arrangement):
+            pair = cell.id, numbers[guest]
+            if pair not in results:
+                results[pair] = oracle.fits(case, guest, cell)
+            if not results[pair]:
+                break
+            numbers[guest] = cell.id
+        else:
+            chosen = {cell.id for cell in arrangement}
+            if (oracle.networks_near(case, chosen) and
+                    oracle.devices_near(case, mapping, chosen)):
+                return tuple(cell.id for cell in arrangement)
+    return None
+
+
+class AgainstAlgorithmTest(unittest.TestCase):
+    """The claim, replayed: against its algorithm without any shortcut."""
+
+    def test_attempts_that_are_skipped_do_not_change_the_outcome(self):
+        refused = accepted = unsound = 0
+        for seed in range(4000):
+            case = cases.a_case(random.Random(f'replay {seed}'))
+            if (case.policy != 'dedicated' or case.isolated_emulator or
+                    (case.page_kib or 0) < 0 or
+                    len(case.guest) > len(case.host) or
+                    not all(cell.siblings for cell in case.host)):
+                continue
+            mapping = case.mappings[0]
+            demand, supply = cases.demand(case), cases.supply(case)
+            ordered = engine.claim_order(demand, supply)
+            outcome = claim_replay.replay(
+                demand, supply, ordered, affinity_check.AffinityCheck(
+                    demand, supply, cases.providers(case, mapping)))
+            ranks = outcome.ranks
+            with self.subTest(seed=seed, case=case):
+                self.assertFalse(outcome.given_up)
+                self.assertEqual(
+                    claimed(case, mapping), ranks and tuple(
+                        ordered[rank].id for rank in ranks))
+            refused += ranks is None
+            accepted += outcome.sound
+            unsound += ranks is not None and not outcome.sound
+        self.assertGreater(min(refused, accepted), 100)
+        self.assertGreater(unsound, 0)
+
+
+class ReplayTest(unittest.TestCase):
+    def test_attempts_that_can_only_end_alike_are_skipped(self):
+        # There are 16 * 15 * 14 * 13 arrangements; each failure of a small
+        # cell is examined only once.
+        guest = tiny.guest(8, 8, 8, 1)
+        supply = tiny.host(*[4] * 12, 0, 0, 0, 0, packing=True)
+        self.assertIsInstance(claim.predict(guest, supply),
+                              cell_assignment.CellAssignment)
+
+    def test_pins_that_a_late_refusal_leaves_behind_do_no_harm(self):
+        # A mixed guest cell is pinned on cell 0 before its shared vCPUs are
+        # refused there; its placement on cell 1 is sound nevertheless.
+        cells = tuple(tiny.host_cell(
+            number, shared=frozenset({60 + number}), cpu_usage=usage)
+            for number, usage in enumerate((1, 0, 0)))
+        guest = type(tiny.guest())(tuple(
+            tiny.guest_cell(pcpus, policy=shape.CPUPolicy.MIXED, vcpus=1)
+            for pcpus in (2, 1)))
+        predicted = claim.predict(guest, type(tiny.host())(cells))
+        self.assertEqual((1, 2), predicted.cells)
+
+    def test_the_providers_of_an_allocation_candidate_decide(self):
+        pools = (devices.pool(0, 1, 'gpu')._replace(provider='x'),
+                 devices.pool(1, 1, 'gpu')._replace(provider='y'))
+        guest = tiny.guest(4, requests=(tiny.request(),))
+        supply = tiny.host(0, 0, pools=pools)
+        for provider, cell in (('x', 0), ('y', 1)):
+            predicted = claim.predict(guest, supply, providers=((provider,),))
+            self.assertEqual((cell,), predicted.cells)
+
+    def test_arrangements_are_counted_as_nova_takes_them(self):
+        for host_cells, guest_cells in ((1, 1), (4, 1), (5, 3), (6, 4)):
+            for number, ranks in enumerate(itertools.permutations(
+                    range(host_cells), guest_cells)):
+                self.assertEqual(number, claim_replay.arrangements_before(
+                    ranks, host_cells))

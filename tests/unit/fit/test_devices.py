@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """PCI requests against pools."""
 
@@ -19,21 +9,20 @@ from hpcvirt.model import shape
 
 
 def request(count=1, affinity='required', **tags):
-    return devices.Request((tags,), count, shape.PCIAffinity(affinity))
+    return devices.DeviceRequest((tags,), count, shape.PCIAffinity(affinity))
 
 
 def pool(cell, free, provider=None, **tags):
     return devices.Pool(cell, free, tags, provider)
 
 
-#: Two packages of two cells.
-PACKAGES = {0: 0, 1: 0, 2: 1, 3: 1}
+#: Two sockets of two cells.
+SOCKETS = {0: 0, 1: 0, 2: 1, 3: 1}
 
 
 class AllocatorTest(unittest.TestCase):
-
-    def left(self, requests, pools, cells, packages=PACKAGES, providers=()):
-        allocator = devices.Allocator(requests, pools, packages, providers)
+    def left(self, requests, pools, cells, sockets=SOCKETS, providers=()):
+        allocator = devices.Allocator(requests, pools, sockets, providers)
         return allocator.allocate(cells)
 
     def assert_served(self, left, *arguments, **more):
@@ -44,7 +33,6 @@ class AllocatorTest(unittest.TestCase):
 
 
 class MatchingTest(AllocatorTest):
-
     def test_all_tags_of_the_request_must_be_there(self):
         pools = [pool(0, 1, vendor_id='8086', product_id='1515'),
                  pool(0, 1, vendor_id='8086', product_id='1528')]
@@ -60,7 +48,8 @@ class MatchingTest(AllocatorTest):
                            [pool(0, 1)], {0})
 
     def test_one_of_several_alternatives_is_enough(self):
-        either = devices.Request(({'product_id': 'a'}, {'product_id': 'b'}))
+        either = devices.DeviceRequest(({'product_id': 'a'},
+                                        {'product_id': 'b'}))
         self.assert_served([0], [either], [pool(0, 1, product_id='b')], {0})
 
     def test_physical_functions_are_given_only_on_request(self):
@@ -80,31 +69,29 @@ class MatchingTest(AllocatorTest):
 
     def test_live_migratable_devices_are_given_only_on_request(self):
         pools = [pool(0, 1, live_migratable='true')]
-        self.assert_served([0], [request(live_migratable='true')], pools,
-                           {0})
+        self.assert_served([0], [request(live_migratable='true')], pools, {0})
         self.assert_refused([request(live_migratable='false')], pools, {0})
         self.assert_served([0], [request()], pools, {0})
 
 
 class AffinityTest(AllocatorTest):
-
     def test_required_needs_a_cell_of_the_guest(self):
         wanted = [request(affinity='required')]
         self.assert_served([0], wanted, [pool(1, 1)], {0, 1})
         self.assert_refused(wanted, [pool(1, 1)], {0})
         self.assert_refused(wanted, [pool(None, 1)], {0})
 
-    def test_socket_needs_a_package_of_the_guest(self):
+    def test_socket_needs_a_socket_of_the_guest(self):
         wanted = [request(affinity='socket')]
         self.assert_served([0], wanted, [pool(1, 1)], {0})
         self.assert_refused(wanted, [pool(2, 1)], {0})
         self.assert_refused(wanted, [pool(None, 1)], {0})
 
-    def test_socket_needs_the_packages_of_all_cells(self):
+    def test_socket_needs_the_sockets_of_all_cells(self):
         wanted = [request(affinity='socket')]
-        packages = {**PACKAGES, 3: None}
-        self.assert_refused(wanted, [pool(1, 1)], {0}, packages=packages)
-        self.assert_served([0], wanted, [pool(0, 1)], {0}, packages=packages)
+        sockets = {**SOCKETS, 3: None}
+        self.assert_refused(wanted, [pool(1, 1)], {0}, sockets=sockets)
+        self.assert_served([0], wanted, [pool(0, 1)], {0}, sockets=sockets)
 
     def test_legacy_also_takes_devices_of_unknown_cells(self):
         wanted = [request(affinity='legacy')]
@@ -129,7 +116,6 @@ class AffinityTest(AllocatorTest):
 
 
 class SeveralRequestsTest(AllocatorTest):
-
     def test_devices_of_one_request_are_not_left_for_the_next(self):
         self.assert_refused([request(2), request(2)], [pool(0, 3)], {0})
         self.assert_served([0], [request(2), request(1)], [pool(0, 3)], {0})
@@ -146,7 +132,6 @@ class SeveralRequestsTest(AllocatorTest):
 
 
 class PlacementTest(AllocatorTest):
-
     def test_devices_come_from_the_provider_allocated(self):
         self.assert_served(
             [2, 1], [request()], [pool(0, 2, 'x'), pool(0, 2, 'y')], {0},
@@ -165,8 +150,7 @@ class PlacementTest(AllocatorTest):
             providers=[['y']])
 
     def test_pools_unknown_to_placement_are_not_used(self):
-        self.assert_refused([request()], [pool(0, 2)], {0},
-                            providers=[['x']])
+        self.assert_refused([request()], [pool(0, 2)], {0}, providers=[['x']])
 
     def test_one_provider_in_two_pools_is_refused(self):
         self.assert_refused([request()], [pool(0, 1, 'x'), pool(0, 1, 'x')],
@@ -179,17 +163,16 @@ class PlacementTest(AllocatorTest):
 
 
 class DecidingCellsTest(unittest.TestCase):
-
     def allocator(self, affinity):
         return devices.Allocator(
             [request(affinity=affinity, kind='gpu')],
             [pool(1, 1, kind='gpu'), pool(2, 1, kind='nic'),
-             pool(None, 1, kind='gpu')], PACKAGES)
+             pool(None, 1, kind='gpu')], SOCKETS)
 
     def test_cells_of_devices_that_match_decide(self):
         self.assertEqual({1}, self.allocator('required').deciding)
 
-    def test_with_socket_affinity_their_whole_package_decides(self):
+    def test_with_socket_affinity_their_whole_socket_decides(self):
         self.assertEqual({0, 1}, self.allocator('socket').deciding)
 
     def test_a_shortage_counts_the_devices_that_could_be_used(self):

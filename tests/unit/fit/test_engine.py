@@ -1,36 +1,31 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A guest against a host."""
 
 import itertools
 import unittest
 
+from hpcvirt.fit import cell_assignment
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import engine
-from hpcvirt.fit import placement
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import host
 from hpcvirt.model import shape
 from hpcvirt.model import usage
-from tests.unit.fit import builders
+from tests.builders import tiny
+
+
+def fit(guest, machine, used, pools=()):
+    """Place a shape on a host in its current state."""
+    return engine.place(demands.compile_shape(guest),
+                        supplies.make_supply(machine, used, pools))
 
 
 class PlaceTest(unittest.TestCase):
-
     def assert_placed(self, cells, guest, supply, **arguments):
         placed = engine.place(guest, supply, **arguments)
-        self.assertIsInstance(placed, placement.Placement, placed)
+        self.assertIsInstance(placed, cell_assignment.CellAssignment, placed)
         self.assertEqual(cells, placed.cells)
         self.assertIsNone(engine.check(guest, supply, **arguments))
 
@@ -42,18 +37,15 @@ class PlaceTest(unittest.TestCase):
 
 
 class EqualCellsTest(PlaceTest):
-
     def test_the_emptiest_cells_come_first(self):
-        self.assert_placed((2, 0), builders.guest(4, 4),
-                           builders.host(2, 3, 0))
+        self.assert_placed((2, 0), tiny.guest(4, 4), tiny.host(2, 3, 0))
 
     def test_the_fullest_cells_come_first_when_packing(self):
-        self.assert_placed((1, 0), builders.guest(4, 4),
-                           builders.host(2, 3, 0), packing=True)
+        self.assert_placed((1, 0), tiny.guest(4, 4),
+                           tiny.host(2, 3, 0, packing=True))
 
     def test_cells_stay_in_order_where_all_are_needed(self):
-        self.assert_placed((0, 1, 2), builders.guest(4, 4, 4),
-                           builders.host(2, 3, 0))
+        self.assert_placed((0, 1, 2), tiny.guest(4, 4, 4), tiny.host(2, 3, 0))
 
     def test_a_misfit_says_what_cells_without_room_lack(self):
         self.assert_misfit(
@@ -61,21 +53,21 @@ class EqualCellsTest(PlaceTest):
             'the host has room on 1 of the 2 cells needed: '
             'cell 0 has 5 of the 6 free PCPUs needed; '
             'cell 1 has 4 of the 6 free PCPUs needed',
-            builders.guest(6, 6), builders.host(3, 4, 0))
+            tiny.guest(6, 6), tiny.host(3, 4, 0))
 
     def test_a_host_with_too_few_cells(self):
         self.assert_misfit(reasons.Code.HOST_CELLS,
                            'the host has 1 of the 2 cells needed',
-                           builders.guest(1, 1), builders.host(0))
+                           tiny.guest(1, 1), tiny.host(0))
 
     def test_a_long_list_of_causes_is_shortened(self):
-        misfit = engine.place(builders.guest(8), builders.host(*[1] * 10))
+        misfit = engine.place(tiny.guest(8), tiny.host(*[1] * 10))
         self.assertIn('cell 7 has 7 of the 8 free', misfit.message)
         self.assertNotIn('cell 8', misfit.message)
         self.assertTrue(misfit.message.endswith('; and 2 more'))
 
     def test_a_guest_without_cells_fits_everywhere(self):
-        self.assert_placed((), builders.guest(), builders.host(8))
+        self.assert_placed((), tiny.guest(), tiny.host(8))
 
 
 class ReadCells(tuple):
@@ -93,57 +85,51 @@ class CountTest(unittest.TestCase):
     """What counting alone shows."""
 
     def assert_short(self, guest, host, **fields):
-        short = builders.guest_cell(**fields)
+        short = tiny.guest_cell(**fields)
         demand = type(guest)((short,) * len(guest.cells))
         self.assertTrue(engine.is_short(demand, host))
         self.assertIsNotNone(engine.check(demand, host))
 
     def test_free_pcpus_are_counted(self):
-        self.assertTrue(engine.is_short(builders.guest(6, 6),
-                                        builders.host(3, 4, 0)))
-        self.assertFalse(engine.is_short(builders.guest(6, 6),
-                                         builders.host(2, 4, 0)))
+        self.assertTrue(engine.is_short(tiny.guest(6, 6), tiny.host(3, 4, 0)))
+        self.assertFalse(engine.is_short(tiny.guest(6, 6), tiny.host(2, 4, 0)))
 
     def test_pages_of_the_requested_size_are_counted(self):
-        self.assert_short(builders.guest(4, 4), builders.host(0, 0),
-                          memory_mib=8194)
-        self.assert_short(builders.guest(4), builders.host(0, 0),
-                          page_kib=builders.GIANT_KIB)
+        self.assert_short(tiny.guest(4, 4), tiny.host(0, 0), memory_mib=8194)
+        self.assert_short(tiny.guest(4), tiny.host(0, 0),
+                          page_kib=tiny.GIANT_KIB)
 
     def test_smt_siblings_are_counted(self):
-        cell = builders.host_cell(threads=2)
+        cell = tiny.host_cell(threads=2)
         single = cell._replace(free=frozenset({0, 2, 4, 6}))
         for cells, short in (((cell, single), True), ((cell, cell), False)):
             self.assertEqual(short, engine.is_short(
-                demands.Demand((builders.guest_cell(
+                demands.Demand((tiny.guest_cell(
                     threads=shape.ThreadPolicy.REQUIRE),) * 2),
                 supplies.Supply(cells)))
 
     def test_pcpus_and_pages_are_needed_on_one_cell(self):
-        cells = builders.host(0, 4).cells
+        cells = tiny.host(0, 4).cells
         no_pages = cells[0]._replace(pages=())
-        self.assert_short(builders.guest(8), supplies.Supply(
+        self.assert_short(tiny.guest(8), supplies.Supply(
             (no_pages, cells[1])), pcpus=8)
 
     def test_unequal_cells_are_not_counted(self):
-        self.assertFalse(engine.is_short(builders.guest(2, 8),
-                                         builders.host(8, 8)))
+        self.assertFalse(engine.is_short(tiny.guest(2, 8), tiny.host(8, 8)))
 
     def test_no_more_cells_are_looked_at_than_necessary(self):
         for taken, read in (((0, 0, 0, 0, 0, 0, 0, 0), 2),
                             ((8, 8, 0, 0, 0, 0, 0, 0), 4),
                             ((8, 8, 8, 8, 8, 8, 8, 0), 7)):
-            cells = ReadCells(builders.host(*taken).cells)
-            engine.is_short(builders.guest(8, 8), supplies.Supply(cells))
+            cells = ReadCells(tiny.host(*taken).cells)
+            engine.is_short(tiny.guest(8, 8), supplies.Supply(cells))
             self.assertEqual(read, cells.read)
 
 
 class UnequalCellsTest(PlaceTest):
-
     def test_a_large_guest_cell_gets_the_cell_that_has_room(self):
         # Counting alone would put the small guest cell on cell 0.
-        self.assert_placed((1, 0), builders.guest(2, 8),
-                           builders.host(0, 4))
+        self.assert_placed((1, 0), tiny.guest(2, 8), tiny.host(0, 4))
 
     def test_guest_cells_that_contend_are_named(self):
         self.assert_misfit(
@@ -152,7 +138,7 @@ class UnequalCellsTest(PlaceTest):
             'needed: '
             'cell 1 has 4 of the 8 free PCPUs needed; '
             'cell 2 has 4 of the 8 free PCPUs needed',
-            builders.guest(2, 8, 8), builders.host(0, 4, 4))
+            tiny.guest(2, 8, 8), tiny.host(0, 4, 4))
 
     def test_a_guest_cell_that_fits_on_no_cell_is_named(self):
         self.assert_misfit(
@@ -160,35 +146,33 @@ class UnequalCellsTest(PlaceTest):
             'no cell has room for guest cell 1: '
             'cell 0 has 7 of the 8 free PCPUs needed; '
             'cell 1 has 4 of the 8 free PCPUs needed',
-            builders.guest(2, 8), builders.host(1, 4))
+            tiny.guest(2, 8), tiny.host(1, 4))
 
     def test_isolated_emulator_threads_make_guest_cell_0_larger(self):
-        cells = [builders.guest_cell(4, emulator_pcpus=1),
-                 builders.guest_cell(4)]
-        guest = builders.guest()
+        cells = [tiny.guest_cell(4, emulator_pcpus=1), tiny.guest_cell(4)]
+        guest = tiny.guest()
         guest = type(guest)(tuple(cells))
         self.assertFalse(guest.uniform)
-        self.assert_placed((1, 0), guest, builders.host(4, 3))
+        self.assert_placed((1, 0), guest, tiny.host(4, 3))
 
 
 class DeviceTest(PlaceTest):
-
     def test_a_required_device_decides_the_cell(self):
         self.assert_placed(
-            (1,), builders.guest(4, requests=(builders.request(),)),
-            builders.host(0, 2, 0, pools=builders.gpus(0, 1, 0)))
+            (1,), tiny.guest(4, requests=(tiny.request(),)),
+            tiny.host(0, 2, 0, pools=tiny.gpus(0, 1, 0)))
 
     def test_one_cell_with_the_device_is_enough(self):
         self.assert_placed(
-            (1, 0), builders.guest(4, 4, requests=(builders.request(),)),
-            builders.host(0, 2, 1, pools=builders.gpus(0, 1, 0)))
+            (1, 0), tiny.guest(4, 4, requests=(tiny.request(),)),
+            tiny.host(0, 2, 1, pools=tiny.gpus(0, 1, 0)))
 
     def test_two_devices_on_two_cells(self):
-        requests = builders.request('gpu'), builders.request('nic')
-        pools = builders.gpus(0, 1) + builders.gpus(0, 0, 0, 1, alias='nic')
+        requests = tiny.request('gpu'), tiny.request('nic')
+        pools = tiny.gpus(0, 1) + tiny.gpus(0, 0, 0, 1, alias='nic')
         self.assert_placed(
-            (1, 3), builders.guest(4, 4, requests=requests),
-            builders.host(0, 1, 0, 2, pools=pools))
+            (1, 3), tiny.guest(4, 4, requests=requests),
+            tiny.host(0, 1, 0, 2, pools=pools))
 
     def test_a_busy_cell_with_the_device_is_the_reason(self):
         self.assert_misfit(
@@ -196,57 +180,56 @@ class DeviceTest(PlaceTest):
             'no cells with room satisfy the affinity policy of the PCI '
             'devices (devices on cell 1): '
             'cell 1 has 2 of the 4 free PCPUs needed',
-            builders.guest(4, requests=(builders.request(),)),
-            builders.host(0, 6, pools=builders.gpus(0, 1)))
+            tiny.guest(4, requests=(tiny.request(),)),
+            tiny.host(0, 6, pools=tiny.gpus(0, 1)))
 
     def test_too_few_devices_are_counted(self):
         self.assert_misfit(
             reasons.Code.DEVICES,
             'the host has 3 of the 4 free PCI devices that request gpu needs',
-            builders.guest(4, requests=(builders.request(count=4),)),
-            builders.host(0, 0, pools=builders.gpus(2, 1)))
+            tiny.guest(4, requests=(tiny.request(count=4),)),
+            tiny.host(0, 0, pools=tiny.gpus(2, 1)))
 
     def test_devices_that_nova_does_not_track_are_not_checked(self):
         self.assert_placed(
-            (0,), builders.guest(4, requests=(builders.request(),)),
-            builders.host(0, 0, pools=None))
+            (0,), tiny.guest(4, requests=(tiny.request(),)),
+            tiny.host(0, 0, pools=None))
 
     def test_a_preferred_device_may_be_elsewhere(self):
         self.assert_placed(
-            (0,), builders.guest(
-                4, requests=(builders.request(affinity='preferred'),)),
-            builders.host(0, 8, pools=builders.gpus(0, 1)))
+            (0,), tiny.guest(
+                4, requests=(tiny.request(affinity='preferred'),)),
+            tiny.host(0, 8, pools=tiny.gpus(0, 1)))
 
     def test_devices_spread_over_more_cells_than_the_guest_has(self):
-        requests = tuple(builders.request(alias) for alias in 'abc')
+        requests = tuple(tiny.request(alias) for alias in 'abc')
         pools = tuple(itertools.chain(*(
-            builders.gpus(*[0] * number, 1, alias=alias)
+            tiny.gpus(*[0] * number, 1, alias=alias)
             for number, alias in enumerate('abc'))))
         self.assert_misfit(
             reasons.Code.DEVICE_AFFINITY,
             'no cells with room satisfy the affinity policy of the PCI '
             'devices (devices on cells 0, 1, 2)',
-            builders.guest(4, 4, requests=requests),
-            builders.host(0, 0, 0, pools=pools))
+            tiny.guest(4, 4, requests=requests),
+            tiny.host(0, 0, 0, pools=pools))
 
 
 class NetworkTest(PlaceTest):
-
     def host(self, *physnets):
         cells = tuple(
-            builders.host_cell(number, taken=number,
-                               physnets=frozenset(physnets[number]))
+            tiny.host_cell(number, taken=number,
+                           physnets=frozenset(physnets[number]))
             for number in range(len(physnets)))
-        return type(builders.host())(cells)
+        return type(tiny.host())(cells)
 
     def test_a_guest_goes_to_the_cell_of_its_network(self):
         self.assert_placed(
-            (2,), builders.guest(4, physnets=frozenset({'a'})),
+            (2,), tiny.guest(4, physnets=frozenset({'a'})),
             self.host('', 'b', 'a'))
 
     def test_a_network_without_affinity_sets_no_condition(self):
         self.assert_placed(
-            (0,), builders.guest(4, physnets=frozenset({'c'})),
+            (0,), tiny.guest(4, physnets=frozenset({'c'})),
             self.host('', 'b', 'a'))
 
     def test_a_network_on_a_busy_cell_is_the_reason(self):
@@ -254,7 +237,7 @@ class NetworkTest(PlaceTest):
             reasons.Code.NETWORK_AFFINITY,
             'no cells with room have affinity to physical network a '
             '(affinity to cell 2): cell 2 has 6 of the 7 free PCPUs needed',
-            builders.guest(7, physnets=frozenset({'a'})),
+            tiny.guest(7, physnets=frozenset({'a'})),
             self.host('', 'b', 'a'))
 
     def test_networks_on_two_cells_cannot_serve_one_guest_cell(self):
@@ -262,19 +245,18 @@ class NetworkTest(PlaceTest):
             reasons.Code.NETWORK_AFFINITY,
             'no cells with room have affinity to physical network a and '
             'physical network b (affinity to cells 1, 2)',
-            builders.guest(4, physnets=frozenset({'a', 'b'})),
+            tiny.guest(4, physnets=frozenset({'a', 'b'})),
             self.host('', 'b', 'a'))
 
 
 class ScopeTest(PlaceTest):
-
     def test_a_placement_outside_of_the_scope_is_a_misfit(self):
         self.assert_misfit(
-            reasons.Code.SCOPE_PACKAGE,
-            'Nova would use cells 1, 2 of packages 0, 1, but '
-            'hpcvirt:numa_scope asks for one package',
-            builders.guest(4, 4, numa_scope=shape.NUMAScope.PACKAGE),
-            builders.host(1, 0, 0, 1))
+            reasons.Code.SCOPE_SOCKET,
+            'Nova would use cells 1, 2 of sockets 0, 1, but '
+            'hpcvirt:numa_scope asks for one socket',
+            tiny.guest(4, 4, numa_scope=shape.NUMAScope.SOCKET),
+            tiny.host(1, 0, 0, 1))
 
 
 class FitTest(unittest.TestCase):
@@ -282,7 +264,7 @@ class FitTest(unittest.TestCase):
 
     HOST = host.Host('machine', cells=tuple(
         host.Cell(
-            id=number, package=number,
+            id=number, socket=number,
             cpus=frozenset(range(number * 8, number * 8 + 8)),
             siblings=tuple(frozenset({cpu, cpu + 1}) for cpu in
                            range(number * 8, number * 8 + 8, 2)),
@@ -293,12 +275,10 @@ class FitTest(unittest.TestCase):
     def usage(self, pinned=0):
         return usage.Usage(tuple(
             usage.CellUsage(
-                cell=cell.id,
-                dedicated_cpus=frozenset(sorted(cell.cpus)[2:]),
+                cell=cell.id, dedicated_cpus=frozenset(sorted(cell.cpus)[2:]),
                 shared_cpus=frozenset(sorted(cell.cpus)[:2]),
                 pinned_cpus=frozenset(sorted(cell.cpus)[2:2 + pinned]),
-                pages=(usage.PageUsage(2048, used=pinned * 128,
-                                       reserved=64),))
+                pages=(usage.PageUsage(2048, used=pinned * 128, reserved=64),))
             for cell in self.HOST.cells))
 
     def shape(self, pcpus, **fields):
@@ -308,11 +288,11 @@ class FitTest(unittest.TestCase):
 
     def test_a_shape_fits_on_an_empty_host(self):
         self.assertEqual(
-            placement.Placement((0, 1), (2048, 2048)),
-            engine.fit(self.shape(6), self.HOST, self.usage()))
+            cell_assignment.CellAssignment((0, 1), (2048, 2048)),
+            fit(self.shape(6), self.HOST, self.usage()))
 
     def test_shared_and_pinned_cpus_are_not_free(self):
-        misfit = engine.fit(self.shape(5), self.HOST, self.usage(2))
+        misfit = fit(self.shape(5), self.HOST, self.usage(2))
         self.assertEqual('no cell has room: '
                          'cell 0 has 4 of the 5 free PCPUs needed; '
                          'cell 1 has 4 of the 5 free PCPUs needed',
@@ -323,33 +303,32 @@ class FitTest(unittest.TestCase):
                             shape.CPUPolicy.DEDICATED)
         self.assertEqual(
             'cell 0 has 1984 of the 2000 free pages of 2048 KiB needed',
-            engine.fit(large, self.HOST, self.usage()).causes[0].message)
+            fit(large, self.HOST, self.usage()).causes[0].message)
 
     def test_isolated_emulator_threads_need_a_pcpu_for_guest_cell_0(self):
         isolated = self.shape(6, emulator_threads=(
             shape.EmulatorThreads.ISOLATE))
-        misfit = engine.fit(isolated, self.HOST, self.usage())
+        misfit = fit(isolated, self.HOST, self.usage())
         self.assertIn('cell 0 has 6 of the 7 PCPUs needed', misfit.message)
 
     def test_devices_are_matched_by_alias_and_physical_network(self):
         wanted = self.shape(2, devices=(
-            shape.DeviceRequest('gpu', affinity=shape.PCIAffinity.REQUIRED),
-            shape.DeviceRequest(None, physnet='HPC')))
-        pools = (*builders.gpus(1),
-                 builders.devices.pool(1, 1, physnet='hpc'))
+            shape.GuestDevices('gpu', affinity=shape.PCIAffinity.REQUIRED),
+            shape.GuestDevices(None, physnet='HPC')))
+        pools = (*tiny.gpus(1), tiny.devices.pool(1, 1, physnet='hpc'))
         self.assertIsInstance(
-            engine.fit(wanted, self.HOST, self.usage(), pools),
-            placement.Placement)
+            fit(wanted, self.HOST, self.usage(), pools),
+            cell_assignment.CellAssignment)
         self.assertEqual(
             reasons.Code.DEVICES,
-            engine.fit(wanted, self.HOST, self.usage(), pools[:1]).code)
+            fit(wanted, self.HOST, self.usage(), pools[:1]).code)
 
     def test_packing_changes_the_cell_that_is_chosen(self):
-        uneven = usage.Usage((self.usage().cells[0],
-                              self.usage(2).cells[1]))
+        uneven = usage.Usage((self.usage().cells[0], self.usage(2).cells[1]))
         small = shape.Shape((shape.GuestCell(2, 0, 512, 2048),),
                             shape.CPUPolicy.DEDICATED)
         self.assertEqual(
             [(0,), (1,)],
-            [engine.fit(small, self.HOST, uneven, packing=packing).cells
+            [engine.place(demands.compile_shape(small), supplies.make_supply(
+                self.HOST, uneven, packing=packing)).cells
              for packing in (False, True)])

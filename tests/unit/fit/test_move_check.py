@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 import unittest
@@ -16,33 +6,30 @@ import unittest
 from hpcvirt.fit import move_check
 from hpcvirt.fit import reasons
 from hpcvirt.model import shape
-from tests.unit.fit import builders
+from tests.builders import tiny
 
 LOST_AFFINITY = reasons.Defect.LOST_AFFINITY
 
 
-def move(wanted, defect=LOST_AFFINITY, limited=True, page_kib=None,
-         **claimed):
+def move(wanted, defect=LOST_AFFINITY, limited=True, page_kib=None, **claimed):
     """A move whose claim starts from a guest that differs in some fields."""
-    return move_check.Move(wanted, dataclasses.replace(wanted, **claimed),
-                           defect, limited, page_kib)
+    return move_check.MoveClaim(wanted, dataclasses.replace(wanted, **claimed),
+                                defect, limited, page_kib)
 
 
 def near(*affinities):
-    return tuple(builders.request(affinity=affinity)
-                 for affinity in affinities)
+    return tuple(tiny.request(affinity=affinity) for affinity in affinities)
 
 
 class AffinityTest(unittest.TestCase):
-
     def setUp(self):
         super().setUp()
         # Cell 0 has the devices.
-        self.full = builders.host(8, 0, pools=builders.gpus(2))
-        self.roomy = builders.host(0, 0, pools=builders.gpus(2))
+        self.full = tiny.host(8, 0, pools=tiny.gpus(2))
+        self.roomy = tiny.host(0, 0, pools=tiny.gpus(2))
 
     def test_a_claim_that_is_stricter_than_the_guest_refuses_it(self):
-        wanted = builders.guest(4, requests=near('preferred'))
+        wanted = tiny.guest(4, requests=near('preferred'))
         moved = move(wanted, requests=near('legacy'))
         self.assertIsNone(move_check.check(moved, self.roomy))
         self.assertEqual(
@@ -53,7 +40,7 @@ class AffinityTest(unittest.TestCase):
             move_check.check(moved, self.full).message.partition(': cell')[0])
 
     def test_a_claim_that_is_laxer_than_the_guest_must_place_it_well(self):
-        wanted = builders.guest(4, requests=near('required'))
+        wanted = tiny.guest(4, requests=near('required'))
         moved = move(wanted, requests=near('preferred'))
         self.assertIsNone(move_check.check(moved, self.roomy))
         misfit = move_check.check(moved, self.full)
@@ -64,27 +51,25 @@ class AffinityTest(unittest.TestCase):
             'guest requests', misfit.message)
 
     def test_a_host_without_room_is_not_said_to_be_a_defect(self):
-        wanted = builders.guest(4, requests=near('preferred'))
+        wanted = tiny.guest(4, requests=near('preferred'))
         moved = move(wanted, requests=near('legacy'))
-        misfit = move_check.check(
-            moved, builders.host(8, 8, pools=builders.gpus(2)))
+        misfit = move_check.check(moved, tiny.host(8, 8, pools=tiny.gpus(2)))
         self.assertNotIn('defect', misfit.details)
 
 
 class FormerHostTest(unittest.TestCase):
-
     def test_pages_of_the_former_host_are_required(self):
-        wanted = dataclasses.replace(builders.guest(4), cells=(
-            builders.guest_cell(page_kib=shape.PageClass.LARGE),))
+        wanted = dataclasses.replace(tiny.guest(4), cells=(
+            tiny.guest_cell(page_kib=shape.PageClass.LARGE),))
         moved = move(wanted, reasons.Defect.FORMER_HOST, cells=(
-            builders.guest_cell(page_kib=builders.GIANT_KIB),))
-        misfit = move_check.check(moved, builders.host(0, 0))
+            tiny.guest_cell(page_kib=tiny.GIANT_KIB),))
+        misfit = move_check.check(moved, tiny.host(0, 0))
         self.assertIn('an unshelve starts from what the guest had',
                       misfit.message)
 
     def test_numbers_of_the_former_host_decide(self):
-        wanted = builders.guest(2, 4)
-        host = builders.host(0, 6, 6)
+        wanted = tiny.guest(2, 4)
+        host = tiny.host(0, 6, 6)
         moved = move(wanted, reasons.Defect.FORMER_HOST)
         self.assertIsNone(move_check.check(moved, host))
         misfit = move_check.check(
@@ -94,33 +79,31 @@ class FormerHostTest(unittest.TestCase):
 
 
 class LiveMigrationTest(unittest.TestCase):
-
     def test_pages_must_keep_their_size(self):
-        cells = (builders.guest_cell(page_kib=shape.PageClass.LARGE),)
-        wanted = dataclasses.replace(builders.guest(4), cells=cells)
-        moved = move(wanted, page_kib=builders.GIANT_KIB)
+        cells = (tiny.guest_cell(page_kib=shape.PageClass.LARGE),)
+        wanted = dataclasses.replace(tiny.guest(4), cells=cells)
+        moved = move(wanted, page_kib=tiny.GIANT_KIB)
         self.assertIn('choose 2048 KiB, but the guest has pages of 1048576',
-                      move_check.check(moved, builders.host(0)).message)
+                      move_check.check(moved, tiny.host(0)).message)
 
     def test_a_claim_without_limits_must_keep_to_them(self):
-        cells = (builders.guest_cell(
-            pcpus=0, vcpus=2, policy=builders.SHARED),)
-        wanted = dataclasses.replace(builders.guest(4), cells=cells)
+        cells = (tiny.guest_cell(pcpus=0, vcpus=2, policy=tiny.SHARED),)
+        wanted = dataclasses.replace(tiny.guest(4), cells=cells)
         cpus = frozenset(range(8))
         small, large = (
-            builders.host_cell(number, shared=frozenset(range(count)),
-                               siblings=tuple({cpu} for cpu in cpus),
-                               cpu_usage=count // 2)
+            tiny.host_cell(number, shared=frozenset(range(count)),
+                           siblings=tuple({cpu} for cpu in cpus),
+                           cpu_usage=count // 2)
             for number, count in enumerate((2, 6)))
-        host = dataclasses.replace(builders.host(), cells=(small, large))
+        host = dataclasses.replace(tiny.host(), cells=(small, large))
         self.assertIsNone(move_check.check(move(wanted), host))
         self.assertIn('a live migration ignores allocation ratios',
                       move_check.check(move(wanted, limited=False),
                                        host).message)
 
     def test_a_claim_without_limits_must_keep_to_networks(self):
-        wanted = builders.guest(4, physnets=frozenset({'hpc0'}))
-        host = builders.host(0, 2)
+        wanted = tiny.guest(4, physnets=frozenset({'hpc0'}))
+        host = tiny.host(0, 2)
         host = dataclasses.replace(host, cells=(
             host.cells[0], host.cells[1]._replace(
                 physnets=frozenset({'hpc0'}))))

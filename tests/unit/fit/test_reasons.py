@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The messages of the fit engine."""
 
@@ -19,7 +9,6 @@ from hpcvirt.fit import reasons
 
 
 class MessagesTest(unittest.TestCase):
-
     def test_every_code_has_a_message_and_a_name_for_counting(self):
         for code in reasons.Code:
             self.assertIn(code, reasons._MESSAGES)
@@ -68,13 +57,12 @@ class MessagesTest(unittest.TestCase):
 
 
 class CountingTest(unittest.TestCase):
-
     def obstacle(self, code, cell):
         return reasons.Misfit(code, {'cell': cell, 'free': 0, 'needed': 1,
                                      'size': 4})
 
     def test_a_host_is_counted_by_what_most_of_its_cells_lack(self):
-        misfit = reasons.too_few_cells(0, 3, [
+        misfit = reasons.refuse_host(0, 3, [
             self.obstacle(reasons.Code.FREE_PCPUS, 2),
             self.obstacle(reasons.Code.FREE_PAGES, 1),
             self.obstacle(reasons.Code.FREE_PCPUS, 0)])

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The loss of room for a mix of requests, and the weights of hosts."""
 
@@ -16,14 +6,13 @@ import math
 import unittest
 
 from hpcvirt.fit import claim
-from hpcvirt.fit import room
+from hpcvirt.fit import host_room
 from hpcvirt.fit import scarcity
 from hpcvirt.fit import supply as supplies
-from tests.unit.fit import builders
+from tests.builders import tiny
 
 
 class LossesTest(unittest.TestCase):
-
     def loss(self, total, fewer=1, weight=1.0):
         return scarcity.losses((weight,), (total,), ((fewer,),))[0]
 
@@ -47,18 +36,15 @@ class LossesTest(unittest.TestCase):
             scarcity.losses((0.25, 0.75), (3, 7), ((1, 1),))[0])
 
     def test_a_difference_in_the_largest_fleet_is_none_too_small(self):
-        first, second = scarcity.losses(
-            (0.01,), (1_000_000,), ((1,), (2,)))
+        first, second = scarcity.losses((0.01,), (1_000_000,), ((1,), (2,)))
         self.assertLess(first, second)
 
 
 class LaterTest(unittest.TestCase):
-
     def test_a_host_that_large_guests_wait_for_is_spared(self):
-        large, small = builders.guest(8, 8), builders.guest(4)
-        rooms = room.Room((large, small))
-        hosts = (builders.host(4, 4), supplies.Supply((
-            builders.host_cell(pcpus=16),)))
+        large, small = tiny.guest(8, 8), tiny.guest(4)
+        rooms = host_room.HostRoom((large, small))
+        hosts = (tiny.host(4, 4), supplies.Supply((tiny.host_cell(pcpus=16),)))
         self.assertEqual([(0, 2), (0, 4)], list(map(rooms.count, hosts)))
         found = [rooms.displaced(small, host, claim.predict(small, host))
                  for host in hosts]
@@ -72,7 +58,6 @@ class LaterTest(unittest.TestCase):
 
 
 class WeightsTest(unittest.TestCase):
-
     def test_the_best_is_half_of_the_range_ahead(self):
         self.assertEqual([1 / 3, 1.0, 1 / 2], scarcity.weights(
             [(0.9, (4, 0)), (0.1, (4, 0)), (0.1 + 1e-8, (4, 0))]))

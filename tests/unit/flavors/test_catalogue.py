@@ -1,22 +1,20 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
+import itertools
+import pathlib
+import random
 import unittest
 
+from hpcvirt import exception
 from hpcvirt.flavors import catalogue
+from hpcvirt.flavors import operator_specs
+from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile
 from hpcvirt.flavors import sizes
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import vocabulary
+from tests.builders import hosts
 
 
 def guest(*mib, cpus=8, threads=1):
@@ -28,11 +26,11 @@ def guest(*mib, cpus=8, threads=1):
 
 
 def offer(host, *mib, **more):
-    return catalogue.Offer(guest(*mib, **more), {host: sizes.Share('cell')})
+    return catalogue.Offer(guest(*mib, **more),
+                           {host: sizes.HostShare('cell')})
 
 
 class MergeTest(unittest.TestCase):
-
     def merged(self, *offers, tolerance=10):
         return [(found.guest.memory_mib, sorted(found.shares))
                 for found in catalogue.merge(offers, tolerance)]
@@ -64,12 +62,10 @@ class MergeTest(unittest.TestCase):
 
     def test_the_order_of_hosts_does_not_matter(self):
         offers = [offer('a', 1000), offer('b', 1080), offer('c', 1150)]
-        self.assertEqual(self.merged(*offers),
-                         self.merged(*reversed(offers)))
+        self.assertEqual(self.merged(*offers), self.merged(*reversed(offers)))
 
 
 class FlavorTest(unittest.TestCase):
-
     def test_images_may_not_show_siblings_that_are_not_there(self):
         for threads in (1, 2):
             found = catalogue.flavor(guest(1024, threads=threads),
@@ -84,7 +80,7 @@ class FlavorTest(unittest.TestCase):
 
     def test_marking_again_changes_nothing(self):
         found = catalogue.flavor(guest(1024), profile.Profile())
-        self.assertEqual(found.extra_specs, catalogue.marked(
+        self.assertEqual(found.extra_specs, catalogue.mark_specs(
             found.vcpus, found.ram_mib, found.disk_gib, found.extra_specs))
 
     def test_even_cells_are_left_to_nova(self):
@@ -98,3 +94,143 @@ class FlavorTest(unittest.TestCase):
             tuple(found.extra_specs[key] for key in (
                 'hw:numa_cpus.0', 'hw:numa_cpus.1', 'hw:numa_mem.0',
                 'hw:numa_mem.1')))
+
+
+def make_guest(vcpus=8, cells=1, mib=1024, page_kib=2048, sockets=None,
+               threads=1, **more):
+    sockets = sockets or cells
+    return shape_model.Shape(
+        (shape_model.GuestCell(vcpus // cells, 0, mib, page_kib),) * cells,
+        cpu_policy=shape_model.CPUPolicy.DEDICATED,
+        thread_policy=(shape_model.ThreadPolicy.REQUIRE if threads > 1
+                       else None),
+        topology=shape_model.GuestTopology(
+            sockets, vcpus // (sockets * threads), threads), **more)
+
+
+class NamesTest(unittest.TestCase):
+    def test_the_parts_of_a_name(self):
+        for expected, shape in (
+                ('hpc.8c1n.2m', make_guest()),
+                ('hpc.16c2n.1g', make_guest(16, 2, page_kib=1048576)),
+                ('hpc.8c1n.64k', make_guest(mib=1920, page_kib=64)),
+                ('hpc.8c2n.2m.skt',
+                 make_guest(8, 2, numa_scope=shape_model.NUMAScope.SOCKET)),
+                ('hpc.8c1n.2m.emu',
+                 make_guest(
+                     emulator_threads=shape_model.EmulatorThreads.ISOLATE)),
+                ('hpc.8c1n.2m.vf2', make_guest(devices=(
+                    shape_model.GuestDevices(
+                        'hpc-vf', 2, shape_model.PCIAffinity.PREFERRED),))),
+                ('hpc.8c1n.2m.vf1r', make_guest(devices=(
+                    shape_model.GuestDevices(
+                        'hpc-vf', 1, shape_model.PCIAffinity.REQUIRED),))),
+                ('hpc.8c1n.2m.ib-1', make_guest(devices=(
+                    shape_model.GuestDevices(
+                        'ib', 1, shape_model.PCIAffinity.PREFERRED),))),
+                ('hpc.8c1n.2m.gpu-4r', make_guest(devices=(
+                    shape_model.GuestDevices(
+                        'gpu', 4, shape_model.PCIAffinity.REQUIRED),))),
+                ('hpc.8c1n.2m.vgpu2', make_guest(devices=(
+                    shape_model.GuestDevices(
+                        None, 2, resource_class='VGPU'),))),
+                ('hpc.8c1n.2m.port1s', make_guest(devices=(
+                    shape_model.GuestDevices(
+                        None, 1, shape_model.PCIAffinity.SOCKET, 'net'),)))):
+            self.assertEqual(expected, catalogue.make_name(shape))
+
+    def test_c_counts_cores_and_not_threads(self):
+        self.assertEqual('hpc.8c2n1s2t.2m', catalogue.make_name(
+            make_guest(16, 2, sockets=1, threads=2)))
+        self.assertEqual('hpc.4c1n4t.2m',
+                         catalogue.make_name(make_guest(16, threads=4)))
+
+    def test_what_the_parts_cannot_tell_gets_a_digest(self):
+        uneven = make_guest(16, 2)
+        for cells in itertools.permutations((10, 6)):
+            shape = dataclasses.replace(uneven, cells=tuple(
+                shape_model.GuestCell(cpus, 0, 1024, 2048) for cpus in cells))
+            self.assertRegex(catalogue.make_name(shape),
+                             r'^hpc\.16c2n\.2m\.x[0-9a-f]{6}$')
+
+    def test_a_name_is_the_same_for_ever(self):
+        # It stands in clouds: a change makes every flavor a new one.
+        shape = dataclasses.replace(make_guest(16, 2), cells=(
+            shape_model.GuestCell(10, 0, 1024, 2048),
+            shape_model.GuestCell(6, 0, 1024, 2048)))
+        self.assertEqual('hpc.16c2n.2m.xbd5a8b', catalogue.make_name(shape))
+
+    def test_memory_is_named_where_flavors_differ_in_it_alone(self):
+        guests = [make_guest(), make_guest(mib=1920), make_guest(mib=2048),
+                  make_guest(16)]
+        self.assertEqual(
+            ('hpc.8c1n.2m.1g', 'hpc.8c1n.2m.1920m', 'hpc.8c1n.2m.2g',
+             'hpc.16c1n.2m'), catalogue.assign_names(guests, 'hpc', 20))
+
+    def test_a_template_has_the_fields_that_the_guide_lists(self):
+        page = (pathlib.Path(__file__).parents[3]
+                / 'docs/source/flavors.rst').read_text()
+        for field in operator_specs.FIELDS:
+            self.assertIn(f'``{{{field}}}``', page)
+            catalogue.make_name(make_guest(), form=f'{{{field}}}')
+        self.assertEqual('x-8-8-1-1-1-1g-1024-20d-2m-8c1n',
+                         catalogue.make_name(
+                             make_guest(), 'x', 20,
+                             '{prefix}-{cores}-{vcpus}-{cells}-{sockets}-'
+                             '{threads}-{memory}-{memory_mib}-{disk}-{page}-'
+                             '{shape}'))
+
+    def test_any_template_gives_different_guests_different_names(self):
+        guests = [make_guest(vcpus, mib=mib, threads=threads)
+                  for vcpus, mib, threads in itertools.product(
+                      (8, 16), (1024, 2048), (1, 2))]
+        for form in ('fixed', '{memory}', '{cores}c', '{prefix}', '{page}'):
+            found = catalogue.assign_names(guests, 'hpc', 0, form)
+            self.assertEqual(len(guests), len(set(found)))
+
+    def test_a_template_that_makes_names_too_long_is_refused(self):
+        with self.assertRaisesRegex(exception.InvalidInput, 'Nova allows'):
+            catalogue.assign_names([make_guest()], 'p' * 32, 0,
+                                   '{prefix}' * 16)
+
+    def test_different_flavors_have_different_names(self):
+        guests = set()
+        for cells, vcpus, mib, page, sockets, threads, emulator, devices in (
+                itertools.product(
+                    (1, 2), (8, 16), (1024, 1026, 2048), (4, 2048, 1048576),
+                    (1, 2), (1, 2), (None, *shape_model.EmulatorThreads),
+                    ((), *((shape_model.GuestDevices(*wanted),)
+                           for wanted in itertools.product(
+                               ('hpc-vf', 'other', None), (1, 2),
+                               (None, *shape_model.PCIAffinity)))))):
+            guests.add(make_guest(vcpus, cells, mib, page, sockets, threads,
+                             emulator_threads=emulator, devices=devices))
+        found = catalogue.assign_names(sorted(guests, key=repr), 'hpc', 0)
+        self.assertEqual(len(guests), len(set(found)))
+
+    def test_over_many_plans_names_and_flavors_go_together(self):
+        dice = random.Random(7)
+        count = 0
+        for number in range(120):
+            machines = [hosts.any_host(dice, f'h{number}-{each}')
+                        for each in range(dice.choice([1, 2, 3]))]
+            try:
+                plan = planner.plan(machines, hosts.any_profile(dice))
+            except exception.InvalidInput:
+                continue
+            found = {row.flavor.name: row.guest for row in plan.flavors}
+            self.assertEqual(len(plan.flavors), len(found))
+            self.assertEqual(len(found), len(set(found.values())))
+            count += len(found)
+        self.assertGreater(count, 300)
+
+    def test_the_digest_of_a_content_sees_every_part(self):
+        content = (8, 1024, 0, {'hw:numa_nodes': '1', 'a': 'b'})
+        digests = {catalogue.content_digest(*other) for other in (
+            content, (9, *content[1:]), (8, 1025, *content[2:]),
+            (8, 1024, 1, content[3]), (*content[:3], {'a': 'b'}),
+            (*content[:3], {'hw:numa_nodes': '1', 'a': 'c'}))}
+        self.assertEqual(6, len(digests))
+        self.assertEqual(catalogue.content_digest(*content),
+                         catalogue.content_digest(8, 1024, 0, dict(
+                             reversed(content[3].items()))))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 import unittest
@@ -16,7 +6,7 @@ import unittest
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import profile
 from hpcvirt.flavors import warning
-from tests import hosts
+from tests.builders import hosts
 
 
 def divide(host, **choices):
@@ -28,7 +18,6 @@ def codes(partition):
 
 
 class DivisionTest(unittest.TestCase):
-
     def test_by_default_every_cpu_is_the_guests(self):
         host = hosts.build(threads=2)
         partition = divide(host)
@@ -41,7 +30,7 @@ class DivisionTest(unittest.TestCase):
                          smt=profile.SMT.LEAVE)
         self.assertEqual(frozenset({0, 1, 2, 3}), partition.dedicated)
         self.assertEqual(1, partition.threads)
-        self.assertEqual([warning.Code.SIBLINGS_IDLE], codes(partition))
+        self.assertEqual([warning.WarningCode.SIBLINGS_IDLE], codes(partition))
 
     def test_housekeeping_keeps_whole_lowest_cores_of_each_cell(self):
         partition = divide(hosts.build(cores=4, threads=2),
@@ -66,13 +55,15 @@ class DivisionTest(unittest.TestCase):
     def test_a_cell_without_memory_gives_nothing_and_says_so(self):
         partition = divide(hosts.build(cells=2, cores=2, mib=(4096, 0)))
         self.assertEqual([0], [cell.id for cell in partition.cells])
-        self.assertEqual([warning.Code.CELL_WITHOUT_MEMORY], codes(partition))
+        self.assertEqual([warning.WarningCode.CELL_WITHOUT_MEMORY],
+                         codes(partition))
         self.assertIn('cell 1 has no memory; CPUs 2-3',
                       partition.warnings[0].message)
 
     def test_cells_without_cpus_are_told_in_one_sentence(self):
         partition = divide(hosts.build(cells=2, memory_only=2, mib=4096))
-        self.assertEqual([warning.Code.CELL_WITHOUT_CPUS], codes(partition))
+        self.assertEqual([warning.WarningCode.CELL_WITHOUT_CPUS],
+                         codes(partition))
         self.assertIn('cells 2-3 have 8192 MiB', partition.warnings[0].message)
 
     def test_a_core_with_an_offline_sibling_is_left_to_the_host(self):
@@ -85,7 +76,8 @@ class DivisionTest(unittest.TestCase):
             llc=(cell.cpus - {5},)),))
         partition = divide(host)
         self.assertEqual(frozenset({0, 4, 2, 6, 3, 7}), partition.dedicated)
-        self.assertEqual([warning.Code.IRREGULAR_CORES], codes(partition))
+        self.assertEqual([warning.WarningCode.IRREGULAR_CORES],
+                         codes(partition))
 
     def test_the_kind_of_core_with_the_most_cpus_wins(self):
         host = hosts.build(cells=1, cores=8)
@@ -97,15 +89,13 @@ class DivisionTest(unittest.TestCase):
         partition = divide(host)
         self.assertEqual(1, partition.threads)
         # Of the wide core one thread is as good as a narrow core.
-        self.assertEqual(frozenset({0, 2, 3, 4, 5, 6, 7}),
-                         partition.dedicated)
+        self.assertEqual(frozenset({0, 2, 3, 4, 5, 6, 7}), partition.dedicated)
 
     def test_a_cell_that_housekeeping_uses_up_is_told(self):
         partition = divide(hosts.build(cores=(4, 1)),
                          housekeeping_cores_per_cell=1)
         self.assertEqual([0], [cell.id for cell in partition.cells])
-        self.assertIn('cell 1 has no core left',
-                      partition.warnings[0].message)
+        self.assertIn('cell 1 has no core left', partition.warnings[0].message)
 
     def test_no_cpu_has_two_owners(self):
         for host in hosts.shipped():
@@ -126,9 +116,9 @@ class DivisionTest(unittest.TestCase):
     def test_the_default_keeps_what_sites_keep(self):
         for cores, kept in ((10, 1), (12, 1), (16, 1), (24, 2), (32, 2),
                             (64, 4), (72, 6), (1, 1)):
-            self.assertEqual(kept, cpu_partition.kept_cores(cores), cores)
+            self.assertEqual(kept, cpu_partition.count_kept(cores), cores)
         for cores in range(10, 400):
-            kept = cpu_partition.kept_cores(cores)
+            kept = cpu_partition.count_kept(cores)
             self.assertLessEqual(0.04 * cores, kept, cores)
             self.assertLessEqual(kept, 0.1 * cores, cores)
 

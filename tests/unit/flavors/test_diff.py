@@ -1,29 +1,20 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 import unittest
 
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import diff
+from hpcvirt.model import flavor as flavor_model
 
 SPECS = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}
 
 
 def flavor(name='hpc.8c', vcpus=8, specs=None, mark=True):
     specs = SPECS if specs is None else specs
-    return catalogue.Flavor(
+    return flavor_model.Flavor(
         name, vcpus, 1024, 0,
-        catalogue.marked(vcpus, 1024, 0, specs) if mark else specs)
+        catalogue.mark_specs(vcpus, 1024, 0, specs) if mark else specs)
 
 
 def existing(found, **more):
@@ -35,7 +26,6 @@ def step(wanted, *found):
 
 
 class StepsTest(unittest.TestCase):
-
     def test_a_flavor_that_is_not_there_is_created(self):
         other = existing(flavor('other'))
         self.assertIs(diff.Action.CREATE, step(flavor(), other).action)
@@ -51,8 +41,7 @@ class StepsTest(unittest.TestCase):
         found = step(flavor(), existing(old))
         self.assertIs(diff.Action.SAME, found.action)
 
-    def test_our_flavor_that_another_plan_made_differs_but_is_not_edited(
-            self):
+    def test_our_flavor_that_another_plan_made_differs_but_is_not_edited(self):
         old = flavor(specs={**SPECS, 'hw:numa_nodes': '1'})
         found = step(flavor(), existing(old))
         self.assertIs(diff.Action.DIFFERS, found.action)
@@ -130,4 +119,4 @@ class StepsTest(unittest.TestCase):
         found = [existing(flavor('b')), existing(flavor('a')),
                  existing(flavor('hpc.8c')),
                  existing(flavor('theirs', mark=False))]
-        self.assertEqual(('a', 'b'), diff.left_over([flavor()], found))
+        self.assertEqual(('a', 'b'), diff.find_left_over([flavor()], found))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The operator's page against what the program does."""
 
@@ -21,15 +11,15 @@ import unittest
 import yaml
 
 from hpcvirt.deployment import nova_conf
-from hpcvirt.flavors import alternative
 from hpcvirt.flavors import diff
+from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile
 from hpcvirt.flavors import table
 from hpcvirt.flavors import warning
 from hpcvirt.model import host as host_model
-from tests import hosts
 from tests import shown
+from tests.builders import hosts
 
 ROOT = pathlib.Path(__file__).parents[3]
 PAGE = (ROOT / 'docs/source/flavors.rst').read_text()
@@ -37,11 +27,11 @@ LITERALS = frozenset(re.findall(r'``([a-z-]+)``', PAGE))
 
 
 class DocumentationTest(unittest.TestCase):
-
     def shown(self, chosen):
         plan = planner.plan([hosts.named('hs06-2s-16c')], chosen)
         return textwrap.indent(
-            table.table(plan, alternative.of(plan), 80).rstrip('\n'), '   ')
+            table.table(plan, [plan_document.plan_other(plan)],
+                        80).rstrip('\n'), '   ')
 
     def test_plan_of_the_default_profile_is_shown(self):
         self.assertIn(self.shown(profile.DEFAULT), PAGE)
@@ -56,12 +46,13 @@ class DocumentationTest(unittest.TestCase):
         host = hosts.named('xeon-2s-20c-smt-8gpu')
         plan = planner.plan([host], profile.build(
             yaml.safe_load(block.text), str(block)))
-        rows = table.table(plan, None, 80).split('\n\nShare')[0]
+        rows = table.table(plan, (), 80).split('\n\nShare')[0]
         self.assertIn(textwrap.indent(rows, '   '), PAGE)
-        single = dataclasses.replace(plan.profile.devices, per_instance=1)
+        single = dataclasses.replace(plan.hosts[0].profile.device,
+                                     per_instance=1)
         self.assertEqual(plan.flavors[:1], planner.plan(
-            [host], dataclasses.replace(plan.profile,
-                                        devices=single)).flavors)
+            [host], dataclasses.replace(plan.hosts[0].profile,
+                                        devices=(single,))).flavors)
 
     def test_options_of_gpus_are_those_of_the_profiles_shown(self):
         blocks = [each for each in shown.configurations()
@@ -72,26 +63,26 @@ class DocumentationTest(unittest.TestCase):
         for number, addresses in ((0, ['0000:07:00.0']),
                                   (2, ['0000:41:00.0', '0000:c1:00.0'])):
             content = yaml.safe_load(blocks[number].text)
-            wanted = content['devices']
+            wanted = content['devices'][0]
             host = dataclasses.replace(hosts.build(), devices=tuple(
                 host_model.Device(address, wanted['vendor_id'],
                                   wanted['product_id'], cell,
                                   16 if wanted['kind'] == 'whole' else 0)
                 for cell, address in enumerate(addresses)))
             plan = planner.plan([host], profile.build(content, 'p.yaml'))
-            found = list(nova_conf.compute(plan.hosts[0], plan.profile))
+            found = list(nova_conf.compute(plan.hosts[0], plan))
             for line in blocks[number + 1].text.splitlines():
                 self.assertIn(line, ['', *found])
 
     def test_every_warning_is_explained(self):
-        for code in warning.Code:
+        for code in warning.WarningCode:
             self.assertIn(code, LITERALS)
 
     def test_every_finding_is_explained(self):
         for name in ('lint.py', 'lint_hosts.py'):
             source = (ROOT / 'hpcvirt/flavors' / name).read_text()
             codes = re.findall(r"'([a-z]+(?:-[a-z]+)*)',\s+"
-                               r'(?:_ERROR|_WARNING|_NOTE|finding\.Severity)',
+                               r'(?:_ERROR|_WARNING|_NOTE|lint\.LintSeverity)',
                                source)
             self.assertGreater(len(codes), 3)
             for code in codes:

@@ -1,23 +1,13 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import unittest
 
 from hpcvirt import exception
 from hpcvirt.flavors import flavor_files
-from hpcvirt.flavors import json_document
+from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile
-from tests import hosts
+from tests.builders import hosts
 
 SPECS = {'hw:cpu_policy': 'dedicated'}
 
@@ -27,7 +17,6 @@ def read(content):
 
 
 class FlavorFilesTest(unittest.TestCase):
-
     def assert_one(self, content, specs=None):
         found = read(content)
         self.assertEqual(1, len(found))
@@ -39,7 +28,7 @@ class FlavorFilesTest(unittest.TestCase):
     def test_own_plans(self):
         plan = planner.plan([hosts.build()], profile.Profile())
         self.assertEqual([row.flavor for row in plan.flavors],
-                         read(json_document.document(plan)))
+                         read(plan_document.dump(plan)))
 
     def test_openstack_flavor_show(self):
         self.assert_one({

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 import unittest
@@ -19,7 +9,7 @@ from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
-from tests import hosts
+from tests.builders import hosts
 
 SMALL = profiles.Profile(smallest_cores=1, memory_step_mib=64)
 
@@ -29,19 +19,20 @@ def plan(host, cpus=None, *pages):
 
 
 class PagesTest(unittest.TestCase):
-
     def test_every_form_is_read(self):
         for text, expected in (
                 ('2M', (None, 2048, None, None)),
                 ('2M:1024', (None, 2048, 1024, None)),
                 ('3:1G:4', (3, 1 << 20, 4, None)),
+                ('3:1GiB:4', (3, 1 << 20, 4, None)),
+                ('2mb', (None, 2048, None, None)),
                 ('4K:50%', (None, 4, None, 50)),
                 ('1:64K', (1, 64, None, None))):
             self.assertEqual(expected,
                              dataclasses.astuple(host_part.pages(text)))
 
     def test_anything_else_is_refused(self):
-        for text in ('', '2', '2m', '2M:', ':2M', '2M:-1', '2M:1.5', '0M',
+        for text in ('', '2', '2M:', ':2M', '2M:-1', '2M:1.5', '0M',
                      '2M:101%', 'x:2M:1', '1:2:2M', '2M:1 ', '2T:1',
                      '2M:99999999999', '\u0662M'):
             with self.assertRaisesRegex(exception.InvalidInput, '--pages',
@@ -64,7 +55,6 @@ class PagesTest(unittest.TestCase):
 
 
 class CheckTest(unittest.TestCase):
-
     def assert_refused(self, message, host, cpus=None, *pages):
         part = host_part.build(cpus, pages)
         with self.assertRaisesRegex(exception.InvalidInput, message):
@@ -95,7 +85,6 @@ class CheckTest(unittest.TestCase):
 
 
 class PlanTest(unittest.TestCase):
-
     def test_guests_tile_the_cpus_and_the_pages(self):
         found = plan(hosts.build(cells=2, cores=8), '2-5,10-13', '2M:1024')
         (host,) = found.hosts
@@ -112,7 +101,7 @@ class PlanTest(unittest.TestCase):
         # Four guests of 512 MiB have the most emulator memory.
         emulators = 4 * (234 + 8 + 1.024)
         self.assertEqual(int(8192 - 2048 - emulators),
-                         found.hosts[0].settings.reserved_host_memory_mib)
+                         found.hosts[0].settings.reserved_host_memory_mb)
 
     def test_a_cell_that_is_not_named_gives_no_memory(self):
         found = plan(hosts.build(cells=2, cores=4), None, '1:2M:1024')

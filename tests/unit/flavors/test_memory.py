@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 import unittest
@@ -17,7 +7,7 @@ from hpcvirt import exception
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import profile
-from tests import hosts
+from tests.builders import hosts
 
 
 def pools(host, pieces, page_kib=2048, **choices):
@@ -32,10 +22,9 @@ def choose(host, **choices):
 
 
 class PoolsTest(unittest.TestCase):
-
     def test_reserve_and_emulators_come_off_before_pages(self):
         host = hosts.build(cells=1, cores=16, mib=32768)
-        found = pools(host, [memory.Piece(8, 1)],
+        found = pools(host, [memory.MemoryPart(8, 1)],
                       host_reserve_mib_per_cell=1000,
                       guest_overhead_mib=100, guest_overhead_mib_per_vcpu=10,
                       guest_overhead_permille=0)
@@ -44,24 +33,24 @@ class PoolsTest(unittest.TestCase):
 
     def test_the_neediest_pieces_count(self):
         host = hosts.build(cells=1, cores=16, mib=32768)
-        both = pools(host, [memory.Piece(16, 1), memory.Piece(1, 1)])
-        self.assertEqual(pools(host, [memory.Piece(1, 1)]), both)
+        both = pools(host, [memory.MemoryPart(16, 1), memory.MemoryPart(1, 1)])
+        self.assertEqual(pools(host, [memory.MemoryPart(1, 1)]), both)
         self.assertLess(both[0].pages,
-                        pools(host, [memory.Piece(16, 1)])[0].pages)
+                        pools(host, [memory.MemoryPart(16, 1)])[0].pages)
 
     def test_a_guest_on_several_cells_shares_its_fixed_overhead(self):
         choices = profile.Profile(guest_overhead_mib=100,
                                   guest_overhead_mib_per_vcpu=0,
                                   guest_overhead_permille=0)
         self.assertEqual(25.0, memory.overhead_mib(
-            choices, memory.Piece(8, 4, 1000)))
+            choices, memory.MemoryPart(8, 4, 1000)))
 
     def test_pages_never_outgrow_the_cell_with_what_comes_off(self):
         for mib in range(3000, 70000, 997):
             for permille in (0, 2, 100):
                 choices = profile.Profile(guest_overhead_permille=permille)
                 host = hosts.build(cells=1, cores=4, mib=mib)
-                piece = memory.Piece(2, 1)
+                piece = memory.MemoryPart(2, 1)
                 found = memory.pools(
                     cpu_partition.divide(host, choices), choices,
                     [piece], 2048)[0]
@@ -103,7 +92,6 @@ class PoolsTest(unittest.TestCase):
 
 
 class RoundingTest(unittest.TestCase):
-
     def test_memory_is_whole_steps(self):
         self.assertEqual(14 * 1024, memory.round_down(14710, 1024, 2048))
 
@@ -122,7 +110,6 @@ class RoundingTest(unittest.TestCase):
 
 
 class PageSizeTest(unittest.TestCase):
-
     def test_two_mib_is_the_default(self):
         for small in (4, 64):
             size, said = choose(hosts.build(small_kib=small))
@@ -147,8 +134,7 @@ class PageSizeTest(unittest.TestCase):
     def test_a_source_without_page_sizes_is_taken_at_the_usual(self):
         size, said = choose(hosts.build(huge_kib=()))
         self.assertEqual(2048, size)
-        self.assertEqual(['huge-pages-unknown'],
-                         [item.code for item in said])
+        self.assertEqual(['huge-pages-unknown'], [item.code for item in said])
 
     def test_small_pages_remain_where_no_huge_ones_are_known(self):
         self.assertEqual((64, ()), choose(hosts.build(small_kib=64,
@@ -161,7 +147,7 @@ class PageSizeTest(unittest.TestCase):
         found = [memory.CellPool(0, 8, 61, 1048576),
                  memory.CellPool(1, 8, 62, 1048576),
                  memory.CellPool(2, 8, 62, 1048576)]
-        said = list(memory.uneven(hosts.build(), found))
+        said = list(memory.warn_uneven(hosts.build(), found))
         self.assertEqual(1, len(said))
         self.assertIn('guests get 61 pages of 1g of each cell, although '
                       'cells 1-2 have room for 62',
@@ -170,7 +156,7 @@ class PageSizeTest(unittest.TestCase):
     def test_two_mib_pages_are_never_called_uneven(self):
         found = [memory.CellPool(0, 8, 61, 2048),
                  memory.CellPool(1, 8, 62, 2048)]
-        self.assertEqual([], list(memory.uneven(hosts.build(), found)))
+        self.assertEqual([], list(memory.warn_uneven(hosts.build(), found)))
 
     def test_names_of_page_sizes(self):
         self.assertEqual(['4k', '64k', '2m', '512m', '1g', '16g'],

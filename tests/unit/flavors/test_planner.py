@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 import random
@@ -16,13 +6,13 @@ import sys
 import unittest
 
 from hpcvirt import exception
-from hpcvirt.flavors import json_document
+from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import cpuset
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
-from tests import hosts
+from tests.builders import hosts
 
 ROLLS = 250
 
@@ -41,7 +31,6 @@ def codes(found):
 
 
 class StudiesTest(unittest.TestCase):
-
     def test_the_hosts_of_the_32_core_study_get_its_sizes(self):
         # [CERN-HEPiX-2015]: 4x8, 2x16, 1x24, 1x32.
         found = plan(hosts.named('hs06-2s-16c'))
@@ -60,13 +49,12 @@ class StudiesTest(unittest.TestCase):
 
     def test_one_guest_per_socket_fills_a_host_of_any_sockets(self):
         # [LBNL-Partitioning]: one VM per socket is usually best.
-        for packages in (1, 2, 4, 8):
-            found = plan(hosts.build(cells=packages, cores=4))
-            self.assertEqual((packages, 0), by_vcpus(found, 'host')[4])
+        for sockets in (1, 2, 4, 8):
+            found = plan(hosts.build(cells=sockets, cores=4))
+            self.assertEqual((sockets, 0), by_vcpus(found, 'host')[4])
 
 
 class FleetTest(unittest.TestCase):
-
     def test_one_flavor_serves_hosts_that_differ_a_little(self):
         found = plan(hosts.build(mib=64160, name='a'),
                      hosts.build(mib=64800, name='b'))
@@ -128,63 +116,61 @@ class FleetTest(unittest.TestCase):
     def test_virtual_functions_limit_the_count(self):
         host = hosts.build(cells=2, cores=16, vfs={0: 3})
         devices = profiles.Devices(vendor_id='15b3', product_id='101e')
-        found = plan(host, devices=devices)
+        found = plan(host, devices=(devices,))
         self.assertEqual((3, 8), by_vcpus(found, 'host')[8])
-        required = plan(host, devices=dataclasses.replace(
-            devices, affinity=shape_model.PCIAffinity.REQUIRED))
+        required = plan(host, devices=(dataclasses.replace(
+            devices, affinity=shape_model.PCIAffinity.REQUIRED),))
         self.assertEqual((2, 16), by_vcpus(required, 'host')[8])
 
     def test_flavors_for_devices_that_no_host_has_are_an_error(self):
         with self.assertRaisesRegex(exception.InvalidInput,
                                     'no free PCI device'):
-            plan(hosts.build(), devices=profiles.Devices(
-                vendor_id='15b3', product_id='101e'))
+            plan(hosts.build(), devices=(profiles.Devices(
+                vendor_id='15b3', product_id='101e'),))
 
     def test_neutron_ports_limit_the_count_and_are_not_in_the_flavor(self):
-        found = plan(hosts.build(vfs={0: 1}), devices=profiles.Devices(
-            ports=profiles.Ports.NEUTRON, physical_network='fast'))
+        found = plan(hosts.build(vfs={0: 1}), devices=(profiles.Devices(
+            ports=profiles.Ports.NEUTRON, physical_network='fast'),))
         row = found.flavors[0]
         self.assertEqual({'host': 1}, row.per_host)
         self.assertNotIn('pci_passthrough:alias', row.flavor.extra_specs)
         self.assertEqual(
-            'preferred',
-            row.flavor.extra_specs['hw:pci_numa_affinity_policy'])
+            'preferred', row.flavor.extra_specs['hw:pci_numa_affinity_policy'])
 
-    def test_the_package_scope_is_kept_where_it_costs_nothing(self):
-        even = plan(hosts.build(cells=4, cores=4, packages=2))
+    def test_the_socket_scope_is_kept_where_it_costs_nothing(self):
+        even = plan(hosts.build(cells=4, cores=4, sockets=2))
         scopes = {row.flavor.name: row.guest.numa_scope
                   for row in even.flavors}
-        self.assertEqual({'hpc.8c2n1s.2m.pkg': 'package'}, {
+        self.assertEqual({'hpc.8c2n1s.2m.skt': 'socket'}, {
             name: scope for name, scope in scopes.items()
-            if scope is shape_model.NUMAScope.PACKAGE})
-        self.assertNotIn('package-scope-not-held', codes(even))
+            if scope is shape_model.NUMAScope.SOCKET})
+        self.assertNotIn('socket-scope-not-held', codes(even))
 
-    def test_the_package_scope_goes_where_it_would_keep_a_host_empty(self):
+    def test_the_socket_scope_goes_where_it_would_keep_a_host_empty(self):
         # Cell 0 of most machines has a little less memory: Nova begins at
-        # cell 1 then, and its second cell is in the other package.
-        usual = hosts.build(cells=4, cores=4, packages=2,
+        # cell 1 then, and its second cell is in the other socket.
+        usual = hosts.build(cells=4, cores=4, sockets=2,
                             mib=(64160, 65536, 65536, 65536))
         found = plan(usual)
-        self.assertIn('package-scope-not-held', codes(found))
-        self.assertNotIn(shape_model.NUMAScope.PACKAGE, [
+        self.assertIn('socket-scope-not-held', codes(found))
+        self.assertNotIn(shape_model.NUMAScope.SOCKET, [
             row.guest.numa_scope for row in found.flavors])
         packed = plan(usual, pack_cells=True)
-        self.assertIn((shape_model.NUMAScope.PACKAGE, 2), [
+        self.assertIn((shape_model.NUMAScope.SOCKET, 2), [
             (row.guest.numa_scope, row.per_host['host'])
             for row in packed.flavors])
 
-    def test_an_operator_may_do_without_the_package_scope(self):
-        found = plan(hosts.build(cells=4, cores=4, packages=2),
-                     package_scope=False)
-        self.assertNotIn(shape_model.NUMAScope.PACKAGE, [
+    def test_an_operator_may_do_without_the_socket_scope(self):
+        found = plan(hosts.build(cells=4, cores=4, sockets=2),
+                     socket_scope=False)
+        self.assertNotIn(shape_model.NUMAScope.SOCKET, [
             row.guest.numa_scope for row in found.flavors])
 
-    def test_a_narrow_cell_with_much_memory_comes_to_no_more_than_others(
-            self):
+    def test_a_narrow_cell_with_much_memory_comes_to_no_more_than_others(self):
         # Nova's claim let a second guest of 19+18+18+9 CPUs in, without
         # pins for the 9, because they had more memory than the 18.
         found = plan(hosts.build(
-            cells=8, cores=(19, 20, 10, 19, 20, 20, 20, 20), packages=2,
+            cells=8, cores=(19, 20, 10, 19, 20, 20, 20, 20), sockets=2,
             mib=8000), housekeeping_cores_per_cell=1)
         uneven = [row for row in found.flavors
                   if len(set(row.guest.cells)) > 1]
@@ -211,7 +197,7 @@ class FleetTest(unittest.TestCase):
 
     def test_small_pages_keep_the_reserve_by_reserved_pages(self):
         found = plan(hosts.build(cells=1, mib=8192), page_size=4)
-        config = json_document.document(found)['host_config']['host']
+        config = plan_document.dump(found)['host_config']['host']
         reserved = config['reserved_huge_pages']
         self.assertEqual(1, len(reserved))
         self.assertEqual(4, reserved[0]['size'])
@@ -219,7 +205,7 @@ class FleetTest(unittest.TestCase):
 
     def test_pages_for_programs_of_the_host_are_reserved(self):
         found = plan(hosts.build(), host_pages_per_cell=((1048576, 2),))
-        config = json_document.document(found)['host_config']['host']
+        config = plan_document.dump(found)['host_config']['host']
         self.assertEqual(
             [{'node': 0, 'size': 1048576, 'count': 2},
              {'node': 1, 'size': 1048576, 'count': 2}],
@@ -255,7 +241,7 @@ class AnyHostTest(unittest.TestCase):
 
     def test_a_host_never_gives_more_than_it_has(self):
         for found in self.plans:
-            config = json_document.document(found)['host_config']
+            config = plan_document.dump(found)['host_config']
             for planned in found.hosts:
                 host = planned.host
                 own = config[host.name]
@@ -264,7 +250,7 @@ class AnyHostTest(unittest.TestCase):
                     int(size) * count / 1024 for pages
                     in own['pages'].values() for size, count in pages.items()
                     if int(size) > min(map(int, pages)))
-                profile = found.profile
+                profile = planned.profile
                 for row in found.flavors:
                     count = row.per_host[host.name]
                     small = planned.page_kib == min(
@@ -284,11 +270,11 @@ class AnyHostTest(unittest.TestCase):
             for planned in found.hosts:
                 for share in planned.partition.cells:
                     cell = planned.host.by_id[share.id]
-                    promised = found.profile.host_reserve_mib_per_cell
+                    promised = planned.profile.host_reserve_mib_per_cell
                     if promised is None:
                         promised = min(2048, cell.memory_mib // 8)
                     self.assertGreaterEqual(
-                        planned.settings.rest_mib[share.id], promised)
+                        planned.rest_mib[share.id], promised)
 
     def test_pages_add_up_to_the_memory_of_the_cell(self):
         for found in self.plans:
@@ -304,8 +290,7 @@ class AnyHostTest(unittest.TestCase):
             for row in found.flavors:
                 for cell in row.guest.cells:
                     self.assertGreater(cell.page_kib, 0)
-                    self.assertEqual(
-                        0, cell.memory_mib * 1024 % cell.page_kib)
+                    self.assertEqual(0, cell.memory_mib * 1024 % cell.page_kib)
 
     def test_no_guest_cell_stands_before_a_larger_one(self):
         for found in self.plans:
@@ -323,8 +308,7 @@ class AnyHostTest(unittest.TestCase):
             for row in found.flavors:
                 if not unequal:
                     self.assertEqual(1, len(set(row.guest.cells)))
-                    self.assertNotIn('hw:numa_mem.0',
-                                     row.flavor.extra_specs)
+                    self.assertNotIn('hw:numa_mem.0', row.flavor.extra_specs)
 
     def test_extra_specs_say_what_the_guest_is(self):
         for found in self.plans:
@@ -355,7 +339,7 @@ class AnyHostTest(unittest.TestCase):
 
     def test_a_flavor_fits_every_host_for_which_it_was_made(self):
         for found in self.plans:
-            if found.profile.devices is not None:
+            if found.hosts[0].profile.devices:
                 continue
             for row in found.flavors:
                 for name in row.shares:
@@ -363,7 +347,7 @@ class AnyHostTest(unittest.TestCase):
 
     def test_parts_cells_and_hosts_tile_equal_cells_exactly(self):
         for found in self.plans:
-            profile = found.profile
+            profile = found.hosts[0].profile
             if profile.devices or profile.emulator_threads is (
                     shape_model.EmulatorThreads.ISOLATE):
                 continue
@@ -386,7 +370,7 @@ class AnyHostTest(unittest.TestCase):
 
     def test_dedicated_and_shared_cpus_are_apart_and_exist(self):
         for found in self.plans:
-            configs = json_document.document(found)['host_config']
+            configs = plan_document.dump(found)['host_config']
             for name, own in configs.items():
                 host = next(planned.host for planned in found.hosts
                             if planned.host.name == name)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 import pathlib
@@ -20,14 +10,13 @@ from hpcvirt import exception
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile
 from hpcvirt.model import shape
-from tests import hosts
+from tests.builders import hosts
 
 DEFAULT = (pathlib.Path(__file__).parents[3]
            / 'etc/hpcvirt/profiles/default.yaml')
 
 
 class ProfileTest(unittest.TestCase):
-
     def assert_refused(self, pattern, **content):
         with self.assertRaisesRegex(exception.InvalidInput,
                                     f'^p.yaml: {pattern}') as caught:
@@ -36,8 +25,7 @@ class ProfileTest(unittest.TestCase):
 
     def test_the_file_that_is_shipped_is_the_default(self):
         content = yaml.safe_load(DEFAULT.read_text())
-        self.assertEqual(profile.DEFAULT,
-                         profile.build(content, str(DEFAULT)))
+        self.assertEqual(profile.DEFAULT, profile.build(content, str(DEFAULT)))
 
     def test_the_dense_file_that_is_shipped_is_the_built_in_profile(self):
         path = DEFAULT.with_name('dense.yaml')
@@ -63,7 +51,7 @@ class ProfileTest(unittest.TestCase):
             set(content))
         text = DEFAULT.read_text()
         for field in dataclasses.fields(profile.Devices):
-            self.assertIn(f'#     {field.name}:', text)
+            self.assertRegex(text, f'#   [ -] {field.name}:')
 
     def test_every_shipped_profile_plans_some_shipped_host(self):
         for path in sorted(DEFAULT.parent.glob('*.yaml')):
@@ -85,21 +73,20 @@ class ProfileTest(unittest.TestCase):
         found = profile.build({
             'smt': 'leave', 'page_size': '1G', 'emulator_threads': 'isolate',
             'host_pages_per_cell': {'1G': 2, '2M': 10},
-            'devices': {'ports': 'neutron', 'physical_network': 'net',
-                        'affinity': 'socket'}}, 'p.yaml')
+            'devices': [{'ports': 'neutron', 'physical_network': 'net',
+                         'affinity': 'socket'}]}, 'p.yaml')
         self.assertIs(profile.SMT.LEAVE, found.smt)
         self.assertEqual(1048576, found.page_size)
         self.assertIs(shape.EmulatorThreads.ISOLATE, found.emulator_threads)
-        self.assertEqual(((2048, 10), (1048576, 2)),
-                         found.host_pages_per_cell)
-        self.assertIs(shape.PCIAffinity.SOCKET, found.devices.affinity)
+        self.assertEqual(((2048, 10), (1048576, 2)), found.host_pages_per_cell)
+        self.assertIs(shape.PCIAffinity.SOCKET, found.device.affinity)
 
     def test_an_unknown_key_is_named_beside_the_known_ones(self):
         self.assert_refused("unknown key 'pagesize'; known: .*page_size",
                             pagesize='2M')
         self.assert_refused(
-            "devices: unknown key 'vendor'; known: .*vendor_id",
-            devices={'vendor': '15b3'})
+            r"devices\[0\]: unknown key 'vendor'; known: .*vendor_id",
+            devices=[{'vendor': '15b3'}])
 
     def test_a_wrong_type_names_the_key_and_what_it_takes(self):
         for key, value, pattern in (
@@ -113,7 +100,7 @@ class ProfileTest(unittest.TestCase):
                 ('pack_cells', 'yes', 'must be true or false'),
                 ('pack_cells', 1, 'must be true or false'),
                 ('page_size', 2048, 'must be a page size such as 2M'),
-                ('page_size', '2MB', 'must be a page size such as 2M'),
+                ('page_size', '2MX', 'must be a page size such as 2M'),
                 ('page_size', '0M', 'must be a page size such as 2M'),
                 ('name_prefix', '', 'must be text'),
                 ('name_prefix', 'a b', 'must be text'),
@@ -128,9 +115,18 @@ class ProfileTest(unittest.TestCase):
             self.assert_refused(f'{key}: {pattern}', **{key: value})
 
     def test_a_wrong_type_within_devices_names_the_whole_key(self):
-        self.assert_refused('devices.vendor_id: must be text',
-                            devices={'vendor_id': 0x15b3})
-        self.assert_refused('devices: must be a mapping', devices='vf')
+        self.assert_refused(r'devices\[0\].vendor_id: must be text',
+                            devices=[{'vendor_id': 0x15b3}])
+        self.assert_refused('devices: must be a list', devices='vf')
+        self.assert_refused('devices: must be a list', devices={})
+        self.assert_refused(r'devices\[0\]: must be a mapping', devices=['vf'])
+
+    def test_devices_of_two_kinds_are_refused(self):
+        gpu = {'kind': 'whole', 'alias': 'gpu', 'vendor_id': '10de',
+               'product_id': '20b0'}
+        self.assert_refused('devices: has 2 entries, but the flavors of a '
+                            'profile have devices of one kind',
+                            devices=[gpu, {'ports': 'neutron'}])
 
     def test_a_profile_that_is_no_mapping_is_refused(self):
         for content in ('text', 3, ['smt'], True):
@@ -140,22 +136,21 @@ class ProfileTest(unittest.TestCase):
 
     def test_values_that_contradict_each_other_are_refused(self):
         self.assert_refused('emulator_threads: share needs',
-                            emulator_threads='share',
-                            shared_cores_per_cell=0)
-        self.assert_refused('devices.ports: alias needs', devices={})
+                            emulator_threads='share', shared_cores_per_cell=0)
+        self.assert_refused('devices.ports: alias needs', devices=[{}])
         self.assert_refused('devices.ports: neutron needs',
-                            devices={'ports': 'neutron'})
+                            devices=[{'ports': 'neutron'}])
 
     def test_devices_are_whole_or_a_part(self):
         ids = {'vendor_id': '10de', 'product_id': '20b0'}
-        whole = profile.build({'devices': {
+        whole = profile.build({'devices': [{
             'kind': 'whole', 'alias': 'gpu', 'per_instance': 'share',
-            'affinity': 'required', **ids}}, 'p.yaml').devices
-        self.assertIs(profile.Kind.WHOLE, whole.kind)
+            'affinity': 'required', **ids}]}, 'p.yaml').device
+        self.assertIs(profile.DeviceKind.WHOLE, whole.kind)
         self.assertIsNone(whole.per_instance)
-        vgpu = profile.build({'devices': {
+        vgpu = profile.build({'devices': [{
             'kind': 'vgpu', 'mdev_type': 'nvidia-474', 'vgpus_per_device': 4,
-            'traits': ['CUSTOM_A100'], **ids}}, 'p.yaml').devices
+            'traits': ['CUSTOM_A100'], **ids}]}, 'p.yaml').device
         self.assertEqual(('VGPU', ('CUSTOM_A100',)),
                          (vgpu.resource_class, vgpu.traits))
         self.assertFalse(vgpu.has_alias)
@@ -199,7 +194,8 @@ class ProfileTest(unittest.TestCase):
                 ({'vgpus_per_device': 4},
                  'vgpus_per_device: .* vf do not have it')):
             with self.subTest(fault):
-                self.assert_refused(f'devices.{fault}', devices=devices)
+                self.assert_refused(rf'devices(\[0\])?.{fault}',
+                                    devices=[devices])
 
     def test_extra_specs_that_vgpus_set_are_refused(self):
         vgpu = {'kind': 'vgpu', 'mdev_type': 'nvidia-474',
@@ -208,7 +204,7 @@ class ProfileTest(unittest.TestCase):
         for key, value in (('resources:VGPU', '2'),
                            ('trait:CUSTOM_A', 'forbidden')):
             self.assert_refused(f'extra_specs: {key} is set by devices',
-                                devices=vgpu, extra_specs={key: value})
+                                devices=[vgpu], extra_specs={key: value})
 
     def test_a_message_stays_short(self):
         self.assert_refused("unknown key 'a{64}'; ", **{'a' * 5000: 1})

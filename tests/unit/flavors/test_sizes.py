@@ -1,21 +1,11 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import unittest
 
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import profile
 from hpcvirt.flavors import sizes
-from tests import hosts
+from tests.builders import hosts
 
 
 def sizes_of(steps=4, smallest=None, **host):
@@ -28,12 +18,11 @@ def vcpus_of(**host):
 
 
 class SizesTest(unittest.TestCase):
-
     def test_the_classes_of_the_32_core_study_follow_from_any_such_host(self):
         for shape in ({'cells': 1, 'cores': 32}, {'cells': 2, 'cores': 16},
                       {'cells': 2, 'cores': 8, 'threads': 2},
                       {'cells': 4, 'cores': 8},
-                      {'cells': 8, 'cores': 4, 'packages': 2},
+                      {'cells': 8, 'cores': 4, 'sockets': 2},
                       {'cells': 1, 'cores': 32, 'llc_cores': 4}):
             with self.subTest(shape):
                 found = vcpus_of(**shape)
@@ -43,13 +32,13 @@ class SizesTest(unittest.TestCase):
         self.assertEqual([8, 16, 24, 32], vcpus_of(cells=2, cores=16))
 
     def test_one_guest_per_socket_is_a_size_of_every_host(self):
-        for cells, packages in ((2, 2), (4, 2), (4, 4), (8, 2)):
-            found = sizes_of(cells=cells, cores=6, packages=packages)
-            package = [size for size in found
-                       if size.cores == (6,) * (cells // packages)]
-            self.assertEqual(1, len(package), (cells, packages))
-            self.assertEqual(1, package[0].sockets)
-            self.assertTrue(package[0].share.is_package)
+        for cells, sockets in ((2, 2), (4, 2), (4, 4), (8, 2)):
+            found = sizes_of(cells=cells, cores=6, sockets=sockets)
+            socket = [size for size in found
+                       if size.cores == (6,) * (cells // sockets)]
+            self.assertEqual(1, len(socket), (cells, sockets))
+            self.assertEqual(1, socket[0].sockets)
+            self.assertTrue(socket[0].share.is_socket)
 
     def test_the_smallest_part_of_a_cell_is_a_cache(self):
         found = sizes_of(steps=1, cells=2, cores=24, llc_cores=8)
@@ -73,12 +62,11 @@ class SizesTest(unittest.TestCase):
         self.assertEqual([(7, 8)], [cell.llc for cell in partition.cells])
         self.assertEqual([5], sizes.parts_of_cell(partition))
 
-    def test_cells_of_a_package_are_offered_where_they_divide_it(self):
-        found = sizes_of(steps=1, cells=12, cores=4, packages=2)
-        self.assertEqual([1, 2, 3, 6, 12],
-                         [len(size.cores) for size in found])
+    def test_cells_of_a_socket_are_offered_where_they_divide_it(self):
+        found = sizes_of(steps=1, cells=12, cores=4, sockets=2)
+        self.assertEqual([1, 2, 3, 6, 12], [len(size.cores) for size in found])
         self.assertEqual([False, True, True, True, False],
-                         [size.one_package for size in found])
+                         [size.one_socket for size in found])
 
     def test_no_size_is_smaller_than_what_tiles_every_cell(self):
         found = sizes_of(cells=2, cores=(8, 6), smallest=1)
@@ -105,19 +93,17 @@ class SizesTest(unittest.TestCase):
 
     def test_sockets_divide_the_guest_cells(self):
         for cells in (1, 2, 4, 8):
-            for packages in (1, 2, 4):
-                if cells % packages:
+            for sockets in (1, 2, 4):
+                if cells % sockets:
                     continue
-                for size in sizes_of(cells=cells, cores=12,
-                                     packages=packages):
+                for size in sizes_of(cells=cells, cores=12, sockets=sockets):
                     self.assertEqual(0, len(size.cores) % size.sockets)
 
     def test_sizes_are_sorted_and_unique(self):
         for host in hosts.shipped():
             partition = cpu_partition.divide(host, profile.Profile())
             found = sizes.sizes(partition)
-            self.assertEqual(len({size.cores for size in found}),
-                             len(found))
+            self.assertEqual(len({size.cores for size in found}), len(found))
             self.assertEqual(sorted(size.vcpus for size in found),
                              [size.vcpus for size in found])
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 import random
@@ -16,22 +6,22 @@ import re
 import unittest
 
 from hpcvirt.fit import reasons
-from hpcvirt.flavors import catalogue
+from hpcvirt.flavors import plan_document
 from hpcvirt.fleet import admission
 from hpcvirt.fleet import assemble
 from hpcvirt.fleet import changes
 from hpcvirt.fleet import guest as guests
-from hpcvirt.fleet import host_settings
 from hpcvirt.fleet import make_room
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape
 from hpcvirt.specs import codec
-from tests import fleets
-from tests import hosts
+from tests.builders import fleets
+from tests.builders import hosts
 
 
 def fits(guest, host_list):
     return any(not isinstance(
-        admission.admit(guest, host.state, host.packing), reasons.Misfit)
+        admission.admit(guest, host.state), reasons.Misfit)
         for host in host_list)
 
 
@@ -42,8 +32,9 @@ def asked(flavor, **specs):
     rest = {key: value for key, value in flavor.extra_specs.items()
             if not key.startswith(('hw:cpu_sockets', 'hw:cpu_cores',
                                    'hw:cpu_threads', 'hw:cpu_max'))}
-    return guests.of_shape(codec.decode(vcpus, ram_mib, {**rest, **specs}),
-                           vcpus, ram_mib)
+    return guests.compile_shape(codec.decode(vcpus, ram_mib,
+                                             {**rest, **specs}),
+                                vcpus, ram_mib)
 
 
 def less_memory(flavor, number, cells):
@@ -53,7 +44,6 @@ def less_memory(flavor, number, cells):
 
 
 class ChangesTest(unittest.TestCase):
-
     def refused(self, seed, rounds):
         """Yield flavors that fit on no host of a random fleet."""
         dice = random.Random(seed)
@@ -62,13 +52,13 @@ class ChangesTest(unittest.TestCase):
             for flavor in (*flavors, *(dataclasses.replace(
                     flavor, ram_mib=flavor.vcpus * 16)
                     for flavor in flavors)):
-                if not fits(guests.of_flavor(flavor), fleet.hosts):
+                if not fits(guests.compile_flavor(flavor), fleet.hosts):
                     yield fleet.hosts, flavor
 
     def test_every_change_is_the_smallest_with_which_the_flavor_fits(self):
         kinds = set()
         for host_list, flavor in self.refused(31, 30):
-            guest = guests.of_flavor(flavor)
+            guest = guests.compile_flavor(flavor)
             found = [change.what for change
                      in changes.nearest(guest, host_list)]
             cells, per_cell = len(guest.shape.cells), guest.shape.cells[0]
@@ -114,13 +104,14 @@ class ChangesTest(unittest.TestCase):
         pages['0'] = {'4': 400000, '2048': 90}
         pages['1'] = {'4': 400000, '2048': 80}
         (found,) = assemble.fleet(
-            {'host': host}, host_settings.read(document, 'plan'), ()).hosts
-        flavor = catalogue.Flavor('x', 2, 200, 0, {
+            {'host': host}, plan_document.load(document, 'plan').host_config,
+            ()).hosts
+        flavor = flavor_model.Flavor('x', 2, 200, 0, {
             'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'})
         self.assertIn(
             '10 more pages of 2048 KiB on cell 0 of host (then it fits on '
             'host, cell 0)', [*map(str, changes.nearest(
-                guests.of_flavor(flavor), (found,)))])
+                guests.compile_flavor(flavor), (found,)))])
 
     def test_cells_in_another_order_avoid_a_defect(self):
         host = hosts.build(cells=3, cores=4, mib=8192)
@@ -129,20 +120,21 @@ class ChangesTest(unittest.TestCase):
             str(cell): {'4': 400000, '2048': huge}
             for cell, huge in enumerate((256, 2048, 1024))}
         (found,) = assemble.fleet(
-            {'host': host}, host_settings.read(document, 'plan'), ()).hosts
+            {'host': host}, plan_document.load(document, 'plan').host_config,
+            ()).hosts
         found = dataclasses.replace(found, state=dataclasses.replace(
             found.state, supply=dataclasses.replace(
                 found.state.supply, cells=tuple(
                     cell._replace(free=frozenset(sorted(cell.free)[:free]))
                     for cell, free in zip(found.state.supply.cells,
                                           (2, 4, 2), strict=True)))))
-        flavor = catalogue.Flavor('x', 6, 6144, 0, {
+        flavor = flavor_model.Flavor('x', 6, 6144, 0, {
             'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048',
             'hw:numa_nodes': '2', 'hw:numa_cpus.0': '0-1',
             'hw:numa_mem.0': '2048', 'hw:numa_cpus.1': '2-5',
             'hw:numa_mem.1': '4096'})
-        guest = guests.of_flavor(flavor)
-        misfit = admission.admit(guest, found.state, found.packing)
+        guest = guests.compile_flavor(flavor)
+        misfit = admission.admit(guest, found.state)
         self.assertIs(reasons.Code.CLAIM_REFUSES, misfit.code)
         by_words = {change.what: change for change
                     in changes.nearest(guest, (found,))}
@@ -155,44 +147,45 @@ class ChangesTest(unittest.TestCase):
         host = hosts.build(cells=3, cores=1, mib=4096)
         document, _ = fleets.plan_of([host])
         (found,) = assemble.fleet(
-            {'host': host}, host_settings.read(document, 'plan'), ()).hosts
-        flavor = catalogue.Flavor('x', 6, 6, 0, {
+            {'host': host}, plan_document.load(document, 'plan').host_config,
+            ()).hosts
+        flavor = flavor_model.Flavor('x', 6, 6, 0, {
             'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'})
-        for change in changes.nearest(guests.of_flavor(flavor), (found,)):
+        for change in changes.nearest(guests.compile_flavor(flavor), (found,)):
             self.assertTrue(all(
                 cell.memory_mib for cell in change.guest.shape.cells),
                 change)
 
     def test_policies_are_relaxed(self):
-        host = hosts.build(cells=2, cores=4, threads=2, mib=4096,
-                           vfs={1: 2})
+        host = hosts.build(cells=2, cores=4, threads=2, mib=4096, vfs={1: 2})
         document, _ = fleets.plan_of([host], dataclasses.replace(
-            fleets.SMALL, devices=fleets.profiles.Devices(
-                vendor_id='15b3', product_id='101e')))
+            fleets.SMALL, devices=(fleets.profiles.Devices(
+                vendor_id='15b3', product_id='101e'),)))
         (found,) = assemble.fleet(
-            {'host': host}, host_settings.read(document, 'plan'), ()).hosts
+            {'host': host}, plan_document.load(document, 'plan').host_config,
+            ()).hosts
         common = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}
         (alias,) = document['host_config']['host']['pci_alias']
         for specs, what in (
                 ({'hw:cpu_thread_policy': 'isolate'},
                  'the thread policy prefer instead of isolate'),
-                ({'hw:numa_nodes': '2', 'hpcvirt:numa_scope': 'package'},
-                 'cells of several packages'),
+                ({'hw:numa_nodes': '2', 'hpcvirt:numa_scope': 'socket'},
+                 'cells of several sockets'),
                 ({'hw:emulator_threads_policy': 'isolate'},
                  'emulator threads that are not isolated')):
-            flavor = catalogue.Flavor('x', 8, 1024, 0, {**common, **specs})
+            flavor = flavor_model.Flavor('x', 8, 1024, 0, {**common, **specs})
             self.assertIn(what, [change.what for change in changes.nearest(
-                guests.of_flavor(flavor), (found,))])
+                guests.compile_flavor(flavor), (found,))])
         busy = dataclasses.replace(found, state=dataclasses.replace(
             found.state, supply=dataclasses.replace(
                 found.state.supply, cells=tuple(
                     cell if cell.id == 0 else
                     cell._replace(free=frozenset())
                     for cell in found.state.supply.cells))))
-        flavor = catalogue.Flavor('x', 2, 64, 0, {
+        flavor = flavor_model.Flavor('x', 2, 64, 0, {
             **common, 'pci_passthrough:alias': f'{alias["name"]}:1',
             'hw:pci_numa_affinity_policy':
                 shape.PCIAffinity.REQUIRED.value})
         self.assertIn('the affinity policy preferred for its devices',
                       [change.what for change in changes.nearest(
-                          guests.of_flavor(flavor), (busy,))])
+                          guests.compile_flavor(flavor), (busy,))])

@@ -1,32 +1,21 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The operator's page against what the command prints."""
 
-import argparse
 import contextlib
 import io
 import json
 import os
 import pathlib
 import re
-import tempfile
 import textwrap
 import unittest
 from unittest import mock
 
 from hpcvirt import exception
-from hpcvirt.cmd import main
 from hpcvirt.cmd.fleet import make_room
+from tests.builders import commands
+from tests.builders import folders
 
 ROOT = pathlib.Path(__file__).parents[3]
 ETC = ROOT / 'etc' / 'hpcvirt'
@@ -38,33 +27,25 @@ PAGE = (ROOT / 'docs' / 'source' / 'fleet.rst').read_text()
 
 def run(*words):
     """Run the command in 80 columns."""
-    out, err = io.StringIO(), io.StringIO()
-    with (contextlib.redirect_stdout(out), contextlib.redirect_stderr(err),
-          mock.patch.dict(os.environ, COLUMNS='80')):
-        status = main.main([*map(str, words)])
-    return status, out.getvalue(), err.getvalue()
+    with mock.patch.dict(os.environ, COLUMNS='80'):
+        return commands.run(*words)
 
 
 class DocumentationTest(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        host = ETC / 'topologies' / 'hs06-2s-16c.json'
-        names = [f'{name}={host}' for name in ('n1', 'n2', 'n3')]
-        status, plan, _ = run('flavor', 'plan', '--profile', 'dense',
-                              '--format', 'json', *names)
-        self.assertEqual(0, status)
-        self.plan = self.folder / 'plan.json'
-        self.plan.write_text(plan)
-        self.usage = ETC / 'fleets' / 'three-hosts.json'
-        self.fleet = [f'--topology={name}' for name in names]
+        self.folder = folders.make(self)
+        document = json.loads(
+            (ETC / 'fleets' / 'three-hosts.json').read_text())
+        self.hosts = document['classes']['plain']['hosts']
+        self.hosts[:] = [host.replace('..', str(ETC)) for host in self.hosts]
+        self.document = document
+        self.fleet = self.folder / 'fleet.json'
 
-    def ask(self, *words, usage=None):
-        return run(*words, *self.fleet, f'--usage={usage or self.usage}',
-                   f'--flavors={self.plan}')
+    def ask(self, *words):
+        self.fleet.write_text(json.dumps(self.document))
+        return run(*words, '--fleet', self.fleet)
 
     def assert_shown(self, text):
         self.assertIn(textwrap.indent(text, '   '), PAGE)
@@ -75,7 +56,7 @@ class DocumentationTest(unittest.TestCase):
         self.assert_shown(text)
 
     def test_what_the_log_of_the_scheduler_says_is_shown(self):
-        status, text, _ = run('explain', '--log', LOG)
+        status, text, _ = run('explain', '--scheduler-log', LOG)
         self.assertEqual(1, status)
         refused, mark, compared = text.partition('In shadow mode')
         self.assert_shown(refused.rstrip() + '\n')
@@ -132,22 +113,19 @@ class DocumentationTest(unittest.TestCase):
         self.assertRegex(error, '^hpcvirt: the cloud is not configured: .*')
 
     def test_moves_are_made_with_the_session_of_a_program_around(self):
-        parser = argparse.ArgumentParser()
-        make_room.add(parser)
-        args = parser.parse_args([
-            '--flavor', 'hpc.16c1n.2m', '--apply', *self.fleet,
-            f'--usage={self.usage}', f'--flavors={self.plan}'])
+        made = make_room.MakeRoom(mock.Mock(), None)
+        args = made.get_parser('make-room').parse_args([
+            '--flavor', 'hpc.16c1n.2m', '--apply',
+            f'--fleet={ETC}/fleets/three-hosts.json'])
         args.connect = mock.Mock(side_effect=exception.Unreachable('its own'))
         with (contextlib.redirect_stdout(io.StringIO()),
               self.assertRaisesRegex(exception.Unreachable, 'its own')):
-            make_room.run(args)
+            made.answer(args)
 
     def test_a_number_of_instances_is_a_number(self):
         for word in ('0', 'x', '1001'):
-            with self.assertRaises(SystemExit) as caught:
-                self.ask('make-room', '--flavor', 'hpc.8c1n.2m', '--count',
-                         word)
-            self.assertEqual(2, caught.exception.code)
+            self.assertEqual(2, self.ask('make-room', '--flavor',
+                                         'hpc.8c1n.2m', '--count', word)[0])
 
     def test_standing_is_wrong_in_one_line(self):
         for words, message in (
@@ -220,32 +198,63 @@ class DocumentationTest(unittest.TestCase):
             self.assertEqual(2, status)
             self.assertIn(said, error)
 
-    def test_a_flavor_that_nova_refuses_is_named(self):
-        document = json.loads(self.plan.read_text())
-        document['flavors'][1]['extra_specs']['hw:numa_nodes'] = '3'
-        self.plan.write_text(json.dumps(document))
+    def test_a_flavor_that_nova_refuses_is_left_out(self):
+        flavor = self.document['instances'][0]['flavor']
+        wrong = {**flavor, 'name': 'wrong', 'extra_specs': {
+            **flavor['extra_specs'], 'hw:numa_nodes': '3'}}
+        self.document['flavors'] = [flavor, wrong]
         status, text, error = self.ask('capacity')
-        self.assertEqual((2, ''), (status, text))
-        self.assertEqual('hpcvirt: flavor hpc.16c1n.2m: hw:numa_nodes: 16 '
-                         'vCPUs do not divide into 3 guest cells\n', error)
+        self.assertEqual(0, status)
+        self.assertIn('hpc.8c1n.2m      8   14    4', text)
+        self.assertEqual('hpcvirt: flavor wrong: hw:numa_nodes: 8 vCPUs do '
+                         'not divide into 3 guest cells; it is left out\n',
+                         error)
 
     def test_a_broken_host_does_not_stop_the_rest(self):
         bad = self.folder / 'n4.json'
         bad.write_text('{')
-        self.fleet.append(f'--topology=n4={bad}')
+        self.hosts.append(f'n4={bad}')
         status, text, _ = self.ask('capacity')
         self.assertEqual(0, status)
         self.assertIn('hpc.8c1n.2m       8   14    4        4', text)
         self.assertRegex(text, r'left out.*:\n  n4: .*n4.json: is not valid')
 
-    def test_a_wrong_argument_is_one_line(self):
-        absent = self.folder / 'absent'
+    def test_a_wrong_fleet_is_one_line(self):
+        first = self.hosts[0]
         for extra, message in (
-                ([f'--topology=n4={absent}'],
-                 f'hpcvirt: {absent}: cannot be read (No such file or'),
-                (['--topology=n4'], "--topology: 'n4' is not NAME=PATH"),
-                ([self.fleet[0]], "--topology: names the host 'n1' twice")):
-            status, text, error = self.ask('capacity', *extra)
+                ('n4=absent', f'{self.folder}/absent: cannot be read (No su'),
+                ('n4=absent', "fleet.json: classes['plain'].hosts[3]: "),
+                (first, "fleet.json: classes['plain']: 'n1' is the name of")):
+            self.hosts[3:] = [extra]
+            status, text, error = self.ask('capacity')
             self.assertEqual((2, '', 1), (status, text,
                                           len(error.splitlines())))
             self.assertIn(message, error)
+
+    def test_a_fleet_is_summarized(self):
+        self.hosts.append('n5=' + str(self.folder / 'n5.json'))
+        (self.folder / 'n5.json').write_text('{')
+        self.document['classes']['spare'] = {
+            'hosts': [self.hosts[0].replace('n1=', 's=') + '*2'],
+            'aggregate': 'spare', 'traits': ['CUSTOM_SPARE'],
+            'profile': {'smt': 'leave'}}
+        self.fleet.write_text(json.dumps(self.document))
+        status, text, _ = run('fleet', 'show', self.fleet)
+        self.assertEqual(0, status)
+        for line in (
+                '6 hosts, 6 instances, flavors as the profiles plan them',
+                r'plain +4 +96 +\d+ +6  dense', 'Broken records:', '  n5: '):
+            self.assertRegex(text, line)
+        status, text, _ = run('fleet', 'show', self.fleet, '-f', 'json')
+        document = json.loads(text)
+        self.assertEqual(['n5'], [
+            host['name'] for host in document['broken']])
+        self.assertEqual(
+            {'name': 'spare', 'hosts': 2, 'broken': 0, 'cpus': 64,
+             'instances': 0, 'profile': 'default, changed',
+             'aggregate': 'spare', 'traits': ['CUSTOM_SPARE']},
+            {key: value for key, value in document['classes'][1].items()
+             if key != 'memory_gib'})
+        status, text, _ = run('fleet', 'show', self.fleet, '-f', 'value',
+                              '-c', 'Name')
+        self.assertEqual((0, 'plain\nspare\n'), (status, text))

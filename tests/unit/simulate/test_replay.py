@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 import random
@@ -16,14 +6,13 @@ import unittest
 import unittest.mock
 
 from hpcvirt.fit import allocation
+from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
-from hpcvirt.fit import mix
-from hpcvirt.fit import placement as placements
-from hpcvirt.fit import room
+from hpcvirt.fit import host_room
 from hpcvirt.fit import scarcity
 from hpcvirt.fit import score
 from hpcvirt.model import shape as shape_model
-from hpcvirt.simulate import answers
+from hpcvirt.simulate import fit_cache
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import outcome
 from hpcvirt.simulate import replay
@@ -85,8 +74,8 @@ class ReplayTest(unittest.TestCase):
         self.assertEqual((None, CAPACITY), found.fates)
 
     def test_samples_are_evenly_spread(self):
-        fleet = [small.host(small.cell(0, package=0),
-                            small.cell(1, package=1))]
+        fleet = [small.host(small.cell(0, socket=0),
+                            small.cell(1, socket=1))]
         flavors = small.flavor(3), small.flavor(4, 4)
         found = play(fleet, flavors, (0, 50, 0), (0, 70, 1), (100, 1, 0))
         self.assertEqual(500, len(found.samples))
@@ -95,10 +84,11 @@ class ReplayTest(unittest.TestCase):
             sample for sample in reversed(found.samples)
             if sample.time < time) for time in (50, 70, 100))
         # Cells have 8 CPUs: 3 + 4 and 4 are taken, then 4 and 4, then none.
-        self.assertEqual(outcome.Sample(before.time, 11, 2, 0, 2, 1), before)
-        self.assertEqual(outcome.Sample(between.time, 8, 2, 0, 1, 1),
+        self.assertEqual(outcome.FleetSample(before.time, 11, 2, 0, 2, 1),
+                         before)
+        self.assertEqual(outcome.FleetSample(between.time, 8, 2, 0, 1, 1),
                          between)
-        self.assertEqual(outcome.Sample(after.time, 0, 4, 0, 0, 0), after)
+        self.assertEqual(outcome.FleetSample(after.time, 0, 4, 0, 0, 0), after)
         self.assertEqual(3, found.samples[-1].busy_cpus)
 
     def test_pages_next_to_no_free_cpu_are_stranded(self):
@@ -159,7 +149,7 @@ def some_fleet(dice):
         threads = dice.choice((1, 2))
         own = small.host(
             *(small.cell(number, dice.choice((4, 8)), 8192, 1024, threads,
-                         package=number // 2, shared=2)
+                         socket=number // 2, shared=2)
               for number in range(cells)),
             vfs=[(number, dice.choice((1, 4))) for number
                  in range(dice.choice((0, 0, cells)))],
@@ -207,7 +197,7 @@ class Plain:
 
 def by_room(able, demand, seen):
     """Weigh hosts by the room for the mix that was seen."""
-    rooms = room.Room(seen.kinds)
+    rooms = host_room.HostRoom(seen.kinds)
     counts = [rooms.displaced(demand, host.supply, placed)
               for host, placed in able]
     totals = [sum(column) for column in zip(
@@ -226,8 +216,9 @@ def choose(hosts, demand, plan, seen, first=False):
     :param first: whether it is the first guest of its request
     """
     able = [(host, placed) for host in hosts if isinstance(
-        placed := claim.predict(demand, host.supply, plan.fullest),
-        placements.Placement)]
+        placed := claim.predict(demand, dataclasses.replace(
+            host.supply, packing=plan.fullest)),
+        cell_assignments.CellAssignment)]
     if len(able) < 2:
         return able
     if first:
@@ -264,7 +255,7 @@ class AgreementTest(unittest.TestCase):
         table = host_table.HostTable(fleet, flavors)
         ours = scheduler.Scheduler(table, flavors, plan)
         plain = [Plain(supply) for supply in fleet]
-        seen = mix.Mix()
+        seen = scarcity.Mix()
         running, placed = [], 0
         for _ in range(40):
             if running and dice.random() < 0.4:
@@ -300,7 +291,7 @@ class AgreementTest(unittest.TestCase):
             ranking = choose(order, demand, plan, seen, first=not place)
             host, placed = ranking[0]
             self.assertEqual(plain.index(host), guest.host)
-            self.assertEqual(placed, guest.placement)
+            self.assertEqual(placed, guest.holding.placement)
             host.supply = allocation.allocate(demand, host.supply, placed)
             host.free_ram -= flavor.flavor.ram_mib
             host.vcpus_used += flavor.flavor.vcpus
@@ -314,7 +305,7 @@ class AgreementTest(unittest.TestCase):
                     for time in range(150)]
         for name in 'hpcvirt', 'nova+moves':
             usual = play(fleet, flavors, *arrivals, name=name)
-            with unittest.mock.patch.object(answers, 'MOST_STATES', 1):
+            with unittest.mock.patch.object(fit_cache, 'MAX_STATES', 1):
                 forgetful = play(fleet, flavors, *arrivals, name=name)
             self.assertEqual(dataclasses.replace(usual, seconds=0),
                              dataclasses.replace(forgetful, seconds=0))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Workloads of models."""
 
@@ -19,7 +9,7 @@ import statistics
 import unittest
 
 from hpcvirt import exception
-from hpcvirt.flavors import catalogue
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import mapping
 from hpcvirt.simulate import synthetic
 
@@ -34,8 +24,8 @@ LOG_BETWEEN = {0.25: 3.74, 0.5: 4.76, 0.75: 5.91, 0.95: 7.87}
 CORRELATION = 0.257
 
 FLAVORS = tuple(
-    catalogue.Flavor(f'f{cpus}', cpus, cpus * 1024, 0,
-                     {'hw:cpu_policy': 'dedicated'}) for cpus in (2, 8, 32))
+    flavor_model.Flavor(f'f{cpus}', cpus, cpus * 1024, 0,
+                        {'hw:cpu_policy': 'dedicated'}) for cpus in (2, 8, 32))
 
 
 def quantile(values, part):
@@ -43,7 +33,6 @@ def quantile(values, part):
 
 
 class LublinTest(unittest.TestCase):
-
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -87,7 +76,6 @@ class LublinTest(unittest.TestCase):
 
 
 class CloudTest(unittest.TestCase):
-
     def test_flavors_get_the_same_cpu_hours(self):
         workload = synthetic.parse('cloud:40000').workload(3, FLAVORS)
         work = collections.Counter()
@@ -103,13 +91,11 @@ class CloudTest(unittest.TestCase):
         self.assertAlmostEqual(7 * 86400, statistics.mean(lives),
                                delta=0.06 * 7 * 86400)
         self.assertGreater(quantile(lives, 0.9), 10 * quantile(lives, 0.1))
-        self.assertAlmostEqual(3600, workload.jobs[-1].time / 19999,
-                               delta=100)
+        self.assertAlmostEqual(3600, workload.jobs[-1].time / 19999, delta=100)
 
     def test_each_request_is_for_its_flavor(self):
         alike = twin(FLAVORS[1])
-        workload = synthetic.parse('cloud:300').workload(
-            1, (*FLAVORS, alike))
+        workload = synthetic.parse('cloud:300').workload(1, (*FLAVORS, alike))
         requests = mapping.map_jobs(workload, (*FLAVORS, alike))
         self.assertEqual(
             [job.flavor for job in workload.jobs],
@@ -125,12 +111,11 @@ class CloudTest(unittest.TestCase):
 
 
 def twin(flavor):
-    return catalogue.Flavor('twin', flavor.vcpus, flavor.ram_mib,
-                            flavor.disk_gib, flavor.extra_specs)
+    return flavor_model.Flavor('twin', flavor.vcpus, flavor.ram_mib,
+                               flavor.disk_gib, flavor.extra_specs)
 
 
 class ParseTest(unittest.TestCase):
-
     def test_a_seed_always_gives_the_same_workload(self):
         for text in ('lublin:50', 'cloud:50'):
             model = synthetic.parse(text)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Shapes to extra specs and back."""
 
@@ -20,7 +10,7 @@ from hpcvirt import exception
 from hpcvirt.model import shape
 from hpcvirt.specs import codec
 from hpcvirt.specs import vocabulary
-from tests.unit.specs import shapes
+from tests.builders import shapes
 
 DEDICATED = shape.CPUPolicy.DEDICATED
 MIXED = shape.CPUPolicy.MIXED
@@ -36,7 +26,6 @@ def guest(*cells, **fields):
 
 
 class RoundTripTest(unittest.TestCase):
-
     @hypothesis.settings(max_examples=500, deadline=None)
     @hypothesis.given(shapes.shapes())
     def test_decoding_gives_back_what_was_encoded(self, wanted):
@@ -54,7 +43,6 @@ class RoundTripTest(unittest.TestCase):
 
 
 class EncodeTest(unittest.TestCase):
-
     def test_even_cells_are_left_to_nova_to_split(self):
         self.assertEqual(
             {'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': '2',
@@ -81,17 +69,17 @@ class EncodeTest(unittest.TestCase):
 
     def test_devices_and_our_own_keys_are_written(self):
         specs = codec.encode(guest(
-            (4, 0, 2048), numa_scope=shape.NUMAScope.PACKAGE,
+            (4, 0, 2048), numa_scope=shape.NUMAScope.SOCKET,
             exclusive_cells=True, devices=(
-                shape.DeviceRequest('vf', 2, shape.PCIAffinity.REQUIRED),
-                shape.DeviceRequest('gpu', 1, shape.PCIAffinity.REQUIRED))))
+                shape.GuestDevices('vf', 2, shape.PCIAffinity.REQUIRED),
+                shape.GuestDevices('gpu', 1, shape.PCIAffinity.REQUIRED))))
         self.assertEqual('vf:2,gpu:1', specs['pci_passthrough:alias'])
         self.assertEqual('required', specs['hw:pci_numa_affinity_policy'])
-        self.assertEqual('package', specs['hpcvirt:numa_scope'])
+        self.assertEqual('socket', specs['hpcvirt:numa_scope'])
         self.assertEqual('true', specs['hpcvirt:exclusive_cells'])
 
     def test_what_no_flavor_can_say_is_refused(self):
-        device = shape.DeviceRequest
+        device = shape.GuestDevices
         for wanted, problem in (
                 (guest(), 'no cells'),
                 (guest((0, 0, 1024)), 'at least one CPU'),
@@ -237,8 +225,8 @@ class DecodeTest(unittest.TestCase):
             'pci_passthrough:alias': 'b:2, a:1,none:0',
             'hw:pci_numa_affinity_policy': 'preferred'})
         self.assertEqual(
-            (shape.DeviceRequest('b', 2, shape.PCIAffinity.PREFERRED),
-             shape.DeviceRequest('a', 1, shape.PCIAffinity.PREFERRED)),
+            (shape.GuestDevices('b', 2, shape.PCIAffinity.PREFERRED),
+             shape.GuestDevices('a', 1, shape.PCIAffinity.PREFERRED)),
             found.devices)
 
     def test_the_nearest_topology_is_found(self):

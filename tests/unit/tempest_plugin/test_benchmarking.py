@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """From the options and the answers of the API to a plan and its summary."""
 
@@ -23,7 +13,7 @@ from hpcvirt.bench.execute import mpi_hosts
 from hpcvirt.bench.model import record
 from hpcvirt.tempest_plugin import benchmarking
 from hpcvirt.tempest_plugin import contract
-from tests.unit.bench import runs
+from tests.builders import runs
 
 
 class Machine:
@@ -49,12 +39,12 @@ class Machine:
 def guest(place, host='n17', cpu=3, address='', rebooter=None):
     return benchmarking.guest(
         place, {'name': place.name, 'id': 'id'}, 'hpc.1c', host,
-        (contract.Node(0, 1024, 2048, frozenset([0]), {0: cpu}),), address,
+        (contract.ServerTopologyNode(0, 1024, 2048, frozenset([0]),
+                                     {0: cpu}),), address,
         rebooter)
 
 
 class RequestsTest(unittest.TestCase):
-
     def test_variant_settings_and_limit(self):
         cg, hpcc = benchmarking.requests(
             ['npb-cg/openmp', 'HPCC'],
@@ -81,7 +71,6 @@ class RequestsTest(unittest.TestCase):
 
 
 class NativeTest(unittest.TestCase):
-
     def test_host_of_the_guest_is_put_into_the_place(self):
         place = benchmarking.native('ssh://hpc@{host}:2222', 'n17',
                                     ['n17', 'n18'])
@@ -101,16 +90,15 @@ class NativeTest(unittest.TestCase):
 
 
 class PlanTest(unittest.TestCase):
-
     def test_native_runs_are_confined_to_the_cpus_of_the_guest(self):
         native, there = Machine('native'), Machine('guest')
         requests = benchmarking.requests(['hpcc'], ['hpcc:N=300'], None)
         (planned,) = benchmarking.compare(guest(there), native, requests,
                                           7).runs
-        (of_native,) = planned.jobs[record.Arm.NATIVE]
+        (of_native,) = planned.jobs[record.Side.NATIVE]
         self.assertEqual(('numactl', '--physcpubind=3', '--localalloc',
                           'env', 'mpirun'), of_native.command[:5])
-        (of_guest,) = planned.jobs[record.Arm.GUEST]
+        (of_guest,) = planned.jobs[record.Side.GUEST]
         self.assertEqual('mpirun', of_guest.command[0])
         self.assertEqual(of_native.run, of_guest.run)
         self.assertEqual(
@@ -146,7 +134,7 @@ class PlanTest(unittest.TestCase):
         (planned,) = benchmarking.span(
             [guest(first), guest(second, 'n18', address='10.0.0.5')],
             request).runs
-        (job,) = planned.jobs[record.Arm.GUEST]
+        (job,) = planned.jobs[record.Side.GUEST]
         words = ' '.join(job.command)
         self.assertIn('--host first:1,10.0.0.5:1', words)
         self.assertIn('mpi_yield_when_idle 1', words)
@@ -173,8 +161,7 @@ class PlanTest(unittest.TestCase):
                          benchmark='osu-latency', purpose=planned.purpose),
                 host=planned.host, shape=planned.shape)
             judged = verdict.judge_result(record.Result((measured,)))
-            self.assertEqual(
-                kind, judged.runs[0].bounds['latency_us[8]'].kind)
+            self.assertEqual(kind, judged.runs[0].bounds['latency_us[8]'].kind)
 
     def test_mpi_needs_a_benchmark_that_spans(self):
         (request,) = benchmarking.requests(['stream'], [], None)
@@ -184,7 +171,6 @@ class PlanTest(unittest.TestCase):
 
 
 class RelayedExecutorTest(unittest.TestCase):
-
     def test_command_goes_through_the_first_guest(self):
         first = Machine('ssh://one')
         place = benchmarking.RelayedExecutor(first, '10.0.0.5')
@@ -203,7 +189,6 @@ class RelayedExecutorTest(unittest.TestCase):
 
 
 class SummaryTest(unittest.TestCase):
-
     def summary(self, measured):
         result = record.Result((measured,), verdict.judge((measured,)))
         return benchmarking.summary('hpc.1c', 'e17', '/data', result)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The pages show how to install hpcvirt, and what exists on no index."""
 
@@ -25,7 +15,6 @@ FROM_INDEX = re.compile(r'pip install (?:-\S+ )*hpcvirt\b(?!\[)')
 
 
 class CheckInstallTest(unittest.TestCase):
-
     def test_pages_build_a_wheel_and_plan_flavors(self):
         for page in check_install.PAGES:
             found = list(check_install.commands(check_install.ROOT / page))

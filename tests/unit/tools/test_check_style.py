@@ -1,30 +1,20 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Rules of the project, on a small tree that breaks them."""
 
 import contextlib
 import pathlib
 
-import fixtures
 import testtools
 
+from tests.builders import folders
 from tools import check_style
 
 
 class TestTree(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.tree = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.tree = folders.make(self)
         directory = contextlib.chdir(self.tree)
         directory.__enter__()
         self.addCleanup(directory.__exit__, None, None, None)
@@ -46,6 +36,18 @@ class TestTree(testtools.TestCase):
         self.write('tests/unit/fit/test_cell.py')
         self.assertEqual([], list(check_style.untested()))
 
+    def test_the_test_of_a_package_or_a_prefix_can_import_the_module(self):
+        self.write('hpcvirt/fit/cell_room.py',
+                   'def fits():\n    return True\n')
+        for test in ('test_fit.py', 'fit/test_cell.py'):
+            self.write(f'tests/unit/{test}', 'from hpcvirt.fit import cell\n')
+            self.assertIn('there is no tests/unit/fit/test_cell_room.py',
+                          ''.join(check_style.untested()))
+            self.write(f'tests/unit/{test}',
+                       'from hpcvirt.fit import cell_room\n')
+            self.assertEqual([], list(check_style.untested()))
+            self.write(f'tests/unit/{test}')
+
     def test_a_test_needs_a_module_of_its_name(self):
         self.assertEqual([], list(check_style.mirror()))
         self.write('tests/unit/fit/test_cell.py')
@@ -64,3 +66,45 @@ class TestTree(testtools.TestCase):
         self.write('tests/unit/fit/test_cell.py', '\nimport subprocess\n')
         finding, = check_style.mirror()
         self.assertIn('tests/unit/fit/test_cell.py:2: subprocess', finding)
+
+    def test_a_public_class_name_is_unique(self):
+        self.write('hpcvirt/a.py', 'class Host:\n    pass\n')
+        self.write('hpcvirt/fit/b.py', '\nclass Host:\n    pass\n')
+        self.write('hpcvirt/fit/c.py', 'class _Cell:\n    pass\n')
+        self.write('hpcvirt/fit/d.py', 'class _Cell:\n    pass\n')
+        self.assertEqual(
+            ['hpcvirt/fit/b.py:2: class Host is also in hpcvirt/a.py:1'],
+            list(check_style.class_names()))
+
+    def test_a_function_begins_with_a_verb_or_a_noun(self):
+        for name in ('of_host', 'closed', 'given_devices', 'as_ever',
+                     'size_in_words'):
+            self.assertTrue(check_style.NO_VERB.match(name), name)
+        for name in ('format_host', 'need', 'dedicated_cpus', 'offset'):
+            self.assertFalse(check_style.NO_VERB.match(name), name)
+        self.write('hpcvirt/cmd/a.py', 'def of_host():\n    pass\n\n\n'
+                   'def _closed():\n    pass\n')
+        finding, = check_style.module(pathlib.Path('hpcvirt/cmd/a.py'))
+        self.assertIn('a.py:1: of_host does not begin', finding)
+
+    def test_limits_are_called_min_and_max(self):
+        self.write('hpcvirt/cmd/a.py', '_MOST_ROWS = 3\nMAX_ROWS = 3\n'
+                   'LEAST_ROWS: int = 1\n')
+        self.assertEqual(
+            ['hpcvirt/cmd/a.py:1: call _MOST_ROWS MIN_ or MAX_',
+             'hpcvirt/cmd/a.py:3: call LEAST_ROWS MIN_ or MAX_'],
+            list(check_style.module(pathlib.Path('hpcvirt/cmd/a.py'))))
+
+    def test_texts_have_no_phrases_that_stop_a_reader(self):
+        self.write('hpcvirt/cmd/a.py', '"""Fits on cells, of\nwhich one."""\n'
+                   '#: At most so\n#: many.\nprint("Stops also "\n'
+                   '      "if full.")\n')
+        self.write('docs/source/a.rst', 'As ever.\n\n'
+                   'A case of which half runs, in as many cells as ever more\n'
+                   'hosts have; in summary, whatever it is.\n')
+        self.assertEqual(
+            ["docs/source/a.rst:1: say it without 'As ever'",
+             "hpcvirt/cmd/a.py:1: say it without ', of which'",
+             "hpcvirt/cmd/a.py:3: say it without 'so many'",
+             "hpcvirt/cmd/a.py:5: say it without 'also if'"],
+            list(check_style.phrases()))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import unittest
 
@@ -75,17 +65,16 @@ TEXT = """
 
 
 class DomainTest(unittest.TestCase):
-
     def test_everything_is_read(self):
         self.assertEqual(domain.Domain(
             uuid='8f1f2c5e-3a06-4f3a-9f5d-5f0a3c1f8a11', name='solver',
             vcpus=3, memory_mib=2048,
-            cells=(domain.GuestCell(frozenset({0}), strict=True,
-                                    vcpus=frozenset({0}), memory_mib=512,
-                                    page_kib=2048),
-                   domain.GuestCell(frozenset({1}), strict=True,
-                                    vcpus=frozenset({1, 2}), memory_mib=1536,
-                                    page_kib=4)),
+            cells=(domain.DomainCell(frozenset({0}), strict=True,
+                                     vcpus=frozenset({0}), memory_mib=512,
+                                     page_kib=2048),
+                   domain.DomainCell(frozenset({1}), strict=True,
+                                     vcpus=frozenset({1, 2}), memory_mib=1536,
+                                     page_kib=4)),
             pins={0: frozenset({4}), 1: frozenset({9}),
                   2: frozenset({1, 2})},
             emulator=frozenset({4, 9}),

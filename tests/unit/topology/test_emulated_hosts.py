@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The emulated hosts are read as QEMU was told to emulate them."""
 
@@ -17,8 +7,8 @@ import unittest
 
 from hpcvirt import topology
 from hpcvirt.model import host as host_model
-from hpcvirt.topology.alike import traits
-from tests.unit.topology import sysfs_files
+from hpcvirt.topology.alike import hardware_features
+from tests.builders import sysfs_files
 
 
 class EmulatedHostsTest(unittest.TestCase):
@@ -35,7 +25,7 @@ class EmulatedHostsTest(unittest.TestCase):
         for path in sysfs_files.HOSTS.glob('*.txt'):
             host = self.read(path.stem)
             found[host.name] = (
-                len(host.packages), [cell.cpus for cell in host.cells],
+                len(host.sockets), [cell.cpus for cell in host.cells],
                 host.threads_per_core)
         two_of_four = [set(range(4)), set(range(4, 8))]
         self.assertEqual({
@@ -62,8 +52,8 @@ class EmulatedHostsTest(unittest.TestCase):
             [(device.address, device.vendor_id, device.product_id,
               device.cell) for device in inspected.devices])
         for cell, other in zip(host.cells, inspected.cells, strict=True):
-            self.assertTrue(traits.is_close(cell.memory_mib,
-                                            other.memory_mib))
+            self.assertTrue(hardware_features.is_close(cell.memory_mib,
+                                                       other.memory_mib))
 
     def test_pages_reserved_at_boot_are_in_their_cells(self) -> None:
         host = self.read('intel-2s-tuned')

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Any file gives a sound Host or an error of one line.
 
@@ -31,7 +21,7 @@ from hpcvirt import topology
 from hpcvirt.topology import document
 from hpcvirt.topology import snapshot
 from hpcvirt.topology.draw import diagram
-from tests.unit.topology import sysfs_files
+from tests.builders import sysfs_files
 
 FACTOR = float(os.environ.get('HPCVIRT_FUZZ', '1'))
 MACHINE = sysfs_files.MACHINES / 'emulated-intel-2x2x2'
@@ -125,8 +115,7 @@ class HostileInputTest(unittest.TestCase):
                 plain = copy.deepcopy(real)
                 for _ in range(dice.choice((1, 1, 2))):
                     _change_value(dice, plain)
-                self.judge_bytes(json.dumps(plain).encode(),
-                                 f'seed {seed}')
+                self.judge_bytes(json.dumps(plain).encode(), f'seed {seed}')
         self.assertGreater(self.refused, 200)
 
     def test_changed_sysfs(self) -> None:

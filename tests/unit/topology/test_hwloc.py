@@ -1,30 +1,57 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
+
+"""Read machines from the XML of hwloc."""
 
 import re
 import unittest
 
+from hpcvirt import exception
 from hpcvirt import topology
-from tests.unit.topology import hwloc_xml
-from tests.unit.topology import machines
-from tests.unit.topology import sysfs_files
-from tests.unit.topology import writers
+from hpcvirt.model import host as host_model
+from hpcvirt.topology import document
+from hpcvirt.topology import hwloc
+from tests.builders import machines
+from tests.builders import sysfs_files
+from tests.builders import writers
 
-GIB = hwloc_xml.GIB
-group = hwloc_xml.group
-machine = hwloc_xml.machine
-node = hwloc_xml.node
-pus = hwloc_xml.pus
-read = hwloc_xml.read
+GIB = 2 ** 30
+
+
+def read(xml: str | bytes) -> host_model.Host:
+    data = xml.encode() if isinstance(xml, str) else xml
+    return hwloc.read(document.xml_root(data, 'lstopo.xml'), 'lstopo.xml',
+                      'lstopo')
+
+
+def pus(*cpus: int) -> str:
+    return ''.join(f'<object type="Core" os_index="{cpu}"><object type="PU" '
+                   f'os_index="{cpu}"/></object>' for cpu in cpus)
+
+
+def node(number: int, cpuset: int, more: str = '', inside: str = '',) -> str:
+    return (f'<object type="NUMANode" os_index="{number}" '
+            f'cpuset="{cpuset:#x}" local_memory="{GIB}" {more}>{inside}'
+            '</object>')
+
+
+def machine(*inside: str, attributes: str = '', after: str = '') -> str:
+    return (f'<topology version="2.0"><object type="Machine" {attributes}>'
+            f'{"".join(inside)}</object>{after}</topology>')
+
+
+def group(*inside: str) -> str:
+    return f'<object type="Group">{"".join(inside)}</object>'
+
+
+class Case(unittest.TestCase):
+    def refused(self, xml: str | bytes, pattern: str) -> None:
+        with self.assertRaisesRegex(exception.InvalidInput,
+                                    f'lstopo.xml.*{pattern}'):
+            read(xml)
+
+    def cells(self, xml: str) -> dict[int, tuple[set[int], int]]:
+        return {cell.id: (set(cell.cpus), cell.memory_mib)
+                for cell in read(xml).cells}
 
 
 class SyntheticTest(unittest.TestCase):
@@ -35,7 +62,7 @@ class SyntheticTest(unittest.TestCase):
         old = topology.read(str(directory / 'lstopo-v1.xml'))
         new = topology.read(str(directory / 'lstopo.xml'))
         self.assertEqual(new.cells, old.cells)
-        self.assertEqual([0, 0, 1, 1], [cell.package for cell in new.cells])
+        self.assertEqual([0, 0, 1, 1], [cell.socket for cell in new.cells])
         self.assertEqual(({0, 1, 2, 3}, {4, 5, 6, 7}), new.cells[0].llc)
         self.assertEqual(({24, 25}, {26, 27}, {28, 29}, {30, 31}),
                          new.cells[3].siblings)
@@ -50,11 +77,11 @@ class SyntheticTest(unittest.TestCase):
             [64, 16, 64, 16, 256],
             [round(cell.memory_mib * 2 ** 20 / 1e9)
              for cell in read.cells[:5]])
-        self.assertEqual([None], list({cell.package for cell in read.cells
+        self.assertEqual([None], list({cell.socket for cell in read.cells
                                        if not cell.cpus}))
 
 
-class GroupsTest(hwloc_xml.Case):
+class GroupsTest(Case):
     def test_the_last_level_is_the_highest_level_of_data_caches(self) -> None:
         def cache(kind: str, inside: str) -> str:
             return f'<object type="{kind}">{inside}</object>'
@@ -102,11 +129,11 @@ class GroupsTest(hwloc_xml.Case):
         host = machines.of_cells(
             machines.cell(0, *((cpu, cpu + 2048) for cpu in range(1024))),
             machines.cell(1, *((cpu, cpu + 2048)
-                               for cpu in range(1024, 2048)), package=1))
+                               for cpu in range(1024, 2048)), socket=1))
         self.assertEqual(host.cells, read(writers.hwloc(host)).cells)
 
 
-class DevicesTest(hwloc_xml.Case):
+class DevicesTest(Case):
     PCI = ('<object type="Bridge"><object type="PCIDev" '
            'pci_busid="0000:{}:00.0" pci_type="{} [8086:15AB] [8086:0001] '
            '01 00"/></object>')
@@ -145,17 +172,16 @@ class DevicesTest(hwloc_xml.Case):
             'PCIDev 0000:b0:00.0: has no pci_type')
 
 
-class NameTest(hwloc_xml.Case):
+class NameTest(Case):
     def test_the_name_is_in_the_machine_or_the_topology(self) -> None:
         info = '<info name="HostName" value="node7"/>'
-        self.assertEqual('node7', read(machine(
-            info, node(0, 1), pus(0))).name)
+        self.assertEqual('node7', read(machine(info, node(0, 1), pus(0))).name)
         self.assertEqual('node7', read(machine(
             node(0, 1), pus(0), after=info)).name)
         self.assertEqual('lstopo', read(machine(node(0, 1), pus(0))).name)
 
 
-class ContradictionTest(hwloc_xml.Case):
+class ContradictionTest(Case):
     def test_each_is_refused_and_names_the_element(self) -> None:
         for pattern, xml in {
             'PU 0: occurs twice': machine(
@@ -163,8 +189,7 @@ class ContradictionTest(hwloc_xml.Case):
             'NUMANode 0: occurs twice': machine(
                 group(node(0, 1), pus(0)), group(node(0, 2), pus(1))),
             'NUMANode 1: its cpuset and its position do not agree on CPU 0':
-                machine(group(node(0, 1), pus(0)),
-                        group(node(1, 3), pus(1))),
+                machine(group(node(0, 1), pus(0)), group(node(1, 3), pus(1))),
             'NUMANode 0: CPU 1 is also in NUMANode 1': machine(
                 node(0, 3), pus(0), group(node(1, 2), pus(1))),
             'PU 1: is in no NUMANode': machine(
@@ -196,3 +221,169 @@ class ContradictionTest(hwloc_xml.Case):
         }.items():
             with self.subTest(pattern):
                 self.refused(xml, re.escape(pattern))
+
+
+class DistancesTest(Case):
+    MATRIX = ('<distances2 type="{}" nbobjs="2" kind="{}" indexing="{}">'
+              '<indexes>{}</indexes><u64values>10 </u64values>'
+              '<u64values>{} 22 10</u64values></distances2>')
+
+    def read(self, *after: str) -> tuple[tuple[int, ...], ...]:
+        return read(machine(
+            group(node(0, 1, 'gp_index="70"'), pus(0)),
+            group(node(4, 2, 'gp_index="30"'), pus(1)),
+            after=''.join(after))).distances
+
+    def test_the_latencies_of_the_system_are_read(self) -> None:
+        for after in (
+                [self.MATRIX.format('NUMANode', 5, 'os', '0 4', 21)],
+                [self.MATRIX.format('NUMANode', 5, 'gp', '70 30', 21)],
+                [self.MATRIX.format('NUMANode', 9, 'os', '0 4', 99),
+                 self.MATRIX.format('PU', 5, 'os', '0 1', 98),
+                 self.MATRIX.format('NUMANode', 6, 'os', '0 4', 97),
+                 self.MATRIX.format('NUMANode', 5, 'os', '0 4', 21)]):
+            self.assertEqual(((10, 21), (22, 10)), self.read(*after))
+
+    def test_the_nodes_of_distances_may_be_in_any_order(self) -> None:
+        self.assertEqual(((10, 22), (21, 10)), self.read(
+            self.MATRIX.format('NUMANode', 5, 'os', '4 0', 21)))
+
+    def test_without_latencies_distances_are_unknown(self) -> None:
+        self.assertEqual((), self.read())
+
+    def test_the_list_of_version_1_is_scaled_back(self) -> None:
+        def xml(depth: int, *values: str) -> str:
+            latencies = ''.join(f'<latency value="{value}"/>'
+                                for value in values)
+            return ('<topology><object type="Machine"><distances nbobjs="2" '
+                    f'relative_depth="{depth}" latency_base="10.000000">'
+                    f'{latencies}</distances>'
+                    + node(0, 1, inside=pus(0)) + node(1, 2, inside=pus(1))
+                    + '</object></topology>')
+
+        good = ('1.000000', '2.100000', '2.1', '1')
+        self.assertEqual(((10, 21), (21, 10)), read(xml(1, *good)).distances)
+        self.assertEqual((), read(xml(2, *good)).distances)
+        self.refused(xml(1, '1', '2'), 'has 2 numbers instead of 4')
+        for bad in ('nan', 'inf', '-1', 'x', '0', '1e9'):
+            self.refused(xml(1, '1', bad, '2', '1'), 'is not a distance')
+
+    def test_a_matrix_of_other_nodes_is_refused(self) -> None:
+        good = self.MATRIX.format('NUMANode', 5, 'os', '0 4', 21)
+        for pattern, bad in {
+                'names node 7, which does not exist':
+                    good.replace('0 4', '0 7'),
+                'names a node twice': good.replace('0 4', '0 0'),
+                'indexes: has 1 numbers instead of 2':
+                    good.replace('0 4', '0'),
+                'u64values: has 3 numbers instead of 4':
+                    good.replace('21', ''),
+                'nbobjs is 3': good.replace('"2"', '"3"'),
+                'is not within 1 to 255': good.replace('21', '256'),
+                "is 'x', not a whole number": good.replace('21', 'x'),
+                'the kind of <distances2> is missing':
+                    good.replace(' kind="5"', '')}.items():
+            with self.subTest(pattern), self.assertRaisesRegex(
+                    exception.InvalidInput, pattern):
+                self.read(bad)
+
+
+class NodesTest(Case):
+    def test_the_subtype_identifies_the_main_memory(self) -> None:
+        for first, second, owner in (
+                ('', '', 0), ('subtype="HBM"', '', 1),
+                ('subtype="HBM"', 'subtype="DRAM"', 1),
+                ('subtype="MCDRAM"', 'subtype="DRAM"', 1),
+                ('subtype="DRAM"', 'subtype="CXL-DRAM"', 0),
+                ('subtype="HBM"', 'subtype="HBM"', 0)):
+            found = self.cells(machine(
+                node(0, 3, first), node(1, 3, second), pus(0, 1)))
+            self.assertEqual({owner: ({0, 1}, 1024),
+                              1 - owner: (set(), 1024)}, found)
+
+    def test_cpus_belong_to_the_memory_with_the_fewest_cpus(self) -> None:
+        found = self.cells(machine(
+            node(0, 0xf), group(node(1, 3), pus(0, 1)),
+            group(node(2, 0xc), pus(2, 3))))
+        self.assertEqual({0: (set(), 1024), 1: ({0, 1}, 1024),
+                          2: ({2, 3}, 1024)}, found)
+
+    def test_a_memory_side_cache_may_contain_the_node(self) -> None:
+        found = self.cells(machine(
+            f'<object type="MemCache" cpuset="0x3">{node(0, 3)}</object>',
+            pus(0, 1)))
+        self.assertEqual({0: ({0, 1}, 1024)}, found)
+
+    def test_version_1_without_nodes_is_one_cell(self) -> None:
+        host = read('<topology><object type="Machine" cpuset="0x3" '
+                    f'nodeset="0xf...f" local_memory="{GIB}"><page_type '
+                    'size="4096" count="262144"/><object type="Socket" '
+                    f'os_index="1">{pus(0, 1)}</object></object></topology>')
+        self.assertEqual(
+            [host_model.Cell(0, 1, frozenset({0, 1}),
+                             (frozenset({0}), frozenset({1})),
+                             (frozenset({0, 1}),), 1024,
+                             (host_model.PagePool(4, 262144),))],
+            list(host.cells))
+
+    def test_version_3_has_no_pages(self) -> None:
+        host = read(machine(node(0, 1), pus(0)))
+        self.assertEqual((host_model.PagePool(4, 262144),),
+                         host.cells[0].pages)
+
+    def test_cells_may_lack_memory(self) -> None:
+        found = self.cells(machine(
+            group('<object type="NUMANode" os_index="0" cpuset="0x1"/>',
+                  pus(0)), group(node(1, 2), pus(1))))
+        self.assertEqual({0: ({0}, 0), 1: ({1}, 1024)}, found)
+
+    def test_a_cell_may_span_several_sockets(self) -> None:
+        socket = '<object type="Package" os_index="{}">{}</object>'
+        host = read(machine(node(0, 0xf), socket.format(4, pus(0, 1)),
+                            socket.format(3, pus(2, 3))))
+        self.assertEqual([3], [cell.socket for cell in host.cells])
+
+
+class AllowedTest(Case):
+    """Memory that lstopo must not use."""
+
+    def test_forbidden_memory_is_left_out(self) -> None:
+        xml = machine(group(node(0, 1), pus(0)), node(1, 1),
+                      attributes='allowed_nodeset="0x1" nodeset="0x3"')
+        self.assertEqual({0: ({0}, 1024)}, self.cells(xml))
+
+    def test_the_cpus_of_forbidden_memory_are_kept(self) -> None:
+        xml = machine(group(node(0, 1), pus(0)), group(node(1, 2), pus(1)),
+                      attributes='allowed_nodeset="0x2"')
+        self.assertEqual({0: ({0}, 0), 1: ({1}, 1024)}, self.cells(xml))
+
+    def test_cpus_keep_their_cell_if_its_object_is_left_out(self) -> None:
+        # This is what lstopo writes without --disallowed.
+        xml = machine(
+            '<object type="Group" complete_nodeset="0x1">'
+            f'{pus(0)}</object>', group(node(1, 2), pus(1)),
+            attributes='nodeset="0x2" complete_nodeset="0x3"',
+            after='<distances2 type="NUMANode" nbobjs="1" kind="5" '
+            'indexing="os"><indexes>1</indexes><u64values>10</u64values>'
+            '</distances2>')
+        self.assertEqual({0: ({0}, 0), 1: ({1}, 1024)}, self.cells(xml))
+        self.assertEqual((), read(xml).distances)
+
+
+class UsableCPUsTest(Case):
+    """CPUs that are offline, or that lstopo must not use."""
+
+    def test_offline_and_forbidden_cpus_are_left_out(self) -> None:
+        for attributes in ('cpuset="0x3" complete_cpuset="0x7"',
+                           'cpuset="0x7" allowed_cpuset="0x3"',
+                           'cpuset="0x7" online_cpuset="0x3"',
+                           'allowed_cpuset="0x3"',
+                           'cpuset="0xf...f" allowed_cpuset="0x0,0x3"'):
+            xml = machine(node(0, 7), pus(0, 1, 2), attributes=attributes)
+            self.assertEqual({0: ({0, 1}, 1024)}, self.cells(xml))
+
+    def test_a_core_with_an_offline_thread_keeps_the_other(self) -> None:
+        core = ('<object type="Core" os_index="0"><object type="PU" '
+                'os_index="0"/><object type="PU" os_index="1"/></object>')
+        host = read(machine(node(0, 3), core, attributes='cpuset="0x1"'))
+        self.assertEqual(({0},), host.cells[0].siblings)

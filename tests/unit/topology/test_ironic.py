@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The result of an inspection by Ironic is read, or refused in a line."""
 
@@ -23,7 +13,7 @@ from hpcvirt import topology
 from hpcvirt.model import host as host_model
 from hpcvirt.topology import snapshot
 from hpcvirt.topology.draw import diagram
-from tests.unit.topology import sysfs_files
+from tests.builders import sysfs_files
 
 ALWAYS = {host_model.Unknown.CACHES, host_model.Unknown.PAGES,
           host_model.Unknown.VFS}
@@ -95,16 +85,16 @@ class InspectionTest(Case):
                               driver='i40e')), self.read().devices)
 
     def test_what_is_not_said_is_unknown(self) -> None:
-        self.assertEqual(ALWAYS | {host_model.Unknown.PACKAGES},
+        self.assertEqual(ALWAYS | {host_model.Unknown.SOCKETS},
                          self.read().unknown)
         self.assertEqual([None, None],
-                         [cell.package for cell in self.read().cells])
+                         [cell.socket for cell in self.read().cells])
 
-    def test_one_socket_is_one_package(self) -> None:
+    def test_one_socket_is_one_socket(self) -> None:
         self.inventory['cpu']['socket_count'] = 1
         host = self.read()
         self.assertEqual(ALWAYS, host.unknown)
-        self.assertEqual((0,), host.packages)
+        self.assertEqual((0,), host.sockets)
 
     def test_the_form_of_ironic_inspector_is_read(self) -> None:
         flat = {'inventory': self.inventory, **self.data, 'cpus': 8,
@@ -147,9 +137,9 @@ class InspectionTest(Case):
 
     def test_the_drawing_has_nothing_that_is_unknown(self) -> None:
         text = diagram.draw(self.read())
-        for word in ('packages of the cells', 'caches', 'VFs', 'distances'):
+        for word in ('sockets of the cells', 'caches', 'VFs', 'distances'):
             self.assertIn(word, ' '.join(text.split()))
-        for guess in ('package 0', 'package 1', 'KiB pages', '[ 0', '┌ 0'):
+        for guess in ('socket 0', 'socket 1', 'KiB pages', '[ 0', '┌ 0'):
             self.assertNotIn(guess, text)
 
 
@@ -160,7 +150,7 @@ class RefusalTest(Case):
         del self.plain['plugin_data']
         self.refused('no numa_topology')
 
-    def test_cores_of_several_packages_in_one_cell_are_not_told_apart(
+    def test_cores_of_several_sockets_in_one_cell_are_not_told_apart(
             self) -> None:
         # Two sockets as one cell: each core_id occurs twice.
         self.numa['ram'] = self.numa['ram'][:1]
@@ -169,9 +159,9 @@ class RefusalTest(Case):
              'thread_siblings': [core, core + 2, core + 4, core + 6]}
             for core in (0, 1)]
         self.data['pci_devices'] = []
-        self.refused('several packages')
+        self.refused('several sockets')
         del self.inventory['cpu']['socket_count']
-        self.refused('several packages')
+        self.refused('several sockets')
         self.inventory['cpu']['model_name'] = 'Intel Xeon Phi 7290'
         self.assertEqual(4, self.read().threads_per_core)
 

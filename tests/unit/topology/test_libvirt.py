@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import unittest
 
@@ -16,8 +6,8 @@ from hpcvirt import exception
 from hpcvirt.model import host as host_model
 from hpcvirt.topology import document
 from hpcvirt.topology import libvirt
-from tests.unit.topology import machines
-from tests.unit.topology import writers
+from tests.builders import machines
+from tests.builders import writers
 
 CPU = '<cpu id="{}" socket_id="0" siblings="{}"/>'
 MEMORY = '<memory unit="KiB">4194304</memory>'
@@ -51,7 +41,7 @@ class LibvirtTest(Case):
         host = machines.of_cells(
             machines.cell(0, (0, 4), (1, 5), llc=((0, 4), (1, 5)),
                           huge=((2048, 7),)),
-            machines.cell(3, (2, 6), (3, 7), package=1),
+            machines.cell(3, (2, 6), (3, 7), socket=1),
             machines.cell(4))
         self.assertEqual((host.cells, host.distances), (
             read(writers.libvirt(host)).cells,
@@ -116,7 +106,7 @@ class LibvirtTest(Case):
         host = read(capabilities(cell(0, CPU.format(0, 0), inside=''),
                                  cell(1, inside=MEMORY)))
         self.assertEqual([(0, {0}, 0), (None, set(), 4096)],
-                         [(cell.package, cell.cpus, cell.memory_mib)
+                         [(cell.socket, cell.cpus, cell.memory_mib)
                           for cell in host.cells])
 
     def test_a_cell_may_lack_the_cpus_element(self) -> None:
@@ -138,10 +128,10 @@ class LibvirtTest(Case):
         self.assertEqual(({0}, {2}), host.cells[0].siblings)
         self.assertEqual(({0, 2},), host.cells[0].llc)
 
-    def test_a_package_without_a_number_is_package_0(self) -> None:
+    def test_a_socket_without_a_number_is_socket_0(self) -> None:
         host = read(capabilities(cell(
             0, '<cpu id="0" socket_id="-1" siblings="0"/>')))
-        self.assertEqual(0, host.cells[0].package)
+        self.assertEqual(0, host.cells[0].socket)
 
     def test_missing_distances_are_unknown(self) -> None:
         self.assertEqual((), read(capabilities(
@@ -221,8 +211,7 @@ class ContradictionTest(Case):
             'content of <memory> is -1, which is not within': capabilities(
                 cell(0, CPU.format(0, 0), inside='<memory>-1</memory>')),
             'is not within 0 to 4398046511104': capabilities(cell(
-                0, CPU.format(0, 0),
-                inside='<memory unit="EiB">1</memory>')),
+                0, CPU.format(0, 0), inside='<memory unit="EiB">1</memory>')),
             'id of <cell> is missing': '<capabilities><host><topology>'
                 '<cells><cell/></cells></topology></host></capabilities>',
             "id of <cpu> is 'x', not a whole number": capabilities(

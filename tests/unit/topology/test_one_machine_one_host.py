@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """All sources describe a machine by the same Host."""
 
@@ -17,9 +7,9 @@ import unittest
 
 from hpcvirt import topology
 from hpcvirt.model import host as host_model
-from tests.unit.topology import machines
-from tests.unit.topology import sysfs_files
-from tests.unit.topology import writers
+from tests.builders import machines
+from tests.builders import sysfs_files
+from tests.builders import writers
 
 MACHINE = sysfs_files.MACHINES / 'emulated-intel-2x2x2'
 INVENTED = range(40)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import copy
 import json
@@ -19,15 +9,15 @@ from typing import Any
 from hpcvirt import exception
 from hpcvirt.model import host as host_model
 from hpcvirt.topology import snapshot
-from tests.unit.topology import machines
+from tests.builders import machines
 
 BOX: dict[str, Any] = {
     'schema_version': 1, 'name': 'box',
     'cells': [
-        {'id': 0, 'package': 0, 'cpus': [0, 1, 4, 5],
+        {'id': 0, 'socket': 0, 'cpus': [0, 1, 4, 5],
          'siblings': [[0, 4], [1, 5]], 'llc': [[0, 1, 4, 5]],
          'memory_mib': 4096, 'pages': {'4': 786432, '2048': 512}},
-        {'id': 2, 'package': 1, 'cpus': [2, 3, 6, 7],
+        {'id': 2, 'socket': 1, 'cpus': [2, 3, 6, 7],
          'siblings': [[2, 6], [3, 7]], 'llc': [[2, 6], [3, 7]],
          'memory_mib': 4096, 'pages': {'4': 1048576, '2048': 0}}],
     'distances': [[10, 21], [21, 10]],
@@ -43,7 +33,7 @@ def read(value: object) -> host_model.Host:
 
 class RoundTripTest(unittest.TestCase):
     def test_a_snapshot_is_written_as_it_was_read(self) -> None:
-        self.assertEqual(BOX, snapshot.to_json(read(BOX)))
+        self.assertEqual(BOX, snapshot.make_json(read(BOX)))
 
     def test_text_is_the_same_snapshot(self) -> None:
         self.assertEqual(BOX, json.loads(snapshot.dumps(read(BOX))))
@@ -63,7 +53,7 @@ class RoundTripTest(unittest.TestCase):
     def test_memory_keeps_small_pages_beyond_its_last_mib(self) -> None:
         box = copy.deepcopy(BOX)
         box['cells'][0]['pages'] = {'4': 1048576 + 255}
-        self.assertEqual(box, snapshot.to_json(read(box)))
+        self.assertEqual(box, snapshot.make_json(read(box)))
 
     def test_cells_in_another_order_keep_their_distances(self) -> None:
         box = copy.deepcopy(BOX)
@@ -79,7 +69,7 @@ class DocumentationTest(unittest.TestCase):
         root = pathlib.Path(__file__).parents[3]
         text = (root / 'docs/source/topology.rst').read_text()
         example = text.split('.. code-block:: json\n')[1]
-        example = example[:example.index('\n\n``package``')]
+        example = example[:example.index('\n\n``socket``')]
         host = read(example.encode())
         self.assertEqual(('node7', 4, 64), (
             host.name, len(host.cpus), host.devices[0].total_vfs))
@@ -179,8 +169,8 @@ class RefusalTest(unittest.TestCase):
             'no cell has memory': self.changed('cells', to=[
                 cell | {'memory_mib': 0, 'pages': {}}
                 for cell in BOX['cells']]),
-            'cell 0: has CPUs but no package': self.changed(
-                'cells', 0, 'package', to=None),
+            'cell 0: has CPUs but no socket': self.changed(
+                'cells', 0, 'socket', to=None),
             'CPU 65536 is not within': self.changed(
                 'cells', 0, to=BOX['cells'][0] | {
                     'cpus': [65536], 'siblings': [[65536]],
@@ -212,7 +202,7 @@ class RefusalTest(unittest.TestCase):
                 self.changed('cells', 0, 'memory_mib', to=-1),
             'memory_mib: must be .*, not a number of more than 64':
                 self.changed('cells', 0, 'memory_mib', to=10 ** 400),
-            "a page size is 'x'": self.changed(
+            "'x' is not a page size": self.changed(
                 'cells', 0, 'pages', to={'x': 1}),
             "'04' is not a page size": self.changed(
                 'cells', 0, 'pages', to={'04': 1}),

@@ -1,28 +1,54 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
+"""Read a machine from a copy of its sysfs."""
+
+import os
+import pathlib
+import socket
+import unittest
+
+from hpcvirt import exception
+from hpcvirt import topology
 from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
 from hpcvirt.topology import snapshot
-from tests.unit.topology import sysfs_case
-from tests.unit.topology import writers
+from tests.builders import machines
+from tests.builders import sysfs_files
+from tests.builders import writers
 
-CPU = sysfs_case.CPU
-NODE = sysfs_case.NODE
-HUGE = sysfs_case.HUGE
-PCI = sysfs_case.PCI
+CPU = 'sys/devices/system/cpu'
+NODE = 'sys/devices/system/node'
+HUGE = f'{NODE}/node1/hugepages/hugepages-2048kB'
+PCI = 'sys/devices/pci0000:00/0000:41:00.0'
 
 
-class CellsTest(sysfs_case.Case):
+class Case(unittest.TestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.root = pathlib.Path(sysfs_files.scratch(self)) / 'box'
+        self.host = machines.of_cells(
+            machines.cell(0, (0, 4), (1, 5), socket=0, huge=((2048, 8),)),
+            machines.cell(1, (2, 6), (3, 7), socket=1, huge=((2048, 4),)),
+            devices=(host_model.Device('0000:41:00.0', '8086', '1572', 1, 64,
+                                       'i40e'),))
+        self.files = writers.sysfs(self.host)
+
+    def read(self) -> host_model.Host:
+        sysfs_files.lay_out(self.files, self.root)
+        return topology.read(str(self.root), 'sysfs')
+
+    def refused(self, pattern: str) -> str:
+        with self.assertRaisesRegex(exception.InvalidInput, pattern) as got:
+            self.read()
+        return str(got.exception)
+
+    def drop(self, *parts: str) -> None:
+        for name in list(self.files):
+            if any(part in name for part in parts):
+                del self.files[name]
+
+
+class CellsTest(Case):
     def test_everything_is_read(self) -> None:
         self.assertEqual(self.host, self.read())
 
@@ -42,7 +68,7 @@ class CellsTest(sysfs_case.Case):
     def test_a_cell_may_lose_all_its_cpus(self) -> None:
         self.files[f'{CPU}/online'] = '0-1,4-5'
         cell = self.read().cells[1]
-        self.assertEqual((frozenset(), None), (cell.cpus, cell.package))
+        self.assertEqual((frozenset(), None), (cell.cpus, cell.socket))
         self.assertGreater(cell.memory_mib, 0)
 
     def test_the_old_name_of_the_siblings_is_read(self) -> None:
@@ -57,8 +83,7 @@ class CellsTest(sysfs_case.Case):
             if name.endswith(('cpulist', 'cpus_list', 'cpu_list')):
                 as_map = name.replace('cpulist', 'cpumap').replace(
                     'shared_cpu_list', 'shared_cpu_map').removesuffix('_list')
-                bits = writers.bitmap(cpuset.parse(
-                    self.files.pop(name)))
+                bits = writers.bitmap(cpuset.parse(self.files.pop(name)))
                 self.files[as_map] = f'00000000,{bits.removeprefix("0x")}'
         self.assertEqual(self.host, self.read())
 
@@ -67,20 +92,20 @@ class CellsTest(sysfs_case.Case):
             self.files[name] += '\n\0'
         self.assertEqual(self.host, self.read())
 
-    def test_a_cell_over_several_packages_has_the_lowest(self) -> None:
+    def test_a_cell_over_several_sockets_has_the_lowest(self) -> None:
         for cpu in range(8):
             self.files[f'{CPU}/cpu{cpu}/topology/physical_package_id'] = (
                 '3' if cpu in (0, 4) else '2')
         host = self.read()
-        self.assertEqual([2, 2], [cell.package for cell in host.cells])
-        self.assertEqual((2, 3), host.packages)
+        self.assertEqual([2, 2], [cell.socket for cell in host.cells])
+        self.assertEqual((2, 3), host.sockets)
         self.assertEqual(host, snapshot.read(
             snapshot.dumps(host).encode(), 'host.json'))
 
-    def test_a_package_without_a_number_is_package_0(self) -> None:
+    def test_a_socket_without_a_number_is_socket_0(self) -> None:
         for cpu in range(8):
             self.files[f'{CPU}/cpu{cpu}/topology/physical_package_id'] = '-1'
-        self.assertEqual((0,), self.read().packages)
+        self.assertEqual((0,), self.read().sockets)
 
     def test_offline_nodes_are_not_read(self) -> None:
         self.files[f'{NODE}/node2/cpulist'] = ''
@@ -112,7 +137,7 @@ class CellsTest(sysfs_case.Case):
         self.refused('proc/meminfo: is missing')
 
 
-class CachesTest(sysfs_case.Case):
+class CachesTest(Case):
     def test_a_cache_over_several_cells_is_split_by_cell(self) -> None:
         for cpu in range(8):
             self.files[f'{CPU}/cpu{cpu}/cache/index3/shared_cpu_list'] = '0-7'
@@ -120,15 +145,13 @@ class CachesTest(sysfs_case.Case):
 
     def test_the_highest_level_is_used_if_there_is_no_third(self) -> None:
         self.drop('/index3/')
-        self.assertEqual(
-            ({0}, {1}, {4}, {5}), self.read().cells[0].llc)
+        self.assertEqual(({0}, {1}, {4}, {5}), self.read().cells[0].llc)
 
     def test_instruction_caches_are_ignored(self) -> None:
         self.drop('/index3/', '/index2/')
         for cpu in range(8):
             self.files[f'{CPU}/cpu{cpu}/cache/index1/shared_cpu_list'] = '0-7'
-        self.assertEqual(
-            ({0}, {1}, {4}, {5}), self.read().cells[0].llc)
+        self.assertEqual(({0}, {1}, {4}, {5}), self.read().cells[0].llc)
 
     def test_cpus_without_a_cache_share_the_rest(self) -> None:
         self.drop('/cache/')
@@ -151,7 +174,7 @@ class CachesTest(sysfs_case.Case):
         self.refused('cpu3/cache/index3/shared_cpu_list: names CPU 99')
 
 
-class DevicesTest(sysfs_case.Case):
+class DevicesTest(Case):
     def test_a_device_near_no_node_has_no_cell(self) -> None:
         self.files[f'{PCI}/numa_node'] = '-1'
         self.assertIsNone(self.read().devices[0].cell)
@@ -192,7 +215,7 @@ class DevicesTest(sysfs_case.Case):
         self.assertEqual((), self.read().devices)
 
 
-class IncompleteTest(sysfs_case.Case):
+class IncompleteTest(Case):
     """Files that the kernel always provides must exist."""
 
     def test_a_missing_file_is_named(self) -> None:
@@ -237,3 +260,93 @@ class IncompleteTest(sysfs_case.Case):
     def test_a_directory_without_a_sysfs(self) -> None:
         self.files = {'etc/hostname': 'x'}
         self.refused('has no sys/devices/system/cpu in it')
+
+
+class PagesTest(Case):
+    def arm(self) -> None:
+        self.files = writers.sysfs(machines.of_cells(machines.cell(
+            0, (0,), small=10 ** 6, small_kib=64, huge=((524288, 2),))))
+        self.files['sys/kernel/mm/hugepages/hugepages-524288kB/'
+                   'nr_hugepages'] = '2'
+
+    def test_free_memory_gives_the_size_of_a_small_page(self) -> None:
+        self.arm()
+        self.drop('sys/kernel')
+        self.assertEqual(host_model.PagePool(64, 10 ** 6),
+                         self.read().cells[0].pages[0])
+
+    def test_huge_pages_of_512_mib_mean_small_pages_of_64_kib(self) -> None:
+        self.arm()
+        self.drop('vmstat')
+        self.assertEqual(host_model.PagePool(64, 10 ** 6),
+                         self.read().cells[0].pages[0])
+
+    def test_without_either_a_small_page_has_4_kib(self) -> None:
+        self.drop('vmstat')
+        self.assertEqual(self.host, self.read())
+
+    def test_huge_pages_larger_than_the_memory_are_refused(self) -> None:
+        self.files[f'{NODE}/node1/hugepages/hugepages-2048kB/'
+                   'nr_hugepages'] = '10000000'
+        self.refused('cell 1: has pages of 20480000000 KiB in')
+
+    def test_a_kernel_without_huge_pages_is_read(self) -> None:
+        self.drop('hugepages')
+        self.assertEqual([1, 1], [len(cell.pages)
+                                  for cell in self.read().cells])
+
+    def test_a_meminfo_without_total_is_refused(self) -> None:
+        self.files[f'{NODE}/node1/meminfo'] = 'Node 1 MemTotal: many kB'
+        self.refused('node1/meminfo: has no valid MemTotal')
+
+
+class TreeTest(Case):
+    def test_the_sys_directory_itself_may_be_named(self) -> None:
+        self.read()
+        self.assertEqual(self.host.cells,
+                         topology.read(str(self.root / 'sys')).cells)
+
+    def test_proc_is_found_next_to_the_sys_directory(self) -> None:
+        self.drop(NODE, 'pci')
+        self.files['proc/meminfo'] = 'MemTotal:        4194304 kB'
+        self.read()
+        self.assertEqual(
+            4096, topology.read(str(self.root / 'sys')).cells[0].memory_mib)
+
+    def test_a_copy_is_named_after_its_host_or_its_directory(self) -> None:
+        self.assertEqual('box', self.read().name)
+        (self.root / 'etc').mkdir()
+        (self.root / 'etc' / 'hostname').write_text('node7\n')
+        self.assertEqual('node7', topology.read(str(self.root)).name)
+
+    def test_a_link_out_of_the_copy_is_refused(self) -> None:
+        self.files[f'{CPU}/online'] = sysfs_files.Link('/etc/passwd')
+        self.refused('cpu/online: is a link that leads out of the copy')
+
+    def test_a_circular_link_is_refused(self) -> None:
+        self.files[f'{CPU}/online'] = sysfs_files.Link('online')
+        self.refused('cpu/online: ')
+
+    def test_a_fifo_is_refused_without_blocking(self) -> None:
+        sysfs_files.lay_out(self.files, self.root)
+        (self.root / CPU / 'online').unlink()
+        os.mkfifo(self.root / CPU / 'online')
+        with self.assertRaisesRegex(exception.InvalidInput, 'is a FIFO'):
+            topology.read(str(self.root))
+
+    def test_a_file_that_is_not_text_is_refused(self) -> None:
+        sysfs_files.lay_out(self.files, self.root)
+        (self.root / CPU / 'online').write_bytes(b'\xff\xfe')
+        with self.assertRaisesRegex(exception.InvalidInput, 'is not text'):
+            topology.read(str(self.root))
+
+    def test_the_running_machine_is_read_if_it_has_a_sysfs(self) -> None:
+        # Some containers hide parts of it: the error then names a part.
+        try:
+            read = topology.read()
+        except exception.InvalidInput as exc:
+            self.assertIn('/', str(exc))
+        else:
+            self.assertEqual(socket.gethostname(), read.name)
+            # Memory is not compared: a virtual machine may get more meanwhile.
+            self.assertEqual(read.cpus, topology.read('/sys').cpus)

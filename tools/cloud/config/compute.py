@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Write nova.conf for each service of Nova.
 
@@ -89,8 +79,7 @@ def node_uuid(name: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_DNS, f'{name}.hpcvirt.test'))
 
 
-def write_libvirt(settings: cloud_settings.Settings,
-                  dedicated: str) -> None:
+def write_libvirt(settings: cloud_settings.Settings, dedicated: str) -> None:
     """Write the file of the host with real guests."""
     inifile.write(
         settings.etc / 'nova' / f'{LIBVIRT_HOST}.conf',
@@ -185,8 +174,7 @@ def _common(settings: cloud_settings.Settings) -> inifile.Sections:
         })
 
 
-def _scheduling(
-        settings: cloud_settings.Settings) -> dict[str, inifile.Value]:
+def _scheduling(settings: cloud_settings.Settings) -> dict[str, inifile.Value]:
     if settings.filter == 'upstream':
         return {'enabled_filters': ','.join(
             [*FILTERS, 'NUMATopologyFilter', 'PciPassthroughFilter'])}

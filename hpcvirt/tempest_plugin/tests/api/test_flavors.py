@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The compute API accepts the generated flavors and rejects misspellings."""
 
@@ -31,11 +21,11 @@ class GeneratedFlavorsTest(base.HPCTestCase):
         cls.require('plan_file')
 
     def _check_flavors(self) -> None:
-        for flavor in plan.load(CONF.hpcvirt.plan_file)['flavors']:
+        for flavor in plan.load(CONF.hpcvirt.plan_file).flavors:
             flavor_id = self.create_flavor(flavor)
             shown = self.flavors.show_flavor(flavor_id)['flavor']
             self.assertEqual(
-                (flavor['vcpus'], flavor['ram_mib'], flavor['extra_specs']),
+                (flavor.vcpus, flavor.ram_mib, flavor.extra_specs),
                 (shown['vcpus'], shown['ram'], shown['extra_specs']))
 
     @decorators.idempotent_id('56ed23fa-5e1d-40cd-80a8-d097cd8d5478')
@@ -56,9 +46,9 @@ class NamespaceTest(base.HPCTestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.flavor_id = self.create_flavor({
-            'name': 'hpcvirt-specs', 'vcpus': 1, 'ram_mib': 64,
-            'disk_gib': 1, 'extra_specs': {}})
+        self.flavor_id = self.create_flavor(plan.Flavor(
+            name='hpcvirt-specs', vcpus=1, ram_mib=64, disk_gib=1,
+            extra_specs={}, per_host={}))
 
     def _assert_rejected(self, name: str, value: str) -> None:
         self.assertRaises(exceptions.BadRequest,
@@ -70,7 +60,7 @@ class NamespaceTest(base.HPCTestCase):
     @decorators.idempotent_id('fc8a31bc-d8ca-4dd2-ade2-d9412294ec78')
     def test_unknown_key_is_rejected(self) -> None:
         """A misspelled key is an error."""
-        self._assert_rejected('hpcvirt:numa_scpoe', 'package')
+        self._assert_rejected('hpcvirt:numa_scpoe', 'socket')
 
     @decorators.idempotent_id('2bb36c10-33b3-4e45-8181-c88700a34f83')
     def test_unknown_scope_is_rejected(self) -> None:
@@ -85,7 +75,7 @@ class NamespaceTest(base.HPCTestCase):
     @decorators.idempotent_id('7dd0f502-7484-4f9c-93bd-d4273aa7224b')
     def test_documented_values_are_accepted(self) -> None:
         """Values that the documentation names can be set."""
-        specs = {'hpcvirt:numa_scope': 'package',
+        specs = {'hpcvirt:numa_scope': 'socket',
                  'hpcvirt:exclusive_cells': 'true'}
         self.flavors.set_flavor_extra_spec(self.flavor_id, **specs)
         shown = self.flavors.list_flavor_extra_specs(self.flavor_id)

@@ -1,39 +1,29 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``GET /servers/{id}/topology`` shows what the flavor asks for."""
 
 from tempest.lib import decorators
 
+from hpcvirt.tempest_plugin import base
 from hpcvirt.tempest_plugin import contract
-from hpcvirt.tempest_plugin import fleet
 
-CONF = fleet.CONF
+CONF = base.CONF
 
 
-class ServerTopologyTest(fleet.FleetTestCase):
+class ServerTopologyTest(base.FleetTestCase):
     """Boots an instance of each generated flavor."""
 
     @decorators.idempotent_id('4f0c8e83-1b8e-4f6e-bf6f-24759ee1e533')
     def test_instance_of_each_flavor_has_the_planned_topology(self) -> None:
         """Cells, dedicated CPUs, memory and page size are as planned."""
         booted = 0
-        for flavor in self.plan['flavors']:
+        for flavor in self.plan.flavors:
             hosts = [host for host in CONF.hpcvirt.hosts
-                     if flavor['per_host'].get(host)]
+                     if flavor.per_host.get(host)]
             if not hosts:
                 continue
             flavor_id = self.create_flavor(flavor)
-            with self.subTest(flavor=flavor['name'], host=hosts[0]):
+            with self.subTest(flavor=flavor.name, host=hosts[0]):
                 server = self.boot(flavor_id, host=hosts[0])
                 self.assert_matches_flavor(flavor, server['id'])
                 booted += 1
@@ -49,15 +39,15 @@ class ServerTopologyTest(fleet.FleetTestCase):
             if max(map(len, cores)) < 2:
                 continue
             threaded = [
-                flavor for flavor in self.plan['flavors']
-                if flavor['per_host'].get(name)
-                and flavor['extra_specs'].get('hw:cpu_threads', '1') != '1']
+                flavor for flavor in self.plan.flavors
+                if flavor.per_host.get(name)
+                and flavor.extra_specs.get('hw:cpu_threads', '1') != '1']
             if not threaded:
                 continue
-            flavor = min(threaded, key=lambda item: item['vcpus'])
+            flavor = min(threaded, key=lambda item: item.vcpus)
             server = self.boot(self.create_flavor(flavor), host=name)
             nodes = self.topology(server['id'])
-            threads = int(flavor['extra_specs']['hw:cpu_threads'])
+            threads = int(flavor.extra_specs['hw:cpu_threads'])
             self.assertEqual([], contract.split_cores(nodes, threads, cores))
             return
         self.skipTest('no host of [hpcvirt]hosts has SMT and a flavor with '

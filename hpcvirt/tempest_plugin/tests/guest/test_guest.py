@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A guest sees its topology, and its host enforces it."""
 
@@ -19,10 +9,8 @@ from typing import Any
 from tempest.lib import decorators
 
 from hpcvirt.model import shape as shape_model
-from hpcvirt.specs import codec
 from hpcvirt.tempest_plugin import base
 from hpcvirt.tempest_plugin import contract
-from hpcvirt.tempest_plugin import guest
 from hpcvirt.tempest_plugin import guest_base
 from hpcvirt.tempest_plugin import plan
 from hpcvirt.topology import domain
@@ -37,7 +25,7 @@ class HostSideTestCase(guest_base.GuestTestCase):
     def resource_setup(cls) -> None:
         super().resource_setup()
         cls.flavor = max(cls.plan_flavors,
-                         key=lambda flavor: flavor['vcpus'])
+                         key=lambda flavor: flavor.vcpus)
 
     def definition(self, server: dict[str, Any]) -> domain.Domain:
         """Read the domain's definition on the hypervisor."""
@@ -63,8 +51,7 @@ class HostSideTestCase(guest_base.GuestTestCase):
                          list(defined.host_cells))
         self.assertTrue(all(cell.strict for cell in defined.cells),
                         f'memory is not bound strictly: {defined.cells}')
-        shape = codec.decode(flavor['vcpus'], flavor['ram_mib'],
-                             flavor['extra_specs'])
+        shape = plan.decode(flavor)
         for cell, guest_cell in zip(shape.cells, defined.cells, strict=True):
             if (cell.page_kib and not isinstance(
                     cell.page_kib, shape_model.PageClass)
@@ -79,18 +66,16 @@ class GuestViewTest(HostSideTestCase):
     def test_guest_sees_the_topology_of_its_flavor(self) -> None:
         """The guest sees the CPUs, cells, threads and memory of its flavor."""
         server = self.boot_guest(self.flavor)
-        answer = self.execute(server, guest.COMMAND)
-        seen = guest.parse(answer)
-        shape = codec.decode(
-            self.flavor['vcpus'], self.flavor['ram_mib'],
-            self.flavor['extra_specs'])
-        self.assertEqual(self.flavor['vcpus'], len(seen.cpus), answer)
+        answer = self.execute(server, contract.GUEST_COMMAND)
+        seen = contract.parse_guest(answer)
+        shape = plan.decode(self.flavor)
+        self.assertEqual(self.flavor.vcpus, len(seen.cpus), answer)
         self.assertEqual(len(shape.cells), len(seen.cells), answer)
-        threads = int(self.flavor['extra_specs'].get('hw:cpu_threads', '1'))
+        threads = int(self.flavor.extra_specs.get('hw:cpu_threads', '1'))
         self.assertEqual({threads}, {len(core) for core in seen.cores},
                          answer)
-        self.assertLessEqual(seen.memory_kib, self.flavor['ram_mib'] * 1024)
-        self.assertGreater(seen.memory_kib, self.flavor['ram_mib'] * 512)
+        self.assertLessEqual(seen.memory_kib, self.flavor.ram_mib * 1024)
+        self.assertGreater(seen.memory_kib, self.flavor.ram_mib * 512)
         self.assertIn('hugepages-2048kB', seen.page_pools, answer)
 
     @decorators.idempotent_id('a68186c9-969c-4609-b4b0-7626dd8d3f5b')
@@ -103,7 +88,7 @@ class GuestViewTest(HostSideTestCase):
     def test_host_refuses_one_guest_too_many(self) -> None:
         """The hypervisor accepts no more guests than planned."""
         (host, count), = ((name, count) for name, count
-                          in self.flavor['per_host'].items() if count)
+                          in self.flavor.per_host.items() if count)
         self.boot_guest(self.flavor)
         if count != 1:
             self.skipTest('the largest flavor of [hpcvirt]guest_plan_file '
@@ -141,13 +126,13 @@ class GuestDeviceTest(HostSideTestCase):
     @decorators.idempotent_id('cf881ae6-133c-448a-9fbb-06d3aeffe98f')
     def test_device_is_on_a_cell_of_the_guest(self) -> None:
         """The kernel of the guest sees on which cell the device is."""
-        flavor = plan.extended(self.flavor, {
+        flavor = plan.extend(self.flavor, {
             'pci_passthrough:alias': f'{CONF.hpcvirt.guest_pci_alias}:1',
             'hw:pci_numa_affinity_policy': 'required'})
         server = self.boot_guest(flavor)
         self.assertEqual(1, len(self.definition(server).devices))
-        answer = self.execute(server, guest.COMMAND)
-        seen = guest.parse(answer)
+        answer = self.execute(server, contract.GUEST_COMMAND)
+        seen = contract.parse_guest(answer)
         cells = [cell for _, _, cell in seen.network_devices]
         self.assertTrue(cells, f'no network device: {json.dumps(answer)}')
         self.assertTrue(set(cells) & seen.cells,

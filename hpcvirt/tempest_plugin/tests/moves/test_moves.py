@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """An instance keeps the topology of its flavor when it moves."""
 
@@ -22,13 +12,12 @@ from tempest.lib import exceptions
 from hpcvirt import waiting
 from hpcvirt.tempest_plugin import base
 from hpcvirt.tempest_plugin import contract
-from hpcvirt.tempest_plugin import fleet
 from hpcvirt.tempest_plugin import plan
 
-CONF = fleet.CONF
+CONF = base.CONF
 
 
-class MovesTest(fleet.FleetTestCase):
+class MovesTest(base.FleetTestCase):
     """Moves an instance between twin hosts that each have a resident."""
 
     @classmethod
@@ -41,7 +30,7 @@ class MovesTest(fleet.FleetTestCase):
         self.twins = list(CONF.hpcvirt.twin_hosts[:2])
         self.zone = self.create_zone(self.twins)
         self.flavor = self.require_flavor(
-            plan.smallest(self.plan['flavors'], self.twins[0]),
+            plan.smallest(self.plan.flavors, self.twins[0]),
             f'that fits several times on {self.twins[0]}')
         self.flavor_id = self.create_flavor(self.flavor)
         # The resident of the destination has the CPUs that the instance had
@@ -93,11 +82,11 @@ class MovesTest(fleet.FleetTestCase):
         self._check(self.wait_until_active(self.server['id']), larger)
 
     def _larger(self) -> plan.Flavor:
-        fitting = [flavor for flavor in self.plan['flavors']
-                   if flavor['vcpus'] > self.flavor['vcpus']
-                   and flavor['per_host'].get(self.twins[1], 0) >= 2]
+        fitting = [flavor for flavor in self.plan.flavors
+                   if flavor.vcpus > self.flavor.vcpus
+                   and flavor.per_host.get(self.twins[1], 0) >= 2]
         return self.require_flavor(
-            min(fitting, key=lambda flavor: flavor['vcpus'], default=None),
+            min(fitting, key=lambda flavor: flavor.vcpus, default=None),
             'larger than the smallest')
 
     @decorators.idempotent_id('e088410a-34ac-4562-9bfb-2dc122b17433')
@@ -144,7 +133,7 @@ class MovesTest(fleet.FleetTestCase):
 
     def _wait_for_host(self, host: str) -> dict[str, Any]:
         """Wait until the instance is active on a host."""
-        server = waiting.until(
+        server = waiting.poll(
             lambda: self.wait_for_status(self.server['id'],
                                          'ACTIVE', 'ERROR'),
             lambda server: (self.host_of(server) == host

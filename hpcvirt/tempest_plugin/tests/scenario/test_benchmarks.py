@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Compare guests of the generated flavors with their host."""
 
@@ -25,10 +15,10 @@ from hpcvirt.bench.results import location
 from hpcvirt.bench.run import target
 from hpcvirt.tempest_plugin import base
 from hpcvirt.tempest_plugin import guest_base
-from hpcvirt.tempest_plugin import outcome
 from hpcvirt.tempest_plugin import plan
 
 try:
+    from hpcvirt.acceptance import measurement
     from hpcvirt.bench.execute import host_keys
     from hpcvirt.bench.execute import mpi_hosts
     from hpcvirt.bench.execute import ssh
@@ -39,12 +29,6 @@ else:
     MISSING = ''
 
 CONF = base.CONF
-
-#: Where the first guest keeps the private key for the others.
-KEY = '.ssh/hpcvirt'
-#: The host keys of new guests are unknown.
-SSH_CONFIG = ('StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n'
-              f'LogLevel ERROR\nIdentityFile ~/{KEY}\n')
 
 
 class BenchmarkTestCase(guest_base.GuestTestCase):
@@ -77,7 +61,7 @@ class BenchmarkTestCase(guest_base.GuestTestCase):
             self.address, CONF.validation.image_ssh_user,
             key_file=self.key_file, trust=host_keys.Trust(
                 host_keys.HostKeys.ACCEPT_NEW,
-                lambda: host_keys.from_console(
+                lambda: host_keys.parse_console(
                     self.servers.get_console_output(server['id'])['output'])))
         self.addCleanup(place.close)
         return place
@@ -86,9 +70,9 @@ class BenchmarkTestCase(guest_base.GuestTestCase):
               place: Any, address: str = '') -> target.Target:
         """Describe a guest whose cells and pins are as its flavor asks."""
         return benchmarking.guest(
-            place, server, flavor['name'], self.host_of(server),
+            place, server, flavor.name, self.host_of(server),
             self.assert_matches_flavor(flavor, server['id']), address,
-            guest_base.Rebooter(self, server['id']))
+            guest_base.TempestRebooter(self, server['id']))
 
 
 class CompareTest(BenchmarkTestCase):
@@ -111,20 +95,21 @@ class CompareTest(BenchmarkTestCase):
             measured, text = self._measure(flavor, requests)
             # The figures are shown even if a later flavor cannot be
             # measured, or if the test passes.
-            self.addDetail(f'verdict on {flavor["name"]}',
+            self.addDetail(f'verdict on {flavor.name}',
                            content.text_content(text))
             outcomes.append(measured)
             texts.append(text)
-        outcome.conclude(self, outcome.worst(outcomes), '\n'.join(texts))
+        benchmarking.conclude(self, benchmarking.worst(outcomes),
+                              '\n'.join(texts))
 
     def _measure(self, flavor: plan.Flavor,
-                 requests: Any) -> tuple[outcome.Outcome, str]:
+                 requests: Any) -> tuple['benchmarking.TestOutcome', str]:
         server = self.start(flavor)
         guest = self.guest(server, flavor, self.ready(server))
         native = benchmarking.native(
             CONF.hpcvirt.native, guest.host,
             [host for planned in self.plan_flavors
-             for host, number in planned['per_host'].items() if number],
+             for host, number in planned.per_host.items() if number],
             CONF.hpcvirt.native_host_key)
         self.addCleanup(native.close)
         entry, result = benchmarking.run(
@@ -133,8 +118,8 @@ class CompareTest(BenchmarkTestCase):
             CONF.hpcvirt.results_store, self.data)
         # A guest of the next flavor may need the whole host.
         self.delete(server['id'])
-        return (outcome.of(result, CONF.hpcvirt.inconclusive),
-                benchmarking.summary(flavor['name'], entry, self.data, result))
+        return (benchmarking.make_outcome(result, CONF.hpcvirt.inconclusive),
+                benchmarking.summary(flavor.name, entry, self.data, result))
 
 
 class TenantNetworkTest(BenchmarkTestCase):
@@ -157,7 +142,7 @@ class TenantNetworkTest(BenchmarkTestCase):
         servers = [self.start(flavor), self.start(flavor)]
         address = self.fixed_address(servers[1])
         first = self.ready(servers[0])
-        self._copy_key(first)
+        measurement.let_log_in(first, self.private_key)
         self._wait_for(servers[1], first, address)
         guests = [self.guest(servers[0], flavor, first),
                   self.guest(servers[1], flavor,
@@ -169,37 +154,28 @@ class TenantNetworkTest(BenchmarkTestCase):
         entry, result = benchmarking.run(
             benchmarking.span(guests, request),
             CONF.hpcvirt.results_store, self.data)
-        text = benchmarking.summary(flavor['name'], entry, self.data, result)
+        text = benchmarking.summary(flavor.name, entry, self.data, result)
         self.addDetail('figures', content.text_content(text))
-        self.assertEqual([], outcome.faults(result), text)
+        self.assertEqual([], benchmarking.faults(result), text)
         for run in result.runs:
             for sample in run.samples:
                 self.assertTrue(sample.outcome.metrics, text)
 
     def _flavor(self) -> plan.Flavor:
         fitting = [flavor for flavor in self.plan_flavors
-                   if sum(flavor['per_host'].values()) >= 2]
+                   if sum(flavor.per_host.values()) >= 2]
         if not fitting:
             raise self.skipException('no flavor of [hpcvirt]guest_plan_file '
                                      'fits twice')
-        return min(fitting, key=lambda flavor: flavor['vcpus'])
+        return min(fitting, key=lambda flavor: flavor.vcpus)
 
     def _open_group(self) -> None:
         """Open all ports between the guests: MPI chooses its ports."""
         group = self.access.get('security_group')
         if group:
-            self.group_rules.create_security_group_rule(
+            self.os_admin.security_group_rules_client.create_security_group_rule(
                 security_group_id=group['id'], direction='ingress',
                 remote_group_id=group['id'])
-
-    def _copy_key(self, first: 'ssh.SSHExecutor') -> None:
-        """Give the first guest the private key for the second."""
-        for name, text in ((KEY, self.private_key),
-                           ('.ssh/config', SSH_CONFIG)):
-            done = first.run(
-                ['sh', '-c', 'umask 077; mkdir -p ~/.ssh; cat > ~/"$1"',
-                 'put', name], text.encode())
-            self.assertEqual(0, done.status, done.stderr)
 
     def _wait_for(self, server: dict[str, Any], first: 'ssh.SSHExecutor',
                   address: str) -> None:

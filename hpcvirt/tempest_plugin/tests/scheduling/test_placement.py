@@ -1,31 +1,21 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The scheduler places instances as planned and refuses the others."""
 
 from tempest.lib import decorators
 
 from hpcvirt.model import shape as shape_model
+from hpcvirt.tempest_plugin import base
 from hpcvirt.tempest_plugin import contract
-from hpcvirt.tempest_plugin import fleet
 from hpcvirt.tempest_plugin import plan
 
-CONF = fleet.CONF
+CONF = base.CONF
 
 #: The most instances that one test creates.
 MAX_INSTANCES = 8
 
 
-class TilingTest(fleet.FleetTestCase):
+class TilingTest(base.FleetTestCase):
     """Fills hosts with as many instances as the plan says."""
 
     @decorators.idempotent_id('13821b07-7cfe-40df-8c3b-cc993c42ab6d')
@@ -33,10 +23,10 @@ class TilingTest(fleet.FleetTestCase):
         """All planned instances start without overlap; one more does not."""
         filled = 0
         for name in CONF.hpcvirt.hosts:
-            flavor = plan.tiling(self.plan['flavors'], name, MAX_INSTANCES)
+            flavor = plan.tiling(self.plan.flavors, name, MAX_INSTANCES)
             if flavor is None:
                 continue
-            with self.subTest(host=name, flavor=flavor['name']):
+            with self.subTest(host=name, flavor=flavor.name):
                 self._fill(name, flavor)
                 filled += 1
         if not filled:
@@ -46,7 +36,7 @@ class TilingTest(fleet.FleetTestCase):
     def _fill(self, name: str, flavor: plan.Flavor) -> None:
         flavor_id = self.create_flavor(flavor)
         servers = [self.boot(flavor_id, wait=False, host=name)['id']
-                   for _ in range(flavor['per_host'][name])]
+                   for _ in range(flavor.per_host[name])]
         pinned: set[int] = set()
         for server_id in servers:
             self.wait_until_active(server_id)
@@ -60,14 +50,14 @@ class TilingTest(fleet.FleetTestCase):
         self.delete(*servers)
 
 
-class ScopeTest(fleet.FleetTestCase):
+class ScopeTest(base.FleetTestCase):
     """The filter honours the extra specs of hpcvirt."""
 
     @decorators.idempotent_id('c39411e0-b0ff-44b0-bc56-206bf4c93d7c')
     def test_exclusive_cells_were_empty(self) -> None:
         """An exclusive guest gets empty cells, and is refused without them."""
         name, flavor, count = self._host_with_shared_cells()
-        exclusive = self.create_flavor(plan.extended(
+        exclusive = self.create_flavor(plan.extend(
             flavor, {'hpcvirt:exclusive_cells': 'true'}))
         first = self.boot(self.create_flavor(flavor), host=name)
         used = {node.host_cell for node in self.topology(first['id'])}
@@ -87,50 +77,50 @@ class ScopeTest(fleet.FleetTestCase):
             with_devices = {device.cell for device in host.devices}
             plain = [cell for cell in host.cells
                      if cell.cpus and cell.id not in with_devices]
-            flavor = plan.smallest(self.plan['flavors'], name)
+            flavor = plan.smallest(self.plan.flavors, name)
             if (flavor and 2 <= len(plain) <= MAX_INSTANCES
-                    and flavor['per_host'][name] > len(host.cells)):
+                    and flavor.per_host[name] > len(host.cells)):
                 return name, flavor, len(plain)
         raise self.skipException('no host of [hpcvirt]hosts has cells '
                                  'that several instances can share')
 
     @decorators.idempotent_id('682c28f1-6beb-4b68-a24c-a1be13a0fd9d')
-    def test_package_scope_keeps_cells_together(self) -> None:
-        """A two-cell guest is refused if each package has one free cell."""
-        name, flavor = self._host_with_cells_in_packages()
+    def test_socket_scope_keeps_cells_together(self) -> None:
+        """A two-cell guest is refused if each socket has one free cell."""
+        name, flavor = self._host_with_cells_in_sockets()
         host = self.host_topology(name)
         cell_id = self.create_flavor(flavor)
         anywhere = self.create_flavor(plan.spread(flavor, 2))
         together = self.create_flavor(plan.spread(
-            flavor, 2, shape_model.NUMAScope.PACKAGE))
+            flavor, 2, shape_model.NUMAScope.SOCKET))
         at = {}
-        for _ in range(flavor['per_host'][name]):
+        for _ in range(flavor.per_host[name]):
             server = self.boot(cell_id, host=name)
             at[self.topology(server['id'])[0].host_cell] = server['id']
-        for package in host.packages[:2]:
+        for socket in host.sockets[:2]:
             cell = next(cell for cell in host.cells
-                        if cell.package == package and cell.id in at)
+                        if cell.socket == socket and cell.id in at)
             self.delete(at.pop(cell.id))
         self.assertIn('No valid host', self.boot_refused(together, host=name))
         server = self.boot(anywhere, host=name)
-        packages = {host.by_id[node.host_cell].package
+        sockets = {host.by_id[node.host_cell].socket
                     for node in self.topology(server['id'])
                     if node.host_cell is not None}
-        self.assertEqual(set(host.packages[:2]), packages)
+        self.assertEqual(set(host.sockets[:2]), sockets)
 
-    def _host_with_cells_in_packages(self) -> tuple[str, plan.Flavor]:
+    def _host_with_cells_in_sockets(self) -> tuple[str, plan.Flavor]:
         for name in CONF.hpcvirt.hosts:
             host = self.host_topology(name)
             cells = [cell for cell in host.cells if cell.cpus]
-            flavor = plan.whole_cell(self.plan['flavors'], name, len(cells))
-            if (flavor and len(host.packages) >= 2
-                    and len(cells) >= 2 * len(host.packages)):
+            flavor = plan.whole_cell(self.plan.flavors, name, len(cells))
+            if (flavor and len(host.sockets) >= 2
+                    and len(cells) >= 2 * len(host.sockets)):
                 return name, flavor
-        raise self.skipException('no host of [hpcvirt]hosts has packages of '
+        raise self.skipException('no host of [hpcvirt]hosts has sockets of '
                                  'several cells')
 
 
-class DeviceTest(fleet.FleetTestCase):
+class DeviceTest(base.FleetTestCase):
     """Boots guests whose virtual function must be local."""
 
     @classmethod
@@ -143,7 +133,7 @@ class DeviceTest(fleet.FleetTestCase):
         """The guest starts on a cell with a device, and on no other."""
         name, flavor, local = self._host_with_devices_on_some_cells()
         alias = f'{CONF.hpcvirt.pci_alias}:1'
-        flavor_id = self.create_flavor(plan.extended(flavor, {
+        flavor_id = self.create_flavor(plan.extend(flavor, {
             'pci_passthrough:alias': alias,
             'hw:pci_numa_affinity_policy': 'required'}))
         for _ in local:
@@ -161,7 +151,7 @@ class DeviceTest(fleet.FleetTestCase):
             cells = {cell.id for cell in host.cells if cell.cpus}
             local = {device.cell for device in host.devices
                      if device.total_vfs > 1 and device.cell is not None}
-            flavor = plan.whole_cell(self.plan['flavors'], name, len(cells))
+            flavor = plan.whole_cell(self.plan.flavors, name, len(cells))
             if flavor and local and local < cells:
                 return name, flavor, local
         raise self.skipException('no host of [hpcvirt]hosts has devices on '

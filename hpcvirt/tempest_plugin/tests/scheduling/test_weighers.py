@@ -1,28 +1,18 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The weighers choose between two hosts that both fit."""
 
 from tempest.lib import decorators
 
-from hpcvirt.tempest_plugin import fleet
+from hpcvirt.tempest_plugin import base
 from hpcvirt.tempest_plugin import plan
 
-CONF = fleet.CONF
+CONF = base.CONF
 
 MULTIPLIER = 'numa_fragmentation_weight_multiplier'
 
 
-class FragmentationTest(fleet.FleetTestCase):
+class FragmentationTest(base.FleetTestCase):
     """Boots a second small guest while one of two twin hosts is empty."""
 
     @classmethod
@@ -35,7 +25,7 @@ class FragmentationTest(fleet.FleetTestCase):
         super().setUp()
         self.twins = list(CONF.hpcvirt.twin_hosts[:2])
         self.flavor_id = self.create_flavor(self.require_flavor(
-            plan.smallest(self.plan['flavors'], self.twins[0]),
+            plan.smallest(self.plan.flavors, self.twins[0]),
             f'that fits several times on {self.twins[0]}'))
 
     def _host_of_second_guest(self, first_host: str,

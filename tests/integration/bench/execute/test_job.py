@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import contextlib
 import itertools
@@ -25,10 +15,10 @@ from hpcvirt import exception
 from hpcvirt.bench.execute import job
 from hpcvirt.bench.execute import job_scripts
 from hpcvirt.bench.execute import local
+from tests.builders import folders
 
 
 class JobTest(unittest.TestCase):
-
     def setUp(self):
         scratch = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, scratch)
@@ -40,7 +30,7 @@ class JobTest(unittest.TestCase):
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             answer = self.job.poll()
-            if isinstance(answer, job.Ended) or answer is job.State.LOST:
+            if isinstance(answer, job.Ended) or answer is job.JobState.LOST:
                 return answer
             time.sleep(0.05)
         return self.fail(f'still {answer}')
@@ -55,7 +45,7 @@ class JobTest(unittest.TestCase):
         self.job.start(limit_s)
 
     def test_before_the_start_it_is_absent(self):
-        self.assertIs(job.State.ABSENT, self.job.poll())
+        self.assertIs(job.JobState.ABSENT, self.job.poll())
 
     def test_it_ends_with_the_status_of_its_program(self):
         self.start('sh', '-c', 'sleep 0.2; exit 3')
@@ -87,7 +77,7 @@ class JobTest(unittest.TestCase):
         shutil.rmtree(self.job.directory)
         self.job._put('data', b'')
         self.job.start(0)
-        self.assertIs(job.State.ABSENT, self.job.poll())
+        self.assertIs(job.JobState.ABSENT, self.job.poll())
 
     def test_a_job_prepared_before_a_restart_does_not_start(self):
         self.job.prepare(['true'], {}, {})
@@ -95,7 +85,7 @@ class JobTest(unittest.TestCase):
         self.assertTrue(boot.read_text())
         boot.write_text('another\n')
         self.job.start(0)
-        self.assertIs(job.State.STARTING, self.job.poll())
+        self.assertIs(job.JobState.STARTING, self.job.poll())
         self.assertIsNone(self.job.read('stdout'))
 
     def test_another_process_finds_the_job_by_its_directory(self):
@@ -132,10 +122,10 @@ class JobTest(unittest.TestCase):
 
     def test_a_killed_job_is_lost(self):
         self.start('sleep', '60')
-        while self.job.poll() is not job.State.RUNNING:
+        while self.job.poll() is not job.JobState.RUNNING:
             time.sleep(0.05)
         os.killpg(int(self.job.read('pid').split()[0]), signal.SIGKILL)
-        self.assertIs(job.State.LOST, self.wait())
+        self.assertIs(job.JobState.LOST, self.wait())
 
     def test_a_removed_job_is_ended(self):
         self.start('sh', '-c', 'echo $$ > child; sleep 60')
@@ -143,7 +133,7 @@ class JobTest(unittest.TestCase):
             time.sleep(0.05)
         child = int(self.job.read('child'))
         self.job.remove()
-        self.assertIs(job.State.ABSENT, self.job.poll())
+        self.assertIs(job.JobState.ABSENT, self.job.poll())
         self.assertRaises(ChildProcessError, os.waitpid, child, os.WNOHANG)
         deadline = time.monotonic() + 5
         while _runs(child) and time.monotonic() < deadline:
@@ -172,7 +162,7 @@ class JobTest(unittest.TestCase):
                 with open(os.path.join(self.job.directory, 'pid'),
                           'w') as stream:
                     stream.write(forged + '\n')
-                self.assertIs(job.State.LOST, self.job.poll())
+                self.assertIs(job.JobState.LOST, self.job.poll())
                 self.job.stop()
                 self.assertIsNone(other.poll())
         self.job.remove()
@@ -184,7 +174,7 @@ class JobTest(unittest.TestCase):
             time.sleep(0.05)
         child = int(self.job.read('child'))
         os.kill(int(self.job.read('pid').split()[0]), signal.SIGKILL)
-        self.assertIs(job.State.LOST, self.wait())
+        self.assertIs(job.JobState.LOST, self.wait())
         self.assertTrue(_runs(child))
         self.job.stop()
         deadline = time.monotonic() + 5
@@ -215,7 +205,7 @@ class JobTest(unittest.TestCase):
                             for rank in ranks))
         self.job.stop()
         self.assertEqual([], list(self.processes_in(str(directory))))
-        self.assertIs(job.State.LOST, self.job.poll())
+        self.assertIs(job.JobState.LOST, self.job.poll())
 
     def test_ranks_that_another_machine_started_are_ended(self):
         # The job itself was never started here.
@@ -229,10 +219,10 @@ class JobTest(unittest.TestCase):
     def test_a_job_that_is_stopped_has_not_ended(self):
         self.start('sh', '-c', 'trap "exit 0" TERM; while :; do sleep 0.1; '
                    'done')
-        while self.job.poll() is not job.State.RUNNING:
+        while self.job.poll() is not job.JobState.RUNNING:
             time.sleep(0.05)
         self.job.stop()
-        self.assertIs(job.State.LOST, self.job.poll())
+        self.assertIs(job.JobState.LOST, self.job.poll())
 
     def test_a_program_of_any_name_is_looked_at(self):
         name = os.path.join(os.path.dirname(os.path.dirname(
@@ -262,8 +252,7 @@ class PollTest(unittest.TestCase):
     """What happens between any two commands of a poll."""
 
     def setUp(self):
-        self.scratch = pathlib.Path(self.enterContext(
-            tempfile.TemporaryDirectory())) / 'job'
+        self.scratch = folders.make(self) / 'job'
         self.scratch.mkdir(0o700)
 
     def poll(self, event, step):

@@ -1,37 +1,24 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Directories that another user of the machine made, or can change."""
 
 import os
-import pathlib
 import subprocess
-import tempfile
 import unittest
 
 from hpcvirt import exception
 from hpcvirt.bench.execute import job
+from hpcvirt.bench.execute import job_scripts
 from hpcvirt.bench.execute import local
-from hpcvirt.bench.execute import private_directory
+from tests.builders import folders
 
 #: Any user but the one that runs the tests.
 SOMEBODY = 65534
 
 
 class PrivateDirectoryTest(unittest.TestCase):
-
     def setUp(self):
-        self.scratch = pathlib.Path(self.enterContext(
-            tempfile.TemporaryDirectory()))
+        self.scratch = folders.make(self)
         self.run_directory = self.scratch / 'hpcvirt-run'
         self.directory = self.run_directory / 'job'
         self.job = job.Job(local.LocalExecutor(), str(self.directory))
@@ -61,8 +48,7 @@ class PrivateDirectoryTest(unittest.TestCase):
         for path in (self.run_directory, self.directory):
             self.assertEqual(0o700, path.stat().st_mode & 0o777)
         for name in ('command', 'data'):
-            self.assertEqual(
-                0, (self.directory / name).stat().st_mode & 0o077)
+            self.assertEqual(0, (self.directory / name).stat().st_mode & 0o077)
 
     def test_a_directory_that_others_can_enter_is_refused(self):
         self.make()
@@ -98,7 +84,7 @@ class PrivateDirectoryTest(unittest.TestCase):
     def test_a_place_without_ls_is_refused(self):
         self.make()
         done = subprocess.run(
-            ['/bin/sh', '-c', private_directory.ENTER + 'enter "$1"; echo in',
+            ['/bin/sh', '-c', job_scripts.ENTER + 'enter "$1"; echo in',
              'test', str(self.directory)], env={'PATH': '/nowhere'},
             capture_output=True, text=True, check=False)
         self.assertEqual('', done.stdout)
@@ -106,16 +92,14 @@ class PrivateDirectoryTest(unittest.TestCase):
 
 
 class TrustTest(unittest.TestCase):
-
     def setUp(self):
-        self.scratch = pathlib.Path(self.enterContext(
-            tempfile.TemporaryDirectory()))
+        self.scratch = folders.make(self)
         self.leaf = self.scratch / 'a b' / 'bin'
         self.leaf.mkdir(parents=True)
 
     def trust(self):
         return subprocess.run(
-            ['sh', '-c', private_directory.TRUST + 'trust "$1"', 'test',
+            ['sh', '-c', job_scripts.TRUST + 'trust "$1"', 'test',
              str(self.leaf)], capture_output=True, text=True, check=False)
 
     def test_a_directory_of_the_caller_is_trusted(self):
@@ -138,7 +122,7 @@ class TrustTest(unittest.TestCase):
                             not os.geteuid()):
                         self.assertEqual(0, done.returncode)
                         continue
-                    self.assertEqual(private_directory.REFUSED,
+                    self.assertEqual(job_scripts.REFUSED,
                                      done.returncode)
                     self.assertIn(f'{path} belongs to user', done.stderr)
             path.chmod(0o755)

@@ -1,22 +1,10 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Samples of real jobs on this machine."""
 
 import dataclasses
 import os
-import pathlib
 import shutil
-import tempfile
 import unittest
 from unittest import mock
 
@@ -26,12 +14,12 @@ from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import job_scripts
 from hpcvirt.bench.execute import local
-from hpcvirt.bench.execute import retrying
 from hpcvirt.bench.model import record
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import sampler
 from hpcvirt.bench.run import schedule
 from hpcvirt.bench.run import target
+from tests.builders import folders
 from tests.integration.bench import rebooting
 
 
@@ -98,10 +86,8 @@ KILL_ALL = 'kill -KILL 0'
 
 
 class SampleTest(unittest.TestCase):
-
     def setUp(self):
-        self.scratch = pathlib.Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, self.scratch)
+        self.scratch = folders.make(self)
 
     def job(self, place, others=(), files=None, label='a', program=GOOD,
             changes=None, **known):
@@ -124,7 +110,7 @@ class SampleTest(unittest.TestCase):
         return str(self.scratch / name)
 
     def sample(self, *jobs, launch=None, position=0):
-        due = schedule.PlannedSample(position, record.Arm.GUEST, 0,
+        due = schedule.PlannedSample(position, record.Side.GUEST, 0,
                                      warm_up=False,
                                      relaunch=launch is record.Launch.COLD)
         return sampler.sample(
@@ -161,8 +147,7 @@ class SampleTest(unittest.TestCase):
         other = self.target(second, 'b', rebooter=second)
         self.sample(self.job(first, (other,), rebooter=first),
                     launch=record.Launch.COLD)
-        self.assertEqual([['sync', 'reboot']] * 2,
-                         [first.done, second.done])
+        self.assertEqual([['sync', 'reboot']] * 2, [first.done, second.done])
 
     def test_a_machine_that_is_no_instance_cannot_be_rebooted(self):
         with self.assertRaisesRegex(exception.InvalidInput,
@@ -173,8 +158,7 @@ class SampleTest(unittest.TestCase):
     def test_files_of_a_job_that_spans_are_in_every_place(self):
         there = Elsewhere(self.directory('here'), self.directory('there'))
         job = self.job(
-            local.LocalExecutor(),
-            (self.target(there, 'b'),),
+            local.LocalExecutor(), (self.target(there, 'b'),),
             {'data': b'\x00'})
         sample = self.sample(job)
         for name in ('here', 'there'):
@@ -223,8 +207,7 @@ class SampleTest(unittest.TestCase):
         self.assertIsNone(status)
 
     def test_a_job_that_takes_too_long_is_ended(self):
-        definition = dataclasses.replace(catalogue.get('hs06'),
-                                         time_limit_s=1)
+        definition = dataclasses.replace(catalogue.get('hs06'), time_limit_s=1)
         self.assertEqual(
             ('did not end within 1 s', 124),
             self.reason(self.job(local.LocalExecutor(), program='sleep 60',
@@ -234,10 +217,9 @@ class SampleTest(unittest.TestCase):
         for command in (('no-such-program',),
                         ('mpirun', '--allow-run-as-root', '-np', '1',
                          'no-such-program')):
-            job = self.job(local.LocalExecutor(),
-                           changes={'command': command})
+            job = self.job(local.LocalExecutor(), changes={'command': command})
             with self.assertRaisesRegex(
-                    sampler.NotStarted,
+                    sampler.JobNotStarted,
                     '^local: hs06 could not be started: .*no-such-program'):
                 self.sample(job)
             # Once the program is there, its job is started anew.
@@ -258,7 +240,7 @@ class SampleTest(unittest.TestCase):
         self.assertTrue(sample.outcome.valid, sample.outcome.reason)
         self.assertEqual(0, place.rest)
         place.rest = 1000
-        with (mock.patch.object(retrying, 'PATIENCE_S', 0.1),
+        with (mock.patch.object(executor, 'PATIENCE_S', 0.1),
               self.assertRaises(exception.TimedOut)):
             self.sample(self.job(place, program=f'sleep 1; {GOOD}'),
                         position=1)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The command, end to end: a build, jobs in two places, a store, a verdict."""
 
@@ -26,7 +16,6 @@ from tests.integration.bench import run_case
 
 
 class RunCommandTest(run_case.RunCase):
-
     def test_a_slow_guest_fails(self):
         result = self.result(*self.words(), status=1)
         self.assertEqual('FAIL', result['verdict']['word'])
@@ -56,8 +45,8 @@ class RunCommandTest(run_case.RunCase):
 
     def test_without_native_nothing_is_judged(self):
         result = self.result(*self.words(native=None), status=0)
-        arms = {sample['arm'] for sample in result['runs'][0]['samples']}
-        self.assertEqual({'guest'}, arms)
+        sides = {sample['arm'] for sample in result['runs'][0]['samples']}
+        self.assertEqual({'guest'}, sides)
         self.assertEqual('unpaired', result['runs'][0]['purpose'])
 
     def test_raw_outputs_are_kept(self):

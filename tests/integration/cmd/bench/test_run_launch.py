@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``bench run --launch``, end to end: cold guests and warm ones."""
 
@@ -23,7 +13,6 @@ from tests.integration.bench import run_case
 
 
 class LaunchTest(run_case.RunCase):
-
     def setUp(self):
         super().setUp()
         self.guest = rebooting.Guest()
@@ -34,8 +23,7 @@ class LaunchTest(run_case.RunCase):
                 return target.Target(self.guest, 'hpc-1', 'hpc-1', 'n17',
                                      'hpc.2c', rebooter=self.guest)
             return find(text, *options)
-        self.enterContext(unittest.mock.patch.object(
-            targets, 'find', instead))
+        self.enterContext(unittest.mock.patch.object(targets, 'find', instead))
 
     def words(self, *more, native='local', where='server:hpc-1', pairs=2):
         words = super().words(pairs=pairs, native=native)
@@ -86,14 +74,12 @@ class LaunchTest(run_case.RunCase):
                      if sample['arm'] == 'guest'})
         self.assertEqual(['sync', 'reboot'] * boots, self.guest.done)
         (figure,) = result['verdict']['judgements']
-        self.assertEqual(('FAIL', boots),
-                         (figure['word'], figure['launches']))
+        self.assertEqual(('FAIL', boots), (figure['word'], figure['launches']))
         self.assertIn(figure['pairs'], (8, 12))
         self.assertGreaterEqual(boots, 5)
         # A warm-up in each boot and one natively, five controls.
         self.assertEqual(2 * figure['pairs'] + boots + 1 + 5, len(samples))
-        self.assertIn(f'of which {boots} were measured',
-                      result['verdict']['scope'])
+        self.assertIn(f'; {boots} were measured', result['verdict']['scope'])
 
     def test_a_guest_is_judged_as_it_runs_on_request(self):
         words = self.words('--this-launch', pairs=5)

@@ -1,16 +1,6 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""Several guests as one arm, end to end: in step, or spanned by mpirun."""
+"""Several guests as one side, end to end: in step, or spanned by mpirun."""
 
 import dataclasses
 import os
@@ -165,8 +155,7 @@ class InStepTest(run_case.RunCase):
         self.assertEqual([f':{self.other.port}', f':{self.server.port}'],
                          [place[place.rindex(':'):] for place in places])
         self.assertIn('kernel', sample['environment'])
-        self.assertLess(float(sample['environment']['launched_within_s']),
-                        60)
+        self.assertLess(float(sample['environment']['launched_within_s']), 60)
 
     def test_one_broken_output_makes_the_sample_invalid_and_is_named(self):
         self.broken.touch()

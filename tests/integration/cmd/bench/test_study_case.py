@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """A case of a study, end to end: jobs, the store, the comparison."""
 
@@ -20,35 +10,33 @@ from hpcvirt.bench.parsers import parser
 from tests.integration.bench import run_case
 
 #: Leaves what real runs of HPCC left, the host's where it is tied to the
-#: CPU of the native arm. The number of the sample is added to the last digits
+#: CPU of the native side. The number of the sample is added to the last digits
 #: of each figure: equal figures would be copies of an output.
 MPIRUN = """\
 #!/bin/sh
 [ -e hpccinf.txt ] || exit 0
 echo "$*" >> '{trace}'
-arm=guest_tcg_np1
-grep -q 'Cpus_allowed_list:[^0-9]*0$' /proc/self/status && arm=native_np1
+side=guest_tcg_np1
+grep -q 'Cpus_allowed_list:[^0-9]*0$' /proc/self/status && side=native_np1
 sample=${{PWD##*/}}
 sample=${{sample%%.*}}
 sed -E "s/^((HPL_T|Star)[A-Za-z_]+=[0-9]+\\.[0-9]+)/\\1${{sample#00}}/" \
-  "{data}/$arm/hpccoutf.txt" > hpccoutf.txt
+  "{data}/$side/hpccoutf.txt" > hpccoutf.txt
 """
 
 
-def figure(arm, metric):
-    text = (run_case.DATA / arm / 'hpccoutf.txt').read_text()
+def figure(side, metric):
+    text = (run_case.DATA / side / 'hpccoutf.txt').read_text()
     return parser.parse('hpcc', text.encode(), {}).metrics[metric].value
 
 
 class RunStudyTest(run_case.RunCase):
-
     def setUp(self):
         super().setUp()
         programs = self.scratch / 'programs'
         programs.mkdir()
         mpirun = programs / 'mpirun'
-        mpirun.write_text(MPIRUN.format(trace=self.trace,
-                                        data=run_case.DATA))
+        mpirun.write_text(MPIRUN.format(trace=self.trace, data=run_case.DATA))
         mpirun.chmod(0o755)
         self.enterContext(mock.patch.dict(os.environ, {
             'PATH': f'{programs}:{os.environ["PATH"]}'}))
@@ -82,7 +70,7 @@ class RunStudyTest(run_case.RunCase):
                 ('hpl-small-on', 'HPL_Tflops', 1000)):
             one = next(one for one in found if one['row']['id'] == row_id)
             own, = one['results']
-            native, guest = (figure(arm, metric) for arm
+            native, guest = (figure(side, metric) for side
                              in ('native_np1', 'guest_tcg_np1'))
             for value, expected in (
                     (own['native'], native * factor),

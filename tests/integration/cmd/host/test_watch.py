@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``hpcvirt host watch`` as systemd, Prometheus and operators see it."""
 
@@ -18,24 +8,22 @@ import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 import urllib.request
 
-from benchmarks import host_frames
+from benchmarks import host_samples
 from hpcvirt.health import recording
+from tests.builders import folders
 
 WATCH = (sys.executable, '-m', 'hpcvirt.cmd.main', 'host', 'watch',
          '--host=n1')
 
 
 class WatchTest(unittest.TestCase):
-
     def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(
-            tempfile.TemporaryDirectory()))
+        self.folder = folders.make(self)
         self.state = self.folder / 'state'
-        self.frames = self.folder / 'frames'
+        self.samples = self.folder / 'samples'
 
     def run_watch(self, *words, status=0):
         environment = {key: value for key, value in os.environ.items()
@@ -47,13 +35,13 @@ class WatchTest(unittest.TestCase):
         return done
 
     def record(self, *minutes):
-        for frame in host_frames.frames_of(minutes):
-            recording.append(str(self.frames), frame)
+        for sample in host_samples.make_samples(minutes):
+            recording.append(str(self.samples), sample)
 
     def test_this_machine_is_sampled_until_sigterm(self):
         with subprocess.Popen(
                 [*WATCH, '--interval=1', '--serve=127.0.0.1:0',
-                 f'--record={self.frames}', f'--state={self.state}',
+                 f'--record={self.samples}', f'--state={self.state}',
                  '--dedicated=0'], stdout=subprocess.PIPE, text=True,
         ) as process:
             self.addCleanup(process.kill)
@@ -72,30 +60,30 @@ class WatchTest(unittest.TestCase):
                 self.assertIn(line, text)
             process.send_signal(signal.SIGTERM)
             self.assertEqual(0, process.wait(30))
-        taken = list(recording.read(str(self.frames)))
+        taken = list(recording.read(str(self.samples)))
         self.assertGreaterEqual(len(taken), 2)
         self.assertGreater(taken[-1].interrupts, taken[0].interrupts)
         self.assertEqual(taken[-1], recording.load(str(self.state)).last)
         self.assertIn('no sign is on', self.run_watch(
-            f'--replay={self.frames}').stdout)
+            f'--replay={self.samples}').stdout)
 
     def test_a_recording_is_replayed_and_goes_on_where_it_was(self):
-        self.record(*[host_frames.SHOOTDOWNS] * 10)
+        self.record(*[host_samples.SHOOTDOWNS] * 10)
         for _ in range(2):
-            text = self.run_watch(f'--replay={self.frames}',
+            text = self.run_watch(f'--replay={self.samples}',
                                   f'--state={self.state}').stdout
             self.assertIn('n1: slow: system time 40%', text)
-        self.frames.unlink()
+        self.samples.unlink()
         last = recording.load(str(self.state)).last
-        for frame in host_frames.frames_of([{}] * 30, last):
-            recording.append(str(self.frames), frame)
-        text = self.run_watch(f'--replay={self.frames}',
+        for sample in host_samples.make_samples([{}] * 30, last):
+            recording.append(str(self.samples), sample)
+        text = self.run_watch(f'--replay={self.samples}',
                               f'--state={self.state}').stdout
         self.assertIn('n1: shootdowns is over', text)
 
     def test_what_the_cloud_does_not_have_yet_is_status_2(self):
-        self.record(*[host_frames.SHOOTDOWNS] * 10)
-        done = self.run_watch(f'--replay={self.frames}', '--apply',
+        self.record(*[host_samples.SHOOTDOWNS] * 10)
+        done = self.run_watch(f'--replay={self.samples}', '--apply',
                               f'--state={self.state}', status=2)
         self.assertIn('quarantine failed, next attempt in', done.stdout)
         self.assertIsNone(json.loads(self.state.read_text())['held'])
@@ -103,7 +91,7 @@ class WatchTest(unittest.TestCase):
     def test_a_damaged_state_stops_nothing(self):
         self.record({}, {})
         self.state.write_text('{')
-        done = self.run_watch(f'--replay={self.frames}',
+        done = self.run_watch(f'--replay={self.samples}',
                               f'--state={self.state}')
         self.assertIn('.unreadable', done.stderr)
         self.assertEqual('{', pathlib.Path(

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 import random
@@ -20,9 +10,9 @@ from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
-from tests.unit.bench import runs
+from tests.builders import runs
 
-Word = judgement.Word
+Word = judgement.VerdictResult
 
 
 def noisy(pairs, ratio=1.0, seed=1, deviation=0.3):
@@ -34,7 +24,7 @@ def noisy(pairs, ratio=1.0, seed=1, deviation=0.3):
 def attempt(native, guest, **more):
     run = runs.run(native, guest, **more)
     return record.Attempt(run.id, '', run.planned_pairs, run.samples,
-                          run.looks)
+                          run.interim_analyses)
 
 
 def after(earlier, pairs=10, ratio=1.0, seed=0, **more):
@@ -61,11 +51,11 @@ class TestGather(testtools.TestCase):
         guest[1] = runs.bad()
         (judged,) = verdict.judge([after([(native, guest[:4])])]).judgements
         self.assertEqual(13, judged.pairs)
-        self.assertIsNot(Word.INVALID, judged.word)
+        self.assertIsNot(Word.INVALID, judged.result)
 
     def test_attempts_at_something_else_do_not_count(self):
-        native, guest = ([runs.good(value, **{'class': 'D'}) for value in arm]
-                         for arm in noisy(6))
+        native, guest = ([runs.good(value, **{'class': 'D'}) for value in side]
+                         for side in noisy(6))
         self.assertEqual(1.0, attempts.gather(after([(native, guest)])).share)
         (judged,) = verdict.judge([after([(native, guest)])]).judgements
         self.assertEqual(10, judged.pairs)
@@ -90,8 +80,9 @@ class TestGather(testtools.TestCase):
         self.assertEqual(run, attempts.gather(run).run)
 
     def test_later_looks_come_after_the_earlier_pairs(self):
-        run = after([noisy(5)], pairs=6, looks=(6, 9), planned_pairs=9)
-        self.assertEqual((11, 14), attempts.gather(run).run.looks)
+        run = after([noisy(5)], pairs=6, interim_analyses=(6, 9),
+                    planned_pairs=9)
+        self.assertEqual((11, 14), attempts.gather(run).run.interim_analyses)
 
 
 class TestShare(testtools.TestCase):
@@ -137,7 +128,7 @@ class TestVerdict(testtools.TestCase):
                  'fourth attempt; two were PASS, one was FAIL'),
                 ([Word.INCONCLUSIVE] * 11,
                  '12th attempt; 11 were INCONCLUSIVE')):
-            self.assertEqual(text, attempts.told(words))
+            self.assertEqual(text, attempts.describe_attempt(words))
 
     def test_of_many_attempts_the_last_ones_count(self):
         earlier = [noisy(5, seed=seed) for seed in range(12)]
@@ -151,15 +142,15 @@ class TestVerdict(testtools.TestCase):
         last = dataclasses.replace(
             run, samples=run.earlier[-1].samples, planned_pairs=5,
             earlier=run.earlier[:-1])
-        self.assertEqual(verdict.judge([last]).judgements[0].word,
+        self.assertEqual(verdict.judge([last]).judgements[0].result,
                          figure.earlier[-1])
 
     def test_a_good_attempt_does_not_replace_a_bad_one(self):
         bad = noisy(10, 0.90)
         alone = verdict.judge([after([])])
-        self.assertIs(Word.PASS, alone.word)
+        self.assertIs(Word.PASS, alone.result)
         found = verdict.judge([after([bad])])
-        self.assertIs(Word.INCONCLUSIVE, found.word)
+        self.assertIs(Word.INCONCLUSIVE, found.result)
         (figure,) = found.judgements
         self.assertEqual((Word.FAIL,), figure.earlier)
 
@@ -167,7 +158,7 @@ class TestVerdict(testtools.TestCase):
         good = noisy(60)
         for earlier, ratio in (((good), 0.90), ((noisy(60, 0.90)), 1.0)):
             found = verdict.judge([after([earlier], ratio=ratio)])
-            self.assertIs(Word.INCONCLUSIVE, found.word)
+            self.assertIs(Word.INCONCLUSIVE, found.result)
             self.assertIn('this attempt alone is', found.reason)
             self.assertIn('find out what changed', found.reason)
 
@@ -177,4 +168,4 @@ class TestVerdict(testtools.TestCase):
             run = after([noisy(10, ratio, 2)], ratio=ratio)
             run = dataclasses.replace(
                 run, bounds={'mops_total': judgement.Bound(1.0)})
-            self.assertIs(word, verdict.judge([run]).word)
+            self.assertIs(word, verdict.judge([run]).result)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 import math
@@ -18,7 +8,7 @@ import testtools
 
 from hpcvirt.bench.analysis import boots
 from hpcvirt.bench.model import record
-from tests.unit.bench import runs
+from tests.builders import runs
 
 
 def exact(within, between):
@@ -35,16 +25,16 @@ def piloted(pairs, levels=(0, 0, 0), noise=0.01, relaunch_s=30.0, after=0,
     samples = []
     for boot, level in enumerate(levels):
         samples.append(record.Sample(
-            record.Arm.GUEST, boot, len(samples), runs.good(1), warm_up=True,
+            record.Side.GUEST, boot, len(samples), runs.good(1), warm_up=True,
             elapsed_s=2.0, environment={boots.RELAUNCH_S: str(relaunch_s)}))
         for pair in (2 * boot, 2 * boot + 1):
             sign = noise if pair % 2 else -noise
-            for arm, value in ((record.Arm.NATIVE, 100),
-                               (record.Arm.GUEST,
+            for side, value in ((record.Side.NATIVE, 100),
+                               (record.Side.GUEST,
                                 100 * math.exp(-level + sign))):
                 samples.append(record.Sample(
-                    arm, pair, len(samples), runs.good(value), elapsed_s=2.0))
-    samples += [record.Sample(record.Arm.NATIVE, 6 + number, 100 + number,
+                    side, pair, len(samples), runs.good(value), elapsed_s=2.0))
+    samples += [record.Sample(record.Side.NATIVE, 6 + number, 100 + number,
                               runs.good(100), elapsed_s=1000.0)
                 for number in range(after)]
     return dataclasses.replace(
@@ -84,8 +74,7 @@ class TestSizes(testtools.TestCase):
                 for run in (piloted(pairs, levels), piloted(pairs, ())):
                     sizes = boots.sizes(run)
                     self.assertEqual(pairs, sum(sizes))
-                    self.assertGreaterEqual(len(sizes),
-                                            5 if pairs < 16 else 8)
+                    self.assertGreaterEqual(len(sizes), 5 if pairs < 16 else 8)
 
     def test_boots_that_differ_more_are_more(self):
         found = [len(boots.sizes(piloted(40, levels)))

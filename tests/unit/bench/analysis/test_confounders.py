@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 
@@ -18,7 +8,7 @@ from hpcvirt.bench.analysis import confounders
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
-from tests.unit.bench import runs
+from tests.builders import runs
 
 XEON = 'Intel(R) Xeon(R) Gold 6130 CPU @ 2.10GHz'
 EPYC = 'AMD EPYC 7742 64-Core Processor'
@@ -27,12 +17,12 @@ GUEST = [99.0, 100.1, 98.3, 99.7, 98.1, 100.6, 99.9, 98.4, 99.5, 98.6]
 
 
 def measured(native, guest, **more):
-    """A run that passes, with facts of each arm, or of each of its pairs."""
+    """A run that passes, with facts of each side, or of each of its pairs."""
     run = runs.run(NATIVE, GUEST, **more)
-    facts = {record.Arm.NATIVE: native, record.Arm.GUEST: guest}
+    facts = {record.Side.NATIVE: native, record.Side.GUEST: guest}
 
     def of(sample):
-        found = facts[sample.arm]
+        found = facts[sample.side]
         return found[sample.pair] if isinstance(found, list) else found
     return dataclasses.replace(run, samples=tuple(
         dataclasses.replace(sample, environment=of(sample))
@@ -46,9 +36,9 @@ def differing(native, guest):
 class TestMeaningless(testtools.TestCase):
     def why(self, native, guest):
         found = verdict.judge([measured(native, guest)])
-        if found.word is judgement.Word.INVALID:
+        if found.result is judgement.VerdictResult.INVALID:
             return found.reason
-        self.assertIs(judgement.Word.PASS, found.word)
+        self.assertIs(judgement.VerdictResult.PASS, found.result)
         return None
 
     def test_another_cpu_is_another_measurement(self):
@@ -56,8 +46,7 @@ class TestMeaningless(testtools.TestCase):
                       self.why({'cpu.model': XEON}, {'cpu.model': EPYC}))
         # One of two guests ran on another host.
         self.assertIn('different CPUs', self.why(
-            {'cpu.model': XEON},
-            {'cpu.model@a': XEON, 'cpu.model@b': EPYC}))
+            {'cpu.model': XEON}, {'cpu.model@a': XEON, 'cpu.model@b': EPYC}))
 
     def test_the_name_that_a_hypervisor_gives_is_no_other_cpu(self):
         for name in (XEON, 'Intel Xeon Processor (Skylake, IBRS)',

@@ -1,18 +1,8 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """How often the verdict is wrong, and how often it comes: by simulation.
 
-Noise is log-normal, both arms alike, with seeded dice; other noise comes from
+Noise is log-normal, both sides alike, with seeded dice; other noise comes from
 ``benchmarks/verdict.py``. A test reads the table of the documentation and
 simulates it again.
 """
@@ -27,12 +17,12 @@ import re
 import testtools
 from scipy import stats as reference
 
-from hpcvirt.bench.analysis import looks
+from hpcvirt.bench.analysis import interim_analyses
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
-from tests.unit.bench import runs
+from tests.builders import runs
 
-Word = judgement.Word
+Word = judgement.VerdictResult
 #: Kinds of noise that take long to simulate.
 LONG = (', 5 attempts', ', 10 attempts')
 TIMES = 600
@@ -51,10 +41,8 @@ def simulated(seed, pairs, cv, ratio, bound=0.95, drift=0.0, figures=1):
     sigma = math.sqrt(math.log(1 + cv ** 2))
     together = []
     for figure in range(figures):
-        host = [100 * math.exp(drift * dice.gauss(0, 1))
-                for _ in range(pairs)]
-        native = [value * math.exp(sigma * dice.gauss(0, 1))
-                  for value in host]
+        host = [100 * math.exp(drift * dice.gauss(0, 1)) for _ in range(pairs)]
+        native = [value * math.exp(sigma * dice.gauss(0, 1)) for value in host]
         guest = [value * ratio * math.exp(sigma * dice.gauss(0, 1))
                  for value in host]
         together.append(runs.run(native, guest, bound, id=str(figure),
@@ -66,7 +54,7 @@ def simulated(seed, pairs, cv, ratio, bound=0.95, drift=0.0, figures=1):
 def words(pairs, cv, ratio, times=TIMES, **more):
     """How often each word comes, as parts of 1."""
     first = 100000 * pairs + 1000000 * round(cv * 1000)
-    found = [simulated(first + number, pairs, cv, ratio, **more).word
+    found = [simulated(first + number, pairs, cv, ratio, **more).result
              for number in range(times)]
     return {word: found.count(word) / times for word in Word}
 
@@ -119,7 +107,7 @@ class TestErrorRates(testtools.TestCase):
 
     def test_periodic_no_figure_at_the_bound_passes_falsely(self):
         once = sum(
-            any(figure.word is Word.PASS for figure in simulated(
+            any(figure.result is Word.PASS for figure in simulated(
                 number, 10, 0.03, 0.95, figures=6).judgements)
             for number in range(200)) / 200
         self.assertLessEqual(once, tolerance(0.05, 200))
@@ -145,10 +133,10 @@ class TestStoppingEarly(testtools.TestCase):
         dice = random.Random(seed)
         native, guest = ([level * math.exp(dice.gauss(0, 0.03))
                           for _ in range(40)] for level in (100, 100 * ratio))
-        for pairs in looks.plan(40):
+        for pairs in interim_analyses.plan(40):
             word = verdict.judge([runs.run(
                 native[:pairs], guest[:pairs], planned_pairs=40,
-                looks=looks.plan(40))]).word
+                interim_analyses=interim_analyses.plan(40))]).result
             if word is not Word.INCONCLUSIVE:
                 break
         return word, pairs
@@ -172,7 +160,7 @@ class TestStoppingEarly(testtools.TestCase):
             native, guest = ([level * math.exp(dice.gauss(0, 0.03))
                               for _ in range(40)] for level in (100, 95))
             wrong += any(
-                verdict.judge([runs.run(native[:pairs], guest[:pairs])]).word
+                verdict.judge([runs.run(native[:pairs], guest[:pairs])]).result
                 is Word.PASS for pairs in range(5, 41, 5))
         self.assertGreater(wrong / 100, 0.07)
 
@@ -209,8 +197,7 @@ class TestDocumentedRates(testtools.TestCase):
                      equal[Word.FAIL], equal[Word.PASS], slow[Word.FAIL]),
                     rates, strict=True):
                 share = float(printed) / 100
-                for rate, expected in ((found, share),
-                                       (1 - found, 1 - share)):
+                for rate, expected in ((found, share), (1 - found, 1 - share)):
                     self.assertLessEqual(
                         rate, tolerance(min(1.0, expected + 0.01),
                                         self.TRIALS),

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import math
 import statistics
@@ -55,7 +45,7 @@ class TestNormal(testtools.TestCase):
     @hypothesis.given(VALUES)
     def test_paired_ends_are_those_of_the_t_test(self, losses):
         hypothesis.assume(statistics.stdev(losses) > 1e-6)
-        low, high = stats.normal(losses).ends(0.95)
+        low, high = stats.estimate_normal(losses).ends(0.95)
         expected = reference.ttest_1samp(losses, 0).confidence_interval(0.90)
         self.assertTrue(math.isclose(expected.low, low, abs_tol=1e-9))
         self.assertTrue(math.isclose(expected.high, high, abs_tol=1e-9))
@@ -63,15 +53,14 @@ class TestNormal(testtools.TestCase):
     @SETTINGS
     @hypothesis.given(VALUES, strategies.floats(-3, 3))
     def test_the_p_values_and_the_ends_say_the_same(self, losses, limit):
-        estimate = stats.normal(losses)
+        estimate = stats.estimate_normal(losses)
         low, high = estimate.ends()
         hypothesis.assume(min(abs(high - limit), abs(low - limit)) > 1e-9)
-        self.assertEqual(high < limit,
-                         estimate.p_beyond(limit) < stats.ALPHA)
+        self.assertEqual(high < limit, estimate.p_beyond(limit) < stats.ALPHA)
         self.assertEqual(low > limit, estimate.p_within(limit) < stats.ALPHA)
 
     def test_without_variation_the_interval_is_a_point(self):
-        estimate = stats.normal([0.05] * 6)
+        estimate = stats.estimate_normal([0.05] * 6)
         low, high = estimate.ends()
         self.assertEqual(low, high)
         self.assertAlmostEqual(0.05, low)
@@ -83,10 +72,10 @@ class TestUnpaired(testtools.TestCase):
     @SETTINGS
     @hypothesis.given(VALUES, VALUES)
     def test_the_interval_holds_that_of_welch(self, native, guest):
-        logs = [[math.log(value) for value in arm]
-                for arm in (native, guest)]
-        hypothesis.assume(all(statistics.stdev(arm) > 1e-6 for arm in logs))
-        low, high = stats.unpaired(native, guest, DOWN).ends(0.95)
+        logs = [[math.log(value) for value in side]
+                for side in (native, guest)]
+        hypothesis.assume(all(statistics.stdev(side) > 1e-6 for side in logs))
+        low, high = stats.estimate_unpaired(native, guest, DOWN).ends(0.95)
         expected = reference.ttest_ind(
             logs[1], logs[0], equal_var=False).confidence_interval(0.90)
         self.assertLessEqual(low, expected.low + 1e-8)
@@ -95,9 +84,9 @@ class TestUnpaired(testtools.TestCase):
     def test_runs_that_alternate_are_judged_by_welch(self):
         native = [100, 104, 99, 103, 98, 105, 97, 102]
         guest = [90, 95, 91, 96, 89, 94, 92, 97]
-        low, high = stats.unpaired(native, guest, UP).ends(0.95)
-        logs = [[math.log(value) for value in arm]
-                for arm in (native, guest)]
+        low, high = stats.estimate_unpaired(native, guest, UP).ends(0.95)
+        logs = [[math.log(value) for value in side]
+                for side in (native, guest)]
         expected = reference.ttest_ind(
             logs[0], logs[1], equal_var=False).confidence_interval(0.90)
         self.assertAlmostEqual(expected.low, low)
@@ -106,14 +95,15 @@ class TestUnpaired(testtools.TestCase):
     def test_a_machine_that_changes_slowly_widens_the_interval(self):
         mixed = [100, 104, 99, 103, 98, 105, 97, 102]
         widths = [high - low for low, high in (
-            stats.unpaired(arm, arm, UP).ends()
-            for arm in (mixed, sorted(mixed)))]
+            stats.estimate_unpaired(side, side, UP).ends()
+            for side in (mixed, sorted(mixed)))]
         self.assertGreater(widths[1], 2 * widths[0])
 
     def test_one_constant_arm_leaves_the_variation_of_the_other(self):
-        estimate = stats.unpaired([100.0] * 5, [99, 101, 100, 102, 98], UP)
+        estimate = stats.estimate_unpaired([100.0] * 5,
+                                           [99, 101, 100, 102, 98], UP)
         self.assertGreater(estimate.error, 0)
-        level = stats.unpaired([2.0] * 5, [2.0] * 6, UP)
+        level = stats.estimate_unpaired([2.0] * 5, [2.0] * 6, UP)
         self.assertEqual((0.0, 0.0), level.ends())
 
 

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 from tests.unit.bench.parsers import base
 
@@ -57,8 +47,7 @@ class TestGromacs(base.ParserTestCase):
             'Program:     gmx mdrun\n\nFatal error:\nYour CPU is gone\n')
 
     def test_other_steps_are_refused(self):
-        self.assert_refused('steps=5000 was asked for', LOG,
-                            {'steps': '5000'})
+        self.assert_refused('steps=5000 was asked for', LOG, {'steps': '5000'})
 
     def test_steps_of_the_command_line_count(self):
         raw = LOG.replace('Using 1 MPI thread', 'Overriding nsteps with value'

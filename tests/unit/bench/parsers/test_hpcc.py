@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 from tests.unit.bench.parsers import base
 
@@ -112,8 +102,7 @@ class TestHpcc(base.ParserTestCase):
                 ('Node(s) with error 0', 'Node(s) with error 1'),
                 ('WALL   500   500  80  80   1   1     0.00 PASSED',
                  'WALL   500   500  80  80   1   1     0.00 FAILED')):
-            self.assert_refused('a check failed',
-                                NATIVE.replace(good, bad, 1))
+            self.assert_refused('a check failed', NATIVE.replace(good, bad, 1))
 
     def test_no_residual_at_all_is_refused(self):
         lines = [line for line in NATIVE.splitlines()

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import json
 
@@ -29,8 +19,7 @@ class TestHs06(base.ParserTestCase):
     def test_the_report_of_a_suite_is_read(self):
         raw = json.dumps({'profiles': {'hs06_32': {
             'score': 357.2, 'runcpu_num': 32}}})
-        self.assertEqual({'score': 357.2}, self.figures(raw,
-                                                        {'copies': '32'}))
+        self.assertEqual({'score': 357.2}, self.figures(raw, {'copies': '32'}))
 
     def test_no_score_and_two_scores_are_refused(self):
         self.assert_refused('0 complete lines', 'all went well\n')

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 from tests.unit.bench.parsers import base
 
@@ -48,8 +38,7 @@ class TestLammps(base.ParserTestCase):
         self.assertEqual(526.173, self.figures(raw)['timesteps_per_s'])
 
     def test_an_error_is_refused_with_its_text(self):
-        self.assert_refused('Lost atoms',
-                            base.data('lammps/lost_atoms.out'))
+        self.assert_refused('Lost atoms', base.data('lammps/lost_atoms.out'))
 
     def test_a_simulation_that_blew_up_is_refused(self):
         self.assert_refused('became unstable', GOOD.replace(
@@ -88,5 +77,4 @@ class TestLammps(base.ParserTestCase):
         self.assert_refused('several executions', GOOD + GOOD)
 
     def test_other_steps_are_refused(self):
-        self.assert_refused('steps=500 was asked for', GOOD,
-                            {'steps': '500'})
+        self.assert_refused('steps=500 was asked for', GOOD, {'steps': '500'})

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 from tests.unit.bench.parsers import base
 
@@ -55,8 +45,7 @@ OPENMP = block(more=' Total threads   =                        4\n'
                share=' Mop/s/thread    =                   875.00\n')
 SERIAL = block()
 
-GOOD_OUTPUTS = (
-    (base.data('native_np1/npb_lu.S.out'), {}), (MPI.encode(), {}))
+GOOD_OUTPUTS = ((base.data('native_np1/npb_lu.S.out'), {}), (MPI.encode(), {}))
 
 
 class TestNpb(base.ParserTestCase):
@@ -105,8 +94,7 @@ class TestNpb(base.ParserTestCase):
 
     def test_a_failed_verification_is_refused(self):
         for word in ('UNSUCCESSFUL', 'NOT PERFORMED', 'FAILED', ''):
-            self.assert_refused('Verification',
-                                block(verification=word))
+            self.assert_refused('Verification', block(verification=word))
 
     def test_a_contradicted_verification_is_refused(self):
         self.assert_refused('also says', CG.replace(

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """What holds for every parser, whatever it is given."""
 
@@ -136,8 +126,7 @@ class TestEveryParser(testtools.TestCase):
     def test_a_damaged_output_never_crashes_a_parser(self, good, draw):
         name, raw, expect = good
         begin = draw.draw(strategies.integers(0, len(raw)))
-        end = draw.draw(strategies.integers(begin, min(len(raw),
-                                                       begin + 200)))
+        end = draw.draw(strategies.integers(begin, min(len(raw), begin + 200)))
         damage = draw.draw(strategies.binary(max_size=20))
         self.parse(name, raw[:begin] + damage + raw[end:], expect)
 

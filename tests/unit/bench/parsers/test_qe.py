@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition
@@ -107,8 +97,7 @@ class TestQe(base.ParserTestCase):
 
     def test_a_run_that_ran_out_of_time_is_refused(self):
         self.assert_refused('Maximum CPU time exceeded', GOOD.replace(
-            'End of self-consistent calculation',
-            'Maximum CPU time exceeded'))
+            'End of self-consistent calculation', 'Maximum CPU time exceeded'))
 
     def test_two_runs_are_refused(self):
         self.assert_refused('several runs', GOOD + GOOD)

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The page of simulated results, as a reader of its elements sees it."""
 
@@ -39,8 +29,7 @@ class Reader(html.parser.HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         element = xml.etree.ElementTree.SubElement(
-            self._open[-1], tag,
-            {name: value or '' for name, value in attrs})
+            self._open[-1], tag, {name: value or '' for name, value in attrs})
         if tag not in _EMPTY:
             self._open.append(element)
 
@@ -95,7 +84,7 @@ class TestPage(testtools.TestCase):
                  line.split()[-1] if line != 'not judged' else ''
                  for line in found])
         lines = {words(row[1]): words(row[5]) for row in table.find('tbody')}
-        self.assertIn('Differs between the arms: CPU model',
+        self.assertIn('Differs between the sides: CPU model',
                       lines['osu-latency mpi'])
         self.assertTrue(any('StarRandomAccess_GUPs 0.70' in words(row[5])
                             for row in table.find('tbody')))
@@ -140,8 +129,7 @@ class TestPage(testtools.TestCase):
         self.assertEqual(2, len(figures))
         for figure in figures:
             drawing = figure.find('svg')
-            kinds = {line.get('class')
-                     for line in drawing.iter('polyline')}
+            kinds = {line.get('class') for line in drawing.iter('polyline')}
             self.assertLessEqual({'native', 'path'}, kinds)
             self.assertLess(90, len(figure.findall('.//details//tr')))
         table = section.find('table')
@@ -183,12 +171,12 @@ class TestPage(testtools.TestCase):
 
     def test_many_hosts_that_do_not_stand_out_are_folded_away(self):
         hosts = [{'benchmark': 'npb-cg', 'host': f'n{number}'}
-                 for number in range(page.MOST_CARDS)]
+                 for number in range(page.MAX_CARDS)]
         root = Reader(page.page(report_example.shown(hosts * 2), 'x')).root
         section = next(each for each in root.iter('section')
                        if each.get('aria-labelledby') == 'hosts')
         self.assertIsNone(section.find('div'))
-        self.assertEqual(2 * page.MOST_CARDS, len(
+        self.assertEqual(2 * page.MAX_CARDS, len(
             section.findall("details/div[@class='cards']/div")))
 
     def test_many_sizes_have_one_line_over_time(self):
@@ -223,8 +211,7 @@ class TestPage(testtools.TestCase):
         self.assertEqual([], [*self.root.iter('script'),
                               *self.root.iter('img')])
         self.assertNotIn('bold', map(words, self.root.iter('b')))
-        self.assertIn('<b>bold</b> & "quoted"',
-                      words(self.result('npb-sp')))
+        self.assertIn('<b>bold</b> & "quoted"', words(self.result('npb-sp')))
 
     def test_it_needs_nothing_else(self):
         for word in ('http://', 'https://', 'src="', '@import', '<link',

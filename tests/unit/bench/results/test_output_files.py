@@ -1,19 +1,7 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import json
-import pathlib
 
-import fixtures
 import testtools
 
 from hpcvirt import exception
@@ -21,18 +9,19 @@ from hpcvirt import serialization
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import json_format
 from hpcvirt.bench.results import output_files
-from tests.unit.bench import runs
+from tests.builders import folders
+from tests.builders import runs
 from tests.unit.bench.parsers import base
 
 CG = base.data('native_np1/npb_cg.S.out')
-NATIVE = record.Arm.NATIVE
-GUEST = record.Arm.GUEST
+NATIVE = record.Side.NATIVE
+GUEST = record.Side.GUEST
 
 
 class TestCollect(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.folder = folders.make(self)
 
     def write(self, name, content):
         path = self.folder / name
@@ -42,8 +31,8 @@ class TestCollect(testtools.TestCase):
         path.write_bytes(content)
         return str(path)
 
-    def collect(self, path, benchmark='npb', arm=NATIVE, **expect):
-        return output_files.collect(str(path), arm, benchmark, expect)
+    def collect(self, path, benchmark='npb', side=NATIVE, **expect):
+        return output_files.collect(str(path), side, benchmark, expect)
 
     def figures(self, sets):
         outputs, = sets
@@ -80,8 +69,8 @@ class TestCollect(testtools.TestCase):
         self.assertIn('benchmark=EP was asked for', outputs.outcomes[0].reason)
 
     def test_answers_of_parse_are_read_as_list_and_line_by_line(self):
-        answer = serialization.to_plain(
-            output_files.parsed_output('npb-cg', runs.good(5.0)))
+        answer = serialization.dump(
+            output_files.make_output('npb-cg', runs.good(5.0)))
         for text in (json.dumps([answer, answer]),
                      f'{json.dumps(answer)}\n{json.dumps(answer)}\n'):
             outputs, = self.collect(self.write('x.json', text), None)
@@ -89,8 +78,8 @@ class TestCollect(testtools.TestCase):
                              (outputs.benchmark, len(outputs.outcomes)))
 
     def test_an_answer_with_a_bad_figure_is_refused(self):
-        answer = serialization.to_plain(
-            output_files.parsed_output('npb-cg', runs.good(5.0)))
+        answer = serialization.dump(
+            output_files.make_output('npb-cg', runs.good(5.0)))
         for value in (0, -1, True, '5', None):
             answer['metrics']['mops_total']['value'] = value
             self.refused("[0].metrics['mops_total'].value: must be",
@@ -124,8 +113,8 @@ class TestCollect(testtools.TestCase):
 
 class TestRunOf(testtools.TestCase):
     def side(self, *values):
-        return output_files.ArmOutputs('npb-cg', '',
-                                       tuple(map(runs.good, values)))
+        return output_files.SideOutputs('npb-cg', '',
+                                        tuple(map(runs.good, values)))
 
     def test_pairs_are_made_in_order_with_warm_ups_apart(self):
         run = output_files.run_of(self.side(9, 1, 2), self.side(8, 3, 4),

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import os
 import shutil
@@ -30,12 +20,11 @@ GOOD = outcome.Outcome(True, None, {
     'triad_mb_s': outcome.Metric(1e4, 'MB/s', outcome.Direction.UP)})
 
 
-def sample(position, arm=record.Arm.NATIVE, **more):
-    return record.Sample(arm, position // 2, position, GOOD, **more)
+def sample(position, side=record.Side.NATIVE, **more):
+    return record.Sample(side, position // 2, position, GOOD, **more)
 
 
 class StoreTest(unittest.TestCase):
-
     def setUp(self):
         self.scratch = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.scratch)
@@ -53,7 +42,7 @@ class StoreTest(unittest.TestCase):
         return opened
 
     def test_what_was_added_is_read_by_the_next_one(self):
-        samples = (sample(0), sample(1, record.Arm.GUEST, exit_status=0))
+        samples = (sample(0), sample(1, record.Side.GUEST, exit_status=0))
         for taken in samples:
             self.store.add_sample('r1', taken)
         result = self.open().result('e1')
@@ -106,8 +95,7 @@ class StoreTest(unittest.TestCase):
             self.store.add_sample(run.id, sample(
                 1, command=('stream',), environment={
                     'boot_id@vm': 'b', 'kernel': '6.1'}))
-        earlier = {run.id: run.earlier
-                   for run in self.store.result('e1').runs}
+        earlier = {run.id: run.earlier for run in self.store.result('e1').runs}
         self.assertEqual(
             {'r1': [], 'a0': [], 'a1': [], 'a2': [], 'a3': [],
              'a4': ['a0', 'a5'], 'a5': ['a0']},
@@ -171,7 +159,6 @@ class StoreTest(unittest.TestCase):
 
 
 class SchemaTest(unittest.TestCase):
-
     def test_long_documents_have_a_type_on_every_server(self):
         for dialect, kind in ((mysql.dialect(), 'MEDIUMTEXT'),
                               (postgresql.dialect(), 'TEXT'),

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
 import math
@@ -25,8 +15,8 @@ from hpcvirt.bench.report import study
 from hpcvirt.bench.report import summary
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import comparison
-from tests.unit.bench import runs
-from tests.unit.bench.studies import study_runs
+from tests.builders import runs
+from tests.builders import study_runs
 
 UP, DOWN = runs.UP, runs.DOWN
 NOISE = study_runs.NOISE
@@ -61,8 +51,7 @@ class TestSingle(testtools.TestCase):
     def test_the_newest_run_that_has_a_ratio_counts_on_each_host(self):
         given = [hpcc(1, 0.9, started_at='2026-01-02'),
                  hpcc(1, 0.8, started_at='2026-01-01'),
-                 hpcc(1, 0.7, started_at='2026-01-03',
-                           planned_pairs=10)]
+                 hpcc(1, 0.7, started_at='2026-01-03', planned_pairs=10)]
         result, = of_row(given, 'S1', 'hpl-small-on').results
         self.assertAlmostEqual(0.9, result.interval.ratio)
         result, = of_row(given[2:], 'S1', 'hpl-small-on').results

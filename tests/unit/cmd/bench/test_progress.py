@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 
 import contextlib
@@ -31,9 +21,9 @@ class TestTerminal(testtools.TestCase):
         raw = (DATA / output).read_bytes()
         run = record.Run(id='0-0', benchmark=benchmark, variant=variant,
                          samples=())
-        due = schedule.PlannedSample(arm=record.Arm.NATIVE, pair=0, position=2,
-                             warm_up=False)
-        sample = record.Sample(arm=due.arm, pair=0, position=2,
+        due = schedule.PlannedSample(side=record.Side.NATIVE, pair=0,
+                                     position=2, warm_up=False)
+        sample = record.Sample(side=due.side, pair=0, position=2,
                                outcome=parser.parse(program, raw, {}))
         err = io.StringIO()
         with contextlib.redirect_stderr(err):
@@ -65,13 +55,12 @@ class TestTerminal(testtools.TestCase):
         err = io.StringIO()
         with contextlib.redirect_stderr(err):
             terminal = progress.Terminal('/data')
-            for due in schedule.missing(run):
+            for due in schedule.list_missing(run):
                 terminal.sample_started(run, due, 6)
-                sample = record.Sample(due.arm, due.pair, due.position, good,
+                sample = record.Sample(due.side, due.pair, due.position, good,
                                        warm_up=due.warm_up, elapsed_s=60.0)
                 terminal.sample_finished(sample)
-                run = dataclasses.replace(
-                    run, samples=(*run.samples, sample))
+                run = dataclasses.replace(run, samples=(*run.samples, sample))
         lines = err.getvalue().splitlines()
         self.assertEqual(
             [f'about {minutes} min left' for minutes in (5, 4, 3, 2)],

@@ -1,39 +1,20 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """``bench report``: an empty store, a page, a file that is in the way."""
 
-import contextlib
-import io
-import pathlib
-import shutil
-import tempfile
 import unittest
 
-from hpcvirt.cmd import main
+from tests.builders import commands
+from tests.builders import folders
 
 
 class ReportCommandTest(unittest.TestCase):
-
     def setUp(self):
-        self.scratch = pathlib.Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, self.scratch)
+        self.scratch = folders.make(self)
 
     def report(self, *words):
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            status = main.main(['bench', 'report', '--data',
-                                str(self.scratch / 'data'), *words])
-        return status, out.getvalue(), err.getvalue()
+        return commands.run(
+            'bench', 'report', '--data', str(self.scratch / 'data'), *words)
 
     def test_an_empty_store_is_no_error(self):
         self.assertEqual((0, 'No results yet.\n', ''), self.report())
@@ -56,12 +37,8 @@ class ReportCommandTest(unittest.TestCase):
 
     def test_a_directory_that_is_missing_stays_missing(self):
         for words in (('bench', 'report'), ('study', 'compare', 'S1')):
-            out = io.StringIO()
-            with (contextlib.redirect_stdout(out),
-                  contextlib.redirect_stderr(out)):
-                main.main([*words, '--data', str(self.scratch / 'none')])
-                main.main([*words, '--data', str(self.scratch / 'none'),
-                           '--store', f'sqlite:///{self.scratch}/none/x'])
+            for more in ((), ('--store', f'sqlite:///{self.scratch}/none/x')):
+                commands.run(*words, '--data', self.scratch / 'none', *more)
             self.assertEqual([], list(self.scratch.iterdir()))
 
     def test_a_store_that_cannot_be_used_is_one_line(self):

@@ -1,33 +1,21 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The page of a fleet, as a reader of its elements sees it."""
 
-import contextlib
 import dataclasses
-import io
 import json
 import pathlib
 import random
 import re
-import tempfile
 import unittest
 
-from hpcvirt.cmd import main
 from hpcvirt.cmd.fleet import capacity_page
 from hpcvirt.fleet import count
-from hpcvirt.fleet import free_room
+from hpcvirt.fleet import free_resources
 from hpcvirt.fleet import state
-from tests import fleets
+from tests.builders import commands
+from tests.builders import fleets
+from tests.builders import folders
 from tests.unit.bench.report import test_page
 
 ETC = pathlib.Path(__file__).parents[4] / 'etc/hpcvirt'
@@ -45,7 +33,7 @@ class CapacityPageTest(unittest.TestCase):
 
     def page(self, fleet):
         self.found = count.count(fleet, self.flavors)
-        self.rooms = free_room.of_hosts(fleet, self.found)
+        self.rooms = free_resources.describe_hosts(fleet, self.found)
         text = capacity_page.page(fleet, self.found, '2026-11-22 18:00 UTC')
         return text, test_page.Reader(text).root
 
@@ -112,26 +100,19 @@ class CapacityPageTest(unittest.TestCase):
 class CommandTest(unittest.TestCase):
 
     def test_only_a_page_is_replaced(self):
-        folder = pathlib.Path(self.enterContext(
-            tempfile.TemporaryDirectory()))
-        host = f'n1={ETC / "topologies/hs06-2s-16c.json"}'
-        plan, usage, page = (folder / name for name in (
-            'plan.json', 'usage.json', 'page.html'))
-        with contextlib.redirect_stdout(io.StringIO()) as out:
-            main.main(['flavor', 'plan', host, '--format', 'json'])
-        plan.write_text(out.getvalue())
-        usage.write_text(json.dumps({'instances': []}))
-        words = ['capacity', '--topology', host, '--usage', str(usage),
-                 '--flavors', str(plan), '--html', str(page)]
+        folder = folders.make(self)
+        fleet, page = folder / 'fleet.json', folder / 'page.html'
+        fleet.write_text(json.dumps({'schema_version': 1, 'classes': {'c': {
+            'hosts': [str(ETC / 'topologies/hs06-2s-16c.json')]}}}))
+        words = ['capacity', '--fleet', str(fleet), '--html', str(page)]
         for _ in range(2):
-            with contextlib.redirect_stdout(io.StringIO()):
-                self.assertEqual(0, main.main(words))
+            self.assertEqual(0, commands.run(*words).status)
             self.assertRegex(page.read_text(), re.compile(
                 '<!DOCTYPE html>.*1 host with 0 instances', re.DOTALL))
         page.write_text('a thesis')
         for more in ([], ['--format', 'json'], ['--serve']):
-            with contextlib.redirect_stderr(io.StringIO()) as complaint:
-                self.assertEqual(2, main.main([*words, *more]))
+            ended = commands.run(*words, *more)
+            self.assertEqual(2, ended.status)
             self.assertEqual('a thesis', page.read_text())
-            self.assertEqual(1, complaint.getvalue().count('\n'))
-        self.assertEqual({plan, usage, page}, {*folder.iterdir()})
+            self.assertEqual(1, ended.err.count('\n'))
+        self.assertEqual({fleet, page}, {*folder.iterdir()})

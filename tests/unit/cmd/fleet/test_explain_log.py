@@ -1,30 +1,19 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt explain --log`` as its user sees it."""
+"""``hpcvirt explain --scheduler-log`` as its user sees it."""
 
 import contextlib
 import gzip
 import io
 import json
 import os
-import pathlib
-import tempfile
 import unittest
 from unittest import mock
 
 from hpcvirt.cmd import main
-from hpcvirt.fleet import refusal
-from hpcvirt.fleet import shadow
+from hpcvirt.fit import decision_log
+from tests.builders import commands
+from tests.builders import folders
 from tests.unit.fleet.test_log_reading import a_comparison
 from tests.unit.fleet.test_log_reading import a_difference
 from tests.unit.fleet.test_log_reading import a_refusal
@@ -35,9 +24,7 @@ class ExplainLogTest(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.log = pathlib.Path(folder.name, 'nova-scheduler.log')
+        self.log = folders.make(self) / 'nova-scheduler.log'
 
     def explain(self, *documents, words=()):
         """Write a log and explain it."""
@@ -45,15 +32,11 @@ class ExplainLogTest(unittest.TestCase):
         return self.run_command(*words)
 
     def run_command(self, *words):
-        out, err = io.StringIO(), io.StringIO()
-        with (contextlib.redirect_stdout(out),
-              contextlib.redirect_stderr(err),
-              mock.patch.dict(os.environ, COLUMNS='100')):
-            status = main.main(['explain', '--log', str(self.log), *words])
-        return status, out.getvalue(), err.getvalue()
+        with mock.patch.dict(os.environ, COLUMNS='100'):
+            return commands.run('explain', '--scheduler-log', self.log, *words)
 
     def test_a_refusal_is_explained_as_a_fleet_is(self):
-        status, text, _ = self.explain(refusal.text(a_refusal(hosts=300)))
+        status, text, _ = self.explain(a_refusal(hosts=300))
         self.assertEqual(1, status)
         self.assertIn('hpc fits on 0 of 300 hosts that reached', text)
         self.assertIn('  300  300 hosts (a, b, ...)  filter  for example a: '
@@ -61,7 +44,7 @@ class ExplainLogTest(unittest.TestCase):
 
     def test_the_document_is_that_of_explain(self):
         status, text, _ = self.explain(
-            refusal.text(a_refusal(hosts=300)), words=['--format', 'json'])
+            a_refusal(hosts=300), words=['--format', 'json'])
         document = json.loads(text)
         self.assertEqual((1, 1, False, []), (
             status, document['schema_version'], document['fits'],
@@ -74,7 +57,7 @@ class ExplainLogTest(unittest.TestCase):
         self.assertEqual(300, document['refused']['groups'][0]['hosts'])
 
     def test_the_last_of_several_is_explained_and_the_others_are_listed(self):
-        documents = [refusal.text(a_refusal(f'req-{number}'))
+        documents = [a_refusal(f'req-{number}')
                      for number in range(3)]
         _, text, _ = self.explain(*documents)
         self.assertIn('the request req-2 for', text)
@@ -86,11 +69,11 @@ class ExplainLogTest(unittest.TestCase):
 
     def test_a_rotated_log_is_read(self):
         self.log.write_bytes(gzip.compress(
-            line(refusal.text(a_refusal()))))
+            line(a_refusal())))
         self.assertEqual(1, self.run_command()[0])
 
     def test_a_rotated_log_that_is_cut_is_read_as_far_as_possible(self):
-        whole = gzip.compress(line(refusal.text(a_refusal()))
+        whole = gzip.compress(line(a_refusal())
                               + os.urandom(200000))
         for broken in (whole[:len(whole) // 2],
                        whole[:5000] + b'?' * 100 + whole[5100:]):
@@ -101,9 +84,9 @@ class ExplainLogTest(unittest.TestCase):
             self.assertIn('can be read only in part', err)
 
     def test_nothing_that_a_terminal_obeys_is_printed(self):
-        _, text, _ = self.explain(refusal.text(a_refusal(
+        _, text, _ = self.explain(a_refusal(
             flavor='\x1b[2J', instance='\N{RIGHT-TO-LEFT OVERRIDE}\n',
-            request='\r\x07')))
+            request='\r\x07'))
         self.assertTrue(text.replace('\n', '').isprintable())
 
     def test_a_file_without_a_summary_is_one_clear_line(self):
@@ -117,23 +100,23 @@ class ExplainLogTest(unittest.TestCase):
 
     def test_a_request_that_is_not_in_it_is_named(self):
         status, _, err = self.explain(
-            refusal.text(a_refusal()), words=['--request-id', 'req-9'])
+            a_refusal(), words=['--request-id', 'req-9'])
         self.assertEqual(2, status)
         self.assertIn("no refusal and no comparison of 'req-9', but 1 of "
                       'other requests', err)
 
     def test_cut_lines_are_reported(self):
-        _, text, _ = self.explain(refusal.text(a_refusal()),
-                                  refusal.text(a_refusal())[:-9])
+        _, text, _ = self.explain(a_refusal(),
+                                  decision_log.write(a_refusal())[:-9])
         self.assertIn('1 line of hpcvirt cannot be read', text)
-        status, _, err = self.explain(refusal.text(a_refusal())[:-9])
+        status, _, err = self.explain(decision_log.write(a_refusal())[:-9])
         self.assertEqual(2, status)
         self.assertIn('1 line of hpcvirt cannot be read', err)
 
     def test_shadow_mode_is_summed_up(self):
-        documents = [shadow.text(a_comparison('req-1', passed=3)),
-                     shadow.text(a_comparison('req-2', passed=0, differences=(
-                         a_difference(3),)))]
+        documents = [a_comparison('req-1', passed=3),
+                     a_comparison('req-2', passed=0, differing=3),
+                     a_difference('req-2', 3)]
         status, text, _ = self.explain(*documents)
         self.assertEqual(0, status)
         self.assertIn('judged 6 hosts for 2 requests. They disagree', text)
@@ -151,15 +134,15 @@ class ExplainLogTest(unittest.TestCase):
 
     def test_options_without_effect_are_refused(self):
         for words in (['--flavor', 'hpc'], ['--hosts', 'a'],
-                      ['--topology', 'a=b'], ['--server', 'uuid']):
+                      ['--fleet', 'a'], ['--server', 'uuid']):
             status, text, err = self.explain(
-                refusal.text(a_refusal()), words=words)
+                a_refusal(), words=words)
             self.assertEqual((2, ''), (status, text))
-            self.assertIn(f'{words[0]}: is not for --log', err)
+            self.assertIn(f'{words[0]}: is not for --scheduler-log', err)
 
     def test_a_request_id_needs_a_log(self):
         out = io.StringIO()
         with contextlib.redirect_stderr(out):
             status = main.main(['explain', '--request-id', 'req-1'])
-        self.assertEqual((2, 'hpcvirt: --request-id: needs --log\n'),
+        self.assertEqual((2, 'hpcvirt: --request-id: needs --scheduler-log\n'),
                          (status, out.getvalue()))

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 import contextlib
 import io
@@ -16,7 +6,6 @@ import json
 import pathlib
 import random
 import re
-import tempfile
 import threading
 import unittest
 
@@ -28,7 +17,8 @@ from hpcvirt.cmd import main
 from hpcvirt.cmd.fleet import exporter
 from hpcvirt.fleet import count
 from hpcvirt.fleet import metrics
-from tests import fleets
+from tests.builders import fleets
+from tests.builders import folders
 
 ETC = pathlib.Path(__file__).parents[4] / 'etc/hpcvirt'
 SOME = metrics.Family('figure', 'A figure', ('host',), {('n1',): 3})
@@ -55,7 +45,7 @@ class Fleet:
 
     def collector(self, interval_s=60):
         collectors = registry.CollectorRegistry()
-        collectors.register(exporter.Collector(
+        collectors.register(exporter.FleetCollector(
             self.read, interval_s, clock=lambda: self.now))
         return collectors
 
@@ -155,25 +145,20 @@ class AddressTest(unittest.TestCase):
 class CommandTest(unittest.TestCase):
 
     def test_what_cannot_be_served_is_said_in_one_line(self):
-        folder = pathlib.Path(self.enterContext(
-            tempfile.TemporaryDirectory()))
-        host = f'n1={ETC / "topologies/hs06-2s-16c.json"}'
-        with contextlib.redirect_stdout(io.StringIO()) as out:
-            main.main(['flavor', 'plan', host, '--format', 'json'])
-        plan, usage = folder / 'plan.json', folder / 'usage.json'
-        plan.write_text(out.getvalue())
-        usage.write_text('{"instances": []}')
+        folder = folders.make(self)
+        fleet = folder / 'fleet.json'
+        fleet.write_text(json.dumps({'schema_version': 1, 'classes': {'c': {
+            'hosts': [str(ETC / 'topologies/hs06-2s-16c.json')]}}}))
         for words, expected in (
                 (('a:b',), "--serve: 'a:b' is not an address"),
                 (('192.0.2.1:1',), '--serve: 192.0.2.1:1 cannot be used '),
                 ((':0', '--format=json'), '--format: is not for --serve'),
                 ((':0', '--interval=-1'), '--interval: must not be negative'),
                 ((':0', '--flavor=x'), "--flavor: 'x' is not a flavor"),
-                ((':0', '--usage=-'), '--serve: reads files again and')):
+                ((':0', '--fleet=-'), '--serve: reads files again and')):
             with contextlib.redirect_stderr(io.StringIO()) as complaint:
-                status = main.main([
-                    'capacity', '--topology', host, '--flavors', str(plan),
-                    '--usage', str(usage), '--serve', *words])
+                status = main.main(['capacity', '--fleet', str(fleet),
+                                    '--serve', *words])
             self.assertEqual(2, status, words)
             self.assertEqual(1, complaint.getvalue().count('\n'))
             self.assertIn(expected, complaint.getvalue())
@@ -184,7 +169,7 @@ class DashboardTest(unittest.TestCase):
     def test_each_query_asks_for_metrics_and_labels_that_are_served(self):
         fleet, flavors = fleets.a_fleet(random.Random(9), 2)
         collectors = registry.CollectorRegistry()
-        collectors.register(exporter.Collector(lambda: [*metrics.families(
+        collectors.register(exporter.FleetCollector(lambda: [*metrics.families(
             fleet, count.count(fleet, flavors))], 60))
         labels = {}
         for family in collectors.collect():

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Tables of boots and deletions."""
 
@@ -36,7 +26,6 @@ def of_nova(name='hpc', vcpus=4, memory_mb=8192, extra_specs=None):
 
 
 class BootsTest(files.FilesTestCase):
-
     def table(self, *rows, head=HEAD):
         text = io.StringIO()
         csv.writer(text).writerows(rows)
@@ -53,6 +42,14 @@ class BootsTest(files.FilesTestCase):
                           for job in workload.jobs])
         self.assertFalse(workload.splits)
         self.assertEqual({}, workload.flavors)
+
+    def test_devices_are_read_where_there_is_a_column(self):
+        workload = self.read('created_at,deleted_at,vcpus,memory_mb,gpus,vfs\n'
+                             '0,9,4,64,2,\n1,9,4,64,,1\n')
+        self.assertEqual([(2, 0), (0, 1)],
+                         [(job.gpus, job.vfs) for job in workload.jobs])
+        self.assertIn('log: line 2: gpus must be', self.fails(
+            'created_at,deleted_at,vcpus,memory_mb,gpus\n0,9,4,64,x\n'))
 
     def test_times_may_be_seconds(self):
         workload = self.read('created_at,deleted_at,vcpus,memory_mb\n'
@@ -102,16 +99,14 @@ class BootsTest(files.FilesTestCase):
                              f'{row}\nb\t2026-10-01 11:00:00\t'
                              f'2026-10-01 11:00:10\t{of_nova()}\n')
         self.assertEqual(['with "quotes"', 'hpc'], list(workload.flavors))
-        self.assertEqual([3610, 10],
-                         [job.duration for job in workload.jobs])
+        self.assertEqual([3610, 10], [job.duration for job in workload.jobs])
 
     def test_instances_of_one_request_are_one_job(self):
         head = ('created_at,deleted_at,vcpus,memory_mb,reservation_id\n')
         workload = self.read(self.table(
             ('10', '20', 4, 512, 'r-1'), ('11', '40', 4, 512, 'r-1'),
             ('12', '20', 4, 512, 'r-2'), ('12', '20', 4, 512, ''),
-            ('12', '20', 4, 512, ''), ('13', '20', 8, 512, 'r-1'),
-            head=head))
+            ('12', '20', 4, 512, ''), ('13', '20', 8, 512, 'r-1'), head=head))
         self.assertEqual(
             [(0, 19.5, 2, 4), (2, 8, 1, 4), (2, 8, 1, 4), (2, 8, 1, 4),
              (3, 7, 1, 8)],

@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """The Standard Workload Format."""
 
@@ -30,7 +20,6 @@ def line(number=1, submit=0, run=60, cpus=4, used=-1, requested=-1,
 
 
 class SwfTest(files.FilesTestCase):
-
     def jobs(self, *lines):
         return self.read(HEAD + ''.join(lines))
 
@@ -49,8 +38,7 @@ class SwfTest(files.FilesTestCase):
         self.assertEqual([(0, 2), (50, 3), (480, 1)],
                          [(job.time, job.cpus) for job in workload.jobs])
 
-    def test_requested_processors_count_if_none_are_said_to_be_allocated(
-            self):
+    def test_requested_processors_count_if_none_are_said_to_be_allocated(self):
         workload = self.jobs(line(cpus=-1, requested=16),
                              line(cpus=8, requested=16))
         self.assertEqual([16, 8], [job.cpus for job in workload.jobs])
@@ -100,14 +88,12 @@ class SwfTest(files.FilesTestCase):
     def test_the_form_is_seen_behind_empty_lines_and_a_byte_order_mark(self):
         for begin in ('', '\n\n  \n', '\ufeff', '\ufeff' + HEAD, '\r\n'):
             with self.subTest(begin=begin):
-                self.assertEqual(1, len(self.read(
-                    begin + line()).jobs))
+                self.assertEqual(1, len(self.read(begin + line()).jobs))
 
     def test_a_compressed_log_is_expanded(self):
         plain = HEAD + line() * 200
         compressed = gzip.compress(plain.encode())
-        self.assertEqual(self.read(plain).jobs,
-                         self.read(compressed).jobs)
+        self.assertEqual(self.read(plain).jobs, self.read(compressed).jobs)
 
     def test_a_log_that_was_cut_off_is_refused(self):
         lines = [line(number, number * 7, number * 13 % 5000)
@@ -148,7 +134,7 @@ class SwfTest(files.FilesTestCase):
                 (b'PK\x03\x04....', 'is compressed by ZIP; expand it first'),
                 (b'\xfd7zXZ\x00..', 'is compressed by xz'),
                 (b'\xff\xfe1\x00 \x00', 'unknown form'),
-                ('hello, world\n', 'unknown form; expected one of: '),
+                ('hello, world\n', 'unknown form; expected a CSV'),
                 (HEAD, 'has no job that ran. The machine'),
                 (line(run=0), '1 job that never ran is left out')):
             with self.subTest(content=content):

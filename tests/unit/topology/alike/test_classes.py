@@ -1,14 +1,4 @@
-# Licensed under the Apache License, Version 2.0 (the "License"); you may
-# not use this file except in compliance with the License. You may obtain
-# a copy of the License at
-#
-#      http://www.apache.org/licenses/LICENSE-2.0
-#
-# Unless required by applicable law or agreed to in writing, software
-# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
-# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
-# License for the specific language governing permissions and limitations
-# under the License.
+# SPDX-License-Identifier: Apache-2.0
 
 """Hosts that are alike are found, and odd hosts with what is odd."""
 
@@ -23,7 +13,7 @@ from hpcvirt.model import host as host_model
 from hpcvirt.topology.alike import classes
 from hpcvirt.topology.alike import differences
 from hpcvirt.topology.alike import report
-from tests.unit.topology import machines
+from tests.builders import machines
 
 SHIPPED = pathlib.Path(__file__).parents[4] / 'etc/hpcvirt/topologies'
 
@@ -77,8 +67,7 @@ class OddHostsTest(unittest.TestCase):
 
     def test_a_missing_module(self) -> None:
         mib = NPS4.cells[3].memory_mib
-        found = self.odd(with_cell(NPS4, 3, memory_mib=mib - 32768,
-                                   pages=()))
+        found = self.odd(with_cell(NPS4, 3, memory_mib=mib - 32768, pages=()))
         what = ('cell 3 has 32 GiB less memory: 95.6, not 127.6 GiB (a memory '
                 'module may be missing)')
         self.assertEqual([('memory', what)], found)
@@ -91,7 +80,7 @@ class OddHostsTest(unittest.TestCase):
         bare = dataclasses.replace(NPS1, devices=NPS4.devices[:1])
         found = self.odd(bare, dataclasses.replace(
             NPS4, devices=NPS4.devices[:1]))
-        what = ('has 2 cells with CPUs, not 8, 1 instead of 4 per package '
+        what = ('has 2 cells with CPUs, not 8, 1 instead of 4 per socket '
                 '(another NPS or SNC setting)')
         self.assertEqual([('cells', what)], found)
 
@@ -135,9 +124,10 @@ class OddHostsTest(unittest.TestCase):
                 processor=dice.choice((None, 'EPYC')))
             other = named(changed(dice, host), 'other')
             apart = len(classes.group([host, other])) > 1
-            said = differences.between(other, host)
+            said = differences.compare_hosts(other, host)
             self.assertEqual(apart, bool(said), (seed, said))
-            self.assertEqual(apart, bool(differences.between(host, other)))
+            self.assertEqual(apart,
+                             bool(differences.compare_hosts(host, other)))
 
 
 def changed(dice: random.Random, host: host_model.Host) -> host_model.Host:
@@ -162,7 +152,7 @@ def changed(dice: random.Random, host: host_model.Host) -> host_model.Host:
         dataclasses.replace(host, unknown=frozenset(
             {dice.choice(list(host_model.Unknown))})),
         with_cell(host, cell.id, memory_mib=cell.memory_mib // 2),
-        with_cell(host, cell.id, package=dice.randint(0, 3)),
+        with_cell(host, cell.id, socket=dice.randint(0, 3)),
         with_cell(host, cell.id, llc=tuple(
             frozenset({cpu}) for cpu in sorted(cell.cpus))),
         with_cell(host, cell.id, pages=(*cell.pages[:-1], dataclasses.replace(

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Measure in instances that were started for it.
+
+The acceptance of a host, the case of a study and the Tempest plugin differ in
+who starts the instances. What follows is the same: wait until they answer, let
+them log in to each other, pair them with native, execute the plan, and stop
+what still runs if the time is over.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import importlib.metadata
+import os
+import platform
+import time
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Protocol
+
+import paramiko
+
+from hpcvirt import exception
+from hpcvirt import waiting
+from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import job as jobs
+from hpcvirt.bench.model import record
+from hpcvirt.bench.results import location
+from hpcvirt.bench.results import store as stores
+from hpcvirt.bench.run import plan as plans
+from hpcvirt.bench.run import runner
+from hpcvirt.bench.run import schedule
+from hpcvirt.bench.run import sides
+from hpcvirt.bench.run import target as targets
+
+#: How long instances that run may take until they accept ssh.
+SSH_S = 600.0
+PAUSE_S = 2.0
+
+#: Where instances keep the private key with which they log in to each other.
+_KEY = '.ssh/hpcvirt'
+#: The host keys of new instances are unknown.
+_SSH_CONFIG = ('StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n'
+               f'LogLevel ERROR\nIdentityFile ~/{_KEY}\n')
+
+
+class TimeUp(exception.HpcvirtError):
+    """The time for a measurement is over."""
+
+
+class TimeLimit:
+    """Shows the progress until the time is over.
+
+    :param deadline: by the monotonic clock
+    :ivar result: the id of the result, empty before there is one
+    """
+
+    def __init__(self, shown: runner.Progress,
+                 deadline: float = float('inf')) -> None:
+        self._shown = shown
+        self._deadline = deadline
+        self.result = ''
+        self.not_continued = shown.not_continued
+        self.sample_finished = shown.sample_finished
+        self.left_behind = shown.left_behind
+
+    def opened(self, entry: stores.Entry, continued: bool) -> None:
+        self.result = entry.id
+        self._shown.opened(entry, continued)
+
+    def sample_started(self, run: record.Run, due: schedule.PlannedSample,
+                       total: int) -> None:
+        self._check()
+        self._shown.sample_started(run, due, total)
+
+    def tick(self, elapsed_s: float) -> None:
+        self._check()
+        self._shown.tick(elapsed_s)
+
+    def _check(self) -> None:
+        if time.monotonic() > self._deadline:
+            raise TimeUp('the time limit was reached')
+
+
+@dataclasses.dataclass(frozen=True)
+class Measurement:
+    """Measures in instances.
+
+    :ivar make_plan: plans what is measured with pairs of instance and native
+    :ivar joined: whether a program runs over several instances
+    :ivar store: keeps what was measured
+    :ivar software: name to version, kept with the result
+    """
+
+    make_plan: Callable[[Sequence[sides.Pair]], plans.RunPlan]
+    store: stores.Store
+    joined: bool = False
+    software: Mapping[str, str] = dataclasses.field(
+        default_factory=lambda: read_versions('hpcvirt'))
+    ssh_s: float = SSH_S
+
+    def run(self, guests: Sequence[targets.Target],
+            natives: Sequence[targets.Target], shown: TimeLimit,
+            key_file: str = '') -> str:
+        """Measure, or continue to measure, and close the connections.
+
+        :param natives: one for each guest, or none
+        :param key_file: the private key of the instances
+        :returns: the id of the result
+        :raises TimeUp: if the time is over; finished samples are kept
+        :raises Unreachable: if an instance does not answer
+        """
+        with contextlib.ExitStack() as stack:
+            for each in (*guests, *natives):
+                stack.callback(each.place.close)
+            for each in guests:
+                waiting.retry(functools.partial(each.place.run, ['true']),
+                              exception.Unreachable, self.ssh_s, PAUSE_S)
+            if self.joined and len(guests) > 1:
+                with open(key_file, encoding='ascii') as stream:
+                    private_key = stream.read()
+                for each in guests:
+                    let_log_in(each.place, private_key)
+            plan = self.make_plan(sides.pair(guests, natives))
+            try:
+                return runner.execute(plan, self.store, self.software, shown)
+            except (TimeUp, KeyboardInterrupt):
+                self._stop(plan, shown.result)
+                raise
+
+    def _stop(self, plan: plans.RunPlan, result: str) -> None:
+        """Stop what runs natively; the instances are deleted."""
+        if not result:
+            return
+        for run, planned in zip(self.store.result(result).runs, plan.runs,
+                                strict=False):
+            for job in planned.jobs.get(record.Side.NATIVE, ()):
+                with contextlib.suppress(exception.Unreachable):
+                    jobs.stop_run(job.target.place, run.id,
+                                  job.target.directory)
+
+
+class CaseClient(Protocol):
+    """The instances in their cloud."""
+
+    def start(self, public_key: str) -> Sequence[str]:
+        """Start instances, or find them, and return their ids."""
+
+    def clear(self) -> None:
+        """Remove all that was created."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CaseRun:
+    """Runs one case.
+
+    :ivar name: of the case, for files in the directory of raw outputs
+    :ivar connect: makes a target of the id of an instance and the file with
+        its private key
+    :ivar connect_natives: makes the native target of each instance
+    :ivar complain: tells the user what could not be removed
+    """
+
+    name: str
+    instances: CaseClient
+    bench: Measurement
+    data: str
+    connect: Callable[[str, str], targets.Target]
+    connect_natives: Callable[[], Sequence[targets.Target]]
+    complain: Callable[[str], None]
+
+    def measure(self, progress: runner.Progress) -> record.Result:
+        """Start the instances, measure, and remove the instances.
+
+        :raises HpcvirtError: if that fails; finished samples are kept
+        """
+        key_file = os.path.join(self.data, f'{self.name}.key')
+        with location.measure(self.data, self.name):
+            try:
+                ids = self.instances.start(
+                    read_public_key(key_file, self.instances.clear))
+                entry = self.bench.run(
+                    [self.connect(server_id, key_file) for server_id in ids],
+                    self.connect_natives(), TimeLimit(progress),
+                    key_file)
+            finally:
+                clear(self.instances.clear, key_file,
+                                  self.complain)
+        return self.bench.store.result(entry)
+
+
+def let_log_in(place: executor.Executor, private_key: str) -> None:
+    """Let an instance log in to all that accept a key, without a prompt.
+
+    :raises Unreachable: if it does not take the key
+    """
+    for name, text in ((_KEY, private_key), ('.ssh/config', _SSH_CONFIG)):
+        done = place.run(
+            ['sh', '-c', 'umask 077; mkdir -p ~/.ssh; cat > ~/"$1"', 'put',
+             name], text.encode())
+        if done.status:
+            raise exception.Unreachable(
+                f'{place.name}: {done.stderr.decode("utf-8", "replace")}')
+
+
+def read_public_key(path: str, clear_instances: Callable[[], None]) -> str:
+    """Return the public part of the key in a file, which may be new.
+
+    :param clear_instances: removes what was started with a key that is lost
+    :raises Unreachable: if it cannot be read or written
+    """
+    try:
+        if os.path.exists(path):
+            key = paramiko.ECDSAKey.from_private_key_file(path)
+        else:
+            # Nobody can log in to what was started with a lost key.
+            clear_instances()
+            key = paramiko.ECDSAKey.generate()
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL,
+                              0o600), 'w', encoding='ascii') as stream:
+                key.write_private_key(stream)
+    except (OSError, paramiko.SSHException) as exc:
+        raise exception.Unreachable(f'{path}: {exc}') from exc
+    return f'{key.get_name()} {key.get_base64()}'
+
+
+def clear(instances: Callable[[], None], key_file: str,
+          complain: Callable[[str], None]) -> None:
+    """Remove instances and their key; say what could not be removed.
+
+    :param instances: removes them
+    """
+    try:
+        instances()
+    except exception.HpcvirtError as exc:
+        complain(f'hpcvirt: not everything was removed: {exc}; the same '
+                 'command removes it')
+        return
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(key_file)
+
+
+def read_versions(*distributions: str) -> dict[str, str]:
+    """Read the versions that are kept with a result."""
+    return {**{name: importlib.metadata.version(name)
+               for name in distributions},
+            'python': platform.python_version()}

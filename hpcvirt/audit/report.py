@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Write an audit for people, as a JSON document, and for NHC.
+
+People read the worst findings first, and each rule once.
+
+In the configuration of LBNL Node Health Check (NHC), each fault is a check
+that fails with the finding. NHC evaluates the text of a check as shell code
+without quotes around it, and passes the reason to its helpers in single
+quotes: only characters without a meaning there are kept.
+"""
+
+import itertools
+import re
+import textwrap
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+
+from hpcvirt import bibliography
+from hpcvirt import printable
+from hpcvirt.audit import audit as audits
+from hpcvirt.audit import finding
+
+SCHEMA_VERSION = 1
+
+#: All other characters are written as a space for NHC.
+_UNSAFE = re.compile(r'[^A-Za-z0-9 ,.:;/_()=%+@-]')
+
+#: The width for a pipe.
+WIDTH = 79
+
+
+def text(audit: audits.Audit, width: int | None) -> str:
+    """Write an audit.
+
+    :param width: the width of the terminal, None for a pipe; commands are
+        never wrapped
+    """
+    lines = []
+    for (_, code), group in itertools.groupby(
+            sorted(audit.findings, key=_order), _order):
+        lines += [*_group(code, tuple(group), width or WIDTH), '']
+    lines.append(f'{audit.host}: {_summary(audit)}')
+    return printable.lines(lines)
+
+
+def _order(item: finding.Finding) -> tuple[int, str]:
+    return finding.ORDER.index(item.severity), item.code
+
+
+def _summary(audit: audits.Audit) -> str:
+    counts = audits.counts(audit)
+    words = [f'{count} {severity}' for severity, count in counts.items()
+             if count]
+    return (f'{", ".join(words) or "no finding"}; '
+            f'{len(audit.checked)} rules checked')
+
+
+def _group(code: str, items: Sequence[finding.Finding],
+           width: int) -> Iterator[str]:
+    first = items[0]
+    yield f'{first.severity.upper()} {code}'
+    for item in items:
+        yield from _paragraph('Found: ', item.found, width)
+        yield from _paragraph('Expected: ', item.expected, width)
+    sources = ' '.join(bibliography.get(key).citation
+                       for key in first.sources)
+    yield from _paragraph('Why: ', f'{first.why}. {sources}'.rstrip(), width)
+    # Lines that several findings share come once, after them.
+    changes = [line for item in items for line in item.change]
+    for line in reversed(dict.fromkeys(reversed(changes))):
+        if line.startswith('#'):
+            yield from textwrap.wrap(
+                line, width, initial_indent='    ',
+                subsequent_indent='    # ', break_on_hyphens=False,
+                break_long_words=False)
+        else:
+            yield f'    {line}'
+
+
+def _paragraph(heading: str, words: str, width: int) -> list[str]:
+    return textwrap.wrap(
+        f'{heading}{words}', width, initial_indent='  ',
+        subsequent_indent='    ', break_on_hyphens=False,
+        break_long_words=False)
+
+
+def make_document(audit: audits.Audit) -> dict[str, Any]:
+    """Turn an audit into dicts, lists, numbers and strings."""
+    return {
+        'schema_version': SCHEMA_VERSION,
+        'host': audit.host,
+        'clean': audit.is_clean,
+        'counts': {severity.value: count for severity, count
+                   in audits.counts(audit).items()},
+        'findings': [{
+            'code': item.code, 'severity': item.severity.value,
+            'found': item.found, 'expected': item.expected, 'why': item.why,
+            'sources': list(item.sources), 'change': list(item.change),
+        } for item in audit.findings],
+        'checked': list(audit.checked),
+    }
+
+
+def nhc_lines(audit: audits.Audit) -> list[str]:
+    """Write one line for each finding; notes are comments."""
+    found = [f'# {_plain(audit.host)}: audited by hpcvirt']
+    for item in audit.findings:
+        words = _plain(f'hpcvirt {item.code} ({item.severity}): '
+                       f'{item.found}; expected: {item.expected}')
+        found.append(f'* || die 1 "{words}"'
+                     if item.severity in finding.FAULTS else f'# {words}')
+    return found
+
+
+def _plain(text: str) -> str:
+    text = text.replace('[', '(').replace(']', ')').replace("'", '')
+    return ' '.join(_UNSAFE.sub(' ', text).split())

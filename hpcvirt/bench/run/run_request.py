@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What a user asks to be run: a benchmark, a variant, settings."""
+
+import dataclasses
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt import exception
+from hpcvirt.bench.catalogue import catalogue
+from hpcvirt.bench.catalogue import definition as definitions
+from hpcvirt.bench.model import record
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """A size, a number of ranks or threads, or a path.
+
+    :ivar benchmark: the one that it is for; None for all that have the key
+    """
+
+    key: str
+    value: str
+    benchmark: str | None = None
+
+    def is_for(self, definition: definitions.Definition) -> bool:
+        if self.benchmark is not None:
+            return self.benchmark == definition.name
+        return self.key in {'ranks', 'threads', *definition.size,
+                            *(path.name for path in definition.paths)}
+
+
+@dataclasses.dataclass(frozen=True)
+class RunRequest:
+    """A benchmark that is to be run.
+
+    :ivar variant: None for the first of the definition
+    :ivar launch: state of the guest that it is about, None for any
+    :ivar study: the study and the case that it belongs to, if it does
+    :ivar mpi_options: further options of mpirun
+    """
+
+    definition: definitions.Definition
+    variant: str | None = None
+    settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    launch: record.Launch | None = None
+    study: str | None = None
+    case: str | None = None
+    mpi_options: tuple[str, ...] = ()
+
+    @property
+    def spans(self) -> bool:
+        """One run of it goes over several machines, by MPI."""
+        return self.definition.variant(self.variant).spans
+
+
+def find(names: Iterable[str], settings: Sequence[Setting],
+         launch: record.Launch | None = None) -> tuple[RunRequest, ...]:
+    """Look up the benchmarks that a user names.
+
+    :param names: ``NAME`` or ``NAME/VARIANT``
+    :raises InvalidInput: for an unknown benchmark or variant
+    """
+    return tuple(
+        RunRequest(definition, variant, settings_of(definition, settings),
+                   launch)
+        for definition, variant in map(catalogue.find, names))
+
+
+def read_settings(words: Iterable[str], option: str,
+                  of_benchmarks: bool = False) -> tuple[Setting, ...]:
+    """Read the settings that an option gives.
+
+    :param words: ``KEY=VALUE``, or ``NAME:KEY=VALUE``
+    :param option: its name, for messages
+    :param of_benchmarks: each begins with the NAME of its benchmark
+    :raises InvalidInput: for another form, or an unknown benchmark
+    """
+    form = 'NAME:KEY=VALUE' if of_benchmarks else 'KEY=VALUE'
+    found = []
+    for word in words:
+        left, equals, value = word.partition('=')
+        name, colon, key = left.rpartition(':') if of_benchmarks else (
+            '', '', left)
+        if not (equals and key and value) or of_benchmarks != bool(colon):
+            raise exception.InvalidInput(f'{option} {word}', f'not {form}')
+        found.append(Setting(
+            key, value, catalogue.get(name).name if colon else None))
+    return tuple(found)
+
+
+def settings_of(definition: definitions.Definition,
+                settings: Iterable[Setting]) -> dict[str, str]:
+    """The settings that are for a benchmark; the last of a key counts."""
+    return {setting.key: setting.value for setting in settings
+            if setting.is_for(definition)}
+
+
+def check_used(benchmarks: Sequence[definitions.Definition],
+               settings: Iterable[Setting], option: str) -> None:
+    """Check that each setting is for one of the benchmarks.
+
+    :raises InvalidInput: naming the first that is not
+    """
+    for setting in settings:
+        if not any(setting.is_for(definition) for definition in benchmarks):
+            raise exception.InvalidInput(
+                f'{option} {setting.key}',
+                'none of the named benchmarks has it')

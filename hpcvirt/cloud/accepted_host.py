@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A host that is accepted: its instances, quarantine and traits."""
+
+import dataclasses
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
+
+from hpcvirt import exception
+from hpcvirt.cloud import benchmark_instances
+from hpcvirt.cloud import compute_hosts
+from hpcvirt.cloud import flavors as cloud_flavors
+from hpcvirt.cloud import placement as placements
+from hpcvirt.cloud import quarantine as cloud_quarantine
+from hpcvirt.flavors import diff
+from hpcvirt.model import quarantine
+from hpcvirt.specs import resources
+
+MARK = 'hpcvirt-accept'
+
+
+@dataclasses.dataclass(frozen=True)
+class AcceptedHost:
+    """Changes the cloud for the acceptance of one host.
+
+    :ivar image: its id
+    :ivar network: its id
+    :ivar flavors: those of the cloud, by name
+    """
+
+    instances: benchmark_instances.BenchmarkInstances
+    image: str
+    network: str
+    flavors: Mapping[str, diff.Existing]
+    placement: placements.PlacementClient
+
+    @property
+    def host(self) -> str:
+        """The name of the host."""
+        return self.instances.owner
+
+    def start(self, flavor: str, count: int, without: Collection[str],
+              public_key: str) -> tuple[str, ...]:
+        """Start as many instances as fill the host; return their ids.
+
+        :param without: traits that the host does not have yet: a copy of the
+            flavor that does not require them is used instead
+        """
+        existing = self.flavors[flavor]
+        specs = resources.drop_traits(existing.flavor.extra_specs, without)
+        flavor_id = existing.id
+        if len(specs) != len(existing.flavor.extra_specs):
+            flavor_id = self.instances.add_flavor(dataclasses.replace(
+                existing.flavor, extra_specs=specs), existing)
+        return self.instances.start([
+            benchmark_instances.InstanceRequest(
+                f'{flavor}-{number}', self.host, flavor_id, self.image,
+                self.network) for number in range(count)], public_key)
+
+    def check_free(self) -> None:
+        """Check that the host has no other instances.
+
+        :raises InvalidInput: if it has
+        """
+        self.instances.check_free(self.host)
+
+    def stop(self) -> None:
+        """Delete the instances."""
+        self.instances.stop()
+
+    def clear(self) -> None:
+        """Remove all that was created."""
+        self.instances.clear()
+
+    def hold(self, hold: quarantine.Hold) -> None:
+        """Put the host in quarantine."""
+        self._quarantine().hold(self.host, hold)
+
+    def release(self, holder: str) -> None:
+        """End the quarantine by one holder."""
+        self._quarantine().release(self.host, holder)
+
+    def set_traits(self, earned: Iterable[str], of: Collection[str]) -> None:
+        """Give the host the traits that it has earned, of those that exist."""
+        for node in compute_hosts.nodes(self.instances.nova, self.host):
+            self.placement.change_traits(node.uuid, earned,
+                                         set(of) - set(earned))
+
+    def _quarantine(self) -> cloud_quarantine.Quarantine:
+        return cloud_quarantine.Quarantine(self.instances.nova,
+                                           self.placement)
+
+
+def find(nova: Any, placement: placements.PlacementClient, host: str,
+         flavors: Iterable[str], image: str, network: str) -> AcceptedHost:
+    """Check that the cloud has what is needed, and that the host is free.
+
+    :param nova: a client of :func:`hpcvirt.cloud.session.compute`
+    :raises InvalidInput: if not
+    :raises Unreachable: if the cloud does not answer, or has no such image
+        or network
+    """
+    instances = benchmark_instances.BenchmarkInstances(nova, MARK, host)
+    instances.find_free_host(host)
+    existing = {each.flavor.name: each for each in cloud_flavors.read(nova)}
+    for flavor in flavors:
+        if flavor not in existing:
+            raise exception.InvalidInput(
+                '--flavors', f'the cloud has no flavor {flavor}; '
+                '"hpcvirt flavor apply" creates it')
+    return AcceptedHost(instances, instances.find_image(image),
+                        instances.find_network(network), existing, placement)

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Boot instances for benchmarks on chosen hosts, and remove all of them.
+
+The host is forced: ``ZONE:HOST`` as the availability zone, which only
+administrators may name [Nova-Zones]. Nova then asks Placement and the claim of
+the host, but none of its filters, so that the instances also start on a host
+that takes no others because it is in quarantine.
+
+Whatever is created is marked with its owner, the host that is accepted or the
+case that is run: instances by their metadata, the key pair, flavors and ports
+by their names. So it is found again, and removed, after an interruption of any
+kind.
+"""
+
+import dataclasses
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+from keystoneauth1 import adapter
+from novaclient import exceptions as nova_exceptions
+
+from hpcvirt import exception
+from hpcvirt import waiting
+from hpcvirt.cloud import flavors as cloud_flavors
+from hpcvirt.cloud import session
+from hpcvirt.flavors import diff
+from hpcvirt.model import flavor as flavor_model
+
+#: Seconds to wait for instances to start, and to be deleted.
+BOOT_S = 900.0
+DELETION_S = 300.0
+PAUSE_S = 1.0
+_ALL = -1
+_PORTS = '/v2.0/ports'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ComputeService:
+    """A compute host, as its service has it.
+
+    :ivar obstacle: why nothing can be started on it, empty if it can
+    """
+
+    name: str
+    zone: str
+    obstacle: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class InstanceRequest:
+    """An instance that is to be started.
+
+    :ivar name: unique among those of an owner, without the mark
+    :ivar network: the id
+    :ivar vnic_type: that of its port; empty for a port that Nova creates
+    :ivar user_data: for cloud-init, empty for none
+    """
+
+    name: str
+    host: str
+    flavor_id: str
+    image: str
+    network: str
+    vnic_type: str = ''
+    user_data: str = ''
+
+
+class InstancesNotStarted(exception.HpcvirtError):
+    """Instances that Nova could not start."""
+
+
+@dataclasses.dataclass(frozen=True)
+class BenchmarkInstances:
+    """The instances of one owner.
+
+    :ivar nova: a client of :func:`hpcvirt.cloud.session.compute`
+    :ivar mark: the metadata key of the instances, and what all names begin
+        with
+    :ivar owner: its value
+    """
+
+    nova: Any
+    mark: str
+    owner: str
+    pause_s: float = PAUSE_S
+
+    @property
+    def key_name(self) -> str:
+        """The name of the key pair and of ports."""
+        return f'{self.mark}-{self.owner}'
+
+    @property
+    def _prefix(self) -> str:
+        # No name of a host or case has a colon: "n1" does not own "n1-2".
+        return f'{self.key_name}:'
+
+    def find_free_host(self, name: str) -> ComputeService:
+        """Look up a compute host on which instances can be started.
+
+        :raises InvalidInput: if there is none of this name, if nothing can be
+            started on it, or if it has other instances
+        :raises Unreachable: if the cloud does not answer
+        """
+        found = self.find_host(name)
+        if found.obstacle:
+            raise exception.InvalidInput(f'host {name}', found.obstacle)
+        self.check_free(name)
+        return found
+
+    def find_host(self, name: str) -> ComputeService:
+        """Look up the compute service of a host.
+
+        :raises InvalidInput: if there is none
+        :raises Unreachable: if the cloud does not answer
+        """
+        with session.one_line_errors():
+            found = self.nova.services.list(host=name, binary='nova-compute')
+        if not found:
+            raise exception.InvalidInput(
+                f'host {name}', 'the cloud has no compute host of this name')
+        service = found[0]
+        obstacle = ''
+        if service.state != 'up':
+            obstacle = f'its nova-compute is {service.state}'
+        elif service.status != 'enabled':
+            obstacle = ('its nova-compute is disabled; quarantine keeps work '
+                        'away from it as well')
+        return ComputeService(name, service.zone, obstacle)
+
+    def check_free(self, host: str) -> None:
+        """Check that a host has no instances but those of the owner.
+
+        :raises InvalidInput: if it has
+        """
+        with session.one_line_errors():
+            others = [server.id for server in self.nova.servers.list(
+                search_opts={'all_tenants': 1, 'host': host}, limit=_ALL)
+                if server.metadata.get(self.mark) != self.owner]
+        if others:
+            raise exception.InvalidInput(
+                f'host {host}', f'has {len(others)} instances of others, such '
+                f'as {others[0]}; benchmarks need the whole host')
+
+    def find_image(self, name: str) -> str:
+        """Look up an image by its name or id.
+
+        :raises Unreachable: if there is none, or several
+        """
+        with session.one_line_errors():
+            return str(self.nova.glance.find_image(name).id)
+
+    def find_network(self, name: str) -> str:
+        """Look up a network by its name.
+
+        :raises Unreachable: if there is none, or several
+        """
+        with session.one_line_errors():
+            return str(self.nova.neutron.find_network(name).id)
+
+    def own(self) -> tuple[Any, ...]:
+        """List the instances of the owner, wherever Nova put them."""
+        with session.one_line_errors():
+            return tuple(sorted((
+                server for server in self.nova.servers.list(
+                    search_opts={'all_tenants': 1, 'name': f'^{self.mark}-'},
+                    limit=_ALL)
+                if server.metadata.get(self.mark) == self.owner),
+                key=lambda server: server.name))
+
+    def left(self) -> tuple[str, ...]:
+        """Name all that was created for the owner and not removed."""
+        with session.one_line_errors():
+            return (*(f'server {server.id}' for server in self.own()),
+                    *(f'key pair {key.name}' for key in self._keys()),
+                    *(f'flavor {each.flavor.name}'
+                      for each in self._flavors()))
+
+    def start(self, requests: Sequence[InstanceRequest],
+              public_key: str) -> tuple[str, ...]:
+        """Start instances, or find those that were started before.
+
+        Other instances of the owner are deleted.
+
+        :returns: the ids, in the order of the requests
+        :raises InstancesNotStarted: if Nova could not start all of them
+        :raises Unreachable: if the cloud does not answer
+        """
+        wanted = {f'{self.mark}-{each.name}': each for each in requests}
+        usable = {server.name for server in self.own()
+                  if server.status in ('ACTIVE', 'BUILD')
+                  and server.name in wanted}
+        self._delete([server for server in self.own()
+                      if server.name not in usable])
+        zones = {host: self.find_host(host).zone
+                 for host in {each.host for each in requests}}
+        with session.one_line_errors():
+            if not self._keys():
+                self.nova.keypairs.create(self.key_name, public_key)
+            for name, each in wanted.items():
+                if name not in usable:
+                    self._create(name, each, zones[each.host])
+        found = {server.name: server for server in waiting.poll(
+            self.own, lambda servers: all(
+                server.status != 'BUILD' for server in servers),
+            BOOT_S, self.pause_s)}
+        wrong = [server for server in found.values()
+                 if server.status != 'ACTIVE']
+        if wrong or len(found) != len(wanted):
+            raise InstancesNotStarted(
+                f'Nova started {len(found) - len(wrong)} of {len(wanted)} '
+                f'instances' + (
+                    f': {wrong[0].name} is {wrong[0].status}, '
+                    f'{_fault(wrong[0])}' if wrong else ''))
+        return tuple(str(found[name].id) for name in wanted)
+
+    def add_flavor(self, flavor: flavor_model.Flavor,
+                   like: diff.Existing | None = None) -> str:
+        """Create a flavor of the owner, unless it exists.
+
+        :param flavor: its name is extended by that of the owner
+        :param like: a flavor whose other properties are taken
+        :returns: its id
+        :raises Unreachable: if it cannot be created
+        """
+        name = f'{self._prefix}{flavor.name}'
+        for _ in range(2):
+            for each in self._flavors():
+                if each.flavor.name == name:
+                    return each.id
+            cloud_flavors.create(self.nova, dataclasses.replace(
+                flavor, name=name, projects=()), like)
+        raise exception.Unreachable(f'the cloud does not list flavor {name}')
+
+    def stop(self) -> None:
+        """Delete the instances, and wait until they are gone.
+
+        :raises Unreachable: if some are not
+        """
+        self._delete(self.own())
+
+    def clear(self) -> None:
+        """Remove all that was created.
+
+        :raises Unreachable: if something is left
+        """
+        self.stop()
+        with session.one_line_errors():
+            for each in self._flavors():
+                self.nova.flavors.delete(each.id)
+            for key in self._keys():
+                self.nova.keypairs.delete(key.name)
+
+    def _create(self, name: str, request: InstanceRequest,
+                zone: str) -> None:
+        nic = {'net-id': request.network}
+        if request.vnic_type:
+            nic = {'port-id': self._create_port(request)}
+        more: Mapping[str, str] = (
+            {'userdata': request.user_data} if request.user_data else {})
+        self.nova.servers.create(
+            name, request.image, request.flavor_id, key_name=self.key_name,
+            availability_zone=f'{zone}:{request.host}', nics=[nic],
+            config_drive=True, meta={self.mark: self.owner}, **more)
+
+    def _create_port(self, request: InstanceRequest) -> str:
+        answer = self._network_api().post(_PORTS, json={'port': {
+            'name': self.key_name, 'network_id': request.network,
+            'binding:vnic_type': request.vnic_type}})
+        return str(answer.json()['port']['id'])
+
+    def _delete(self, servers: Collection[Any]) -> None:
+        ids = {server.id for server in servers}
+        if not ids:
+            return
+        with session.one_line_errors():
+            for server_id in ids:
+                try:
+                    self.nova.servers.delete(server_id)
+                except nova_exceptions.NotFound:
+                    continue
+        left = waiting.poll(
+            lambda: ids & {server.id for server in self.own()},
+            lambda found: not found, DELETION_S, self.pause_s)
+        if left:
+            raise exception.Unreachable(
+                f'server {", ".join(sorted(left))} is not deleted after '
+                f'{DELETION_S:.0f} s')
+
+    def delete_ports(self) -> None:
+        """Delete the ports that were created for instances.
+
+        :raises Unreachable: if Neutron refuses
+        """
+        api = self._network_api()
+        with session.one_line_errors():
+            found = api.get(_PORTS, params={'name': self.key_name})
+            for port in found.json()['ports']:
+                api.delete(f'{_PORTS}/{port["id"]}')
+
+    def _network_api(self) -> adapter.Adapter:
+        client = self.nova.client
+        return adapter.Adapter(
+            client.session, service_type='network',
+            region_name=client.region_name, interface=client.interface)
+
+    def _keys(self) -> list[Any]:
+        return [key for key in self.nova.keypairs.list()
+                if key.name == self.key_name]
+
+    def _flavors(self) -> Iterator[diff.Existing]:
+        for each in cloud_flavors.read(self.nova):
+            if each.flavor.name.startswith(self._prefix):
+                yield each
+
+
+def _fault(server: Any) -> str:
+    fault = getattr(server, 'fault', None) or {}
+    return str(fault.get('message') or 'without a message')

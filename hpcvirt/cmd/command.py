@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What every command is: a class of cliff, for two programs.
+
+The program ``hpcvirt`` (:mod:`hpcvirt.cmd.main`) and OpenStackClient
+(:mod:`hpcvirt.cmd.openstackclient`) make the same object and call ``run``.
+A command adds its arguments in ``add_arguments`` and does its work in
+``take_action``, or in ``answer`` if it is a :class:`Report`. Its docstring is
+the help: the first line in lists, all of it on ``--help``.
+"""
+
+import abc
+import argparse
+import dataclasses
+import functools
+import inspect
+import json
+import sys
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Any
+from typing import ClassVar
+from typing import NoReturn
+
+from cliff import columns
+from cliff import command
+from cliff import complete
+from cliff import lister
+from cliff.formatters import base as formatters
+from cliff.formatters import commaseparated
+from cliff.formatters import json_format
+from cliff.formatters import table
+from cliff.formatters import value
+from cliff.formatters import yaml_format
+from stevedore import extension
+
+from hpcvirt import exception
+from hpcvirt import printable
+from hpcvirt import words
+from hpcvirt.cmd import output
+
+FORMATTERS: Mapping[str, type[formatters.ListFormatter]] = {
+    'csv': commaseparated.CSVLister,
+    'json': json_format.JSONFormatter,
+    'table': table.TableFormatter,
+    'value': value.ValueFormatter,
+    'yaml': yaml_format.YAMLFormatter,
+}
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser that reports an error in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        line = printable.one_line(message)
+        self.exit(2, f'{self.prog}: {line} (see {self.prog} --help)\n')
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse arguments; an unknown one names the nearest option."""
+        found, rest = self.parse_known_args(args, namespace)
+        if rest:
+            option = rest[0].partition('=')[0]
+            self.error(
+                f'unrecognized arguments: {" ".join(rest)}' + words.nearest(
+                    option, self._option_string_actions))
+        return found
+
+    def parse_known_args(self, args: Any = None,
+                         namespace: Any = None) -> Any:
+        # argparse takes "--option=--" for an option without a value, and
+        # gives it a list instead of text [https://bugs.python.org/issue14364].
+        given = list(sys.argv[1:] if args is None else args)
+        if given.count('--') > 1:
+            self.error('-- may be given only once')
+        for word in given[:given.index('--') if '--' in given else None]:
+            if word.startswith('--') and word.endswith('=--'):
+                self.error(f'argument {word[:-3]}: expected one argument')
+        return super().parse_known_args(given, namespace)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(action, f'{str(value)!r} is unknown'
+                                         + words.suggest(str(value),
+                                                         action.choices))
+
+
+class Command(command.Command):
+    """A command without a table or a document.
+
+    :cvar epilog: stands below the options in the help
+    """
+
+    epilog: ClassVar[str] = ''
+    #: OpenStackClient does not log in before a command asks the cloud.
+    auth_required = False
+
+    def get_epilog(self) -> str:
+        """Return what stands below the options in the help."""
+        return self.epilog
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Make the parser."""
+        parser = CommandParser(prog=prog_name, epilog=self.get_epilog(),
+                               description=self.get_description())
+        self.add_arguments(parser)
+        return parser
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the arguments of the command."""
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command in a program.
+
+        :returns: the exit status
+        """
+        manager = getattr(self.app, 'client_manager', None)
+        parsed_args.connect, parsed_args.connect_placement = (
+            manager and functools.partial(connect, manager)
+            for connect in (_connect, _connect_placement))
+        return output.run_safely(
+            lambda: self.act(parsed_args), self.app.NAME,
+            debug=bool(getattr(self.app.options, 'debug', False)))
+
+    def act(self, parsed_args: argparse.Namespace) -> int:
+        """Do what the command is for, and return the exit status."""
+        return self.take_action(parsed_args) or 0
+
+
+class PrintCompletion(complete.CompleteCommand, Command):
+    """Print the completion of this command for bash."""
+
+    run = Command.run
+
+
+@dataclasses.dataclass(frozen=True)
+class CommandResult:
+    """What a command found.
+
+    :ivar document: it, for programs: what json and yaml print
+    :ivar text: writes it for people, which table prints; if None, table draws
+        the rows
+    :ivar status: the exit status: 0, or 1 if the answer is no
+    :ivar others: what other formats print, if it is not the document or
+        the rows
+    """
+
+    document: Any
+    text: Callable[[], str] | None = None
+    status: int = 0
+    others: Mapping[str, Callable[[], str]] = dataclasses.field(
+        default_factory=dict)
+
+
+class Report(lister.Lister, Command):
+    """A command that answers for people and for programs.
+
+    The rows are a part of the document; csv and value print them, and every
+    format does if columns are chosen or sorted.
+
+    :cvar rows: the key of the rows in the document, empty if it is a list of
+        them
+    :cvar fields: the keys of each row that are columns
+    :cvar more_formats: formats that only this command has; it writes them in
+        ``CommandResult.others``
+    """
+
+    rows: ClassVar[str] = ''
+    fields: ClassVar[tuple[str, ...]] = ()
+    more_formats: ClassVar[tuple[str, ...]] = ()
+
+    def _load_formatter_plugins(self) -> Any:
+        # A fixed list: to search what is installed would take long.
+        more: dict[str, type[formatters.ListFormatter]] = dict.fromkeys(
+            self.more_formats, value.ValueFormatter)
+        return extension.ExtensionManager.make_test_instance([
+            extension.Extension(
+                name, metadata.EntryPoint(name, '', ''), factory, factory())
+            for name, factory in (*FORMATTERS.items(), *more.items())])
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        return Command.run(self, parsed_args)
+
+    @abc.abstractmethod
+    def answer(self, args: argparse.Namespace) -> CommandResult | None:
+        """Find the answer; None if it is written already."""
+
+    def act(self, parsed_args: argparse.Namespace) -> int:
+        found = self.answer(parsed_args)
+        if found is not None:
+            self.print_answer(found, parsed_args)
+        return 0 if found is None else found.status
+
+    def take_action(self, parsed_args: argparse.Namespace,
+                    ) -> tuple[Sequence[str], Sequence[tuple[Any, ...]]]:
+        """Return the columns and the rows."""
+        found = self.answer(parsed_args) or CommandResult([])
+        return self._make_table(found.document)
+
+    def print_answer(self, found: CommandResult,
+                     parsed_args: argparse.Namespace) -> None:
+        """Print an answer in the format that was asked for."""
+        form = parsed_args.formatter
+        if parsed_args.columns or parsed_args.sort_columns:
+            self._print_rows(found, parsed_args)
+        elif form in found.others:
+            sys.stdout.write(found.others[form]())
+        elif form == 'table' and found.text is not None:
+            sys.stdout.write(found.text())
+        elif form == 'json':
+            indent = None if parsed_args.noindent else 2
+            print(json.dumps(found.document, indent=indent, allow_nan=False))
+        elif form == 'yaml':
+            # YAML takes a while to load.
+            import yaml
+            yaml.safe_dump(_make_plain(found.document), sys.stdout,
+                           sort_keys=False)
+        else:
+            self._print_rows(found, parsed_args)
+
+    def make_rows(self, document: Any) -> Sequence[Mapping[str, Any]]:
+        """Take the rows from a document."""
+        rows = document[self.rows] if self.rows else document
+        return [rows] if isinstance(rows, Mapping) else list(rows)
+
+    def _print_rows(self, found: CommandResult,
+                    parsed_args: argparse.Namespace) -> None:
+        headings, rows = self._make_table(found.document)
+        for name in ('columns', 'sort_columns'):
+            setattr(parsed_args, name, [
+                _find_heading(column, headings)
+                for column in getattr(parsed_args, name)])
+        formatter = self._formatter_plugins[parsed_args.formatter].obj
+        assert formatter is not None  # noqa: S101
+        self.formatter = formatter
+        self.app.stdout = sys.stdout
+        self.produce_output(parsed_args, headings, rows)
+
+    def _make_table(self, document: Any,
+                    ) -> tuple[Sequence[str], Sequence[tuple[Any, ...]]]:
+        return [_make_heading(field) for field in self.fields], [
+            tuple(_make_cell(row.get(field)) for field in self.fields)
+            for row in self.make_rows(_make_plain(document))]
+
+
+def get_summary(command_class: type[command.Command]) -> str:
+    """Return the first line of the help of a command."""
+    text = inspect.getdoc(command_class) or ''
+    return text.partition('\n')[0].rstrip('.')
+
+
+class _ListCell(columns.FormattableColumn[Sequence[Any]]):
+    def human_readable(self) -> str:
+        return ', '.join(map(str, self._value))
+
+
+class _MappingCell(columns.FormattableColumn[Mapping[str, Any]]):
+    def human_readable(self) -> str:
+        return ', '.join(f'{key}={item}' for key, item in self._value.items())
+
+
+def _make_plain(document: Any) -> Any:
+    """Leave no type that only this program knows."""
+    return json.loads(json.dumps(document, allow_nan=False))
+
+
+def _make_cell(item: Any) -> Any:
+    """Let formatters for people write lists and mappings in one line."""
+    if isinstance(item, (list, tuple)):
+        return _ListCell(item)
+    return _MappingCell(item) if isinstance(item, Mapping) else item
+
+
+def _make_heading(field: str) -> str:
+    return field.replace('_', ' ').title()
+
+
+def _find_heading(column: str, headings: Sequence[str]) -> str:
+    wanted = _make_heading(column.strip())
+    if wanted not in headings:
+        raise exception.InvalidInput(
+            column, 'is no column' + words.suggest(wanted, headings))
+    return wanted
+
+
+def _connect(manager: Any) -> Any:
+    """Return a client of the cloud that OpenStackClient has chosen."""
+    manager.setup_auth()
+    return manager.hpc
+
+
+def _connect_placement(manager: Any) -> Any:
+    from hpcvirt.cmd import openstackclient
+    manager.setup_auth()
+    return openstackclient.make_placement(manager)

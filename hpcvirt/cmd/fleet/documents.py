@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""``hpcvirt fleet``: write a cloud as a fleet document, and summarize one."""
+
+import argparse
+import collections
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from hpcvirt import text_table
+from hpcvirt import words
+from hpcvirt.cmd import command
+from hpcvirt.cmd import extras
+from hpcvirt.cmd import hosts
+from hpcvirt.cmd import terminal
+from hpcvirt.cmd.fleet import arguments
+from hpcvirt.fleet import classes
+from hpcvirt.fleet import document as documents
+from hpcvirt.model import host as host_model
+
+SCHEMA_VERSION = 1
+
+_HEADINGS = ('Class', 'Hosts', 'CPUs', 'GiB', 'Instances', 'Profile',
+             'Aggregate', 'Traits')
+
+
+class DumpFleet(command.Command):
+    """Write the fleet of a live cloud as a document.
+
+    Write the hosts with what Nova and Placement report of them, the instances
+    and the flavors as JSON to standard output. It works on a controller, reads
+    only, and writes no secrets: no credentials, names of users or metadata.
+    """
+
+    epilog = 'Every command that takes --fleet reads the document.'
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            '--anonymize', action='store_true', help='number the instances '
+            'and projects instead of naming them, and leave out what '
+            'operators have written of closed hosts; hosts, flavors, '
+            'aggregates and traits keep their names')
+        arguments.add_live(parser)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        """Write the document."""
+        view = arguments.look(parsed_args)
+        with extras.nova():
+            from hpcvirt.controller import fleet_dump
+        document = fleet_dump.make_document(view)
+        if parsed_args.anonymize:
+            document = documents.replace_names(document)
+        for part in documents.format_json(document):
+            sys.stdout.write(part)
+
+
+class ShowFleet(command.Report):
+    """Summarize a fleet document.
+
+    Show the hosts and instances of each class, and name the hosts whose
+    records are broken. The rows are the classes.
+    """
+
+    rows = 'classes'
+    fields = ('name', 'hosts', 'broken', 'cpus', 'memory_gib', 'instances',
+              'profile', 'aggregate', 'traits')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('fleet', metavar='FILE',
+                            help='a fleet document, as YAML or JSON')
+
+    def answer(self, parsed_args: argparse.Namespace) -> command.CommandResult:
+        """Read the document with its files, and count."""
+        document = hosts.read_fleet(parsed_args.fleet)
+        plain = make_summary(document)
+        return command.CommandResult(
+            plain, lambda: '\n'.join(_draw(plain)) + '\n')
+
+
+def make_summary(document: documents.FleetDocument) -> dict[str, Any]:
+    """Count what is in a document."""
+    residents = collections.Counter(
+        instance.host for instance in document.instances)
+    return {
+        'schema_version': SCHEMA_VERSION,
+        'classes': [
+            {'name': name, **_count_class(own), 'instances': sum(
+                residents[host] for host in own.names)}
+            for name, own in document.classes.items()],
+        'flavors': len(document.flavors),
+        'instances': len(document.instances),
+        'broken': [{'name': host, 'reason': entry.fault}
+                   for own in document.classes.values()
+                   for entry in own.hosts if entry.fault is not None
+                   for host in entry.names],
+    }
+
+
+def _count_class(own: classes.FleetClass) -> dict[str, Any]:
+    known = [(entry.topology, entry.count) for entry in own.hosts
+             if isinstance(entry.topology, host_model.Host)]
+    return {
+        'hosts': len(own.names),
+        'broken': sum(entry.count for entry in own.hosts if entry.fault),
+        'cpus': sum(len(host.cpus) * count for host, count in known),
+        'memory_gib': sum(cell.memory_mib * count for host, count in known
+                          for cell in host.cells) // 1024,
+        'profile': (own.profile if isinstance(own.profile, str)
+                    else own.profile.get('base', 'default') + ', changed'),
+        'aggregate': own.aggregate, 'traits': list(own.traits)}
+
+
+def _draw(plain: dict[str, Any]) -> Iterator[str]:
+    number = sum(each['hosts'] for each in plain['classes'])
+    yield (f'{words.count_noun(number, "host")}, '
+           f'{words.count_noun(plain["instances"], "instance")}, '
+           + (words.count_noun(plain['flavors'], 'flavor')
+              if plain['flavors'] else 'flavors as the profiles plan them'))
+    yield ''
+    yield text_table.draw(_HEADINGS, [[
+        each['name'], str(each['hosts']), str(each['cpus']),
+        str(each['memory_gib']), str(each['instances']), each['profile'],
+        each['aggregate'] or '-', ', '.join(each['traits']) or '-']
+        for each in plain['classes']],
+        numbers=('Hosts', 'CPUs', 'GiB', 'Instances'),
+        width=terminal.width()).rstrip('\n')
+    if plain['broken']:
+        yield ''
+        yield 'Broken records:'
+        for each in plain['broken']:
+            yield f'  {each["name"]}: {each["reason"]}'

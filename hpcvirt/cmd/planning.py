@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Plan the hosts that a command is given, class by class."""
+
+import argparse
+
+from hpcvirt import exception
+from hpcvirt.cmd import hosts
+from hpcvirt.cmd import output
+from hpcvirt.flavors import host_part
+from hpcvirt.flavors import plan_document
+from hpcvirt.flavors import planned as plans
+from hpcvirt.flavors import planner
+
+EPILOG = hosts.EPILOG + """\
+Without --cpus and --pages the whole of each host is divided; the profile says
+what it keeps for itself.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add --fleet, the hosts, and how they are divided."""
+    hosts.add_fleet(parser)
+    hosts.add_hosts(parser)
+    hosts.add_division(parser)
+
+
+def plan(args: argparse.Namespace) -> plans.Plan:
+    """Plan the hosts of all classes.
+
+    :raises InvalidInput: for an argument or a file that cannot be used, and
+        for classes that contradict each other
+    """
+    return plans.merge_plans(plan_classes(args))
+
+
+def plan_classes(args: argparse.Namespace) -> dict[str, plans.Plan]:
+    """Plan each class on its own."""
+    document = hosts.read(args)
+    part = host_part.build(args.cpus, args.pages)
+    if args.fleet is not None and part != host_part.WHOLE:
+        raise exception.InvalidInput(
+            '--fleet', 'cannot be used with --cpus and --pages, which are '
+            'for single hosts')
+    found = {}
+    for name, own in document.classes.items():
+        where = f'{document.where}: classes[{name[:64]!r}]'
+        try:
+            found[name] = planner.plan(own.list_topologies(),
+                                       own.read_profile(where), part)
+        except exception.InvalidInput as exc:
+            if args.fleet is None:
+                raise
+            raise exception.InvalidInput(where, str(exc)) from exc
+    return found
+
+
+def plan_others(planned: dict[str, plans.Plan], args: argparse.Namespace,
+                ) -> tuple[plan_document.Alternative, ...]:
+    """Say what the other built-in profile would give each class."""
+    part = host_part.build(args.cpus, args.pages)
+    return tuple(plan_document.plan_other(each, part)
+                 for each in planned.values())
+
+
+def warn(plan: plans.Plan) -> None:
+    """Print the warnings of a plan on standard error."""
+    for item in plan.warnings:
+        output.complain(f'Warning: {item.code}: {item.message}.')

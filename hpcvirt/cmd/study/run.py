@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""``hpcvirt study run``: run a case of a study on hosts of a site."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from hpcvirt import exception
+from hpcvirt import printable
+from hpcvirt.acceptance import case_plan
+from hpcvirt.bench.analysis import verdict
+from hpcvirt.bench.model import record
+from hpcvirt.bench.report import text
+from hpcvirt.bench.results import json_format
+from hpcvirt.bench.run import plan as plans
+from hpcvirt.bench.run import run_request as requests
+from hpcvirt.bench.run import sides
+from hpcvirt.bench.studies import catalogue as study_catalogue
+from hpcvirt.bench.studies import scaling
+from hpcvirt.cmd import cloud_arguments
+from hpcvirt.cmd import command
+from hpcvirt.cmd import extras
+from hpcvirt.cmd import hosts
+from hpcvirt.cmd import output
+from hpcvirt.cmd import terminal
+from hpcvirt.cmd.bench import progress
+from hpcvirt.cmd.bench import store_arguments
+from hpcvirt.cmd.bench import study_case
+from hpcvirt.cmd.bench import targets
+from hpcvirt.cmd.study import arguments
+
+
+class RunStudy(command.Report):
+    """Run a case of a study on hosts of a site.
+
+    Without --apply, print what must be set by hand and what would be done.
+    With it, create a flavor, start instances on the hosts, run the benchmarks
+    of the case in them and natively, and remove all that was created. The
+    hosts must be free of other instances. If the command is killed, the same
+    command continues.
+    """
+
+    epilog = hosts.EPILOG + f"""\
+The name of a host is that of its compute service. A TARGET is
+{targets.FORMS}.
+Status 1: these hosts cannot run the case, or its verdict is not PASS.
+"""
+    rows = 'runs'
+    fields = ('benchmark', 'variant', 'shape', 'host')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        arguments.add_study(parser)
+        parser.add_argument('case', metavar='CASE',
+                            help='a case of the study, see "hpcvirt study '
+                            'show"')
+        arguments.add_hosts(parser)
+        parser.add_argument('--image', metavar='NAME|UUID',
+                            help='an image with the benchmarks')
+        parser.add_argument('--network', action='append', default=[],
+                            metavar='NAME', dest='networks',
+                            help='a network on which this machine reaches '
+                            'instances by ssh; once for each network of the '
+                            'case')
+        parser.add_argument('--native', default='ssh://{host}',
+                            metavar='TARGET', help='the host itself; {host} '
+                            'stands for its name (default: %(default)s)')
+        parser.add_argument('--instead', metavar='NAME',
+                            help='a free benchmark to run instead of one of '
+                            'the case, where the study allows it')
+        parser.add_argument('--pairs', type=int, default=10, metavar='N',
+                            help='pairs that count (default: %(default)s)')
+        targets.add_instances(parser)
+
+    def answer(self, parsed_args: argparse.Namespace,
+               ) -> command.CommandResult:
+        """Print what is to be done, and with --apply do it."""
+        args = parsed_args
+        study_ = study_catalogue.get(args.study)
+        case = study_.case(args.case)
+        planned = arguments.planner(args).plan(study_, case)
+        if isinstance(planned, scaling.CaseRefusal):
+            return command.CommandResult(
+                {**case_plan.document(planned), 'runs': []},
+                lambda: case_plan.table([planned], terminal.width()), 1)
+        chosen = study_case.StudyCase(
+            study_, case,
+            scaling.select_benchmarks(case, args.instead))
+        settings = requests.read_settings(args.settings, targets.SET)
+        requests.check_used(chosen.definitions, settings, targets.SET)
+        _check(args, max(1, case.guests.networks))
+        if args.formatter == 'table':
+            sys.stdout.write(printable.lines(_steps(args, planned, chosen)))
+            sys.stdout.flush()
+        if not args.apply:
+            return command.CommandResult(
+                {**case_plan.document(planned), 'runs': []}, str)
+        judged = verdict.judge_result(
+            _measure(args, planned, chosen, settings))
+        return command.CommandResult(
+            json.loads(json_format.dumps(judged)),
+            lambda: '\n' + text.table(judged, terminal.width() or 100),
+            verdict.exit_status(judged))
+
+
+def _check(args: argparse.Namespace, networks: int) -> None:
+    if not 1 <= args.pairs <= 1000:
+        raise exception.InvalidInput('--pairs', 'must be from 1 to 1000')
+    if args.apply and args.image is None:
+        raise exception.InvalidInput('--image', 'is missing')
+    if (args.apply or args.networks) and len(args.networks) != networks:
+        raise exception.InvalidInput(
+            '--network', f'is given {len(args.networks)} times, and the case '
+            f'needs {networks}')
+
+
+def _steps(args: argparse.Namespace, planned: case_plan.CasePlan,
+           chosen: study_case.StudyCase) -> Iterator[str]:
+    """Say what is to be done."""
+    yield 'Set by hand before:'
+    for line in case_plan.list_settings(planned):
+        yield f'  {line}'.rstrip()
+    scaled = planned.scaled
+    yield (f'Create the flavor {planned.flavor.name}: {scaled.vcpus} VCPUs, '
+           f'{scaled.memory_mib} MiB')
+    for host in scaled.hosts:
+        yield f'Start {scaled.per_host} instances of it on {host}'
+    names = dict.fromkeys(
+        f'{each.benchmark}/{each.variant}' for each in chosen.benchmarks)
+    yield (f'Run {", ".join(names)} in all of them and on '
+           f'{_native(args, "HOST")}, {args.pairs} times')
+    yield 'Delete the instances and the flavor'
+    if not args.apply:
+        yield 'Nothing was changed; use --apply to do it.'
+
+
+def _native(args: argparse.Namespace, host: str) -> str:
+    return str(args.native).replace('{host}', host)
+
+
+def _measure(args: argparse.Namespace, planned: case_plan.CasePlan,
+             chosen: study_case.StudyCase,
+             settings: Sequence[requests.Setting]) -> record.Result:
+    # The client libraries take half a second to load.
+    with extras.bench():
+        from hpcvirt.acceptance import measurement
+        from hpcvirt.cloud import case_instances
+    name = f'{chosen.study.id}-{chosen.case.id}'.lower()
+    hosts = [host for host in planned.scaled.hosts
+             for _ in range(planned.scaled.per_host)]
+    instances = case_instances.find(
+        cloud_arguments.connect(args), name, planned.flavor, hosts,
+        args.image, args.networks, chosen.case.guests.device,
+        case_plan.make_user_data(chosen.case))
+    store = store_arguments.open_store(args)
+    try:
+        return measurement.CaseRun(
+            name, instances, measurement.Measurement(
+                lambda pairs: plans.make(
+                    chosen.requests(sides.whole(pairs), settings), pairs,
+                    record.Purpose.COMPARE, args.pairs),
+                store, joined=len(hosts) > 1),
+            args.data,
+            lambda server_id, key_file: targets.find_server(
+                args, server_id, planned.flavor.name, key_file),
+            lambda: [targets.find_named(args, _native(args, host))
+                     for host in hosts],
+            output.complain).measure(progress.Terminal(args.data))
+    finally:
+        store.close()

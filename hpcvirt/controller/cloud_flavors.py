@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Read flavors from Nova's API database."""
+
+import typing
+from collections.abc import Mapping
+
+from nova import objects
+from nova import utils
+from nova.pci import request as pci_request
+
+from hpcvirt.model import flavor as flavor_model
+from hpcvirt.model import shape as shape_model
+from hpcvirt.specs import vocabulary
+
+
+def read(context: typing.Any) -> list[flavor_model.Flavor]:
+    """Read all flavors of the cloud."""
+    found = []
+    for flavor in objects.FlavorList.get_all(context):
+        projects = None if flavor.is_public else tuple(flavor.projects)
+        found.append(translate(flavor, projects=projects))
+    return sorted(found, key=lambda flavor: (
+        flavor.vcpus, flavor.ram_mib, flavor.name))
+
+
+def translate(flavor: typing.Any,
+              image: Mapping[str, typing.Any] | None = None,
+              projects: tuple[str, ...] | None = None,
+              from_volume: bool = False) -> flavor_model.Flavor:
+    """Translate a flavor.
+
+    :param image: properties of the image, which count as extra specs of the
+        flavor where Nova lets them
+    :param from_volume: the root disk is a volume
+    """
+    specs = {f'hw:{key.removeprefix("hw_")}': str(value)
+             for key, value in (image or {}).items()
+             if key.startswith('hw_')}
+    page = vocabulary.MEM_PAGE_SIZE.name
+    own = dict(flavor.extra_specs)
+    # Only these let the image choose a size.
+    if own.get(page, '').upper() in ('ANY', 'LARGE') and page in specs:
+        del own[page]
+    specs |= own
+    _add_affinity(specs)
+    return flavor_model.Flavor(
+        flavor.name, flavor.vcpus, flavor.memory_mb,
+        (0 if from_volume else flavor.root_gb) + flavor.ephemeral_gb
+        + -(-flavor.swap // 1024), specs, projects)
+
+
+def image_properties(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of an image from the metadata of an instance."""
+    prefix = utils.SM_IMAGE_PROP_PREFIX
+    return {key.removeprefix(prefix): value
+            for key, value in metadata.items()
+            if key.startswith(f'{prefix}hw_')}
+
+
+def _add_affinity(specs: dict[str, str]) -> None:
+    """Add the affinity policy of ``[pci]alias`` where the flavor has none."""
+    policy = vocabulary.PCI_NUMA_AFFINITY_POLICY.name
+    wanted = specs.get(vocabulary.PCI_ALIAS.name, '')
+    if not wanted or policy in specs:
+        return
+    aliases = pci_request.get_alias_from_config()
+    policies = {aliases[name][0] for name in (
+        term.split(':')[0].strip() for term in wanted.split(','))
+        if name in aliases}
+    if len(policies) == 1 and policies != {shape_model.PCIAffinity.LEGACY}:
+        specs[policy] = policies.pop()

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What Placement answers nova-scheduler, computed from the sums of hosts.
+
+Each host with enough has one allocation candidate. Of the traits, only that
+of SMT is known; pinned instances get PCPUs, as with
+``[workarounds]disable_fallback_pcpu_query``.
+"""
+
+import dataclasses
+import math
+import typing
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from nova.scheduler import utils
+
+from hpcvirt.controller.replay import devices
+from hpcvirt.fit import supply as supplies
+
+#: The trait of hosts with SMT.
+_SMT = 'HW_CPU_HYPERTHREADING'
+
+
+@dataclasses.dataclass
+class _Inventory:
+    """How much of a resource class a provider has, and how much is in use."""
+
+    total: int
+    used: int = 0
+    ratio: float = 1.0
+
+    def has(self, amount: int) -> bool:
+        # No consumer gets more than there is, however it is overcommitted.
+        return (amount <= self.total
+                and self.used + amount <= math.floor(self.total * self.ratio))
+
+
+class ReplayReportClient:
+    """Nova's client of Placement, as far as nova-scheduler uses it."""
+
+    def __init__(self, fleet: Mapping[str, supplies.Supply]) -> None:
+        """Record the inventories of hosts, by their UUIDs."""
+        self._inventories: dict[str, dict[str, _Inventory]] = {}
+        self._devices: dict[str, list[str]] = {}
+        self._smt = {root: any(len(core) > 1 for cell in supply.cells
+                               for core in cell.siblings)
+                     for root, supply in fleet.items()}
+        self._allocated: dict[str, Mapping[str, typing.Any]] = {}
+        for root, supply in fleet.items():
+            self._inventories[root] = _of_host(supply)
+            self._devices[root] = []
+            for number, pool in enumerate(supply.pools or ()):
+                if devices.is_in_placement(pool):
+                    card = f'{root} {number}'
+                    self._devices[root].append(card)
+                    self._inventories[card] = {
+                        pool.tags['resource_class'].upper():
+                            _Inventory(pool.free)}
+
+    def candidates(self, spec: typing.Any,
+                   ) -> dict[str, list[dict[str, typing.Any]]]:
+        """Find the hosts that have enough for an instance.
+
+        :returns: UUID of each such host -> its allocation candidates
+        """
+        wanted = utils.ResourceRequest.from_request_spec(spec)
+        resources = wanted.merged_resources()
+        group = wanted.get_request_group(None)
+        found = {}
+        for root, smt in self._smt.items():
+            if (_SMT in group.forbidden_traits if smt
+                    else _SMT in group.required_traits):
+                continue
+            allocations = self._allocations(root, resources)
+            if allocations is not None:
+                found[root] = [{'allocations': allocations,
+                                'mappings': {'': list(allocations)}}]
+        return found
+
+    def _allocations(self, root: str, resources: Mapping[str, int],
+                     ) -> dict[str, dict[str, dict[str, int]]] | None:
+        allocations: dict[str, dict[str, dict[str, int]]] = {}
+        for name, amount in resources.items():
+            for provider in (root, *self._devices[root]):
+                inventory = self._inventories[provider].get(name)
+                if inventory is not None and inventory.has(amount):
+                    allocations.setdefault(
+                        provider, {'resources': {}})['resources'][name] = (
+                            amount)
+                    break
+            else:
+                return None
+        return allocations
+
+    def claim_resources(self, _context: typing.Any, consumer: str,
+                        alloc_request: Mapping[str, typing.Any],
+                        *_: typing.Any, **__: typing.Any) -> bool:
+        """Allocate a candidate; return whether it is still free."""
+        allocations = alloc_request['allocations']
+        if not all(self._inventories[provider][name].has(amount)
+                   for provider, name, amount in _amounts(allocations)):
+            return False
+        self.delete_allocation_for_instance(None, consumer)
+        self._allocated[consumer] = allocations
+        for provider, name, amount in _amounts(allocations):
+            self._inventories[provider][name].used += amount
+        return True
+
+    def delete_allocation_for_instance(self, _context: typing.Any,
+                                       consumer: str, *_: typing.Any,
+                                       **__: typing.Any) -> None:
+        """Free what an instance has, if it has anything."""
+        for provider, name, amount in _amounts(
+                self._allocated.pop(consumer, {})):
+            self._inventories[provider][name].used -= amount
+
+
+def _of_host(supply: supplies.Supply) -> dict[str, _Inventory]:
+    cells = supply.cells
+    return {
+        'PCPU': _Inventory(
+            sum(len(cell.dedicated) for cell in cells),
+            sum(len(cell.dedicated) - len(cell.free) for cell in cells)),
+        'VCPU': _Inventory(
+            sum(len(cell.shared) for cell in cells),
+            sum(cell.cpu_usage for cell in cells), supply.cpu_ratio),
+        'MEMORY_MB': _Inventory(
+            sum(cell.memory_mib for cell in cells),
+            sum(cell.memory_used_mib for cell in cells), supply.ram_ratio)}
+
+
+def _amounts(allocations: Mapping[str, typing.Any],
+             ) -> Sequence[tuple[str, str, int]]:
+    return [(provider, name, amount)
+            for provider, own in allocations.items()
+            for name, amount in own['resources'].items()]

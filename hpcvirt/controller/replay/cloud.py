@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A fleet as a cloud: Nova's scheduler, and its claims on compute hosts.
+
+nova-scheduler selects a host with the filters and weighers of nova.conf, and
+its alternates. The claim of nova-compute chooses cells and CPUs; an instance
+whose claim is refused is sent to the alternates, as nova-conductor does.
+"""
+
+import dataclasses
+import json
+import typing
+import uuid
+from collections.abc import Sequence
+
+from nova import context as nova_context
+from nova import objects
+
+from hpcvirt.controller import boot_request as boot_requests
+from hpcvirt.controller.replay import allocations
+from hpcvirt.controller.replay import compute_host
+from hpcvirt.controller.replay import devices
+from hpcvirt.controller.replay import in_process_scheduler
+from hpcvirt.fit import supply as supplies
+from hpcvirt.simulate import requests
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ReplayServer:
+    """An instance, and what it has on its host.
+
+    :ivar host: the number of its host
+    """
+
+    uuid: str
+    host: int
+    claimed: compute_host.Claimed
+
+
+class ReplayCloud:
+    """The hosts of a fleet, and what Placement knows of them."""
+
+    def __init__(self, fleet: Sequence[supplies.Supply],
+                 flavors: Sequence[requests.RequestedFlavor]) -> None:
+        """Let nova-compute report all hosts.
+
+        :param flavors: those of the requests
+        :raises InvalidInput: if Nova refuses a flavor
+        """
+        self._context = nova_context.get_admin_context()
+        products = devices.Products(fleet, flavors)
+        self._flavors = [
+            boot_requests.flavor_of(dataclasses.replace(
+                flavor.flavor, disk_gib=0)) for flavor in flavors]
+        self._instances = [_instance(self._spec(flavor))
+                           for flavor in self._flavors]
+        self._hosts = [compute_host.ComputeHost(f'host{number}', supply,
+                                                products)
+                       for number, supply in enumerate(fleet)]
+        self._numbers = {host.uuid: number
+                         for number, host in enumerate(self._hosts)}
+        self._placement = allocations.ReplayReportClient({
+            host.uuid: supply for host, supply
+            in zip(self._hosts, fleet, strict=True)})
+        self._scheduler = in_process_scheduler.InProcessScheduler(
+            {host.uuid: host for host in self._hosts}, self._placement)
+
+    def create(self, number: int, count: int) -> list[ReplayServer]:
+        """Create instances of a flavor.
+
+        :param number: of the flavor
+        :returns: nothing if some instance has no host
+        """
+        spec = self._spec(self._flavors[number])
+        spec.num_instances = count
+        wanted = [str(uuid.uuid4()) for _ in range(count)]
+        created: list[ReplayServer] = []
+        for name, selections in zip(
+                wanted, self._scheduler.select(spec, wanted), strict=False):
+            server = self._build(name, number, selections)
+            if server is None:
+                break
+            created.append(server)
+        if len(created) == count:
+            return created
+        self.delete(created)
+        for name in wanted:
+            self._placement.delete_allocation_for_instance(None, name)
+        return []
+
+    def delete(self, servers: Sequence[ReplayServer]) -> None:
+        """Delete instances."""
+        for server in servers:
+            server.claimed.free()
+            self._placement.delete_allocation_for_instance(None, server.uuid)
+
+    def _build(self, name: str, number: int,
+               selections: Sequence[typing.Any]) -> ReplayServer | None:
+        for selection in selections:
+            # The first candidate is allocated to the instance already.
+            if selection is not selections[0] and (
+                    not self._placement.claim_resources(
+                        None, name, json.loads(
+                            selection.allocation_request))):
+                continue
+            host = self._numbers[selection.compute_node_uuid]
+            claimed = self._hosts[host].claim(
+                self._instances[number], selection.limits)
+            if claimed is not None:
+                return ReplayServer(name, host, claimed)
+            self._placement.delete_allocation_for_instance(None, name)
+        return None
+
+    def _spec(self, flavor: typing.Any) -> typing.Any:
+        spec = boot_requests.new(self._context, flavor).spec
+        spec.is_bfv = True
+        return spec
+
+
+def _instance(spec: typing.Any) -> typing.Any:
+    """Make the Instance of a request, as nova-api stores it."""
+    return objects.Instance(
+        uuid=spec.instance_uuid, flavor=spec.flavor,
+        numa_topology=spec.numa_topology, pci_requests=spec.pci_requests)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Turn the HostStates of Nova into hosts of a fleet."""
+
+import dataclasses
+import typing
+from collections.abc import Mapping
+
+from nova.pci import request as pci_request
+
+from hpcvirt.fit import devices
+from hpcvirt.fit import supply as supplies
+from hpcvirt.nova import adapter
+from hpcvirt.nova import cell_order_by_release
+from hpcvirt.nova import config
+
+#: Devices that no virtual port is for.
+_WHOLE = ('type-PF', 'vdpa')
+
+
+def make_supply(host_state: typing.Any,
+                aliases: Mapping[str, devices.DeviceRequest],
+                ) -> supplies.Supply:
+    """Describe what a HostState has left.
+
+    :param aliases: see :func:`pci_aliases`
+    :raises InvalidInput: if the host is malformed
+    """
+    supply = adapter.supply(host_state, config.read_packing())
+    return dataclasses.replace(
+        supply, cells=tuple(_frozen(cell) for cell in supply.cells),
+        pools=None if supply.pools is None else tuple(
+            _named(pool, aliases) for pool in supply.pools),
+        spares_devices=cell_order_by_release.spares_devices(host_state)[0])
+
+
+def pci_aliases() -> Mapping[str, devices.DeviceRequest]:
+    """Read ``[pci]alias``: name -> what it requests."""
+    found = {}
+    for name in pci_request.get_alias_from_config():
+        (request,) = pci_request._translate_alias_to_requests(f'{name}:1')
+        found[name] = adapter.device_request(request)
+    return found
+
+
+def _frozen(cell: supplies.CellSupply) -> supplies.CellSupply:
+    """Copy a cell, so that equal cells can be found by their hash."""
+    return cell._replace(
+        dedicated=frozenset(cell.dedicated), free=frozenset(cell.free),
+        shared=frozenset(cell.shared),
+        siblings=tuple(map(frozenset, cell.siblings)),
+        pages=tuple(cell.pages), physnets=frozenset(cell.physnets))
+
+
+def _named(pool: devices.Pool,
+           aliases: Mapping[str, devices.DeviceRequest]) -> devices.Pool:
+    """Tag a pool with the aliases that it serves."""
+    served = {devices.alias_tag(name): True
+              for name, request in aliases.items()
+              if devices.serves(pool, request)}
+    dropped = {'count', 'numa_node'}
+    if served:
+        # The alias says what kind of devices it wants; a shape does not.
+        dropped |= {'dev_type', 'remote_managed', 'live_migratable'}
+        if pool.tags.get('dev_type') in _WHOLE:
+            dropped.add('physical_network')
+    return pool._replace(tags={
+        **{key: value for key, value in pool.tags.items()
+           if key not in dropped}, **served})

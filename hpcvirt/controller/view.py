@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The fleet as a controller sees it."""
+
+import dataclasses
+import typing
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from nova import context as nova_context
+
+from hpcvirt import exception
+from hpcvirt.controller import cell_hosts
+from hpcvirt.controller import cloud_flavors
+from hpcvirt.controller import masking
+from hpcvirt.controller import providers
+from hpcvirt.controller import residents
+from hpcvirt.controller import supplies
+from hpcvirt.fit import devices
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import state
+from hpcvirt.model import flavor as flavor_model
+from hpcvirt.model import quarantine as health
+from hpcvirt.nova import filters
+from hpcvirt.nova import quarantine
+
+#: The classes whose totals are compared; an instance may have its disk
+#: elsewhere.
+_CLASSES = ('PCPU', 'VCPU', 'MEMORY_MB', 'DISK_GB')
+
+#: The trait of a host with a disabled nova-compute.
+_DISABLED = 'COMPUTE_STATUS_DISABLED'
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """What a controller sees.
+
+    :ivar placement: Nova's client of Placement
+    :ivar providers: UUID of a host -> what Placement has of it
+    :ivar peers: host -> the hosts to which its instances may move
+    """
+
+    context: typing.Any
+    placement: typing.Any
+    found: cell_hosts.CellHosts
+    providers: Mapping[str, providers.Provider]
+    fleet: state.Fleet
+    flavors: Sequence[flavor_model.Flavor]
+    peers: Mapping[str, frozenset[str]]
+
+    @property
+    def disabled_cells(self) -> frozenset[str]:
+        cells = self.found.manager.cells
+        return frozenset(uuid for uuid, cell in cells.items()
+                         if cell.disabled)
+
+
+def read() -> View:
+    """Read the hosts, their instances, and the flavors of the cloud.
+
+    :raises InvalidInput: if an option of nova.conf is wrong
+    :raises Unreachable: if a database or Placement cannot be used
+    """
+    context = nova_context.get_admin_context()
+    found = cell_hosts.read(context)
+    placement = providers.client()
+    own = providers.read(placement, [
+        host_state.uuid for host_state in found.states.values()])
+    try:
+        groups = residents.groups(context)
+        flavors = cloud_flavors.read(context)
+        aliases = supplies.pci_aliases()
+    except cell_hosts.UNREADABLE as exc:
+        raise exception.Unreachable(
+            f'Nova cannot be read: {masking.mask(exc)}') from None
+    peers = _peers(found, own)
+    return View(context, placement, found, own,
+                _fleet(found, own, groups, aliases, peers), flavors, peers)
+
+
+def _fleet(found: cell_hosts.CellHosts,
+           own: Mapping[str, providers.Provider],
+           groups: Mapping[str, state.ServerGroup],
+           aliases: Mapping[str, devices.DeviceRequest],
+           peers: Mapping[str, frozenset[str]]) -> state.Fleet:
+    broken = dict(found.broken)
+    translate = residents.Residents(groups)
+    heeds = any(map(filters.enforces, found.manager.enabled_filters))
+    hosts = []
+    for name in sorted(found.states):
+        host_state = found.states[name]
+        try:
+            if host_state.uuid not in own:
+                raise exception.InvalidInput(
+                    name, 'Placement has no resource provider of it')
+            hosts.append(state.FleetHost(
+                name, _state(host_state, own[host_state.uuid], aliases,
+                             found.closed.get(name)
+                             or (_quarantine(host_state) if heeds else None)),
+                tuple(translate.translate(instance, name, peers[name])
+                      for instance in found.instances[name])))
+        except exception.InvalidInput as exc:
+            broken[name] = str(exc)
+        except cell_hosts.BROKEN as exc:
+            broken[name] = f'{type(exc).__name__}: {masking.mask(exc)}'
+    return state.Fleet(tuple(hosts), broken)
+
+
+def _state(host_state: typing.Any, provider: providers.Provider,
+           aliases: Mapping[str, devices.DeviceRequest],
+           closed: str | None) -> state.FleetHostState:
+    free = guests.Resources(*(provider.free.get(name, 0)
+                              for name in _CLASSES))
+    if closed is None and _DISABLED in provider.traits:
+        closed = 'its nova-compute is disabled'
+    supply = supplies.make_supply(host_state, aliases)
+    if provider.devices:
+        supply = dataclasses.replace(supply, pools=(
+            *(supply.pools or ()), *(
+                devices.pool(None, free, resource_class=name)._replace(
+                    provider=uuid) for name, free, uuid in provider.devices)))
+    return state.FleetHostState(supply,
+                                guests.Resources(0, 0, 0) if closed else free,
+                                closed,
+                                provider.traits)
+
+
+def _quarantine(host_state: typing.Any) -> str | None:
+    holds = quarantine.holds(host_state)
+    return f'it is in quarantine: {health.sentence(holds)}' if holds else None
+
+
+def _peers(found: cell_hosts.CellHosts,
+           own: Mapping[str, providers.Provider],
+           ) -> Mapping[str, frozenset[str]]:
+    """Say to which hosts the instances of each host may move.
+
+    These have the same traits and are in the same aggregates and cell, so
+    that neither flavor nor image, zone nor project can forbid the move. That
+    a host is disabled or in quarantine does not count: its instances may
+    leave.
+    """
+    kinds: dict[object, set[str]] = {}
+    kind_of = {}
+    for name, host_state in found.states.items():
+        provider = own.get(host_state.uuid)
+        traits = provider.traits if provider else frozenset[str]()
+        kind_of[name] = (
+            frozenset(aggregate.id for aggregate in host_state.aggregates
+                      if not quarantine.is_marked(aggregate)),
+            traits - {_DISABLED, health.TRAIT}, host_state.cell_uuid)
+        kinds.setdefault(kind_of[name], set()).add(name)
+    return {name: frozenset(kinds[kind]) for name, kind in kind_of.items()}

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The result of a successful fit."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CellAssignment:
+    """The host cells on which a guest is placed.
+
+    :ivar cells: for each guest cell, in guest order, the id of its host cell
+    :ivar pages_kib: for each guest cell the page size that it gets; None
+        if the guest cell requests none
+    """
+
+    cells: tuple[int, ...]
+    pages_kib: tuple[int | None, ...] = ()

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Say what the operating system of a host should be set to, and why.
+
+:mod:`hpcvirt.deployment` writes these values into files, and
+:mod:`hpcvirt.audit` compares them with what a host has.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+
+from hpcvirt.flavors import memory
+from hpcvirt.flavors import planned as plans
+from hpcvirt.model import cpuset
+from hpcvirt.model import host as host_model
+
+#: ``/sys/kernel/mm/ksm/run``: ksmd stops, and merged pages are separated.
+KSM_STOPPED = '2'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Value:
+    """A value that a host should have.
+
+    :ivar name: the name that the kernel or the module gives it
+    :ivar why: one sentence
+    :ivar source: the key of a document in the bibliography
+    """
+
+    name: str
+    value: str
+    why: str
+    source: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KernelSettings:
+    """What the operating system of a host should be set to.
+
+    :ivar isolated: the dedicated CPUs and their SMT siblings
+    :ivar housekeeping: the CPUs of the host's own processes and interrupts;
+        empty if guests get all CPUs, and nothing can be kept off them
+    :ivar pages: cell -> page size in KiB -> the huge pages to reserve; every
+        cell has every size of the host
+    :ivar default_page_kib: the size that ``default_hugepagesz`` names; None
+        without huge pages
+    :ivar parameters: of the kernel command line, in its order
+    :ivar sysctls: ``/proc/sys``
+    :ivar module_options: module -> options
+    """
+
+    isolated: frozenset[int]
+    housekeeping: frozenset[int]
+    pages: dict[int, dict[int, int]]
+    default_page_kib: int | None
+    parameters: tuple[Value, ...]
+    sysctls: tuple[Value, ...]
+    module_options: dict[str, Value]
+
+
+def make_state(planned: plans.PlannedHost) -> KernelSettings:
+    """Work out the state of a planned host."""
+    isolated = _with_siblings(planned.host, planned.settings.dedicated)
+    isolated -= planned.settings.shared
+    housekeeping = planned.host.cpus - isolated
+    small = memory.small_page_kib(planned.host)
+    sizes = sorted({size for pages in planned.settings.pages.values()
+                    for size in pages if size != small})
+    pages = {cell: {size: found.get(size, 0) for size in sizes}
+             for cell, found in planned.settings.pages.items()}
+    used = [size for size in sizes
+            if any(found[size] for found in pages.values())]
+    default = (planned.page_kib if planned.page_kib in used
+               else used[0] if used else None)
+    return KernelSettings(
+        isolated, housekeeping, pages, default,
+        (*_page_parameters(pages, used, default),
+         *_cpu_parameters(isolated, housekeeping),
+         *_memory_parameters(planned.page_kib != small),
+         *_device_parameters(planned)),
+        (Value('vm.swappiness', '1', 'The kernel swaps guests and programs '
+               'of the host out only if nothing else helps.', 'Linux-Vm'),
+         Value('kernel.numa_balancing', '0', 'Guests have memory of their '
+               'own cells; scanning it for pages to move only costs faults.',
+               'Linux-Kernel')),
+        {'kvm_intel': _nested_paging('ept'),
+         'kvm_amd': _nested_paging('npt')})
+
+
+def _with_siblings(host: host_model.Host,
+                   cpus: frozenset[int]) -> frozenset[int]:
+    return cpus.union(*(core for cell in host.cells for core in cell.siblings
+                        if core & cpus))
+
+
+def _page_parameters(pages: dict[int, dict[int, int]], used: list[int],
+                     default: int | None) -> Iterator[Value]:
+    if default is None:
+        return
+    yield Value('default_hugepagesz', memory.page_name(default).upper(),
+                'The pages of guests are the usual huge pages.',
+                'Linux-Hugetlb')
+    for size in used:
+        counts = ','.join(f'{cell}:{found[size]}' for cell, found
+                          in pages.items() if found[size])
+        yield Value('hugepagesz', memory.page_name(size).upper(),
+                    'The next parameter is about pages of this size.',
+                    'Linux-Hugetlb')
+        yield Value('hugepages', counts, 'Each cell has the pages that its '
+                    'guests can fill; Linux before 5.16 does not know this '
+                    'form and reserves none.', 'Linux-Hugetlb')
+
+
+def _cpu_parameters(isolated: frozenset[int],
+                    housekeeping: frozenset[int]) -> Iterator[Value]:
+    if not housekeeping or not isolated:
+        return
+    yield Value('nohz_full', cpuset.render(isolated), 'The timer does not '
+                'interrupt a dedicated CPU that runs one thread.',
+                'Tuned-Partitioning')
+    yield Value('rcu_nocbs', cpuset.render(isolated), 'RCU callbacks run on '
+                'the CPUs of the host.', 'Tuned-Partitioning')
+    yield Value('irqaffinity', cpuset.render(housekeeping), 'Interrupts go '
+                'to the CPUs of the host.', 'Linux-Parameters')
+
+
+def _memory_parameters(huge: bool) -> Iterator[Value]:
+    yield Value(
+        'transparent_hugepage', 'madvise' if huge else 'always',
+        'Guests have huge pages of their own; nothing else on the host gets '
+        'them unasked.' if huge else
+        'Guests have normal pages, which the kernel joins to huge ones.',
+        'Linux-Parameters')
+
+
+def _device_parameters(planned: plans.PlannedHost) -> Iterator[Value]:
+    if planned.settings.pci_device_spec:
+        yield Value('intel_iommu', 'on', 'Guests get devices of the host; '
+                    'on AMD the IOMMU is always on.', 'Nova-Devices')
+        yield Value('iommu', 'pt', 'Devices of the host itself are not '
+                    'slowed by the translation.', 'Linux-Parameters')
+
+
+def _nested_paging(option: str) -> Value:
+    return Value(option, '1', 'With nested paging off, some jobs of CERN took '
+                 'ten times as long.', 'CERN-HEPiX-2015')

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The classes of a fleet document, and the hosts of each."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Annotated
+from typing import Any
+
+from hpcvirt import exception
+from hpcvirt import serialization
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.fleet import state
+from hpcvirt.model import host as host_model
+from hpcvirt.topology import snapshot
+
+#: More hosts are not held in memory.
+MAX_HOSTS = 100_000
+
+_Name = Annotated[str, serialization.text(r'(?s).{1,255}', 'node1')]
+
+
+def _read_topology(plain: object) -> host_model.Host | exception.InvalidInput:
+    """Read a snapshot; a wrong one is the fault of its host alone."""
+    try:
+        return snapshot.read_json(plain, 'topology')
+    except exception.InvalidInput as exc:
+        return exc
+
+
+def _read_reported(plain: object) -> state.FleetHostState:
+    try:
+        found = serialization.load(state.FleetHostState, plain, '')
+    except exception.InvalidInput as exc:
+        raise ValueError(str(exc).removeprefix(': ')) from None
+    if any(pool.size_kib < 1 for cell in found.supply.cells
+           for pool in cell.pages):
+        raise ValueError('has pages of less than 1 KiB')
+    return found
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HostEntry:
+    """A host of a class, or several that are alike.
+
+    :ivar path: ``[NAME=]PATH[*COUNT]`` of hosts whose topologies have not
+        been read; then there is nothing else
+    :ivar topology: that of each, or why it cannot be used
+    :ivar count: the number of hosts; those of more than one are called
+        NAME-1, NAME-2, ...
+    :ivar reported: what the host has left, as Nova and Placement report it
+    :ivar broken: why its record cannot be used
+    """
+
+    path: str | None = None
+    name: _Name = ''
+    count: Annotated[int, serialization.whole(1, MAX_HOSTS)] = 1
+    topology: Annotated[host_model.Host | exception.InvalidInput,
+                        _read_topology] | None = None
+    reported: Annotated[state.FleetHostState, _read_reported] | None = None
+    broken: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its hosts."""
+        if self.count == 1:
+            return (self.name,)
+        return tuple(f'{self.name}-{number}'
+                     for number in range(1, self.count + 1))
+
+    @property
+    def fault(self) -> str | None:
+        """Why nothing can be said of its hosts; None if that is not so."""
+        if self.broken is not None:
+            return self.broken
+        if (isinstance(self.topology, exception.InvalidInput)
+                and self.reported is None):
+            return str(self.topology)
+        return None
+
+
+def _read_entry(plain: object) -> HostEntry:
+    if isinstance(plain, str):
+        return HostEntry(path=plain)
+    try:
+        entry = serialization.load(HostEntry, plain, '')
+    except exception.InvalidInput as exc:
+        raise ValueError(str(exc).removeprefix(': ')) from None
+    if entry.path is not None:
+        raise ValueError('path: is written as the host itself: '
+                         '[NAME=]PATH[*COUNT]')
+    topology = entry.topology
+    if topology is None and entry.reported is None and entry.broken is None:
+        raise ValueError("the key 'topology' is missing")
+    name = entry.name or (topology.name if isinstance(
+        topology, host_model.Host) else '')
+    if not name:
+        raise ValueError("the key 'name' is missing")
+    if isinstance(topology, host_model.Host):
+        topology = dataclasses.replace(topology, name=name)
+    return dataclasses.replace(entry, name=name, topology=topology)
+
+
+def _read_profile(value: object) -> str | Mapping[str, Any]:
+    """Read the name of a profile, the path of a file, or its content."""
+    if isinstance(value, str) and value:
+        return value
+    try:
+        profiles.build(value, '')
+    except exception.InvalidInput as exc:
+        raise ValueError(str(exc).removeprefix(': ')) from None
+    if not isinstance(value, Mapping):
+        raise serialization.make_error('a name, a file or a mapping', value)
+    return value
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FleetClass:
+    """Hosts that are configured in the same way, by one profile.
+
+    :ivar profile: the name of a built-in one, the path of a file that has not
+        been read, or the content of one
+    :ivar name_prefix: that of its flavors, instead of the profile's
+    :ivar name_template: likewise
+    :ivar traits: what its hosts have beyond the traits of Nova
+    :ivar aggregate: the host aggregates, separated by commas
+    """
+
+    hosts: tuple[Annotated[HostEntry, _read_entry], ...]
+    profile: Annotated[str | Mapping[str, Any], _read_profile] = 'default'
+    name_prefix: str | None = None
+    name_template: str | None = None
+    traits: tuple[Annotated[str, serialization.text(
+        '[A-Z0-9_]{1,255}', 'CUSTOM_HPC_GPU')], ...] = ()
+    aggregate: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its hosts."""
+        return tuple(name for entry in self.hosts for name in entry.names)
+
+    def read_profile(self, where: str) -> profiles.Profile:
+        """Make the profile, with the names of flavors of this class.
+
+        :param where: the place of the class, for errors
+        :raises InvalidInput: if it cannot be used, or has not been read
+        """
+        if isinstance(self.profile, str):
+            if self.profile not in profiles.BUILT_IN:
+                raise exception.InvalidInput(
+                    f'{where}.profile', f'{self.profile[:64]!r} is none of '
+                    f'{", ".join(profiles.BUILT_IN)}')
+            plain: dict[str, Any] = {'base': self.profile}
+        else:
+            plain = dict(self.profile)
+        for key in ('name_prefix', 'name_template'):
+            if getattr(self, key) is not None:
+                plain[key] = getattr(self, key)
+        return profiles.build(plain, where)
+
+    def list_topologies(self) -> tuple[host_model.Host, ...]:
+        """List its hosts, with their names.
+
+        :raises InvalidInput: if one cannot be used
+        """
+        found = []
+        for entry in self.hosts:
+            if isinstance(entry.topology, exception.InvalidInput):
+                raise entry.topology
+            if entry.topology is None:
+                raise exception.InvalidInput(
+                    entry.name, entry.broken or 'has no topology')
+            found += [dataclasses.replace(entry.topology, name=name)
+                      for name in entry.names]
+        return tuple(found)
+
+
+def dump_class(own: FleetClass) -> dict[str, Any]:
+    """Write a class as plain values."""
+    return {'hosts': [_dump_entry(entry) for entry in own.hosts],
+            **drop_defaults({
+                key: serialization.dump(getattr(own, key)) for key in (
+                    'profile', 'name_prefix', 'name_template', 'traits',
+                    'aggregate')
+                if (key, getattr(own, key)) != ('profile', 'default')})}
+
+
+def _dump_entry(entry: HostEntry) -> str | dict[str, Any]:
+    if entry.path is not None:
+        return entry.path
+    topology = entry.topology
+    plain = drop_defaults({
+        'name': entry.name, 'broken': entry.fault,
+        'topology': (snapshot.make_json(topology) if isinstance(
+            topology, host_model.Host) else None),
+        'reported': serialization.dump(entry.reported)})
+    return plain if entry.count == 1 else {**plain, 'count': entry.count}
+
+
+def drop_defaults(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what the reader assumes."""
+    return {key: value for key, value in plain.items()
+            if value not in (None, False, '', [], {})}

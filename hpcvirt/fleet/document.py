@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The fleet document: the hosts of a fleet, and what is known of their use.
+
+An operator writes it in YAML or JSON, and ``hpcvirt fleet dump`` writes that
+of a cloud::
+
+    schema_version: 1
+    classes:
+      gpu:
+        hosts: [gpu1=gpu.json*12, 'rack7/*.json']
+        profile: gpu.yaml
+        name_prefix: hpc-gpu
+        traits: [CUSTOM_HPC_GPU]
+        aggregate: gpu
+      plain:
+        hosts: [rack8/, rack9.tar.gz]
+    instances:
+      - id: web-1
+        host: gpu1-3
+        flavor: {name: hpc.8c1n.1g, vcpus: 8, ram_mib: 16384, disk_gib: 20,
+                 extra_specs: {'hw:numa_nodes': '2',
+                               'hw:cpu_policy': dedicated,
+                               'hw:mem_page_size': large}}
+        cells: [{id: 0, pages: {'1048576': 8}}, {id: 1, pages: {'2048': 4096}}]
+        cpus: [4, 5, 6, 7, 20, 21, 22, 23]
+        devices: ['0000:41:02.1']
+    server_groups:
+      - {policy: anti-affinity, members: [web-1], max_server_per_host: 1}
+
+A host is a text ``[NAME=]PATH[*COUNT]``, relative to the file, or a mapping
+with its ``name`` and its ``topology`` (a snapshot as "hpcvirt topology show"
+writes it). ``profile`` is the name of a profile, a file, or the content of
+one; ``flavors`` are those of the cloud, and ``flavor_files`` further files
+with some. Without any, the flavors are those that the profiles plan.
+
+``cells`` of an instance are host cells in the order of the guest cells, each
+with its pages; ``cpus`` are the host CPUs that belong to the instance alone.
+``stays`` says why it must not move, ``only_cold`` why not live, and ``hosts``
+to which hosts it may move (those of its class, without it). The flavor of an
+instance may be the name of one of ``flavors``.
+
+In a dump each host has in ``reported`` what Nova and Placement report of it
+while the instances are on it, or in ``broken`` why its record cannot be used.
+Both need no profile. Where a class names traits, those of all hosts are known.
+The names of projects and instances can be replaced in it.
+"""
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Annotated
+from typing import Any
+
+from hpcvirt import exception
+from hpcvirt import serialization
+from hpcvirt.fleet import classes as fleet_classes
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import instance_entry as entries
+from hpcvirt.fleet import state
+from hpcvirt.model import flavor as flavor_model
+from hpcvirt.model import host as host_model
+
+SCHEMA_VERSION = 1
+
+_Flavor = Annotated[flavor_model.Flavor, entries.read_flavor]
+
+
+@dataclasses.dataclass(frozen=True)
+class FleetDocument:
+    """A fleet as a file describes it.
+
+    :ivar where: the file, for errors
+    """
+
+    where: str
+    classes: Mapping[str, fleet_classes.FleetClass]
+    flavors: tuple[flavor_model.Flavor, ...] = ()
+    flavor_files: tuple[str, ...] = ()
+    instances: tuple[state.Instance, ...] = ()
+
+    def list_topologies(self) -> tuple[host_model.Host, ...]:
+        """List all hosts.
+
+        :raises InvalidInput: if one cannot be used
+        """
+        return tuple(host for each in self.classes.values()
+                     for host in each.list_topologies())
+
+    def check_names(self) -> None:
+        """Check that hosts have different names.
+
+        :raises InvalidInput: naming the class and the host
+        """
+        owners: dict[str, str] = {}
+        for name, own in self.classes.items():
+            for host in own.names:
+                if host in owners:
+                    also = '' if owners[host] == name else (
+                        f' (the other is in {owners[host]})')
+                    raise exception.InvalidInput(
+                        f'{self.where}: classes[{name[:64]!r}]',
+                        f'{host[:64]!r} is the name of two hosts{also}; '
+                        'NAME=PATH gives a host another name')
+                owners[host] = name
+        if not owners:
+            raise exception.InvalidInput(self.where, 'has no hosts')
+        if len(owners) > fleet_classes.MAX_HOSTS:
+            raise exception.InvalidInput(
+                self.where, f'has more than {fleet_classes.MAX_HOSTS} hosts')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _FleetFile:
+    schema_version: int
+    classes: Mapping[str, fleet_classes.FleetClass]
+    flavors: tuple[_Flavor, ...] = ()
+    flavor_files: tuple[str, ...] = ()
+    instances: tuple[entries.InstanceEntry, ...] = ()
+    server_groups: tuple[entries.ServerGroupEntry, ...] = ()
+
+
+def read(plain: object, where: str) -> FleetDocument:
+    """Read a fleet document.
+
+    :param plain: the parsed YAML or JSON
+    :param where: the file, for errors
+    :raises InvalidInput: naming the place of what is wrong
+    """
+    serialization.require_version(plain, SCHEMA_VERSION, where)
+    file = serialization.load(_FleetFile, plain, where)
+    flavors = {flavor.name: flavor for flavor in file.flavors}
+    if len(flavors) != len(file.flavors):
+        raise exception.InvalidInput(f'{where}: flavors',
+                                     'have two of one name')
+    compiled: dict[int, guests.Guest] = {}
+    found: dict[str, state.Instance] = {}
+    for number, item in enumerate(file.instances):
+        here = f'{where}: instances[{number}]'
+        if item.id in found:
+            raise exception.InvalidInput(
+                f'{here}.id', f'{item.id!r} is the id of an instance before '
+                'it, too')
+        found[item.id] = entries.read_instance(item, here, flavors, compiled)
+    groups = entries.read_groups(file.server_groups, found, where)
+    document = FleetDocument(
+        where, file.classes, file.flavors, file.flavor_files, tuple(
+            dataclasses.replace(item, group=groups[item.id])
+            if item.id in groups else item for item in found.values()))
+    for name, own in document.classes.items():
+        if not isinstance(own.profile, str):
+            own.read_profile(f'{where}: classes[{name[:64]!r}]')
+    return document
+
+
+def dump(document: FleetDocument) -> dict[str, Any]:
+    """Write a document as plain values; :func:`read` reads them."""
+    known = {flavor.name: flavor for flavor in document.flavors}
+    peers = {host: frozenset(own.names) for own in document.classes.values()
+               for host in own.names}
+    groups = {id(item.group): item.group for item in document.instances
+              if item.group is not None}
+    return fleet_classes.drop_defaults({
+        'schema_version': SCHEMA_VERSION,
+        'classes': {name: fleet_classes.dump_class(own)
+                    for name, own in document.classes.items()},
+        'flavors': [entries.dump_flavor(flavor)
+                    for flavor in document.flavors],
+        'flavor_files': list(document.flavor_files),
+        'instances': [entries.dump_instance(item, known, peers)
+                      for item in document.instances],
+        'server_groups': [{
+            'policy': group.policy.value, 'members': sorted(group.members),
+            'max_server_per_host': group.most_per_host}
+            for group in groups.values()]})
+
+
+def format_json(document: FleetDocument) -> Iterator[str]:
+    """Write a document as lines of JSON, one for each host and instance."""
+    plain = dump(document)
+    yield f'{{"schema_version": {SCHEMA_VERSION},\n "classes": {{\n'
+    classes = [
+        f'  {json.dumps(name)}: ' + json.dumps({**own, 'hosts': []})[:-1]
+        .replace('"hosts": []', '"hosts": [\n   ' + ',\n   '.join(
+            map(json.dumps, own['hosts'])) + ']', 1) + '}'
+        for name, own in plain['classes'].items()]
+    yield ',\n'.join(classes) + '}'
+    for key in ('flavors', 'flavor_files', 'instances', 'server_groups'):
+        if key in plain:
+            yield f',\n "{key}": [\n  ' + ',\n  '.join(
+                map(json.dumps, plain[key])) + ']'
+    yield '}\n'
+
+
+_UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}')
+
+#: What an operator has written, such as the reason to disable a nova-compute.
+_REMARK = re.compile(r' \(.*\)', re.DOTALL)
+
+
+def replace_names(document: FleetDocument,
+                  ) -> FleetDocument:
+    """Number instances and projects, instead of naming them.
+
+    Hosts, flavors, aggregates and traits keep their names. Reasons lose what
+    may name an instance or a project.
+    """
+    ids = {item.id: f'instance-{number}'
+           for number, item in enumerate(document.instances, 1)}
+    projects: dict[str, str] = {}
+    for flavor in document.flavors:
+        for project in flavor.projects or ():
+            projects.setdefault(project, f'project-{len(projects) + 1}')
+    groups = {item.group: dataclasses.replace(
+        item.group, members=frozenset(
+            ids[member] for member in item.group.members if member in ids))
+        for item in document.instances if item.group is not None}
+    return dataclasses.replace(
+        document,
+        classes={name: dataclasses.replace(own, hosts=tuple(
+            _replace_reasons(entry, ids) for entry in own.hosts))
+            for name, own in document.classes.items()},
+        flavors=tuple(dataclasses.replace(
+            flavor, projects=flavor.projects and tuple(
+                projects[project] for project in flavor.projects))
+            for flavor in document.flavors),
+        instances=tuple(dataclasses.replace(
+            item, id=ids[item.id], where='',
+            group=item.group and groups[item.group])
+            for item in document.instances))
+
+
+def _replace_reasons(entry: fleet_classes.HostEntry,
+                     ids: Mapping[str, str]) -> fleet_classes.HostEntry:
+    reported: state.FleetHostState | None = entry.reported
+    if reported is not None and reported.closed is not None:
+        reported = dataclasses.replace(
+            reported, closed=_replace(reported.closed, ids))
+    return dataclasses.replace(
+        entry, reported=reported,
+        broken=entry.broken and _replace(entry.broken, ids))
+
+
+def _replace(reason: str, ids: Mapping[str, str]) -> str:
+    return _UUID.sub(lambda match: ids.get(match[0], 'UUID'),
+                     _REMARK.sub('', reason))

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Say what is free in a fleet, how much of it is whole, and what is stranded.
+
+What is stranded on a host is free, and stays free whichever one of the
+flavors the host is filled with: PCPUs left by the flavor that leaves the
+fewest, and pages likewise. Nothing is free on a host that takes no new
+instances.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt.fit import capacity
+from hpcvirt.fit import supply as supplies
+from hpcvirt.fleet import count as counts
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import state
+
+
+@dataclasses.dataclass(frozen=True)
+class Amount:
+    """An amount of PCPUs, or of pages of one size, for guests."""
+
+    total: int
+    free: int
+    stranded: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Whole:
+    """How many cells, sockets or hosts there are, and are without guests."""
+
+    total: int
+    free: int
+
+
+@dataclasses.dataclass(frozen=True)
+class FreeResources:
+    """What is free on a host, or in a fleet.
+
+    :ivar pages: size in KiB -> the pages that guests may have, of the sizes
+        that flavors ask for
+    :ivar cells: those with PCPUs; one is free if no instance has CPUs, memory
+        or pages of it
+    :ivar sockets: one is free if all of its cells are
+    :ivar hosts: one is free if no instance is on it
+    """
+
+    pcpus: Amount
+    pages: Mapping[int, Amount]
+    cells: Whole
+    sockets: Whole
+    hosts: Whole
+
+
+def describe_hosts(fleet: state.Fleet,
+                   found: Sequence[counts.InstanceCount]) -> dict[
+                       str, FreeResources]:
+    """Describe each host.
+
+    :param found: the counts of all flavors that may be on the hosts
+    """
+    compiled = [(item, guests.compile_flavor(item.flavor)) for item in found]
+    wanted = {cell.page_kib for _, guest in compiled
+              for cell in guest.demand.cells}
+    left = {host.name: _Left(host, wanted) for host in fleet.hosts}
+    for item, guest in compiled:
+        for name, number in item.per_host.items():
+            if number:
+                left[name].fill(guest, number)
+    return {name: each.room() for name, each in left.items()}
+
+
+def total(rooms: Iterable[FreeResources]) -> FreeResources:
+    """Add up hosts."""
+    rooms = list(rooms)
+    sizes = sorted({size for room in rooms for size in room.pages})
+    return FreeResources(
+        _sum(room.pcpus for room in rooms),
+        {size: _sum(room.pages[size] for room in rooms if size in room.pages)
+         for size in sizes},
+        *(Whole(sum(each.total for each in some),
+                sum(each.free for each in some))
+          for some in ([room.cells for room in rooms],
+                       [room.sockets for room in rooms],
+                       [room.hosts for room in rooms])))
+
+
+def _sum(amounts: Iterable[Amount]) -> Amount:
+    rows = [(item.total, item.free, item.stranded) for item in amounts]
+    return Amount(*map(sum, zip(*rows, strict=True))) if rows else Amount(
+        0, 0, 0)
+
+
+class _Left:
+    """The least that any flavor has left of a host so far."""
+
+    def __init__(self, host: state.FleetHost,
+                 wanted: Collection[int | None]) -> None:
+        """Begin with all that is free.
+
+        :param wanted: the page sizes and classes that flavors ask for
+        """
+        self._host = host
+        self._free_pcpus = max(0, host.state.free.pcpus)
+        self._open = host.state.closed is None
+        free = {size: number if self._open else 0 for size, number
+                in _free_pages(host.state.supply).items()}
+        self._smallest = min(free, default=0)
+        by_class = any(size is not None and size < 0 for size in wanted)
+        self._free_pages = {
+            size: number for size, number in free.items()
+            if by_class or size in wanted
+            or (size == self._smallest and None in wanted)}
+        self._pcpus = self._free_pcpus
+        self._pages = dict(self._free_pages)
+
+    def fill(self, guest: guests.Guest, number: int) -> None:
+        """Take note of what a number of guests leave."""
+        self._pcpus = min(self._pcpus,
+                          self._free_pcpus - number * guest.sums.pcpus)
+        for size, left in self._pages_after(guest, number).items():
+            if size in self._pages:
+                self._pages[size] = min(self._pages[size], left)
+
+    def _pages_after(self, guest: guests.Guest,
+                     number: int) -> Mapping[int, int]:
+        demand = guest.demand
+        if demand.pages_by_class:
+            # Only the claim says which size it gets.
+            return _free_pages(capacity.fill(
+                guest.shape, self._host.state.supply, number).supply)
+        left = dict(self._free_pages)
+        for cell in demand.cells:
+            size = cell.page_kib or self._smallest
+            if size in left:
+                left[size] -= number * (cell.memory_mib * 1024 // size)
+        return left
+
+    def room(self) -> FreeResources:
+        host = self._host
+        cells = [cell for cell in host.state.supply.cells if cell.dedicated]
+        sockets: dict[int, bool] = {}
+        for cell in cells:
+            if cell.socket is not None:
+                sockets[cell.socket] = (sockets.get(cell.socket, True)
+                                          and cell.empty)
+        totals: collections.Counter[int] = collections.Counter()
+        for cell in host.state.supply.cells:
+            for pool in cell.pages:
+                totals[pool.size_kib] += pool.used + pool.free
+        return FreeResources(
+            Amount(sum(len(cell.dedicated) for cell in cells),
+                   self._free_pcpus, max(0, self._pcpus)),
+            {size: Amount(totals[size], free, max(0, self._pages[size]))
+             for size, free in self._free_pages.items() if totals[size]},
+            Whole(len(cells), self._open * sum(
+                cell.empty for cell in cells)),
+            Whole(len(sockets), self._open * sum(sockets.values())),
+            Whole(1, int(self._open and not host.instances)))
+
+
+def _free_pages(supply: supplies.Supply) -> dict[int, int]:
+    free: collections.Counter[int] = collections.Counter()
+    for cell in supply.cells:
+        for pool in cell.pages:
+            free[pool.size_kib] += max(0, pool.free)
+    return dict(free)

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The instances and server groups of a fleet document."""
+
+import dataclasses
+import functools
+from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Annotated
+from typing import Any
+
+from hpcvirt import exception
+from hpcvirt import serialization
+from hpcvirt.fleet import classes
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import state
+from hpcvirt.model import cpuset
+from hpcvirt.model import flavor as flavor_model
+
+_MAX_INT = 2 ** 31 - 1
+_Number = Annotated[int, serialization.whole(0, _MAX_INT)]
+_CPU = Annotated[int, serialization.whole(0, cpuset.MAX_CPU)]
+_Name = Annotated[str, serialization.text(r'(?s).{1,255}', 'node1')]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _PlainValue:
+    """A value as it is in the file; equal ones have the same text."""
+
+    text: str
+    value: object = dataclasses.field(compare=False)
+
+
+@functools.lru_cache(maxsize=4096)
+def _load_flavor(plain: _PlainValue) -> flavor_model.Flavor:
+    flavor = serialization.load(flavor_model.Flavor, plain.value, '')
+    for key, least in (('vcpus', 1), ('ram_mib', 0), ('disk_gib', 0)):
+        try:
+            serialization.whole(least, _MAX_INT)(getattr(flavor, key))
+        except ValueError as exc:
+            raise exception.InvalidInput(key, str(exc)) from exc
+    return flavor
+
+
+def read_flavor(plain: object) -> flavor_model.Flavor:
+    """Read a flavor; a hundred thousand instances share a few."""
+    try:
+        return _load_flavor(_PlainValue(repr(plain), plain))
+    except exception.InvalidInput as exc:
+        raise ValueError(str(exc).removeprefix(': ')) from exc
+
+
+def _read_own_flavor(plain: object) -> str | flavor_model.Flavor:
+    return plain if isinstance(plain, str) else read_flavor(plain)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _InstanceCell:
+    id: _Number
+    pages: Mapping[str, _Number] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class InstanceEntry:
+    """An instance as the file has it."""
+
+    id: _Name
+    host: _Name
+    flavor: Annotated[str | flavor_model.Flavor, _read_own_flavor]
+    cells: tuple[_InstanceCell, ...] = ()
+    cpus: frozenset[_CPU] = frozenset()
+    devices: tuple[str, ...] = ()
+    stays: str | None = None
+    only_cold: str | None = None
+    hosts: frozenset[_Name] | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ServerGroupEntry:
+    """A server group as the file has it."""
+
+    policy: state.Policy
+    members: frozenset[_Name]
+    max_server_per_host: Annotated[int, serialization.whole(
+        1, _MAX_INT)] = 1
+
+
+def read_groups(entries: Iterable[ServerGroupEntry], ids: Mapping[str, object],
+                where: str) -> dict[str, state.ServerGroup]:
+    """Read the server groups: the id of an instance -> its group."""
+    groups: dict[str, state.ServerGroup] = {}
+    for number, entry in enumerate(entries):
+        here = f'{where}: server_groups[{number}].members'
+        group = state.ServerGroup(entry.policy, entry.members,
+                                  entry.max_server_per_host)
+        for member in sorted(entry.members):
+            if member not in ids:
+                raise exception.InvalidInput(
+                    here, f'{member!r} is not the id of an instance')
+            if member in groups:
+                raise exception.InvalidInput(
+                    here, f'{member!r} belongs to a server group before it, '
+                    'too')
+            groups[member] = group
+    return groups
+
+
+def read_instance(item: InstanceEntry, where: str,
+                  flavors: Mapping[str, flavor_model.Flavor],
+                  compiled: dict[int, guests.Guest]) -> state.Instance:
+    """Read an instance.
+
+    :param flavors: name -> a flavor of the document
+    :param compiled: the flavors that have been compiled, which is filled
+    :raises InvalidInput: if it contradicts its flavor
+    """
+    flavor = item.flavor
+    if isinstance(flavor, str):
+        if flavor not in flavors:
+            raise exception.InvalidInput(
+                f'{where}.flavor', f'{flavor[:64]!r} is none of flavors')
+        flavor = flavors[flavor]
+    if id(flavor) not in compiled:
+        try:
+            compiled[id(flavor)] = guests.compile_flavor(flavor)
+        except exception.InvalidInput as exc:
+            raise exception.InvalidInput(where, str(exc)) from exc
+    guest = compiled[id(flavor)]
+    cells = guest.demand.cells
+    if len(item.cells) != len(cells):
+        raise exception.InvalidInput(
+            f'{where}.cells', f'has {len(item.cells)} host cells for the '
+            f'{len(cells)} guest cells of the flavor {flavor.name}')
+    numbers = tuple(cell.id for cell in item.cells)
+    if len(set(numbers)) != len(numbers):
+        raise exception.InvalidInput(
+            f'{where}.cells', 'has a host cell twice; each guest cell is on '
+            'a host cell of its own')
+    return state.Instance(
+        item.id, where, item.host, flavor, guest, numbers, item.cpus,
+        tuple(_read_pages(own, demand.memory_mib,
+                          f'{where}.cells[{number}].pages')
+              for number, (own, demand)
+              in enumerate(zip(item.cells, cells, strict=True))),
+        item.devices, item.stays, item.hosts, only_cold=item.only_cold)
+
+
+def _read_pages(cell: _InstanceCell, memory_mib: int,
+                where: str) -> int | None:
+    """Return the page size of a guest cell, which has one."""
+    if not cell.pages:
+        return None
+    (size, count), *others = cell.pages.items()
+    if others or not (size.isascii() and size.isdecimal() and int(size)):
+        raise exception.InvalidInput(
+            where, 'must have one page size in KiB, such as {"2048": 512}')
+    needed = count_pages(memory_mib, int(size))
+    if count != needed:
+        raise exception.InvalidInput(
+            where, f'are {count} of {size} KiB, but the {memory_mib} MiB of '
+            f'the guest cell are {needed}')
+    return int(size)
+
+
+def count_pages(memory_mib: int, size_kib: int) -> int:
+    """Count the pages of a guest cell."""
+    return -(-memory_mib * 1024 // size_kib)
+
+
+def dump_flavor(flavor: flavor_model.Flavor) -> dict[str, Any]:
+    """Write a flavor as plain values."""
+    plain: dict[str, Any] = serialization.dump(flavor)
+    if flavor.projects is None:
+        del plain['projects']
+    return plain
+
+
+def dump_instance(item: state.Instance,
+                  known: Mapping[str, flavor_model.Flavor],
+                  peers: Mapping[str, frozenset[str]]) -> dict[str, Any]:
+    """Write an instance as plain values.
+
+    :param known: name -> a flavor of the document
+    :param peers: host -> all hosts of its class
+    """
+    flavor, hosts = item.flavor, item.hosts
+    cells = zip(item.cells, item.pages_kib, item.guest.demand.cells,
+                strict=True)
+    return classes.drop_defaults({
+        'id': item.id, 'host': item.host,
+        'flavor': (flavor.name if known.get(flavor.name) == flavor
+                   else dump_flavor(flavor)),
+        'cells': [
+            {'id': number, **({'pages': {str(size): count_pages(
+                demand.memory_mib, size)}} if size else {})}
+            for number, size, demand in cells],
+        'cpus': sorted(item.cpus), 'devices': list(item.devices),
+        'stays': item.stays, 'only_cold': item.only_cold,
+        'hosts': (None if hosts is None or hosts == peers.get(item.host)
+                  else sorted(hosts))})

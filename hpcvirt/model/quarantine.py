@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Describe the quarantine of hosts by aggregates of Nova.
+
+A host in quarantine takes no new instances. Several holders can hold a host in
+quarantine: a person, ``hpcvirt host watch``, ``hpcvirt host accept``. Each
+holder has an aggregate of its own. A host is in quarantine as long as it is in
+one of these aggregates, so that no holder can release a host that another one
+holds. The metadata of an aggregate names its holder and says for each host
+since when, by whom and why it is held.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+#: The metadata key by which an aggregate is known; its value is the holder.
+MARK = 'hpcvirt-quarantine'
+
+#: The trait of a host that is in quarantine.
+TRAIT = 'CUSTOM_HPCVIRT_QUARANTINED'
+
+#: The holders.
+OPERATOR = 'operator'
+WATCH = 'watch'
+ACCEPT = 'accept'
+HOLDERS = (OPERATOR, WATCH, ACCEPT)
+
+#: Longest value of the metadata of an aggregate in Nova's API.
+_MAX_CHARACTERS = 255
+
+_ENTRY = re.compile(r'since (\S+) by (\S+): (.*)', re.DOTALL)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Hold:
+    """The reason why one holder holds a host in quarantine.
+
+    :ivar since: in UTC, as ISO 8601 has it; None if the metadata do not say
+    :ivar by: the user or program and its machine; None if they do not say
+    """
+
+    holder: str
+    reason: str
+    since: str | None = None
+    by: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        """Say who holds the host, since when and why."""
+        since = '' if self.since is None else f' since {self.since}'
+        by = '' if self.by is None else f' by {self.by}'
+        return f'{self.holder}{since}{by}: {self.reason}'
+
+
+def aggregate_name(holder: str) -> str:
+    """Name the aggregate of a holder."""
+    return f'hpcvirt-quarantine-{holder}'
+
+
+def key(host: str) -> str:
+    """Name the metadata key about a host."""
+    return f'{MARK}:{host}'[:_MAX_CHARACTERS]
+
+
+def entry(hold: Hold) -> str:
+    """Write the metadata value about a host; a long reason is cut."""
+    text = f'since {hold.since} by {hold.by}: {hold.reason}'
+    return (text if len(text) <= _MAX_CHARACTERS
+            else text[:_MAX_CHARACTERS - 3] + '...')
+
+
+def read_hold(host: str, metadata: Mapping[str, str]) -> Hold | None:
+    """Read what the metadata of one of its aggregates say about a host.
+
+    :returns: None if the aggregate is not one of quarantine
+    """
+    holder = metadata.get(MARK)
+    if holder is None:
+        return None
+    text = metadata.get(key(host), '')
+    match = _ENTRY.fullmatch(text)
+    if match is None:
+        return Hold(holder, text or 'no reason is given')
+    return Hold(holder, match[3], match[1], match[2])
+
+
+def sentence(holds: Iterable[Hold]) -> str:
+    """Say why a host is in quarantine, without a full stop."""
+    return '; '.join(hold.sentence for hold in holds)

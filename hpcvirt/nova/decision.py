@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Decide about each host of a request, as HPCTopologyFilter does.
+
+The decision is made with the objects of Nova: a host that passes gets the
+limits of its claim, and loses the allocation candidates on which the guest
+does not fit.
+"""
+
+import functools
+import typing
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+import nova.conf
+from nova import objects
+from oslo_log import log as logging
+
+from hpcvirt import exception
+from hpcvirt.fit import demand as demands
+from hpcvirt.fit import late_misfit
+from hpcvirt.fit import move_check
+from hpcvirt.fit import reasons
+from hpcvirt.fit import supply as supplies
+from hpcvirt.nova import adapter
+from hpcvirt.nova import alternates
+from hpcvirt.nova import charged_supply
+from hpcvirt.nova import claim_input
+from hpcvirt.nova import config
+from hpcvirt.nova import malformed_host
+from hpcvirt.nova import no_valid_host_log
+from hpcvirt.nova import quarantine
+
+LOG = logging.getLogger(__name__)
+
+
+class FilterDecision:
+    """What the filter needs to know of one request.
+
+    :ivar start: what the claim begins with; None if no host can be refused,
+        or if the request is malformed
+    """
+
+    def __init__(self, spec: typing.Any) -> None:
+        self._spec = spec
+        self.uuid = no_valid_host_log.read_instance(spec)
+        self.start: claim_input.ClaimInput | None = None
+        self._malformed: reasons.Misfit | None = None
+        self._quarantine = quarantine.QuarantinedHosts()
+        try:
+            demand = adapter.demand(spec)
+            if demand is not None:
+                self.start = claim_input.read(spec, demand)
+        except exception.InvalidInput as exc:
+            self._malformed = reasons.Misfit(
+                reasons.Code.EXTRA_SPEC, {'key': exc.where, 'what': exc.what})
+        self._needs_threads = adapter.needs_threads(spec)
+        # Counting first pays if a host is refused, and costs one that passes:
+        # each host is expected to do what the one before it did.
+        self._expects_refusal = True
+        self._packing = config.read_packing()
+        self._limits: dict[tuple[float, float],
+                           objects.NUMATopologyLimits] = {}
+
+    @property
+    def demand(self) -> demands.Demand | None:
+        """What the guest needs, None if that cannot be understood."""
+        return self.start.demand if self.start is not None else None
+
+    def may_refuse(self, host_states: Sequence[typing.Any]) -> bool:
+        """Whether any of these hosts could be refused."""
+        return (self.start is not None or self._malformed is not None
+                or any(map(self._quarantine.misfit, host_states)))
+
+    def judge(self, host_states: Sequence[typing.Any],
+              ) -> Iterator[alternates.Verdict]:
+        """Tell of each host why it is refused, None if it passes.
+
+        A host in quarantine is refused for every guest: the host is at fault,
+        not the flavor.
+        """
+        verdicts = ((host_state, self._quarantine.misfit(host_state)
+                     or self.refuse(host_state))
+                    for host_state in host_states)
+        start = self.start
+        if (start is None or start.move is not None or
+                not move_check.needs_retry_check(start.demand) or
+                nova.conf.CONF.scheduler.max_attempts < 2):
+            return verdicts
+        return alternates.sift(list(verdicts), self._spec, start,
+                               self._packing)
+
+    def refuse(self, host_state: typing.Any) -> reasons.Misfit | None:
+        """Return why a host is refused, or set the limits of its claim."""
+        if self._malformed is not None:
+            return self._malformed
+        if self.start is None:
+            return None
+        try:
+            return self._refuse(self.start, host_state)
+        except exception.InvalidInput as exc:
+            return malformed_host.misfit(host_state, exc)
+
+    def _refuse(self, start: claim_input.ClaimInput,
+                host_state: typing.Any) -> reasons.Misfit | None:
+        left = charged_supply.find_supplies(host_state, self._spec,
+                                            start.demand, self._packing)
+        if not start.demand.cells:
+            return self._narrow(start, left, host_state)
+        if not left[0].cells:
+            return reasons.Misfit(reasons.Code.NO_TOPOLOGY)
+        if self._needs_threads and not host_state.numa_topology.has_threads:
+            return reasons.Misfit(reasons.Code.NO_THREADS)
+        misfit = self._narrow(start, left, host_state)
+        if misfit is None:
+            host_state.limits['numa_topology'] = self._limits_of(host_state)
+        return misfit
+
+    def _narrow(self, start: claim_input.ClaimInput,
+                left: Sequence[supplies.Supply],
+                host_state: typing.Any) -> reasons.Misfit | None:
+        """Remove the allocation candidates on which the guest does not fit."""
+        if not start.requests and host_state.allocation_candidates:
+            # The candidates are all alike for this guest.
+            misfit = self._check(start, left, claim_input.Allocation(),
+                                 host_state)
+            if misfit is not None:
+                host_state.allocation_candidates = []
+            return misfit
+        misfits: dict[claim_input.Allocation, reasons.Misfit | None] = {}
+        first_misfit: reasons.Misfit | None = None
+        remaining = []
+        for candidate in host_state.allocation_candidates:
+            allocation = start.allocation(host_state, candidate['mappings'])
+            if allocation not in misfits:
+                misfits[allocation] = self._check(start, left, allocation,
+                                                  host_state)
+            misfit = misfits[allocation]
+            if misfit is None:
+                remaining.append(candidate)
+            else:
+                first_misfit = first_misfit or misfit
+        host_state.allocation_candidates = remaining
+        if remaining:
+            if first_misfit is not None:
+                LOG.debug('%(host)s, %(node)s: removed allocation candidates, '
+                          '%(remaining)d remain: %(misfit)s',
+                          {'host': host_state.host,
+                           'node': host_state.nodename,
+                           'remaining': len(remaining),
+                           'misfit': first_misfit},
+                          instance_uuid=self.uuid)
+            return None
+        return first_misfit or reasons.Misfit(reasons.Code.NO_CANDIDATES)
+
+    def _check(self, start: claim_input.ClaimInput,
+               left: Sequence[supplies.Supply],
+               allocation: claim_input.Allocation,
+               host_state: typing.Any) -> reasons.Misfit | None:
+        """Check a guest against all that may be left of a host."""
+        for supply in left:
+            if self._expects_refusal and start.is_short(supply):
+                return late_misfit.LateMisfit(functools.partial(
+                    self._explain, start, supply, allocation, host_state))
+            misfit = start.check(supply, allocation)
+            self._expects_refusal = misfit is not None
+            if misfit is not None:
+                return misfit
+        return None
+
+    def _explain(self, start: claim_input.ClaimInput,
+                 supply: supplies.Supply, allocation: claim_input.Allocation,
+                 host_state: typing.Any) -> reasons.Misfit:
+        """Say why a guest does not fit, which has been found by counting."""
+        try:
+            misfit = start.check(supply, allocation)
+        except exception.InvalidInput as exc:
+            misfit = malformed_host.misfit(host_state, exc)
+        if misfit is None:
+            raise AssertionError('The guest fits, which counting denies')
+        return misfit
+
+    def _limits_of(self, host_state: typing.Any) -> typing.Any:
+        """Return the limits that the claim will apply.
+
+        Hosts with equal allocation ratios share an object, which is only read
+        and copied when it is sent to nova-compute.
+        """
+        ratios = (host_state.cpu_allocation_ratio,
+                  host_state.ram_allocation_ratio)
+        limits = self._limits.get(ratios)
+        if limits is None:
+            limits = objects.NUMATopologyLimits(
+                cpu_allocation_ratio=ratios[0],
+                ram_allocation_ratio=ratios[1])
+            network = adapter.network(self._spec)
+            if network:
+                limits.network_metadata = network
+            self._limits[ratios] = limits
+        return limits

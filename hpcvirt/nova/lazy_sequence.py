@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Sequences of what is read of objects of Nova, some of which are broken."""
+
+import typing
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+
+from oslo_versionedobjects import exception as object_exception
+
+from hpcvirt import exception
+
+_Item = typing.TypeVar('_Item')
+
+#: What a broken object of Nova raises when it is read.
+BROKEN = (AttributeError, LookupError, NotImplementedError, TypeError,
+           ValueError, object_exception.VersionedObjectsException)
+
+
+class LazySequence(Sequence[_Item]):
+    """A sequence that makes each item when it is first read."""
+
+    __slots__ = ('_items', '_make', '_source')
+
+    def __init__(self, source: Sequence[typing.Any],
+                 make: Callable[[typing.Any], _Item]) -> None:
+        self._source = source
+        self._make = make
+        self._items: list[_Item] = []
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __iter__(self) -> Iterator[_Item]:
+        if len(self._items) == len(self._source):
+            return iter(self._items)
+        return self._made()
+
+    def _made(self) -> Iterator[_Item]:
+        items = self._items
+        yield from items
+        for source in self._source[len(items):]:
+            try:
+                item = self._make(source)
+            except BROKEN as exc:
+                where = f'{type(source).__name__} {len(items)}'
+                raise make_error(where, exc) from exc
+            items.append(item)
+            yield item
+
+    @typing.overload
+    def __getitem__(self, index: int) -> _Item: ...
+
+    @typing.overload
+    def __getitem__(self, index: slice) -> list[_Item]: ...
+
+    def __getitem__(self, index: int | slice) -> _Item | list[_Item]:
+        if len(self._items) < len(self._source):
+            list(self)
+        return self._items[index]
+
+
+def make_error(where: str, error: Exception) -> exception.InvalidInput:
+    """Say what is wrong with an object of Nova."""
+    said = str(error).replace('_obj_', '')
+    return exception.InvalidInput(where, f'{type(error).__name__}: {said}')

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Load the templates of pages that need no other file."""
+
+import importlib.resources
+import re
+
+import jinja2
+import markupsafe
+
+from hpcvirt import printable
+
+
+def environment(*packages: str) -> jinja2.Environment:
+    """Make an environment in which text is escaped.
+
+    :param packages: where templates are looked for, besides the shared ones
+    """
+    folders = [importlib.resources.files(package)
+               for package in (*packages, 'hpcvirt.page')]
+
+    def load(name: str) -> str | None:
+        for folder in folders:
+            if (folder / name).is_file():
+                return (folder / name).read_text(encoding='utf-8')
+        return None
+
+    found = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined, finalize=_printable,
+        loader=jinja2.FunctionLoader(load))
+    found.filters['breakable'] = _breakable
+    return found
+
+
+def _printable(value: object) -> object:
+    """Escape what reorders or hides text in a browser."""
+    if isinstance(value, str) and not isinstance(value, markupsafe.Markup):
+        return printable.escape(value)
+    return value
+
+
+def _breakable(name: str) -> markupsafe.Markup:
+    """Let a name break after its dots, hyphens and the like."""
+    escaped = str(markupsafe.escape(printable.escape(name)))
+    return markupsafe.Markup(  # noqa: S704
+        re.sub(r'([-+._@/])', r'\1<wbr>', escaped))

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The answers of hosts to demands, computed once for each state of a host."""
+
+import typing
+from collections.abc import Callable
+from collections.abc import Hashable
+from collections.abc import Sequence
+
+import numpy as np
+from numpy import typing as npt
+
+from hpcvirt.fit import cell as cells
+from hpcvirt.fit import cell_assignment as cell_assignments
+from hpcvirt.fit import claim
+from hpcvirt.fit import demand as demands
+from hpcvirt.fit import supply as supplies
+from hpcvirt.simulate import host_table
+
+#: The number of states that are remembered. States of hosts recur, but a long
+#: log can bring about any number of them.
+MAX_STATES = 100_000
+#: Likewise for rows, of all keys together.
+MAX_ROWS = 400_000
+
+_Kind = typing.TypeVar('_Kind', np.int8, np.int64, np.float64)
+
+_UNKNOWN, _REFUSED, _PLACED = map(np.int8, (-1, 0, 1))
+
+
+class Rows:
+    """Rows of numbers, one for each state of a host."""
+
+    def __init__(self, width: int) -> None:
+        self._places: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._rows: host_table.Floats = np.empty((0, width))
+        self.used = 0
+
+    def of(self, states: host_table.Integers,
+           compute: Callable[[int], Sequence[float]]) -> host_table.Floats:
+        """Return the row of each state; compute a row once.
+
+        :param states: different states
+        :param compute: computes a row, given the index of its state in these
+        """
+        self._places = _long_enough(self._places, int(states.max()) + 1,
+                                    np.int64(-1))
+        for index in np.flatnonzero(self._places[states] < 0).tolist():
+            if self.used == len(self._rows):
+                self._rows = np.concatenate((self._rows, np.empty(
+                    (max(64, self.used), self._rows.shape[1]))))
+            self._rows[self.used] = compute(index)
+            self._places[states[index]] = self.used
+            self.used += 1
+        rows: host_table.Floats = self._rows[self._places[states]]
+        return rows
+
+
+class FitCache:
+    """Where and how well the hosts of a table would hold guests.
+
+    :ivar table: the hosts
+    """
+
+    def __init__(self, table: host_table.HostTable,
+                 of: Sequence[demands.Demand]) -> None:
+        """Ask nothing yet.
+
+        :param of: the demands, which are asked for by their numbers
+        """
+        self.table = table
+        self._demands = of
+        self._forget()
+
+    def _forget(self) -> None:
+        self._numbering = self.table.numbering
+        self._fits: dict[int, npt.NDArray[np.int8]] = {}
+        self._placements: dict[int,
+                               dict[int, cell_assignments.CellAssignment]] = {}
+        self._figures: dict[Hashable, host_table.Floats] = {}
+        self._of_cells: dict[Hashable, dict[int, int]] = {}
+        self.forget_rows()
+
+    def keep_few(self) -> None:
+        """Forget everything once it is too much."""
+        if self.table.number_of_states > MAX_STATES:
+            self.table.forget_states()
+
+    def _check(self) -> None:
+        """Forget everything if states were numbered anew."""
+        if self.table.numbering != self._numbering:
+            self._forget()
+
+    def fits(self, number: int,
+             hosts: host_table.Integers) -> host_table.Booleans:
+        """Tell for each of some hosts whether a guest can be placed on it."""
+        self._check()
+        known = self._fits[number] = _long_enough(
+            self._fits.get(number), self.table.number_of_states, _UNKNOWN)
+        states = self.table.states[hosts]
+        found = known[states]
+        unknown = np.flatnonzero(found == _UNKNOWN)
+        if len(unknown):
+            for place in unknown.tolist():
+                if known[states[place]] == _UNKNOWN:
+                    known[states[place]] = self._ask(number,
+                                                     int(hosts[place]))
+            found = known[states]
+        able: host_table.Booleans = found == _PLACED
+        return able
+
+    def _ask(self, number: int, host: int) -> np.int8:
+        demand, supply = self._demands[number], self.table.supplies[host]
+        if claim.counts_cells(demand, supply):
+            own = demand.cells[0]
+            able = self.of_cells(
+                ('fits', number), host, lambda cell: cells.obstacle(
+                    own, cell, supply.cpu_ratio, supply.ram_ratio) is None)
+            return _PLACED if able >= len(demand.cells) else _REFUSED
+        return _PLACED if self._predict(number, host) else _REFUSED
+
+    def _predict(self, number: int,
+                 host: int) -> cell_assignments.CellAssignment | None:
+        placed = claim.predict(self._demands[number],
+                               self.table.supplies[host])
+        if not isinstance(placed, cell_assignments.CellAssignment):
+            return None
+        self._placements.setdefault(number, {})[
+            int(self.table.states[host])] = placed
+        return placed
+
+    def placement(self, number: int,
+                  host: int) -> cell_assignments.CellAssignment:
+        """Return the placement on a host where a guest fits."""
+        self._check()
+        placed = (self._placements.get(number, {}).get(
+            int(self.table.states[host])) or self._predict(number, host))
+        if placed is None:
+            raise ValueError('the guest does not fit on the host')
+        return placed
+
+    def of_cells(self, key: Hashable, host: int,
+                 compute: Callable[[supplies.CellSupply], int]) -> int:
+        """Add up a figure of the cells of a host, once for each state.
+
+        :param key: what is computed, and for which demand
+        """
+        self._check()
+        known = self._of_cells.setdefault(key, {})
+        total = 0
+        for index, number in enumerate(self.table.cells[host]):
+            found = known.get(number)
+            if found is None:
+                found = known[number] = compute(
+                    self.table.supplies[host].cells[index])
+            total += found
+        return total
+
+    def rows(self, key: Hashable, width: int) -> Rows:
+        """Return the rows that are known by a key."""
+        if sum(rows.used for rows in self._rows.values()) > MAX_ROWS:
+            self.forget_rows()
+        return self._rows.setdefault(key, Rows(width))
+
+    def forget_rows(self) -> None:
+        """Forget all rows."""
+        self._rows: dict[Hashable, Rows] = {}
+
+    def figures(self, key: Hashable, hosts: host_table.Integers,
+                compute: Callable[[int], float]) -> host_table.Floats:
+        """Compute a figure of hosts, once for each state.
+
+        :param key: what is computed, and for which demand
+        :param compute: computes the figure of one host
+        """
+        self._check()
+        known = self._figures[key] = _long_enough(
+            self._figures.get(key), self.table.number_of_states,
+            np.float64(np.nan))
+        states = self.table.states[hosts]
+        found: host_table.Floats = known[states]
+        unknown = np.flatnonzero(np.isnan(found))
+        if len(unknown):
+            for place in unknown.tolist():
+                if np.isnan(known[states[place]]):
+                    known[states[place]] = compute(int(hosts[place]))
+            found = known[states]
+        return found
+
+
+def _long_enough(known: npt.NDArray[_Kind] | None, size: int,
+                 unknown: _Kind) -> npt.NDArray[_Kind]:
+    """Return an array that has a place for each state."""
+    if known is not None and len(known) >= size:
+        return known
+    longer = np.full(max(1024, 2 * size), unknown)
+    if known is not None:
+        longer[:len(known)] = known
+    return longer

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Run the replays of a scenario, each in a process of its own.
+
+The results do not depend on how many processes there are.
+"""
+
+import contextlib
+import functools
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from multiprocessing import connection
+from multiprocessing import context as contexts
+from typing import Any
+
+from hpcvirt import exception
+from hpcvirt.fit import supply as supplies
+from hpcvirt.simulate import bounds
+from hpcvirt.simulate import mapping
+from hpcvirt.simulate import outcome as outcomes
+from hpcvirt.simulate import replay
+from hpcvirt.simulate import report
+from hpcvirt.simulate import requests as request_model
+from hpcvirt.simulate import scenario as scenarios
+from hpcvirt.simulate import strategy as strategies
+from hpcvirt.simulate import totals
+from hpcvirt.simulate import workload as workloads
+
+#: Reports how much of a task is done, and how much there is to do.
+Report = Callable[[int, int], None]
+#: A piece of work.
+Task = Callable[[Report], Any]
+#: Shows which part of the task with this number is done, from 0 to 1.
+Show = Callable[[int, float], None]
+
+#: A report is passed on if so much more is done.
+_STEP = 0.005
+
+
+def run(tasks: Sequence[Task], show: Show) -> list[Any]:
+    """Run tasks, and return their results in the order of the tasks.
+
+    :raises Unreachable: if a process ended without a result
+    :raises Exception: what the first task that failed raised
+    """
+    most = len(os.sched_getaffinity(0))
+    # A forked process has its task; nothing needs to be pickled.
+    context = multiprocessing.get_context('fork')
+    results: list[Any] = [None] * len(tasks)
+    waiting = list(range(len(tasks)))
+    running: dict[connection.Connection,
+                  tuple[int, contexts.ForkProcess]] = {}
+    with _ended(running):
+        while waiting or running:
+            while waiting and len(running) < most:
+                place = waiting.pop(0)
+                ours, theirs = context.Pipe(duplex=False)
+                child = context.Process(
+                    target=_work, args=(tasks[place], theirs), daemon=True)
+                with _uninterrupted():
+                    child.start()
+                    running[ours] = place, child
+                theirs.close()
+            for ready in connection.wait(list(running)):
+                if not isinstance(ready, connection.Connection):
+                    continue
+                place, child = running[ready]
+                done, result = _received(ready)
+                show(place, done)
+                if isinstance(result, Exception):
+                    raise result
+                if done == 1:
+                    results[place] = result
+                    child.join()
+                    ready.close()
+                    del running[ready]
+    return results
+
+
+def _work(task: Task, out: connection.Connection) -> None:
+    last = 0.0
+    first = os.getppid()
+
+    def report(done: int, total: int) -> None:
+        nonlocal last
+        if os.getppid() != first:
+            # The first process was killed, and nobody waits for the result.
+            raise SystemExit(1)
+        if last + _STEP <= done / total < 1:
+            last = done / total
+            out.send((last, None))
+
+    with contextlib.suppress(BrokenPipeError):
+        try:
+            result = task(report)
+        except Exception as exc:  # noqa: BLE001 - the first process raises it
+            result = exc
+        out.send((1.0, result))
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let an interrupt wait while a process is forked.
+
+    What Python calls after a fork drops exceptions. The new process is never
+    interrupted: the first one ends it.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _received(ready: connection.Connection) -> tuple[float, Any]:
+    try:
+        done, result = ready.recv()
+    except EOFError:
+        raise exception.Unreachable(
+            'a process of the simulation was killed; the machine may have '
+            'too little memory') from None
+    return done, result
+
+
+@contextlib.contextmanager
+def _ended(running: Mapping[connection.Connection,
+                            tuple[int, contexts.ForkProcess]],
+           ) -> Iterator[None]:
+    """Leave no process behind, whatever happens."""
+    try:
+        yield
+    finally:
+        for _, child in running.values():
+            child.terminate()
+        for _, child in running.values():
+            child.join()
+
+
+#: Replays requests over a fleet.
+Engine = Callable[
+    [Sequence[supplies.Supply], request_model.Requests, Report],
+    outcomes.ReplayOutcome]
+#: Shows how far replays of these names are.
+ShowBars = Callable[[Sequence[str]],
+                    contextlib.AbstractContextManager[Show]]
+
+
+def make_scenario(name: str, found: Sequence[workloads.Workload],
+                  fleet: scenarios.ScenarioFleet, load: float | None, *,
+                  own: bool = True,
+                  vf_share: float = 0.0) -> scenarios.Scenario:
+    """Let workloads request the flavors of a fleet.
+
+    :param found: the log, or the workload of each seed of a model
+    :param load: CPUs requested / CPUs of the fleet; None to keep the times
+    :param own: see :func:`hpcvirt.simulate.mapping.map_jobs`
+    :param vf_share: likewise
+    :raises InvalidInput: if nothing can be requested
+    """
+    requested = []
+    for seed, workload in enumerate(found):
+        requests = mapping.map_jobs(workload, fleet.flavors, own=own,
+                                    vf_share=vf_share, seed=seed)
+        totals.check(requests, workload.name)
+        if load is not None:
+            requests = request_model.scale_to_load(
+                requests, fleet.cpus(requests.flavors), load)
+        requested.append(requests)
+    return scenarios.Scenario(name, found[0].notes, fleet, load,
+                              tuple(requested))
+
+
+def simulate(scenario: scenarios.Scenario,
+             compared: Sequence[strategies.Strategy], windows: int,
+             show_bars: ShowBars | None = None,
+             others: Mapping[str, Engine] | None = None,
+             repacking: bool = True) -> scenarios.ScenarioResult:
+    """Replay the requests with all strategies, and find the bounds.
+
+    :param others: engines that are no strategies of this package, by name
+    :param repacking: whether that bound is found, which takes longest
+    """
+    bounding: dict[str, Engine] = {report.POOL: bounds.replay_as_one_host}
+    if repacking:
+        bounding[report.REPACKING] = bounds.replay_repacked
+    engines: dict[str, Engine] = {
+        **{each.name: functools.partial(_replay, each) for each in compared},
+        **(others or {}), **bounding}
+    fleet = scenario.fleet.hosts
+    pairs = [(name, requests) for name in engines
+             for requests in scenario.requests]
+    with (show_bars or _show_nothing)([name for name, _ in pairs]) as show:
+        found = run([
+            functools.partial(engines[name], fleet, requests)
+            for name, requests in pairs], show)
+    replays: dict[str, tuple[totals.Replay, ...]] = {}
+    for (name, requests), outcome in zip(pairs, found, strict=True):
+        replays[name] = (*replays.get(name, ()),
+                         totals.Replay(requests, outcome))
+    bounded = {name: replays.pop(name) for name in bounding}
+    return scenarios.ScenarioResult(scenario, windows, replays, bounded)
+
+
+def _replay(strategy: strategies.Strategy, fleet: Sequence[supplies.Supply],
+            requests: request_model.Requests,
+            on_progress: Report) -> outcomes.ReplayOutcome:
+    return replay.replay(fleet, requests, strategy, on_progress)
+
+
+@contextlib.contextmanager
+def _show_nothing(_names: Sequence[str]) -> Iterator[Show]:
+    yield lambda _place, _part: None

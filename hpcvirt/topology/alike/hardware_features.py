@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Collect the features in which hosts are compared.
+
+Devices are compared by their kinds and cells. The name of a host, the
+addresses of its devices, their drivers and virtual functions, and the number
+of small pages are not compared: they may differ between hosts that are alike,
+and change while a host runs.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Mapping
+
+from hpcvirt.model import host as host_model
+
+#: MemTotal of equal cells differs by the memory that the kernel keeps for
+#: itself. That depends on its version, its parameters and the firmware. The
+#: smallest module that can be missing, 4 GiB in a cell of 384 GiB, is 1 %.
+TOLERANCE_PERCENT = 1
+TOLERANCE_MIB = 256
+
+#: (vendor, product, number of VFs) of a device.
+Kind = tuple[str, str, int]
+
+#: The addresses of the devices of each kind on each cell.
+Slots = Mapping[tuple[Kind, int | None], tuple[str, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class HardwareFeatures:
+    """The features of a host that are compared, except memory.
+
+    :ivar cells: (number, socket, CPUs) of each cell
+    :ivar cores: the CPUs of each core, cell by cell
+    :ivar caches: the CPUs of each last-level cache, cell by cell
+    :ivar pages: (KiB, number) of the huge pages, cell by cell
+    :ivar devices: ((kind, cell), number) of the devices
+    """
+
+    processor: str | None
+    cells: tuple[tuple[int, int | None, frozenset[int]], ...]
+    cores: tuple[tuple[frozenset[int], ...], ...]
+    caches: tuple[tuple[frozenset[int], ...], ...]
+    pages: tuple[tuple[tuple[int, int], ...], ...]
+    distances: tuple[tuple[int, ...], ...]
+    devices: frozenset[tuple[tuple[Kind, int | None], int]]
+    unknown: frozenset[host_model.Unknown]
+
+
+def collect(host: host_model.Host) -> HardwareFeatures:
+    """Collect the features of a host."""
+    return HardwareFeatures(
+        host.processor,
+        tuple((cell.id, cell.socket, cell.cpus) for cell in host.cells),
+        tuple(cell.siblings for cell in host.cells),
+        tuple(cell.llc for cell in host.cells),
+        tuple(huge_pages(cell) for cell in host.cells),
+        host.distances,
+        frozenset(collections.Counter(
+            (kind(device), device.cell) for device in devices(host)).items()),
+        host.unknown)
+
+
+def memory(host: host_model.Host) -> tuple[int, ...]:
+    """Return the MiB of each cell."""
+    return tuple(cell.memory_mib for cell in host.cells)
+
+
+def is_close(one_mib: int, other_mib: int) -> bool:
+    """Whether two amounts may be those of the same memory modules."""
+    return abs(one_mib - other_mib) <= max(
+        TOLERANCE_MIB, TOLERANCE_PERCENT * max(one_mib, other_mib) // 100)
+
+
+def huge_pages(cell: host_model.Cell) -> tuple[tuple[int, int], ...]:
+    """List the pages of a cell that were reserved."""
+    return tuple((pool.size_kib, pool.total) for pool in cell.pages[1:]
+                 if pool.total)
+
+
+def devices(host: host_model.Host) -> list[host_model.Device]:
+    """List the devices without virtual functions.
+
+    If the product id of the virtual functions of a device is unknown, the
+    other functions of its vendor on its bus count as its virtual functions.
+    """
+    able = [device for device in host.devices if device.total_vfs]
+    products = {(device.vendor_id, device.vf_product_id) for device in able}
+    buses = {(device.vendor_id, _bus(device)) for device in able
+             if device.vf_product_id is None}
+    return [device for device in host.devices if device.total_vfs or (
+        (device.vendor_id, device.product_id) not in products
+        and (device.vendor_id, _bus(device)) not in buses)]
+
+
+def _bus(device: host_model.Device) -> str:
+    return device.address.rpartition(':')[0]
+
+
+def kind(device: host_model.Device) -> Kind:
+    """Return the kind by which a device is compared."""
+    return device.vendor_id, device.product_id, device.total_vfs
+
+
+def slots(host: host_model.Host) -> Slots:
+    """Return the addresses of the devices of each kind on each cell."""
+    found: dict[tuple[Kind, int | None], list[str]] = {}
+    for device in devices(host):
+        found.setdefault((kind(device), device.cell), []).append(
+            device.address)
+    return {key: tuple(addresses) for key, addresses in found.items()}

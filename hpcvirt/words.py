@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Phrases and sizes that messages, reports and arguments share."""
+
+import re
+from collections.abc import Iterable
+from collections.abc import Sequence
+
+#: Longer lists of names are shortened to their first examples.
+_MAX_NAMES = 6
+_EXAMPLES = 2
+
+_KIB = {'': 1, 'K': 1, 'M': 1024, 'G': 1024 ** 2, 'T': 1024 ** 3}
+
+
+def read_size(text: str) -> int | None:
+    """Read a size in KiB: ``2M``, ``2MB``, ``2 MiB``, ``2m`` or ``2048``.
+
+    Units are powers of 1024, as in the kernel and in Nova.
+
+    :returns: None if it is no size
+    """
+    match = re.fullmatch(r'([0-9]{1,12}) ?([KMGT]?)(?:i?B)?', text.strip(),
+                         re.IGNORECASE)
+    return int(match[1]) * _KIB[match[2].upper()] if match else None
+
+
+def format_size(kib: int) -> str:
+    """Write a size: ``125.6 GiB``, ``2 MiB``, ``64 KiB``."""
+    for unit, factor in (('GiB', 1024 ** 2), ('MiB', 1024)):
+        if kib >= factor:
+            exact = kib % factor == 0
+            return (f'{kib // factor} {unit}' if exact
+                    else f'{kib / factor:.1f} {unit}')
+    return f'{kib} KiB'
+
+
+def count_noun(number: int, noun: str) -> str:
+    """Write a number with its noun: ``1 flavor``, ``2 flavors``."""
+    return f'{number} {noun}' + ('' if number == 1 else 's')
+
+
+def join_names(names: Sequence[str], noun: str,
+               number: int | None = None) -> str:
+    """Write ``a, b, c``, or ``300 hosts (a, b, ...)`` for a long list.
+
+    :param number: how many there are, if not all of their names are given
+    """
+    count = len(names) if number is None else number
+    if count <= min(_MAX_NAMES, len(names)):
+        return ', '.join(names)
+    return f'{count} {noun} ({", ".join(names[:_EXAMPLES])}, ...)'
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """Write ``: the valid ones are a, b (did you mean a?)`` after an error."""
+    names = [str(name) for name in known]
+    return f': choose from {", ".join(names)}' + nearest(word, names)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Write `` (did you mean a?)`` if a known name resembles a wrong one."""
+    # Only an error needs it.
+    import difflib
+    names = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), names, 1)
+    return f' (did you mean {names[close[0]]}?)' if close else ''

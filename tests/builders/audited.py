@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A host on which an audit finds nothing, as files and as facts."""
+
+import dataclasses
+import pathlib
+import tempfile
+import unittest
+
+from hpcvirt.audit import audit
+from hpcvirt.audit.reading import host as reading
+from hpcvirt.deployment import host_files
+from hpcvirt.flavors import kernel_settings
+from hpcvirt.flavors import planner
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.model import cpuset
+from hpcvirt.model import host as host_model
+from tests.builders import hosts
+from tests.builders import sysfs_files
+from tests.builders import writers
+
+CPU = 'sys/devices/system/cpu'
+NODE = 'sys/devices/system/node'
+NOVA = 'etc/kolla/nova-compute/nova.conf'
+
+#: Two sockets with SMT and a network card of 2 virtual functions on each.
+HOST = hosts.build(2, 4, 2, vfs={0: 2, 1: 2})
+
+PROFILE = profiles.build({'devices': [{
+    'vendor_id': '15b3', 'product_id': '101e'}]}, 'profile')
+
+
+def tree(host: host_model.Host = HOST,
+         profile: profiles.Profile = PROFILE) -> dict[str, str]:
+    """Write the files of a host that is configured for a profile.
+
+    Its /etc is what ``host config`` writes, its /proc and /sys are what that
+    leads to.
+    """
+    plan = planner.plan([host], profile)
+    planned = plan.hosts[0]
+    state = kernel_settings.make_state(planned)
+    own, guests = (cpuset.render(cpus)
+                   for cpus in (state.housekeeping, state.isolated))
+    memory_kib = sum(cell.memory_mib for cell in host.cells) * 1024
+    files = writers.sysfs(host)
+    for cell in host.cells:
+        here = f'{NODE}/node{cell.id}'
+        total = cell.memory_mib * 1024
+        files[f'{here}/meminfo'] = '\n'.join(
+            f'Node {cell.id} {name}: {kib} kB' for name, kib in (
+                ('MemTotal', total), ('MemFree', 3 << 20),
+                ('Active(file)', 1024), ('Inactive(file)', 1024),
+                ('SReclaimable', 1024)))
+        for size, count in state.pages[cell.id].items():
+            pool = f'{here}/hugepages/hugepages-{size}kB'
+            files |= {f'{pool}/nr_hugepages': str(count),
+                      f'{pool}/free_hugepages': str(count),
+                      f'{pool}/surplus_hugepages': '0'}
+    counts = {item.device.address: item.count for item in planned.offered}
+    for device in host.devices:
+        files |= _functions(device, counts.get(device.address, 0))
+    for cpu in host.cpus:
+        here = f'{CPU}/cpu{cpu}/cpuidle/state1'
+        files |= {f'{here}/name': 'C1', f'{here}/latency': '2',
+                  f'{here}/disable': '0',
+                  f'{CPU}/cpu{cpu}/microcode/version': '0x2b000571'}
+    return files | {
+        f'{CPU}/smt/control': 'on', f'{CPU}/isolated': '',
+        f'{CPU}/nohz_full': guests,
+        f'{CPU}/vulnerabilities/meltdown': 'Not affected',
+        f'{CPU}/intel_pstate/no_turbo': '0',
+        f'{CPU}/cpufreq/policy0/affected_cpus': ' '.join(
+            str(cpu) for cpu in sorted(host.cpus)),
+        f'{CPU}/cpufreq/policy0/scaling_driver': 'intel_pstate',
+        f'{CPU}/cpufreq/policy0/scaling_governor': 'performance',
+        'sys/class/iommu/dmar0/type': '', 'sys/class/misc/kvm/dev': '10:232',
+        'sys/kernel/iommu_groups/1/type': 'identity',
+        'sys/kernel/mm/ksm/run': '0',
+        'sys/kernel/mm/ksm/merge_across_nodes': '1',
+        'sys/kernel/mm/ksm/pages_shared': '0',
+        'sys/kernel/mm/ksm/full_scans': '0',
+        'sys/kernel/mm/transparent_hugepage/enabled':
+            'always [madvise] never',
+        'sys/kernel/mm/transparent_hugepage/defrag':
+            'always defer defer+madvise [madvise] never',
+        'sys/module/kvm_intel/parameters/ept': 'Y',
+        'proc/cmdline': f'ro {host_files.command_line(state)}',
+        'proc/cpuinfo': 'processor\t: 0\nvendor_id\t: GenuineIntel\n'
+                        'flags\t\t: fpu vmx',
+        'proc/meminfo': f'MemTotal: {memory_kib} kB\n'
+                        'SwapTotal: 8388608 kB\nSwapFree: 8388608 kB\n'
+                        'SUnreclaim: 900000 kB',
+        'proc/1/comm': 'systemd',
+        'proc/1/status': f'Name:\tsystemd\nCpus_allowed_list:\t{own}',
+        'proc/2/comm': 'tuned', 'proc/3/comm': 'irqbalance',
+        'proc/irq/24/smp_affinity_list': own,
+        'proc/irq/24/effective_affinity_list': own,
+        'proc/irq/24/mlx5_async0/x': '',
+        'proc/sys/kernel/hostname': host.name,
+        'proc/sys/kernel/osrelease': '6.1.0',
+        'proc/sys/kernel/numa_balancing': '0',
+        'proc/sys/vm/swappiness': '1',
+        'etc/tuned/active_profile': 'hpcvirt',
+        **{file.path: file.text
+           for file in host_files.system(planned)},
+        NOVA: (host_files.nova_text(planned, plan)
+               + '[libvirt]\ncpu_mode = host-passthrough'),
+    }
+
+
+def _functions(device: host_model.Device, count: int) -> dict[str, str]:
+    bus = device.address.rpartition(':')[0]
+    here = f'sys/devices/pci0000:00/{device.address}'
+    files = {f'{here}/sriov_numvfs': str(count)}
+    for number in range(count):
+        address = f'{bus}:01.{number}'
+        files |= {
+            f'{here}/virtfn{number}': sysfs_files.Link(f'../{address}'),
+            f'sys/devices/pci0000:00/{address}/numa_node':
+                str(device.cell)}
+    return files
+
+
+def facts(files: dict[str, str]):
+    """Read files as the facts of a host."""
+    where = '/dev/shm' if pathlib.Path('/dev/shm').is_dir() else None
+    with tempfile.TemporaryDirectory(dir=where) as root:
+        sysfs_files.lay_out(files, root)
+        return reading.read(pathlib.Path(root))
+
+
+#: Read once: most tests change some of these facts.
+GOOD = facts(tree())
+
+
+class Case(unittest.TestCase):
+    """A test of rules."""
+
+    def found(self, code, facts, profile=PROFILE):
+        """Return what the findings of a rule say.
+
+        :returns: (severity, what was found) of each
+        """
+        return [(item.severity.value, item.found) for item
+                in audit.audit(facts, profile).findings if item.code == code]
+
+    def codes(self, facts, profile=PROFILE):
+        """Return the codes of all findings."""
+        return [item.code for item in audit.audit(facts, profile).findings]
+
+    def but(self, facts=GOOD, nova=None, **parts):
+        """Change facts: ``memory={'swappiness': 11}``.
+
+        :param nova: (group, option) -> its values; None takes it away
+        """
+        if nova is not None:
+            options = {**facts.nova.options, **nova}
+            parts['nova'] = {'options': {
+                name: values for name, values in options.items()
+                if values is not None}}
+        return dataclasses.replace(facts, **{
+            part: dataclasses.replace(getattr(facts, part), **fields)
+            for part, fields in parts.items()})

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Random fleets in use, as the documents that describe them."""
+
+import dataclasses
+
+from hpcvirt import exception
+from hpcvirt.fit import pins
+from hpcvirt.fit import reasons
+from hpcvirt.flavors import plan_document
+from hpcvirt.flavors import planner
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.fleet import admission
+from hpcvirt.fleet import assemble
+from hpcvirt.fleet import document as documents
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import moving
+from hpcvirt.fleet import occupancy
+from hpcvirt.fleet import state
+from hpcvirt.model import flavor as flavor_model
+from tests.builders import hosts
+
+SMALL = profiles.Profile(
+    smallest_cores=1, memory_step_mib=64, shared_cores_per_cell=0,
+    emulator_threads=None, socket_scope=False)
+
+
+def plan_of(machines, profile=SMALL):
+    """Plan a fleet; returns its document and the flavors."""
+    plan = planner.plan(machines, profile)
+    return (plan_document.dump(plan), [row.flavor for row in plan.flavors])
+
+
+def read_instances(records):
+    """Read instances as a fleet document has them."""
+    return documents.read({'schema_version': 1, 'classes': {},
+                           'instances': list(records)}, 'fleet').instances
+
+
+def machines(dice, number):
+    """Create hosts that take only a few instances."""
+    cells, cores = dice.choice((1, 2, 2, 3, 4)), dice.choice((2, 4))
+    threads = dice.choice((1, 1, 2))
+    return [hosts.build(cells=cells, cores=cores, threads=threads, mib=4096,
+                        name=f'h{index}') for index in range(number)]
+
+
+def a_fleet(dice, number, load=0.8, movable=1.0):
+    """Create a fleet that has seen instances come and go.
+
+    :returns: the fleet and its flavors; None if nothing can be planned
+    """
+    found = machines(dice, number)
+    try:
+        document, flavors = plan_of(found)
+    except exception.InvalidInput:
+        return None
+    settings = plan_document.load(document, 'plan').host_config
+    topologies = {host.name: host for host in found}
+    instances = []
+    for index in range(dice.randrange(6 * number)):
+        fleet = assemble.fleet(topologies, settings, instances)
+        flavor = dice.choice(flavors)
+        guest = guests.compile_flavor(flavor)
+        host = dice.choice(fleet.hosts)
+        placed = admission.admit(guest, host.state)
+        if not isinstance(placed, reasons.Misfit):
+            instances.append(an_instance(
+                f'i{index}', flavor, host, placed,
+                None if dice.random() < movable else 'stays'))
+        elif dice.random() > load and instances:
+            instances.remove(dice.choice(instances))
+    return assemble.fleet(topologies, settings, instances), flavors
+
+
+def constrained(dice, fleet, cold=False):
+    """Restrict where instances may move, by hosts and server groups.
+
+    :param cold: let some instances be migrated only cold
+    """
+    names = [host.name for host in fleet.hosts]
+    ids = [item.id for host in fleet.hosts for item in host.instances]
+    dice.shuffle(ids)
+    groups = {}
+    while len(ids) > 1 and dice.random() < 0.8:
+        members = [ids.pop() for _ in range(min(len(ids), dice.choice(
+            (1, 2, 2, 3, 4))))]
+        group = state.ServerGroup(dice.choice(list(state.Policy)),
+                                  frozenset(members), dice.choice((1, 1, 2)))
+        groups.update(dict.fromkeys(members, group))
+    return dataclasses.replace(fleet, hosts=tuple(dataclasses.replace(
+        host, instances=tuple(dataclasses.replace(
+            item, group=groups.get(item.id),
+            only_cold='cold' if cold and dice.random() < 0.5 else None,
+            hosts=None if dice.random() < 0.6 else frozenset(
+                dice.sample(names, dice.randint(1, len(names)))))
+            for item in host.instances)) for host in fleet.hosts))
+
+
+def an_instance(name, flavor, host, placed, stays=None):
+    """Write down an instance where the claim places it."""
+    guest = guests.compile_flavor(flavor)
+    cells = {cell.id: cell for cell in host.state.supply.cells}
+    cpus = frozenset().union(*(
+        pins.choose(demand, cells[number]).taken for number, demand
+        in zip(placed.cells, guest.demand.cells, strict=True)))
+    return state.Instance(
+        name, name, host.name, flavor, guest, placed.cells, cpus,
+        placed.pages_kib, stays=stays)
+
+
+def with_devices():
+    """Create hosts of one cell with one VF each; the first has an instance.
+
+    :returns: the fleet, and a guest that needs the CPUs of the instance
+    """
+    found = [hosts.build(cells=1, cores=cores, mib=8192, vfs={0: 1},
+                         name=f'h{index}')
+             for index, cores in enumerate((4, 2))]
+    document, _ = plan_of(found, dataclasses.replace(
+        SMALL, devices=(profiles.Devices(vendor_id='15b3',
+                                        product_id='101e'),)))
+    alias = document['host_config']['h0']['pci_alias'][0]['name']
+    flavor = flavor_model.Flavor('vf', 2, 256, 0, {
+        'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048',
+        'pci_passthrough:alias': f'{alias}:1'})
+    resident = state.Instance(
+        'a', 'a', 'h0', flavor, guests.compile_flavor(flavor), (0,),
+        frozenset((0, 1)), (2048,), ('0000:41:00.1',))
+    fleet = assemble.fleet(
+        {host.name: host for host in found},
+        plan_document.load(document, 'plan').host_config, [resident])
+    return fleet, guests.compile_flavor(dataclasses.replace(flavor, vcpus=4))
+
+
+def rebuilt(host, instances):
+    """Build a host anew, with other instances."""
+    empty = host
+    for instance in host.instances:
+        empty = moving.leave(instance, empty)
+    return state.FleetHost(
+        host.name, *occupancy.charge(empty.state, instances, ()))

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import contextlib
+from unittest import mock
+
+from nova import context
+from nova import exception
+from nova import objects
+from oslo_db import exception as db_exception
+
+from hpcvirt.fit import reasons
+from hpcvirt.nova import adapter
+from hpcvirt.nova import claim_input
+from tests.builders import cases
+from tests.functional import nova_objects
+from tests.functional import soundness
+
+
+class ClaimStartTest(soundness.ClaimingTestCase):
+    def start(self, destination, requests=()):
+        spec = nova_objects.request_spec(cases.Case(
+            host=(), guest=(cases.GuestCell(4, 0, 1024),) * 2,
+            policy='dedicated', page_kib=2048, requests=requests))
+        spec.requested_destination = destination
+        return claim_input.read(spec, adapter.demand(spec))
+
+    def request(self):
+        return cases.Request({'product_id': '101e'}, 1, 'preferred', 'vf',
+                             '9d0fd37a-4f8c-4c7e-b0a4-b3c1f3d7e5a1')
+
+    def test_new_instances_are_not_read(self):
+        for destination in (None, objects.Destination(),
+                            objects.Destination(host='host')):
+            self.assertIsNone(self.start(destination, (self.request(),)).move)
+
+    def test_instances_whose_claims_are_all_alike_are_not_read(self):
+        self.assertIsNone(self.start(objects.Destination(
+            cell=objects.CellMapping())).move)
+
+    def test_an_instance_that_cannot_be_read_moves_like_most(self):
+        for error in (exception.InstanceNotFound(instance_id='it'),
+                      db_exception.DBConnectionError(),
+                      db_exception.CantStartEngineError()):
+            with (mock.patch.object(
+                    context, 'target_cell', lambda anyone, _cell:
+                    contextlib.nullcontext(anyone)),
+                  mock.patch.object(objects.Instance, 'get_by_uuid',
+                                    autospec=True, side_effect=error)):
+                start = self.start(
+                    objects.Destination(cell=objects.CellMapping()),
+                    (self.request(),))
+            self.assertIs(reasons.Defect.LOST_AFFINITY, start.move.defect)
+
+    def test_a_move_to_any_nova_cell_is_a_cold_migration(self):
+        start = self.start(objects.Destination(allow_cross_cell_move=True),
+                           (self.request(),))
+        self.assertIs(reasons.Defect.LOST_AFFINITY, start.move.defect)

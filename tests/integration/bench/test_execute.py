@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+from unittest import mock
+
+import testtools
+
+from hpcvirt import exception
+from hpcvirt.bench.catalogue import sizing
+from hpcvirt.bench.execute import cpu_affinity
+from hpcvirt.bench.execute import environment
+from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import local
+from hpcvirt.bench.execute import mpi_hosts
+from hpcvirt.bench.execute import reboot
+from hpcvirt.model import cpuset
+from tests.builders import folders
+from tests.integration.bench import rebooting
+
+
+class ConfinementTest(unittest.TestCase):
+    """Confining native runs to CPUs with the programs that a place has."""
+
+    def setUp(self):
+        super().setUp()
+        self.programs = folders.make(self)
+        self._have('sh', 'true')
+        path = mock.patch.dict(os.environ, PATH=str(self.programs))
+        path.start()
+        self.addCleanup(path.stop)
+        self.cpu = frozenset([min(os.sched_getaffinity(0))])
+
+    def _have(self, *names):
+        for name in names:
+            (self.programs / name).symlink_to(shutil.which(name))
+
+    def test_taskset_where_there_is_no_numactl(self):
+        with mock.patch.dict(os.environ, PATH=os.defpath):
+            self._have('taskset')
+        (cpu,) = self.cpu
+        self.assertEqual(('taskset', '-c', str(cpu)),
+                         cpu_affinity.confine(local.LocalExecutor(), self.cpu))
+
+    def test_without_either_program_the_error_names_it(self):
+        with self.assertRaisesRegex(exception.Unreachable, 'taskset'):
+            cpu_affinity.confine(local.LocalExecutor(), self.cpu)
+
+    def test_unknown_cpus_confine_nothing(self):
+        self.assertEqual((), cpu_affinity.confine(local.LocalExecutor(), None))
+
+
+class EnvironmentTest(unittest.TestCase):
+    def test_kernel_and_memory_of_this_machine_are_captured(self):
+        facts = environment.facts(local.LocalExecutor())
+        self.assertEqual(os.uname().release, facts['kernel'])
+        total = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
+        self.assertEqual(total // 1024, int(facts['memory.total_kib']))
+        self.assertIn(facts['virtual'], ('yes', 'no'))
+
+    def test_no_fact_is_empty_or_has_a_second_line(self):
+        for name, value in environment.facts(local.LocalExecutor()).items():
+            with self.subTest(name):
+                self.assertTrue(value)
+                self.assertNotIn('\n', value)
+
+    def test_load_of_this_machine_is_captured(self):
+        load = environment.load(local.LocalExecutor())
+        self.assertGreaterEqual(float(load['load']), 0)
+        self.assertGreater(float(load['uptime_s']), 0)
+
+    def test_stolen_and_waited_time_are_shares_of_the_time_between(self):
+        before = {'load': '0.10', 'ticks': '100 0 50 800 10 0 0 40 0 0'}
+        after = {'load': '0.90', 'ticks': '150 0 50 820 20 0 0 60 0 0'}
+        change = environment.describe_load(before, after)
+        self.assertEqual({'load.before': '0.10', 'load.after': '0.90',
+                          'iowait_percent': '10.00',
+                          'steal_percent': '20.00'}, change)
+
+    def test_without_counters_there_are_no_shares(self):
+        change = environment.describe_load({'load': '1'}, {'load': '2'})
+        self.assertEqual({'load.before': '1', 'load.after': '2'}, change)
+
+    def test_lines_of_another_form_are_ignored(self):
+        printed = b'Welcome!\nkernel=6.1\n\xff\xfe\n=x\n'
+        self.assertEqual({'kernel': '6.1'}, environment.parse(printed))
+
+
+class LocalExecutorTest(unittest.TestCase):
+    def setUp(self):
+        self.place = local.LocalExecutor()
+
+    def test_status_output_and_errors_come_back(self):
+        done = self.place.run(['sh', '-c', 'cat; echo err >&2; exit 3'], b'in')
+        self.assertEqual((3, b'in', b'err\n'),
+                         (done.status, done.stdout, done.stderr))
+
+    def test_a_program_that_does_not_end_times_out(self):
+        with self.assertRaisesRegex(exception.TimedOut, 'within 0.1 s'):
+            self.place.run(['sleep', '5'], timeout_s=0.1)
+
+    def test_a_program_that_timed_out_runs_on_nowhere(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            trace = os.path.join(scratch, 'trace')
+            with self.assertRaises(exception.TimedOut):
+                self.place.run(['sh', '-c', 'sleep 0.5; echo >> "$1"', 'sh',
+                                trace], timeout_s=0.1)
+            with self.assertRaises(exception.TimedOut):
+                self.place.run(['sh', '-c', '(sleep 0.5; echo >> "$1") & wait',
+                                'sh', trace], timeout_s=0.1)
+            time.sleep(0.7)
+            self.assertFalse(os.path.exists(trace))
+
+    def test_an_interrupt_of_a_program_that_ends_is_an_interrupt(self):
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(
+            signal.SIGINT, signal.default_int_handler))
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with self.assertRaises(KeyboardInterrupt):
+            self.place.run(['sleep', '0.2'])
+
+    def test_a_missing_program_is_not_installed(self):
+        with self.assertRaisesRegex(exception.NotInstalled, 'no-such'):
+            self.place.run(['no-such-program'])
+
+    def test_a_file_that_cannot_be_run_is_installed_all_the_same(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            path = os.path.join(scratch, 'program')
+            with open(path, 'w', encoding='ascii'):
+                pass
+            with self.assertRaises(exception.Unreachable) as caught:
+                self.place.run([path])
+        self.assertNotIsInstance(caught.exception, exception.NotInstalled)
+
+
+class ProbeTest(unittest.TestCase):
+    def test_this_machine_has_the_cpus_that_this_process_may_use(self):
+        machine = mpi_hosts.probe(local.LocalExecutor())
+        self.assertEqual(len(os.sched_getaffinity(0)), machine.cpus)
+        total = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
+        self.assertEqual(total // 1024 ** 2, machine.memory_mib)
+
+    def test_only_the_last_level_of_the_caches_counts_each_cache_once(self):
+        machine = mpi_hosts.parse_probe(
+            'cpus 4\nmemory_kib 2097152\ncells 2\n'
+            'cache 1 32K 0\ncache 2 1024K 0-1\n'
+            'cache 3 8M 0-1\ncache 3 16M 2-3\n')
+        self.assertEqual(sizing.Machine(4, 2048, 2, 24 * 1024), machine)
+
+    def test_a_machine_without_cells_and_caches_has_one_cell(self):
+        self.assertEqual(
+            sizing.Machine(1, 1024, 1, None),
+            mpi_hosts.parse_probe('cpus 1\nmemory_kib 1048576\ncells 0\n'))
+
+    def test_an_answer_without_the_counts_names_the_place(self):
+        class Place:
+            name = 'ssh://router'
+
+            def run(self, _argv):
+                return executor.Completed(0, b'% unknown command\n', b'')
+        with self.assertRaisesRegex(exception.Unreachable, 'ssh://router'):
+            mpi_hosts.probe(Place())
+
+
+class TestReach(testtools.TestCase):
+    """The machines of a parallel run are reached with the ssh of this one."""
+
+    def test_the_message_of_ssh_is_in_the_error(self):
+        exc = self.assertRaises(
+            exception.Unreachable, mpi_hosts.reach, local.LocalExecutor(),
+            ['no-such-host.invalid'])
+        self.assertIn('local does not reach no-such-host.invalid', str(exc))
+
+
+class RebootTest(unittest.TestCase):
+    def test_it_waits_for_another_kernel(self):
+        guest = rebooting.Guest(silent=3)
+        reboot.reboot(guest, guest, pause_s=0)
+        self.assertEqual(['sync', 'reboot'], guest.done)
+        self.assertEqual(0, guest.run(['true']).status)
+
+    def test_the_error_says_whether_the_guest_still_runs_or_is_lost(self):
+        for guest, cause in (
+                (rebooting.Guest(deaf=True), 'it is still running as before'),
+                (rebooting.Guest(silent=10 ** 6), 'no route')):
+            with self.assertRaisesRegex(exception.Unreachable,
+                                        f'did not reboot.*{cause}'):
+                reboot.reboot(guest, guest, 0.05, 0.01)
+
+
+class ScriptTest(unittest.TestCase):
+    """The script, on this machine and on machines that consist of files."""
+
+    def setUp(self):
+        self.scratch = folders.make(self)
+
+    def rank(self, rank, cpus, *argv, path=None, system='/sys'):
+        files = cpu_affinity.files(cpuset.parse(cpus, ''))
+        for name, content in files.items():
+            (self.scratch / name).write_bytes(
+                content.replace(b'/sys/', system.encode() + b'/'))
+        done = subprocess.run(
+            ['sh', './bind', *argv], cwd=self.scratch, check=False, text=True,
+            capture_output=True, env={
+                'PATH': f'{path}:{os.environ["PATH"]}',
+                'OMPI_COMM_WORLD_LOCAL_RANK': str(rank)})
+        self.assertEqual((0, ''), (done.returncode, done.stderr))
+        return done.stdout
+
+    def test_a_rank_runs_on_the_cpu_that_is_given(self):
+        for cpu in sorted(os.sched_getaffinity(0)):
+            self.assertIn(f'Cpus_allowed_list:\t{cpu}\n', self.rank(
+                0, str(cpu), 'cat', '/proc/self/status'))
+
+    def test_arguments_and_status_of_the_program_are_kept(self):
+        self.assertEqual("a  'b'\n", self.rank(
+            0, '0', 'printf', '%s\n', "a  'b'"))
+
+    def machine(self, cells):
+        """Make a machine of files.
+
+        :param cells: per cell its cores, per core its CPUs
+        """
+        for number, cores in enumerate(cells):
+            for core in cores:
+                for cpu in core:
+                    at = self.scratch / f'sys/devices/system/cpu/cpu{cpu}'
+                    (at / f'node{number}').mkdir(parents=True)
+                    (at / 'topology').mkdir()
+                    (at / 'topology/thread_siblings_list').write_text(
+                        ','.join(map(str, core)) + '\n')
+        bin_ = self.scratch / 'bin'
+        bin_.mkdir()
+        (bin_ / 'taskset').write_text('#!/bin/sh\necho "$2"\n')
+        (bin_ / 'taskset').chmod(0o755)
+
+    def dealt(self, cpus, ranks):
+        return [self.rank(rank, cpus, 'true', path=self.scratch / 'bin',
+                          system=f'{self.scratch}/sys').strip()
+                for rank in range(ranks)]
+
+    def test_cores_are_assigned_round_robin_over_the_cells(self):
+        # What Open MPI 4.1.4 does on "pack:2 [numa] core:4 pu:1".
+        self.machine([[[0], [1], [2], [3]], [[4], [5], [6], [7]]])
+        self.assertEqual(['0', '4', '1', '5', '2', '6', '3', '7'],
+                         self.dealt('0-7', 8))
+
+    def test_only_cpus_of_the_guest_are_used(self):
+        self.machine([[[0], [2], [4], [6]], [[1], [3], [5], [7]]])
+        self.assertEqual(['4', '5', '6', '7'], self.dealt('4-7', 4))
+
+    def test_a_rank_has_all_threads_of_its_core(self):
+        self.machine([[[0, 8], [1, 9]], [[2, 10], [3, 11]]])
+        self.assertEqual(['0,8', '2,10', '1,9', '3,11'],
+                         self.dealt('0-3,8-11', 4))
+        self.assertEqual(['1', '11'], self.dealt('1,11', 2))
+
+    def test_cells_may_be_uneven_and_ranks_more_than_cores(self):
+        self.machine([[[0], [1], [2]], [[10]]])
+        self.assertEqual(['0', '10', '1', '2', '0'], self.dealt('0-2,10', 5))

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import os
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import fixtures
+import testtools
+
+from hpcvirt import exception
+from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import record
+from hpcvirt.bench.results import location
+from hpcvirt.bench.results import store
+
+HOLD = """
+import sys
+from hpcvirt.bench.results import location
+with location.measure(sys.argv[1], 'e1'):
+    print('held', flush=True)
+    sys.stdin.read()
+"""
+
+
+class ActivityTest(unittest.TestCase):
+    """Which process measures: seen by another one."""
+
+    def setUp(self):
+        self.data = self.enterContext(tempfile.TemporaryDirectory())
+
+    def hold(self):
+        other = subprocess.Popen(
+            [sys.executable, '-c', HOLD, self.data], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE)
+        self.addCleanup(other.communicate)
+        self.addCleanup(other.kill)
+        self.assertEqual(b'held\n', other.stdout.readline())
+        return other
+
+    def test_without_a_process_there_is_none(self):
+        self.assertIsNone(location.process(self.data, 'e1'))
+
+    def test_it_is_named_as_long_as_it_lives(self):
+        other = self.hold()
+        self.assertEqual(
+            location.Process(other.pid, os.uname().nodename),
+            location.process(self.data, 'e1'))
+        self.assertIsNone(location.process(self.data, 'e2'))
+        other.kill()
+        other.wait()
+        self.assertIsNone(location.process(self.data, 'e1'))
+        with location.measure(self.data, 'e1'):
+            self.assertEqual(os.getpid(),
+                             location.process(self.data, 'e1').pid)
+        self.assertEqual([], os.listdir(self.data))
+
+    def test_a_second_process_is_refused(self):
+        other = self.hold()
+        with (self.assertRaisesRegex(
+                exception.Unreachable,
+                f'result e1 is being measured by process {other.pid} on '),
+              location.measure(self.data, 'e1')):
+            self.fail('it is measured twice')
+        self.assertIsNotNone(location.process(self.data, 'e1'))
+
+
+DATA = pathlib.Path(__file__).parents[2] / 'data' / 'bench' / 'store'
+#: Opens the store to write, and adds a sample at the position it is told.
+CLIENT = """
+import sys
+from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import record
+from hpcvirt.bench.results import store
+opened = store.Store(f'sqlite:///{sys.argv[1]}/bench.sqlite', sys.argv[1])
+opened.add_sample('20261121b-0', record.Sample(
+    record.Side.NATIVE, 0, int(sys.argv[2]), outcome.Outcome(False, 'no')))
+"""
+PROCESSES = 3
+
+
+class TestMigration(testtools.TestCase):
+    def test_processes_that_migrate_at_once_lose_nothing(self):
+        scratch = self.useFixture(fixtures.TempDir()).path
+        connection = sqlite3.connect(f'{scratch}/bench.sqlite')
+        connection.executescript(
+            (DATA / 'before_versions.sql').read_text(encoding='utf-8'))
+        running = [subprocess.Popen(
+            [sys.executable, '-c', CLIENT, scratch, str(number + 1)],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            for number in range(PROCESSES)]
+        for process in running:
+            printed, _ = process.communicate(timeout=120)
+            self.assertEqual(0, process.returncode, printed)
+        versions = connection.execute(
+            'SELECT version_num FROM hpcvirt_alembic_version').fetchall()
+        self.assertEqual([('0002',)], versions)
+        documents = connection.execute(
+            'SELECT document FROM hpcvirt_samples').fetchall()
+        connection.close()
+        self.assertEqual(7 + PROCESSES, len(documents))
+        for document, in documents:
+            self.assertEqual(1, document.count('"schema_version"'))
+
+
+STARTED_AT = '2026-11-20T10:00:00+00:00'
+#: Longer than a write takes on a busy machine.
+WAITING_S = 0.5
+LIMIT_S = 60
+
+
+class TestOtherWriters(testtools.TestCase):
+    """Another process writes to the database of SQLite."""
+
+    def setUp(self):
+        super().setUp()
+        self.scratch = self.useFixture(fixtures.TempDir()).path
+        self.store = store.Store(None, self.scratch)
+        self.addCleanup(self.store.close)
+        self.store.open_entry(self.entry('e1'), {})
+        self.store.add_run('e1', 0, self.run_of('r1'))
+
+    def entry(self, name):
+        return store.Entry(name, f'plan{name}', STARTED_AT, None)
+
+    def run_of(self, name):
+        return record.Run(name, 'stream', 'openmp', (), host='n17')
+
+    def check_waits(self, write):
+        """Check that a write waits while another writer holds the lock."""
+        other = sqlite3.connect(f'{self.scratch}/bench.sqlite',
+                                isolation_level=None)
+        other.execute('BEGIN IMMEDIATE')
+        errors = []
+
+        def keep_error():
+            try:
+                write()
+            except exception.HpcvirtError as exc:
+                errors.append(str(exc))
+
+        writer = threading.Thread(target=keep_error)
+        writer.start()
+        writer.join(WAITING_S)
+        waits = writer.is_alive()
+        other.execute('COMMIT')
+        other.close()
+        writer.join(LIMIT_S)
+        self.assertEqual([], errors)
+        self.assertTrue(waits)
+
+    def test_a_new_entry_waits(self):
+        self.check_waits(lambda: self.store.open_entry(self.entry('e2'), {}))
+        self.assertEqual(['e1', 'e2'],
+                         [entry.id for entry in self.store.entries()])
+
+    def test_a_new_run_waits(self):
+        self.check_waits(
+            lambda: self.store.add_run('e1', 1, self.run_of('r2')))
+        self.assertEqual(
+            ['r1', 'r2'], [run.id for run in self.store.result('e1').runs])
+
+    def test_a_run_that_the_store_has_waits_and_stays_as_it_is(self):
+        self.check_waits(
+            lambda: self.store.add_run('e1', 1, self.run_of('r1')))
+        self.assertEqual(
+            ['r1'], [run.id for run in self.store.result('e1').runs])
+
+    def test_a_new_sample_waits(self):
+        self.check_waits(lambda: self.store.add_sample('r1', record.Sample(
+            record.Side.GUEST, 0, 0, outcome.Outcome(False, 'no'))))
+        (run,) = self.store.result('e1').runs
+        self.assertEqual(1, len(run.samples))
+
+    def test_the_end_of_an_entry_waits(self):
+        self.check_waits(lambda: self.store.finish('e1', STARTED_AT))
+        (entry,) = self.store.entries()
+        self.assertEqual(STARTED_AT, entry.finished_at)

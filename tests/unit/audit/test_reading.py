@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import contextlib
+import pathlib
+import random
+import unittest
+
+from hpcvirt import exception
+from hpcvirt.audit import audit
+from hpcvirt.audit import fact
+from hpcvirt.audit import facts as facts_module
+from hpcvirt.audit.fact import UnknownFact
+from hpcvirt.audit.reading import files as files_module
+from hpcvirt.audit.reading import host
+from hpcvirt.audit.reading import nova
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.model import cpuset
+from tests.builders import audited
+from tests.builders import sysfs_files
+
+
+class ReadingTest(audited.Case):
+    """Hosts as they are read: copies, emulated machines, damaged files."""
+
+    def setUp(self):
+        super().setUp()
+        self.root = pathlib.Path(sysfs_files.scratch(self), 'good')
+        sysfs_files.lay_out(audited.tree(), self.root)
+
+    def changed(self, change):
+        """Return the codes of findings while files are changed.
+
+        :param change: path -> its text; None takes a file or folder away
+        """
+        with contextlib.ExitStack() as back:
+            for name, text in change.items():
+                path = self.root / name
+                if path.exists():
+                    away = self.root / f'away{len(name)}'
+                    path.rename(away)
+                    back.callback(away.rename, path)
+                if text is not None:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_text(text + '\n')
+                    back.callback(path.unlink)
+            return set(self.codes(host.read(self.root)))
+
+    def test_each_file_leads_to_its_finding(self):
+        mm, cpu = 'sys/kernel/mm', audited.CPU
+        for name, text, code in (
+                (f'{mm}/ksm/run', '1', 'ksm'),
+                (f'{mm}/transparent_hugepage/defrag',
+                 '[always] defer madvise never', 'thp'),
+                ('proc/sys/vm/swappiness', '60', 'swappiness'),
+                ('proc/sys/kernel/numa_balancing', '1', 'numa-balancing'),
+                ('proc/meminfo', ('MemTotal: 134217728 kB\nSwapTotal: 999999 '
+                 'kB\nSwapFree: 0 kB\nSUnreclaim: 9 kB'), 'swap'),
+                ('proc/9/comm', 'numad', 'numad'),
+                ('proc/9/comm', 'ksmtuned', 'ksm'),
+                ('sys/module/kvm_intel/parameters/ept', 'N',
+                 'nested-paging'),
+                ('proc/1/status', 'Cpus_allowed_list:\t0-15', 'isolation'),
+                (f'{cpu}/nohz_full', '(null)', 'nohz-full'),
+                (f'{cpu}/isolated', '0-15', 'isolated-shared'),
+                ('proc/irq/24/effective_affinity_list', '1', 'irq-affinity'),
+                ('etc/default/irqbalance',
+                 'IRQBALANCE_BANNED_CPUS=00000000,00000002', 'irqbalance'),
+                ('etc/sysconfig/irqbalance', 'IRQBALANCE_BANNED_CPULIST=1',
+                 'irqbalance'),
+                (f'{cpu}/cpufreq/policy0/scaling_governor', 'ondemand',
+                 'governor'),
+                (f'{cpu}/intel_pstate/no_turbo', '1', 'turbo'),
+                (f'{cpu}/cpu3/cpuidle/state1/latency', '133',
+                 'unknown-fact'),
+                (f'{cpu}/cpu3/microcode/version', '0x1', 'microcode'),
+                ('etc/tuned/active_profile', 'balanced', 'tuned'),
+                ('sys/kernel/iommu_groups/1/type', 'DMA-FQ',
+                 'iommu-passthrough'),
+                ('sys/class/iommu', None, 'iommu'),
+                ('sys/devices/pci0000:00/0000:41:00.0/sriov_numvfs', '1',
+                 'virtual-functions'),
+                ('sys/devices/pci0000:00/0000:41:01.0/numa_node', '-1',
+                 'device-cell'),
+                ('etc/udev/rules.d', None, 'persistent-functions'),
+                (audited.NOVA, '[compute]\ncpu_dedicated_set = 2-9',
+                 'nova-planned-cpus'),
+                (audited.NOVA, None, 'nova-conf'),
+                (audited.NOVA, 'no group', 'unknown-fact'),
+                ('sys/class/misc/kvm', None, 'kvm')):
+            if (name, text) == ('sys/class/misc/kvm', None):
+                change = {name: None, 'sys/class/misc/fuse/dev': '10:229'}
+            elif (name, text) == ('sys/class/iommu', None):
+                change = {name: None, 'sys/class/net/lo/x': ''}
+            else:
+                change = {name: text}
+            self.assertIn(code, self.changed(change), name)
+
+    def test_a_limit_for_one_cpu_keeps_it_from_deep_states(self):
+        cpu = f'{audited.CPU}/cpu3'
+        deep = {f'{cpu}/cpuidle/state1/latency': '133'}
+        limit = f'{cpu}/power/pm_qos_resume_latency_us'
+        for text, expected in (('0', {'unknown-fact'}), ('50', set()),
+                               ('n/a', set()), ('133', {'unknown-fact'})):
+            self.assertEqual(expected, self.changed({**deep, limit: text}))
+
+    def test_slices_may_limit_services(self):
+        free = {'proc/1/status': 'Cpus_allowed_list:\t0-15'}
+        own = cpuset.render(audited.GOOD.kernel.init_cpus)
+        groups = [f'sys/fs/cgroup/{group}/cpuset.cpus.effective'
+                  for group in ('system.slice', 'user.slice')]
+        self.assertEqual(set(), self.changed({
+            **free, **dict.fromkeys(groups, own)}))
+        self.assertIn('isolation', self.changed({
+            **free, groups[0]: own, groups[1]: '0-15'}))
+
+    def test_what_creates_functions_is_recognised(self):
+        rule = 'etc/udev/rules.d/70-hpcvirt-vfs.rules'
+        for name, text in (
+                ('etc/systemd/system/vfs.service',
+                 'ExecStart=/opt/site/enable-SRIOV'),
+                ('etc/NetworkManager/system-connections/a.nmconnection',
+                 '[sriov]\ntotal-vfs=2'),
+                ('etc/netplan/01.yaml', 'virtual-function-count: 2'),
+                ('etc/os-net-config/sriov_config.yaml', 'numvfs: 2'),
+                ('etc/systemd/network/1.link', 'SR-IOVVirtualFunctions=2'),
+                ('etc/modprobe.d/igb.conf', 'options igb max_vfs=2'),
+                ('etc/rc.local', 'echo 2 > /sys/x/sriov_numvfs')):
+            self.assertEqual(set(), self.changed({rule: None, name: text}),
+                             name)
+        self.assertEqual({'persistent-functions'}, self.changed({
+            rule: 'KERNEL=="0000:41:00.0", ATTR{sriov_numvfs}="2"'}))
+
+    def test_what_is_missing_is_unknown(self):
+        for name in ('proc', 'etc', 'sys/kernel', 'proc/meminfo',
+                     'proc/sys/vm', 'proc/1/status', 'proc/irq',
+                     'sys/kernel/mm'):
+            self.assertIn(audit.UNKNOWN, self.changed({name: None}), name)
+
+    def test_a_directory_that_is_no_host_is_refused(self):
+        root = pathlib.Path(sysfs_files.scratch(self))
+        self.assertRaises(exception.InvalidInput, host.read, root)
+
+    def test_files_of_any_content_are_read_or_unknown(self):
+        dice = random.Random(7)
+        good = audited.tree()
+        names = [name for name, text in sorted(good.items())
+                 if not isinstance(text, sysfs_files.Link)]
+        for _ in range(10):
+            for name in dice.sample(names, 25):
+                (self.root / name).write_text(dice.choice((
+                    '', '-1', '9' * 40, 'x\0y', '[', '\u202e', '0-99999999',
+                    'a: b\n c', '1' * 70000)))
+            result = audit.audit(host.read(self.root), profiles.DEFAULT)
+            self.assertFalse(result.is_clean)
+
+
+class EmulatedTest(audited.Case):
+    """Machines of tests/data/hosts."""
+
+    def read(self, name):
+        root = pathlib.Path(sysfs_files.scratch(self), name)
+        sysfs_files.lay_out(sysfs_files.emulated(name), root)
+        return host.read(root)
+
+    def test_a_machine_that_nobody_tuned(self):
+        codes = self.codes(self.read('intel-2s-untuned'), None)
+        for code in ('ksm', 'numa-balancing', 'swappiness'):
+            self.assertIn(code, codes)
+
+    def test_a_machine_with_pages_and_quiet_cpus(self):
+        facts = self.read('intel-2s-tuned')
+        codes = self.codes(facts, None)
+        for code in ('ksm', 'numa-balancing', 'swappiness', 'nohz-full',
+                     'huge-pages-even', 'irq-affinity', 'nova-cpu-sets',
+                     'isolated-shared', 'iommu', 'device-cell'):
+            self.assertNotIn(code, codes)
+        self.assertIn('persistent-functions', codes)
+        self.assertEqual([2, 2], [item.count for item
+                                  in facts.devices.functions])
+
+    def test_vendors_and_their_nested_paging(self):
+        self.assertEqual('kvm_amd.npt',
+                         self.read('amd-2s').kernel.nested_parameter)
+        self.assertEqual('AuthenticAMD', self.read('amd-2s').cpu.vendor)
+        intel = self.read('intel-2s-smt')
+        self.assertEqual('GenuineIntel', intel.cpu.vendor)
+        self.assertTrue(intel.cpu.is_guest)
+
+
+class RunningTest(unittest.TestCase):
+    def test_this_machine_is_read(self):
+        facts = host.read()
+        self.assertIsInstance(facts.kernel.programs, frozenset)
+        self.assertIsInstance(facts.memory.total_mib, int)
+        self.assertNotIsInstance(facts.host, UnknownFact)
+        self.assertIsInstance(facts, facts_module.Facts)
+
+
+class IniTest(unittest.TestCase):
+    """Files of options; tests/functional compares with oslo.config."""
+
+    def test_options_comments_quotes_and_continuations(self):
+        self.assertEqual({
+            ('DEFAULT', 'a'): ('1', '2'), ('group', 'b'): ('x y',),
+            ('group', 'c'): ('1\n2',), ('group', 'd'): ('',),
+            ('group', 'e'): ('{"k": "v"}',), ('group', 'f'): ('p=q',),
+        }, nova.parse('# comment\n[DEFAULT]\na = 1\n; other\na: 2\n\n[Group]\n'
+                     'b = "x y"\nc = 1\n  2\nd =\ne = {"k": "v"}\nf = p=q\n'))
+
+    def test_what_oslo_config_refuses(self):
+        for text in ('a = 1', '[g]\nword', '[g\na = 1', '[]\na = 1',
+                     '[g]\n= 1', '[g]\n\n  continued', ' [g]'):
+            self.assertRaises(nova.Malformed, nova.parse, text)
+
+    def test_later_files_and_present_names_win(self):
+        names = [('pci', 'device_spec'), ('DEFAULT', 'before')]
+        files = [nova.parse('[pci]\ndevice_spec = 2\n[DEFAULT]\nbefore = 1'),
+                 nova.parse('[pci]\ndevice_spec = 3')]
+        self.assertEqual(('1', '2', '3'), nova.merge(files, names))
+
+
+TEXT = '[compute]\ncpu_dedicated_set = {}\n'
+SET = ('compute', 'cpu_dedicated_set')
+
+
+class NovaTest(unittest.TestCase):
+    """The configuration of nova-compute, where deployments have it."""
+
+    def read(self, **paths):
+        root = pathlib.Path(sysfs_files.scratch(self), 'host')
+        sysfs_files.lay_out({
+            f'{audited.CPU}/online': '0', 'etc/hostname': 'n1', **paths},
+            root)
+        return nova.read(files_module.Files(root))
+
+    def test_files_of_each_deployment(self):
+        for name in ('etc/kolla/nova-compute/nova.conf',
+                     'var/lib/openstack/nova/02-nova-host-specific.conf',
+                     'etc/nova/nova-cpu.conf', 'etc/nova/nova.conf',
+                     'etc/nova/nova.conf.d/01-cpus.conf',
+                     ('var/lib/config-data/puppet-generated/nova_libvirt/etc/'
+                     'nova/nova.conf')):
+            facts = self.read(**{name: TEXT.format('2-9')})
+            self.assertEqual((f'/{name}',), facts.files)
+            self.assertEqual('2-9', facts.get(*SET))
+
+    def test_a_container_does_not_read_the_files_of_the_host(self):
+        facts = self.read(**{
+            'etc/nova/nova.conf': TEXT.format('1'),
+            'etc/kolla/nova-compute/nova.conf': TEXT.format('2')})
+        self.assertEqual('2', facts.get(*SET))
+
+    def test_a_later_file_has_the_last_word(self):
+        facts = self.read(**{
+            'etc/nova/nova.conf': TEXT.format('1'),
+            'etc/nova/nova.conf.d/01.conf': TEXT.format('2'),
+            'etc/nova/nova.conf.d/02.conf': TEXT.format('3'),
+            'etc/nova/nova.conf.d/notes.txt': TEXT.format('4')})
+        self.assertEqual('3', facts.get(*SET))
+        self.assertEqual(('1', '2', '3'), facts.all(*SET))
+
+    def test_the_command_line_says_which_files_are_read(self):
+        files = {'etc/nova/nova.conf': TEXT.format('1'),
+                 'etc/nova/nova.conf.d/01.conf': TEXT.format('2'),
+                 'etc/own.conf': TEXT.format('3'),
+                 'etc/own.d/01.conf': TEXT.format('4'),
+                 'proc/7/comm': 'nova-compute'}
+        nova_conf, first, own, last = [f'/{name}' for name in files][:4]
+        for line, expected in (
+                ('nova-compute', (nova_conf, first)),
+                (('nova-compute --config-file /etc/nova/nova.conf '
+                 '--config-file=/etc/own.conf'), (first, nova_conf, own)),
+                (('nova-compute --config-file=/etc/own.conf --config-dir '
+                 '/etc/own.d'), (own, last))):
+            facts = self.read(**files, **{
+                'proc/7/cmdline': line.replace(' ', '\0')})
+            self.assertEqual(expected, facts.files)
+
+    def test_a_reference_to_another_option_is_unknown(self):
+        self.assertRaises(fact.NotKnown, self.read, **{
+            'etc/nova/nova.conf': TEXT.format('$my_cpus')})
+
+    def test_none_and_nothing_known_differ(self):
+        self.assertIsNone(self.read())
+        root = pathlib.Path(sysfs_files.scratch(self), 'bare')
+        sysfs_files.lay_out({f'{audited.CPU}/online': '0'}, root)
+        self.assertRaises(fact.NotKnown, nova.read, files_module.Files(root))
+
+    def test_passwords_are_not_kept(self):
+        facts = self.read(**{'etc/nova/nova.conf':
+                             '[database]\nconnection = mysql://n:secret@db\n'
+                             '[compute]\ncpu_dedicated_set = 1\n'})
+        self.assertNotIn('secret', repr(facts))

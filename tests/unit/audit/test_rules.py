@@ -1,0 +1,730 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+import unittest
+
+from hpcvirt.audit import fact
+from hpcvirt.audit import facts as facts_module
+from hpcvirt.audit.rules import cpu
+from hpcvirt.audit.rules import isolation
+from hpcvirt.audit.rules import memory
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.model import cpuset
+from tests.builders import audited
+from tests.builders import hosts
+
+CPUS = audited.HOST.cpus
+EIGHT = frozenset(range(8))
+
+
+class CpuTest(audited.Case):
+    """SMT, frequency, C-states, microcode and cells."""
+
+    def cpu(self, code, profile=audited.PROFILE, **fields):
+        return self.found(code, self.but(cpu=fields), profile)
+
+    def on(self, host, code, **fields):
+        """Return the findings on another topology, without a profile."""
+        facts = dataclasses.replace(self.but(cpu=fields), host=host)
+        return [severity for severity, _ in self.found(code, facts, None)]
+
+    def frequency(self, governor='performance', preference=None,
+                  driver='intel_pstate', boost=None):
+        return {'frequencies': (facts_module.Frequency(
+            CPUS, driver, governor, preference, boost),)}
+
+    def test_smt_as_the_profile_wants_it(self):
+        leave = profiles.build({'smt': 'leave'}, 'profile')
+        for state, profile, expected in (
+                ('on', audited.PROFILE, []), ('off', None, []),
+                ('off', audited.PROFILE, ['warning']),
+                ('forceoff', audited.PROFILE, ['warning']),
+                ('notsupported', audited.PROFILE, []),
+                (None, audited.PROFILE, []), ('on', leave, ['note'])):
+            self.assertEqual(expected, [
+                severity for severity, _
+                in self.cpu('smt', profile, smt=state)], state)
+
+    def test_a_sibling_that_is_offline(self):
+        cell = audited.HOST.cells[0]
+        lost = max(cell.siblings[0])
+        broken = dataclasses.replace(
+            cell, cpus=cell.cpus - {lost},
+            siblings=(cell.siblings[0] - {lost}, *cell.siblings[1:]))
+        host = dataclasses.replace(audited.HOST, cells=(
+            broken, *audited.HOST.cells[1:]))
+        self.assertEqual(['warning'], self.on(host, 'smt'))
+
+    def test_governor(self):
+        for fields, expected in (
+                (self.frequency(), 0), (self.frequency('powersave'), 1),
+                (self.frequency('powersave', 'performance'), 0),
+                (self.frequency('powersave', 'performance',
+                                'amd-pstate-epp'), 0),
+                (self.frequency('powersave', 'performance', 'acpi-cpufreq'),
+                 1),
+                (self.frequency('powersave', 'balance_performance'), 1),
+                (self.frequency('schedutil'), 1), ({'frequencies': ()}, 0)):
+            self.assertEqual(expected, len(self.cpu('governor', **fields)),
+                             fields)
+
+    def test_nova_may_manage_the_governor(self):
+        managed = {('libvirt', 'cpu_power_management'): ('True',)}
+        slow = self.but(cpu=self.frequency('powersave'), nova=managed)
+        self.assertEqual(1, len(self.found('governor', slow)))
+        slow = self.but(slow, nova={
+            ('libvirt', 'cpu_power_management_strategy'): ('governor',)})
+        self.assertEqual(0, len(self.found('governor', slow)))
+
+    def test_turbo(self):
+        for fields, expected in (
+                ({'no_turbo': True}, 1), ({'no_turbo': False}, 0),
+                ({'no_turbo': None, 'boost': False}, 1),
+                ({'no_turbo': None, 'boost': True}, 0),
+                ({'no_turbo': None, 'boost': None}, 0),
+                ({'no_turbo': None, **self.frequency(boost=False)}, 1),
+                ({'no_turbo': None, **self.frequency(boost=True)}, 0)):
+            self.assertEqual(expected, len(self.cpu('turbo', **fields)),
+                             fields)
+
+    def test_idle_states(self):
+        most = cpu.MAX_LATENCY_US
+        for latency, limit, expected in (
+                (most, None, 0), (most + 1, None, 1), (most + 1, most, 0),
+                (most + 1, most + 1, 1)):
+            states = (facts_module.IdleState('C6', latency, CPUS),)
+            self.assertEqual(expected, len(self.cpu(
+                'c-states', idle_states=states, wake_limit_us=limit)))
+
+    def test_microcode(self):
+        two = {'1': frozenset({0}), '2': CPUS - {0}}
+        self.assertEqual(1, len(self.cpu('microcode', microcode=two)))
+        self.assertEqual(0, len(self.cpu('microcode', microcode=two,
+                                         is_guest=True)))
+        self.assertEqual(0, len(self.cpu('microcode', microcode=None)))
+        for name, state, expected in (
+                ('mds', ('Vulnerable: Clear CPU buffers attempted, no '
+                 'microcode; SMT vulnerable'), 1),
+                ('gather_data_sampling', 'Vulnerable: No microcode', 1),
+                ('old_microcode', 'Vulnerable', 1),
+                ('old_microcode', 'Not affected', 0),
+                ('spec_store_bypass', 'Vulnerable', 0)):
+            facts = self.but(kernel={'vulnerabilities': {name: state}})
+            self.assertEqual(expected, len(self.found('microcode', facts)),
+                             state)
+
+    def test_sockets_have_as_many_cells(self):
+        amd = {'vendor': 'AuthenticAMD'}
+        uneven = hosts.build(3, 4, sockets=2)
+        self.assertEqual(['warning'], self.on(uneven, 'cells-per-socket'))
+        for host, expected in (
+                (hosts.build(2, 8, llc_cores=2), ['note']),
+                (hosts.build(2, 6, llc_cores=2), []),
+                (hosts.build(8, 8, llc_cores=2, sockets=2), [])):
+            self.assertEqual(expected, self.on(host, 'cells-per-socket',
+                                               **amd))
+        self.assertEqual([], self.on(hosts.build(2, 8, llc_cores=2),
+                                     'cells-per-socket'))
+
+    def test_cells_have_as_much_memory(self):
+        for sizes, expected in (
+                ((65536, 65536), []), ((65536, 58983), []),
+                ((65536, 58982), ['warning']), ((4096, 3072), []),
+                ((4096, 3071), ['warning'])):
+            host = hosts.build(2, 4, mib=sizes)
+            self.assertEqual(expected, self.on(host, 'cell-memory'), sizes)
+
+
+FUNCTIONS = audited.GOOD.devices.functions
+ADDRESS = FUNCTIONS[0].address
+
+
+class DevicesTest(audited.Case):
+    """IOMMU and virtual functions."""
+
+    def devices(self, code, profile=audited.PROFILE, facts=audited.GOOD,
+                **fields):
+        return self.found(code, self.but(facts, devices=fields), profile)
+
+    def first(self, **fields):
+        return {'functions': (dataclasses.replace(FUNCTIONS[0], **fields),
+                              *FUNCTIONS[1:])}
+
+    def test_devices_of_guests_need_an_iommu(self):
+        (severity, _), = self.devices('iommu', iommus=())
+        self.assertEqual('error', severity)
+
+    def test_who_passes_no_device_needs_none(self):
+        plain = self.but(nova={('pci', 'device_spec'): None},
+                         devices={'functions': (), 'iommus': ()})
+        self.assertEqual([], self.found('iommu', plain, profiles.DEFAULT))
+        self.assertEqual([], self.found('iommu', plain, None))
+        listed = self.but(plain, nova={('pci', 'device_spec'): ('{}',)})
+        self.assertEqual(1, len(self.found('iommu', listed, None)))
+
+    def test_the_host_itself_is_not_translated(self):
+        for types, expected in (({'DMA-FQ'}, 1), ({'DMA', 'identity'}, 0),
+                                (set(), 0)):
+            self.assertEqual(expected, len(self.devices(
+                'iommu-passthrough', iommu_types=frozenset(types))))
+
+    def test_as_many_functions_as_the_flavors_need(self):
+        self.assertEqual([('error', f'{ADDRESS} has 1 virtual functions')],
+                         self.devices('virtual-functions',
+                                      **self.first(count=1)))
+        for count in (2, 3):
+            self.assertEqual([], self.devices('virtual-functions',
+                                              **self.first(count=count)))
+        self.assertEqual([], self.devices('virtual-functions', None,
+                                          **self.first(count=0)))
+
+    def test_a_device_without_driver_creates_none(self):
+        host = dataclasses.replace(audited.HOST, devices=tuple(
+            dataclasses.replace(device, driver=None)
+            for device in audited.HOST.devices))
+        found = self.devices('virtual-functions', facts=dataclasses.replace(
+            audited.GOOD, host=host), **self.first(count=0))
+        self.assertEqual(2, len(found))
+
+    def test_cells_of_devices_are_known(self):
+        self.assertEqual(1, len(self.devices(
+            'device-cell', **self.first(cells=frozenset({None})))))
+        lost = dataclasses.replace(audited.HOST, devices=(
+            dataclasses.replace(audited.HOST.devices[0], cell=None),))
+        facts = dataclasses.replace(audited.GOOD, host=lost)
+        self.assertEqual(1, len(self.devices('device-cell', None, facts)))
+
+    def test_functions_are_created_at_boot(self):
+        self.assertEqual(2, len(self.devices('persistent-functions',
+                                             creators={})))
+        self.assertEqual(1, len(self.devices(
+            'persistent-functions', creators={ADDRESS: ('/etc/rc.local',)})))
+        self.assertEqual(0, len(self.devices(
+            'persistent-functions', creators={'*': ('/etc/rc.local',)})))
+        self.assertEqual(1, len(self.devices(
+            'persistent-functions', creators={}, **self.first(count=0))))
+
+
+class HugePagesTest(audited.Case):
+    """Huge pages: as the flavors need them, on every cell."""
+
+    def change(self, number, **fields):
+        """Change one pool; pools are ordered by cell and name."""
+        pools = list(audited.GOOD.memory.huge_pages)
+        pools[number] = dataclasses.replace(pools[number], **fields)
+        return self.but(memory={'huge_pages': tuple(pools)})
+
+    def setUp(self):
+        super().setUp()
+        self.number, self.pool = next(
+            (number, pool) for number, pool
+            in enumerate(audited.GOOD.memory.huge_pages)
+            if pool.cell == 1 and pool.size_kib == 2048)
+
+    def test_fewer_than_the_flavors_need_is_an_error(self):
+        facts = self.change(self.number, total=self.pool.total - 1)
+        self.assertEqual(
+            [('error', f'cell 1 has {self.pool.total - 1} pages of 2M')],
+            self.found('huge-pages', facts))
+
+    def test_more_than_they_need_is_a_warning(self):
+        facts = self.change(self.number, total=self.pool.total + 1)
+        (severity, _), = self.found('huge-pages', facts)
+        self.assertEqual('warning', severity)
+
+    def test_another_size_is_a_warning(self):
+        number = next(number for number, pool
+                      in enumerate(audited.GOOD.memory.huge_pages)
+                      if pool.cell == 0 and pool.size_kib == 1048576)
+        self.assertEqual([('warning', 'cell 0 has 2 pages of 1G')],
+                         self.found('huge-pages', self.change(number,
+                                                              total=2)))
+
+    def test_surplus_pages_are_not_reserved(self):
+        facts = self.change(self.number, total=self.pool.total, surplus=1)
+        self.assertEqual(1, len(self.found('huge-pages', facts)))
+
+    def test_cells_are_even_within_five_percent(self):
+        most = self.pool.total
+        for count, expected in ((-(-most * 95 // 100), 0),
+                                (most * 95 // 100 - 1, 1)):
+            facts = self.change(self.number, total=count)
+            self.assertEqual(expected, len(self.found('huge-pages-even',
+                                                      facts, None)))
+
+    def test_none_at_all(self):
+        facts = self.but(memory={'huge_pages': ()})
+        self.assertEqual([('warning', 'no huge pages are reserved')],
+                         self.found('huge-pages-even', facts, None))
+        self.assertEqual([], self.found('huge-pages-even', facts))
+
+
+OWN = audited.GOOD.kernel.init_cpus
+ALL = audited.HOST.cpus
+GUESTS = ALL - OWN
+#: A dedicated CPU.
+ONE = frozenset({min(GUESTS)})
+
+
+class IsolationTest(audited.Case):
+    """What runs on the dedicated CPUs."""
+
+    def kernel(self, code, profile=audited.PROFILE, **fields):
+        return self.found(code, self.but(kernel=fields), profile)
+
+    def severities(self, code, **fields):
+        return [severity for severity, _ in self.kernel(code, **fields)]
+
+    def interrupt(self, name='eth0', allowed=ONE, effective=None):
+        return {'interrupts': (facts_module.Interrupt(
+            9, name, allowed, effective),)}
+
+    def test_services_stay_off_dedicated_cpus(self):
+        self.assertEqual([], self.kernel('isolation'))
+        self.assertEqual(
+            [('warning', f'services may run on the dedicated CPU {min(ONE)}')],
+            self.kernel('isolation', init_cpus=OWN | ONE))
+
+    def test_isolcpus_keeps_services_off_as_well(self):
+        self.assertEqual([], self.kernel('isolation', init_cpus=ALL,
+                                         isolated=GUESTS))
+        self.assertEqual(
+            ['warning'], self.severities('isolation', init_cpus=ALL,
+                                         isolated=GUESTS - ONE))
+
+    def test_a_host_that_keeps_no_cpu_cannot_isolate(self):
+        every = self.but(nova={
+            ('compute', 'cpu_dedicated_set'): (cpuset.render(ALL),),
+            ('compute', 'cpu_shared_set'): None}, kernel={'init_cpus': ALL})
+        for code in ('isolation', 'nohz-full', 'rcu-callbacks',
+                     'irq-affinity', 'irqbalance'):
+            self.assertEqual([], self.found(code, every, None))
+
+    def test_shared_cpus_must_not_be_isolated(self):
+        shared = audited.GOOD.nova.get('compute', 'cpu_shared_set')
+        self.assertEqual(
+            [('error', f'the shared CPUs {shared} are isolated (isolcpus)')],
+            self.kernel('isolated-shared', isolated=ALL))
+        self.assertEqual([], self.kernel('isolated-shared', isolated=GUESTS))
+
+    def test_ticks(self):
+        self.assertEqual([], self.severities('nohz-full'))
+        self.assertEqual(['note'], self.severities('nohz-full',
+                                                   nohz_full=frozenset()))
+        self.assertEqual(['warning'], self.severities(
+            'nohz-full', nohz_full=GUESTS - ONE))
+        self.assertEqual(['warning'], self.severities('nohz-full',
+                                                      nohz_full=ALL))
+
+    def test_callbacks(self):
+        text = cpuset.render(GUESTS)
+        off = {'nohz_full': frozenset()}
+        self.assertEqual([], self.severities('rcu-callbacks', command_line=()))
+        for word, expected in (
+                ('quiet', ['note']), (f'rcu_nocbs={text}', []),
+                ('rcu_nocbs=all', []), (f'rcu_nocbs={min(ONE)}', ['warning'])):
+            self.assertEqual(expected, self.severities(
+                'rcu-callbacks', command_line=(word,), **off), word)
+
+    def test_interrupts(self):
+        for fields, expected in (
+                (self.interrupt(), 1), (self.interrupt(allowed=OWN), 0),
+                (self.interrupt(allowed=ALL, effective=OWN), 0),
+                (self.interrupt(allowed=ALL, effective=ONE), 1),
+                (self.interrupt('nvme0q3'), 0),
+                (self.interrupt('vfio-msix[0](0000:41:00.1)'), 0)):
+            self.assertEqual(expected, len(self.kernel('irq-affinity',
+                                                       **fields)), fields)
+
+    def test_irqbalance_leaves_alone_what_it_is_told_or_what_is_quiet(self):
+        for fields, expected in (
+                ({}, 0), ({'nohz_full': GUESTS - ONE}, 1),
+                ({'nohz_full': frozenset(), 'isolated': GUESTS}, 0),
+                ({'nohz_full': frozenset(), 'banned_cpus': GUESTS}, 0),
+                ({'banned_cpus': GUESTS - ONE}, 1),
+                ({'nohz_full': frozenset(),
+                  'programs': frozenset({'sshd'})}, 0)):
+            self.assertEqual(expected, len(self.kernel('irqbalance',
+                                                       **fields)), fields)
+
+    def test_siblings_that_stay_idle_are_guarded_too(self):
+        leave = profiles.build({'smt': 'leave'}, 'profile')
+        facts = audited.facts(audited.tree(profile=leave))
+        self.assertNotIn('isolation', self.codes(facts, leave))
+        dedicated = cpuset.parse(
+            facts.nova.get('compute', 'cpu_dedicated_set'))
+        sibling = next(core - dedicated for cell in audited.HOST.cells
+                       for core in cell.siblings if core & dedicated)
+        disturbed = self.but(facts, kernel={
+            'init_cpus': facts.kernel.init_cpus | sibling})
+        self.assertIn('isolation', self.codes(disturbed, leave))
+
+
+class KernelTest(audited.Case):
+    """KVM, tuned and mitigations."""
+
+    def kernel(self, code, **fields):
+        return self.found(code, self.but(kernel=fields))
+
+    def test_kvm(self):
+        self.assertEqual([('error', 'KVM cannot run guests on this host')],
+                         self.kernel('kvm', has_kvm=False))
+
+    def test_nested_paging(self):
+        for name in ('kvm_intel.ept', 'kvm_amd.npt'):
+            self.assertEqual(
+                [('warning', f'nested paging is off ({name} is 0)')],
+                self.kernel('nested-paging', nested_paging=False,
+                            nested_parameter=name))
+        for value in (True, None):
+            self.assertEqual([], self.kernel('nested-paging',
+                                             nested_paging=value))
+
+    def test_tuned_profiles(self):
+        for profile, expected in (
+                ('virtual-host', 0), ('cpu-partitioning', 0), ('site', 0),
+                ('hpcvirt site', 0), ('balanced', 1), ('virtual-guest', 1),
+                ('site powersave', 1), (None, 1)):
+            self.assertEqual(expected, len(self.kernel(
+                'tuned', tuned_profile=profile)), profile)
+
+    def test_tuned_must_run_where_it_is_installed(self):
+        self.assertEqual(1, len(self.kernel('tuned',
+                                            programs=frozenset({'sshd'}))))
+        self.assertEqual(0, len(self.kernel(
+            'tuned', has_tuned=False, tuned_profile=None,
+            programs=frozenset())))
+
+    def test_mitigations_that_cost_are_noted(self):
+        for name, state, expected in (
+                ('meltdown', 'Mitigation: PTI', 1),
+                ('meltdown', 'Vulnerable', 0),
+                ('meltdown', 'Not affected', 0),
+                ('spectre_v2', ('Mitigation: Enhanced / Automatic IBRS; IBPB: '
+                 'conditional'), 0),
+                ('spectre_v2', 'Mitigation: Retpolines; IBPB: conditional', 1),
+                ('spectre_v2', 'Mitigation: IBRS; IBPB: conditional', 1),
+                ('gather_data_sampling', 'Mitigation: Microcode', 1),
+                ('itlb_multihit', 'KVM: Mitigation: Split huge pages', 1),
+                ('itlb_multihit', 'KVM: Mitigation: VMX disabled', 0),
+                ('l1tf', ('Mitigation: PTE Inversion; VMX: conditional cache '
+                 'flushes, SMT vulnerable'), 1),
+                ('retbleed', 'Mitigation: Enhanced IBRS', 0),
+                ('retbleed', ('Mitigation: untrained return thunk; SMT '
+                 'enabled with STIBP protection'), 1),
+                ('spec_rstack_overflow', 'Mitigation: Safe RET', 1),
+                ('a_new_one', 'Mitigation: unheard of', 0)):
+            found = self.kernel('mitigations', vulnerabilities={name: state})
+            self.assertEqual(['note'] * expected,
+                             [severity for severity, _ in found], state)
+
+
+ONE_CELL = audited.facts(audited.tree(hosts.build(1, 8), profiles.DEFAULT))
+
+
+class KsmTest(audited.Case):
+    """KSM, THP, NUMA balancing, swap and what is left."""
+
+    def ksm(self, facts=audited.GOOD, **fields):
+        values = {'run': 0, 'merge_across_nodes': True, 'pages_shared': 0,
+                  'full_scans': 0, **fields}
+        return self.but(facts, memory={'ksm': facts_module.Ksm(**values)})
+
+    def test_it_must_not_merge_across_cells(self):
+        self.assertEqual(
+            [('warning', 'KSM runs, and merges pages of different cells')],
+            self.found('ksm', self.ksm(run=1)))
+
+    def test_within_a_cell_it_is_a_choice(self):
+        for facts in (self.ksm(run=1, merge_across_nodes=False),
+                      self.ksm(ONE_CELL, run=1)):
+            self.assertEqual([('note', 'KSM runs')],
+                             self.found('ksm', facts, None))
+
+    def test_stopped_or_missing_is_fine(self):
+        for facts in (self.ksm(), self.ksm(run=2),
+                      self.but(memory={'ksm': None})):
+            self.assertEqual([], self.found('ksm', facts))
+
+    def test_ksmtuned_starts_it(self):
+        facts = self.but(kernel={'programs': frozenset({'ksmtuned'})})
+        (severity, _), = self.found('ksm', facts)
+        self.assertEqual('warning', severity)
+
+    def test_leaked_slab(self):
+        for total, slab, scans, expected in (
+                (65536, 1024, 9, 0), (65536, 1025, 9, 1), (65536, 1025, 0, 0),
+                (131072, 2048, 9, 0), (131072, 2049, 9, 1)):
+            facts = self.but(self.ksm(full_scans=scans), memory={
+                'total_mib': total, 'slab_unreclaimable_mib': slab})
+            self.assertEqual(expected, len(self.found('ksm-slab', facts)),
+                             (total, slab, scans))
+
+
+class MemoryTest(audited.Case):
+    def count(self, code, facts=audited.GOOD, profile=audited.PROFILE,
+              **fields):
+        return len(self.found(code, self.but(facts, memory=fields), profile))
+
+    def test_guests_with_normal_pages_need_transparent_huge_pages(self):
+        small = profiles.build({'page_size': '4K'}, 'profile')
+        for choice, expected in (('never', 1), ('madvise', 0), ('always', 0),
+                                 (None, 0)):
+            self.assertEqual(expected, self.count('thp', profile=small,
+                                                  thp=choice))
+        self.assertEqual(0, self.count('thp', thp='never'))
+
+    def test_without_a_profile_huge_pages_say_which_guests_have(self):
+        self.assertEqual(0, self.count('thp', profile=None, thp='never'))
+        self.assertEqual(1, self.count('thp', profile=None, thp='never',
+                                       huge_pages=()))
+
+    def test_faults_must_not_wait_for_compaction(self):
+        self.assertEqual(1, self.count('thp', thp_defrag='always'))
+        self.assertEqual(0, self.count('thp', thp_defrag='defer'))
+        self.assertEqual(0, self.count('thp', thp='never',
+                                       thp_defrag='always'))
+
+    def test_numa_balancing(self):
+        for mode, expected in ((0, 0), (1, 1), (2, 0), (3, 1), (None, 0)):
+            self.assertEqual(expected, self.count('numa-balancing',
+                                                  numa_balancing=mode))
+        self.assertEqual(0, self.count('numa-balancing', ONE_CELL, None,
+                                       numa_balancing=1))
+
+    def test_numad(self):
+        facts = self.but(kernel={'programs': frozenset({'numad'})})
+        self.assertEqual([('warning', 'numad runs')],
+                         self.found('numad', facts))
+
+    def test_swap(self):
+        most = memory.MAX_SWAP_USED_MIB
+        self.assertEqual(0, self.count('swap', swap_used_mib=most))
+        self.assertEqual(1, self.count('swap', swap_used_mib=most + 1))
+
+    def test_swappiness(self):
+        most = memory.MAX_SWAPPINESS
+        self.assertEqual(0, self.count('swappiness', swappiness=most))
+        self.assertEqual(1, self.count('swappiness', swappiness=most + 1))
+        self.assertEqual(0, self.count('swappiness', swappiness=60,
+                                       swap_total_mib=0))
+
+    def test_each_cell_has_half_of_what_the_host_keeps(self):
+        for left, expected in ((1024, 0), (1023, 1)):
+            self.assertEqual(expected, self.count(
+                'host-memory', available_mib={0: left, 1: 4096}))
+        more = profiles.build({'host_reserve_mib_per_cell': 8192}, 'profile')
+        for left, expected in ((4096, 0), (4095, 1)):
+            self.assertEqual(expected, self.count(
+                'host-memory', profile=more, available_mib={0: 9999, 1: left}))
+
+
+MEMORY = ('DEFAULT', 'reserved_host_memory_mb')
+PAGES = ('DEFAULT', 'reserved_huge_pages')
+PACK = ('compute', 'packing_host_numa_cells_allocation_strategy')
+MODE = ('libvirt', 'cpu_mode')
+
+
+class NovaTest(audited.Case):
+    """The other options of nova-compute."""
+
+    def nova(self, code, options, profile=audited.PROFILE, **parts):
+        found = self.found(code, self.but(nova=options, **parts), profile)
+        return [severity for severity, _ in found]
+
+    def test_no_configuration_is_unknown(self):
+        for nova, expected in ((None, ['unknown']), (fact.UnknownFact(
+                '/etc/nova/nova.conf', 'cannot be read'), [])):
+            facts = dataclasses.replace(audited.GOOD, nova=nova)
+            self.assertEqual(expected, [
+                severity for severity, _ in self.found('nova-conf', facts)])
+
+    def test_memory_of_the_plan(self):
+        planned = int(audited.GOOD.nova.get(*MEMORY))
+        for value, expected in ((planned, []), (planned - 1, ['warning']),
+                                (planned + 1, ['error']),
+                                ('much', ['error'])):
+            self.assertEqual(expected, self.nova('nova-memory', {
+                MEMORY: (str(value),)}), value)
+        self.assertEqual(['warning'], self.nova('nova-memory', {MEMORY: None}))
+
+    def test_memory_without_a_plan(self):
+        huge = sum(pool.total * pool.size_kib // 1024
+                   for pool in audited.GOOD.memory.huge_pages)
+        left = audited.GOOD.memory.total_mib - huge
+        for value, expected in ((1024, []), (1023, ['warning']), (left, []),
+                                (left + 1, ['warning'])):
+            self.assertEqual(expected, self.nova('nova-memory', {
+                MEMORY: (str(value),)}, None), value)
+
+    def test_reserved_pages_exist(self):
+        total = audited.GOOD.host.cells[0].pool(2048).total
+        for text, expected in (
+                (f'node:0,size:2048,count:{total}', []),
+                (f'node:0,size:2MB,count:{total}', []),
+                (f'node:0,size:2048,count:{total + 1}', ['error']),
+                ('node:7,size:2048,count:1', ['error']),
+                ('node:0,size:big,count:1', ['error']), ('7', ['error'])):
+            self.assertEqual(expected, self.nova(
+                'nova-reserved-pages', {PAGES: (text,)}, None), text)
+
+    def test_reserved_pages_are_those_of_the_plan(self):
+        self.assertEqual(['warning'], self.nova(
+            'nova-reserved-pages', {PAGES: ('node:0,size:2048,count:1',)}))
+        own = profiles.build({'host_pages_per_cell': {'2M': 64}}, 'profile')
+        facts = audited.facts(audited.tree(profile=own))
+        self.assertEqual(2, len(facts.nova.all(*PAGES)))
+        self.assertEqual([], self.found('nova-reserved-pages', facts, own))
+        lacking = self.but(facts, nova={PAGES: facts.nova.all(*PAGES)[:1]})
+        self.assertEqual(1, len(self.found('nova-reserved-pages', lacking,
+                                           own)))
+
+    def test_packing(self):
+        packed = profiles.build({'pack_cells': True}, 'profile')
+        for value, profile, expected in (
+                (None, audited.PROFILE, []), ('true', None, ['note']),
+                ('True', audited.PROFILE, ['warning']),
+                (None, packed, ['warning']), ('yes', packed, ['note']),
+                ('false', None, [])):
+            options = {PACK: value and (value,)}
+            self.assertEqual(expected, self.nova('nova-packing', options,
+                                                 profile), options)
+
+    def test_guests_see_the_processor(self):
+        for mode, expected in (
+                ('host-passthrough', []), (None, ['note']),
+                ('host-model', ['note']), ('custom', ['note']),
+                ('none', ['warning'])):
+            self.assertEqual(expected, self.nova('cpu-mode', {
+                MODE: mode and (mode,)}), mode)
+
+    def test_guests_are_not_emulated(self):
+        for kind, expected in (('kvm', []), ('qemu', ['error'])):
+            self.assertEqual(expected, self.nova('cpu-mode', {
+                ('libvirt', 'virt_type'): (kind,)}))
+
+
+DEDICATED = ('compute', 'cpu_dedicated_set')
+SHARED = ('compute', 'cpu_shared_set')
+CORES = [core for cell in audited.HOST.cells for core in cell.siblings]
+
+
+def words(cpus):
+    return (cpuset.render(cpus),)
+
+
+class NovaCpusTest(audited.Case):
+    """The CPU sets of nova-compute against the topology."""
+
+    def nova(self, code, profile=audited.PROFILE, **options):
+        found = self.found(code, self.but(nova=options['nova']), profile)
+        return [severity for severity, _ in found]
+
+    def test_what_nova_compute_refuses(self):
+        for options, expected in (
+                ({}, 0), ({DEDICATED: ('2-x',)}, 1),
+                ({DEDICATED: ('1,99',)}, 1), ({SHARED: ('99',)}, 1),
+                ({DEDICATED: ('1-3',), SHARED: ('3-4',)}, 1),
+                ({DEDICATED: ('1-3',), SHARED: ('4-5',)}, 0),
+                ({DEDICATED: ('3,^3',)}, 1),
+                ({('DEFAULT', 'vcpu_pin_set'): ('1-3',)}, 1)):
+            self.assertEqual(['error'] * expected, self.nova(
+                'nova-cpu-sets', nova=options), options)
+
+    def test_power_management_takes_dedicated_cpus_offline(self):
+        asleep = {DEDICATED: ('1,99',),
+                  ('libvirt', 'cpu_power_management'): ('true',)}
+        self.assertEqual([], self.nova('nova-cpu-sets', nova=asleep))
+        asleep['libvirt', 'cpu_power_management_strategy'] = ('governor',)
+        self.assertEqual(['error'], self.nova('nova-cpu-sets', nova=asleep))
+
+    def test_dedicated_cpus_are_set(self):
+        for profile in (None, audited.PROFILE):
+            self.assertEqual(['error'], self.nova(
+                'nova-dedicated', profile, nova={DEDICATED: None}))
+            self.assertEqual([], self.nova('nova-dedicated', profile, nova={}))
+
+    def test_sets_are_those_of_the_plan(self):
+        dedicated = cpuset.parse(audited.GOOD.nova.get(*DEDICATED))
+        for options, expected in (
+                ({DEDICATED: words(dedicated - {min(dedicated)})}, ['error']),
+                ({SHARED: None}, ['warning']), ({DEDICATED: None}, []),
+                ({}, [])):
+            self.assertEqual(expected, self.nova('nova-planned-cpus',
+                                                 nova=options))
+            self.assertEqual([], self.nova('nova-planned-cpus', None,
+                                           nova=options))
+
+    def test_siblings_stay_together(self):
+        first, second, *rest = CORES
+        whole = frozenset().union(*rest)
+        for dedicated, shared, expected in (
+                (whole, first, 0), (whole | {min(second)}, first, 1),
+                (whole | {min(second)}, first | {max(second)}, 1)):
+            self.assertEqual(['warning'] * expected, self.nova(
+                'nova-siblings', None, nova={DEDICATED: words(dedicated),
+                                             SHARED: words(shared)}))
+
+    def test_a_profile_may_leave_siblings_idle(self):
+        leave = profiles.build({'smt': 'leave'}, 'profile')
+        firsts = words(min(core) for core in CORES[2:])
+        for profile, expected in ((leave, []),
+                                  (audited.PROFILE, ['warning'] * 2)):
+            self.assertEqual(expected, self.nova(
+                'nova-siblings', profile, nova={DEDICATED: firsts,
+                                                SHARED: None}))
+
+    def test_equal_cells_give_as_many_cpus(self):
+        half = len(CORES) // 2
+        for cores, expected in ((CORES[2:half] + CORES[half + 2:], 0),
+                                (CORES[2:half] + CORES[half + 1:], 1)):
+            cpus = frozenset().union(*cores)
+            self.assertEqual(['warning'] * expected, self.nova(
+                'nova-cells', None, nova={DEDICATED: words(cpus)}))
+
+    def test_a_cell_without_shared_cpus_is_noted(self):
+        self.assertEqual(['note'], self.nova(
+            'nova-cells', None, nova={SHARED: words(CORES[0])}))
+
+    def test_each_cell_has_a_cpu_for_the_host(self):
+        half = len(CORES) // 2
+        all_of_one = frozenset().union(*CORES[:half], *CORES[half + 1:])
+        self.assertEqual(['warning'], self.nova(
+            'host-cpus', None, nova={DEDICATED: words(all_of_one)}))
+        self.assertEqual([], self.nova('host-cpus', None, nova={}))
+
+    def test_emulator_threads_have_cpus_of_their_own(self):
+        self.assertEqual(['warning'], self.nova('emulator-threads', None,
+                                                nova={SHARED: None}))
+        self.assertEqual(['warning'], self.nova('emulator-threads',
+                                                nova={SHARED: None}))
+        self.assertEqual([], self.nova('emulator-threads', profiles.DENSE,
+                                       nova={SHARED: None}))
+
+    def test_connections_of_live_migration_need_cores(self):
+        option = ('libvirt', 'live_migration_parallel_connections')
+        # The plan leaves one core of each of the two cells.
+        for text, expected in (('1', []), ('2', []), ('3', ['warning']),
+                               ('many', [])):
+            self.assertEqual(expected, self.nova('migration-cores',
+                                                 nova={option: (text,)}))
+
+
+class KernelCpusTest(unittest.TestCase):
+    """Lists of CPUs on the kernel command line."""
+
+    def test_lists_as_the_kernel_documents_them(self):
+        for text, expected in (
+                ('2-5', {2, 3, 4, 5}), ('1,7', {1, 7}), ('all', EIGHT),
+                ('N', {7}), ('4-N', {4, 5, 6, 7}), ('0-7:1/4', {0, 4}),
+                ('0-7:2/4', {0, 1, 4, 5}), ('managed_irq,domain,2-3', {2, 3}),
+                ('6-99', {6, 7}), ('', set()), ('nohz', set())):
+            self.assertEqual(
+                expected, isolation.kernel_cpu_list(text, EIGHT), text)
+
+    def test_the_last_of_a_parameter_counts(self):
+        line = ('quiet', 'rcu_nocbs=1', 'rcu_nocbs=2-3', 'rcu_nocb_poll')
+        self.assertEqual({2, 3}, isolation.parse_parameter(
+            line, 'rcu_nocbs', EIGHT))
+        self.assertEqual(frozenset(), isolation.parse_parameter(
+            line, 'isolcpus', EIGHT))

@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+import math
+import re
+import unittest
+import xml.etree.ElementTree
+
+import testtools
+
+from hpcvirt.bench.analysis import verdict
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import record
+from hpcvirt.bench.report import curves
+from hpcvirt.bench.report import next_step
+from hpcvirt.bench.report import page
+from hpcvirt.bench.report import summary
+from hpcvirt.bench.report import text
+from tests.builders import runs
+from tests.builders import study_runs
+from tools import report_example
+
+#: A guest that is 10 % above native, and 30 % below a published ratio.
+SIZES = (1, 4, 64, 4096, 4194304)
+POINTS = [curves.Point(
+    size, 2.0 * size, 2.2 * size, judgement.Interval(1.1, 1.05, 1.15),
+    1.3 if size < 128 else None, 1.3 if size < 128 else 1.2)
+    for size in SIZES]
+
+
+def drawn(points):
+    return xml.etree.ElementTree.fromstring(  # noqa: S314 - our result
+        str(curves.draw(points, 'MB/s')))
+
+
+def lines(drawing, kind):
+    return [[tuple(map(float, point.split(',')))
+             for point in line.get('points').split()]
+            for line in drawing.iter('polyline')
+            if line.get('class') == kind]
+
+
+class TestCurve(testtools.TestCase):
+    """A curve over message sizes, measured in its drawing."""
+
+    def test_both_axes_are_logarithmic(self):
+        native, = lines(drawn(POINTS), 'native')
+        first, last = native[0], native[-1]
+        for (x, y), size in zip(native, SIZES, strict=True):
+            part = math.log(size) / math.log(SIZES[-1])
+            self.assertAlmostEqual(
+                first[0] + part * (last[0] - first[0]), x, delta=0.1)
+            self.assertAlmostEqual(
+                first[1] + part * (last[1] - first[1]), y, delta=0.2)
+
+    def test_guest_and_published_are_above_native(self):
+        drawing = drawn(POINTS)
+        native, = lines(drawing, 'native')
+        guest = lines(drawing, 'path')[0]
+        published = lines(drawing, 'dots')[0]
+        self.assertEqual(3, len(published))
+        for number, place in enumerate(published):
+            self.assertLess(place[1], guest[number][1])
+            self.assertLess(guest[number][1], native[number][1])
+
+    def test_a_bound_that_changes_is_a_step(self):
+        bounds = lines(drawn(POINTS), 'bound')
+        self.assertEqual([3, 2], [len(line) for line in bounds])
+        for line in bounds:
+            self.assertEqual(1, len({y for _, y in line}))
+        self.assertLess(bounds[0][0][1], bounds[1][0][1])
+
+    def test_a_gap_is_not_bridged(self):
+        points = list(POINTS)
+        points[2] = curves.Point(64, None, None)
+        self.assertEqual([2, 2], [len(line) for line in lines(
+            drawn(points), 'native')])
+
+    def test_figures_of_a_guest_alone_have_no_ratio(self):
+        def height(points):
+            return float(drawn(points).get('viewBox').split()[3])
+
+        alone = [curves.Point(size, None, 2.0 * size) for size in SIZES]
+        self.assertLess(height(alone), height(POINTS) - 100)
+        lowest = max(y for line in lines(drawn(alone), 'path')
+                     for _, y in line)
+        self.assertLess(height(alone), lowest + 40)
+
+    def test_all_is_inside(self):
+        for scale in (1e-9, 1, 1e12):
+            drawing = drawn([curves.Point(size, scale, scale * 1000 ** number)
+                             for number, size in enumerate((1, 2, 3))])
+            _, _, width, height = map(float, drawing.get('viewBox').split())
+            for kind in ('native', 'path'):
+                for line in lines(drawing, kind):
+                    for x, y in line:
+                        self.assertTrue(0 <= x <= width and 0 <= y <= height)
+
+    def test_names_are_escaped(self):
+        drawing = curves.draw(POINTS, '<b>"&')
+        self.assertNotIn('<b>', drawing)
+        self.assertIn('&lt;b&gt;', drawing)
+
+    def test_sizes_are_written_with_a_unit(self):
+        self.assertEqual(
+            ['1 B', '1000 B', '1 KiB', '1025 B', '64 KiB', '4 MiB', '2 GiB'],
+            [curves.size_text(size) for size in (
+                1, 1000, 1024, 1025, 65536, 2 ** 22, 2 ** 31)])
+
+
+#: Ten values that vary by about 1 %.
+NATIVE = (100, 101, 99, 100.5, 99.5, 100.2, 99.8, 101.2, 98.8, 100.1)
+WOBBLE = (1, 1.004, 0.996, 1.002, 0.998)
+
+
+def guest(ratio):
+    return [value * ratio * WOBBLE[number % 5]
+            for number, value in enumerate(NATIVE)]
+
+
+def steps(*some):
+    return next_step.find_steps(record.Result(some, verdict.judge(some)))
+
+
+class TestNextStep(testtools.TestCase):
+    """The next step for each kind of figure that is not decided."""
+
+    def only(self, *some):
+        (step, figures), = steps(*some).items()
+        self.assertEqual(['mops_total'], [figure.metric for figure in figures])
+        return step
+
+    def test_a_decision_needs_none(self):
+        for ratio in (0.98, 0.90):
+            self.assertEqual({}, steps(runs.run(NATIVE, guest(ratio))))
+        self.assertEqual({}, next_step.find_steps(record.Result(())))
+
+    def test_an_open_interval_needs_more_pairs(self):
+        self.assertRegex(
+            self.only(runs.run(NATIVE, guest(0.9515))),
+            r'^More pairs: about \d+ decide .*"hpcvirt bench run npb-cg/mpi '
+            r'--where TARGET --native TARGET --until-decided --pairs \d+"')
+        step, = steps(runs.run(NATIVE, guest(0.9515), study='S2',
+                               case='numa-socket'))
+        self.assertIn('bench run --study S2/numa-socket --where', step)
+        self.assertNotIn('--until-decided', step)
+
+    def test_a_known_subject_needs_pairs_besides_those_it_has(self):
+        self.assertRegex(self.only(runs.run(
+            NATIVE, guest(0.9515), subject='s',
+            targets=('ssh://node7', 'server:a b'))),
+            r"about (\d+) more decide .* --where 'server:a b' --native "
+            r'ssh://node7 --until-decided --pairs \1", .* adds them')
+
+    def test_a_guest_that_was_judged_as_it_runs_is_judged_so_again(self):
+        self.assertIn('--native TARGET --this-launch --until-decided',
+                      self.only(runs.run(NATIVE, guest(0.9515),
+                                         of_launch=True)))
+
+    def test_a_guest_at_its_bound_needs_less_noise(self):
+        self.assertIn('Less noise', self.only(runs.run(NATIVE, guest(0.95))))
+
+    def test_too_few_pairs_are_too_few(self):
+        self.assertIn('--pairs 10', self.only(
+            runs.run(NATIVE[:3], guest(1)[:3])))
+        self.assertIn('continues', self.only(
+            runs.run(NATIVE[:8], guest(1)[:8], planned_pairs=10)))
+
+    def test_one_launch_needs_more(self):
+        run = runs.run(NATIVE, guest(0.98))
+        run = dataclasses.replace(run, samples=tuple(
+            dataclasses.replace(sample, launch_id='a')
+            for sample in run.samples))
+        self.assertIn('--where server:NAME', self.only(run))
+        for more in ({'relaunched': True}, {'launch': record.Launch.COLD}):
+            step, = steps(dataclasses.replace(run, **more))
+            self.assertIn('--pairs 10", with the settings of before, adds',
+                          step)
+
+    def test_a_coarse_clock_needs_longer_runs(self):
+        ticks = [0.20, 0.21] * 5
+        self.assertIn('--set class=...', self.only(runs.run(
+            ticks, [0.21, 0.20, 0.20, 0.21, 0.22] * 2, 1.05,
+            direction=runs.DOWN)))
+
+    def test_a_noisy_machine_needs_quiet(self):
+        noisy = [100, 140, 70, 120, 80, 130, 75, 110, 90, 100]
+        machine = runs.run(noisy, noisy[::-1], id='m',
+                           purpose=record.Purpose.AA)
+        for some in ((runs.run(NATIVE, guest(0.98)), machine),
+                     (machine, runs.run(NATIVE, guest(0.98)))):
+            self.assertIn('quieter machine', self.only(*some))
+
+    def test_an_implausible_gain_needs_a_baseline(self):
+        self.assertIn('--native-cpus', self.only(runs.run(NATIVE, guest(1.5))))
+
+    def test_a_failed_sample_is_looked_at(self):
+        run = runs.run(NATIVE, [*guest(1)[:9], runs.bad()])
+        self.assertIn('the outputs of run r,', self.only(run))
+        raw = record.RawOutput('stdout', 'r/0019/stdout', '', 1)
+        run = dataclasses.replace(run, samples=tuple(
+            dataclasses.replace(sample, outputs=(raw,))
+            for sample in run.samples))
+        self.assertIn('look at r/0019,', self.only(run))
+
+    def test_copies_are_measured_again(self):
+        self.assertIn('Measure again', self.only(runs.run(NATIVE, NATIVE)))
+
+    def test_every_undecided_word_has_one(self):
+        for word in (judgement.VerdictResult.INCONCLUSIVE,
+                     judgement.VerdictResult.INVALID):
+            for remedy in judgement.Remedy:
+                run = runs.run(NATIVE, guest(0.98))
+                judged, = verdict.judge([run]).judgements
+                result = record.Result((run,), judgement.Verdict(
+                    word, '', (dataclasses.replace(
+                        judged, result=word, remedy=remedy),), ''))
+                self.assertEqual(1, len(next_step.find_steps(result)))
+
+    def test_the_table_names_it(self):
+        run = runs.run(NATIVE[:3], guest(1)[:3])
+        self.assertIn(
+            'Next, for npb-cg mpi mops_total: More pairs: "hpcvirt bench run '
+            'npb-cg/mpi --where TARGET --native TARGET --pairs 10".',
+            ' '.join(text.table(record.Result(
+                (run,), verdict.judge([run]))).split()))
+
+
+MEASURED = judgement.Bound(0.962, 0, '[K], table 1',
+                           judgement.BoundKind.MEASURED, 'one guest')
+EXPECTED = dataclasses.replace(MEASURED, kind=judgement.BoundKind.EXPECTED)
+
+
+def judged(benchmark, metric, **more):
+    run = runs.run([1.0, 1.01, 0.99, 1.0, 1.02, 1.01],
+                   [1.0, 1.0, 1.01, 0.99, 1.01, 1.02], metric=metric,
+                   benchmark=benchmark, bounds={}, **more)
+    return verdict.judge_result(record.Result((run,)))
+
+
+class PublishedTest(unittest.TestCase):
+    def test_only_what_was_measured_is_a_published_ratio(self):
+        self.assertEqual((0.962, '0.962'),
+                         (text.find_published_ratio(MEASURED),
+                          text.write_published(MEASURED)))
+        self.assertEqual((None, 'expected'),
+                         (text.find_published_ratio(EXPECTED),
+                          text.write_published(EXPECTED)))
+
+    def test_the_bound_of_a_user_is_not_from_a_study(self):
+        for bound in (None, judgement.Bound(0.9, source='given by the user')):
+            self.assertEqual((None, '-'),
+                             (text.find_published_ratio(bound),
+                              text.write_published(bound)))
+
+    def test_the_source_says_the_kind_the_line_and_the_conditions(self):
+        self.assertEqual('0.962, measured, [K], table 1; one guest',
+                         text.bound_source(MEASURED))
+        self.assertEqual('0.900, given by the user', text.bound_source(
+            judgement.Bound(0.9, source='given by the user')))
+
+    def test_the_reports_name_what_was_not_published(self):
+        for benchmark, metric, cell in (
+                ('hs06', 'score', '0.954'),
+                ('hepscore', 'score', 'transferred'),
+                ('stream', 'triad_mb_s', 'expected')):
+            result = judged(benchmark, metric, shape='2x16')
+            row = next(line for line in text.table(result).splitlines()
+                       if line.startswith(f'  {metric}'))
+            self.assertEqual(cell, row.split()[-2], row)
+            html = page.page([summary.Shown('r', result, '2026-01-01', True)],
+                             'x')
+            self.assertIn(f'>{cell}</td>', html)
+            circles = html.count('<circle class="published"')
+            self.assertEqual(int(cell == '0.954'), circles)
+
+    def test_the_text_names_the_conditions_of_a_bound(self):
+        shown = ' '.join(text.table(
+            judged('stream', 'triad_mb_s')).split())
+        self.assertIn('bound 0.952, expected, [LBNL-Partitioning], slide of '
+                      'expectations', shown)
+        self.assertIn('no study measured it', shown)
+
+
+class TestSummary(testtools.TestCase):
+    """The summary of several results on a terminal."""
+
+    def lines(self, *some):
+        return summary.lines(report_example.shown(some))
+
+    def test_verdicts_are_counted_and_sorted(self):
+        lines = self.lines({'benchmark': 'npb-cg'}, {'benchmark': 'npb-ft'},
+                           {'benchmark': 'npb-lu', 'pairs': 3},
+                           {'benchmark': 'npb-bt', 'figures': {
+                               'mops_total': (1, 0.5, 'Mop/s',
+                                              report_example.UP)}})
+        self.assertEqual(['FAIL', 'INCONCLUSIVE', 'PASS', 'PASS'],
+                         [line.result for line in lines])
+        # The newest of equal ones is first.
+        self.assertEqual(['npb-ft mpi', 'npb-cg mpi'], [
+            line.subject.benchmarks for line in lines[2:]])
+        self.assertEqual('4 results: 1 FAIL, 1 INCONCLUSIVE, 2 PASS',
+                         summary.count(lines))
+
+    def test_an_attempt_that_is_continued_is_last(self):
+        first, second, other = report_example.shown([
+            {'benchmark': 'npb-lu', 'pairs': 3}, {'benchmark': 'npb-lu'},
+            {'benchmark': 'npb-cg'}])
+        run, before = second.result.runs[0], first.result.runs[0]
+        result = verdict.judge_result(record.Result((dataclasses.replace(
+            run, earlier=(record.Attempt(before.id, '', 3,
+                                         before.samples),)),)))
+        lines = summary.lines([
+            first, dataclasses.replace(second, result=result), other])
+        self.assertEqual([(), ('second attempt',), ('continued',)],
+                         [summary.states(line) for line in lines])
+        self.assertEqual('2 results: 2 PASS; 1 earlier attempt',
+                         summary.count(lines))
+        self.assertIn('0000000000000001, second attempt',
+                      summary.table(lines, None))
+
+    def test_the_table_names_each(self):
+        lines = self.lines({'benchmark': 'npb-cg'}, {
+            'benchmark': 'npb-ft', 'flavor': report_example.LONG_FLAVOR,
+            'host': report_example.LONG_HOST})
+        for width in (60, None):
+            table = summary.table(lines, width)
+            self.assertIn('npb-cg', table)
+            self.assertIn(report_example.LONG_FLAVOR, table)
+
+
+SMALL = judgement.Bound(1.3, source='below 128 bytes')
+LARGE = judgement.Bound(1.1, source='above')
+
+
+class TestSources(testtools.TestCase):
+    def test_figures_with_the_same_bound_and_source_are_grouped(self):
+        sizes = [2 ** power for power in range(10)]
+        self.assertEqual(
+            [('latency_us[1] to latency_us[64] (7 figures)',
+              '1.300, below 128 bytes'),
+             ('latency_us[128], latency_us[256], latency_us[512]',
+              '1.100, above')],
+            text.sources(
+                (f'latency_us[{size}]', SMALL if size < 128 else LARGE)
+                for size in sizes))
+
+    def test_a_figure_of_two_runs_is_listed_once(self):
+        self.assertEqual([('a, b', '1.300, below 128 bytes')],
+                         text.sources([('a', SMALL), ('b', SMALL),
+                                       ('a', SMALL)]))
+
+    def test_a_bound_of_the_user_has_no_source(self):
+        self.assertEqual([], text.sources([('a', judgement.Bound(0.9))]))
+
+
+class TestTable(testtools.TestCase):
+    def unpaired(self):
+        run = study_runs.measured(1200.0, 1100.0)
+        samples = [sample for sample in run.samples
+                   if sample.side is record.Side.GUEST]
+        broken = dataclasses.replace(samples[1], outcome=outcome.Outcome(
+            False, 'the checksum of the program is wrong', {}, {}))
+        return dataclasses.replace(
+            run, purpose=record.Purpose.UNPAIRED,
+            samples=(samples[0], broken, *samples[2:]))
+
+    def test_the_samples_of_an_unpaired_run_are_listed(self):
+        run = self.unpaired()
+        lines = text.table(record.Result((run,))).splitlines()
+        line = next(line for line in lines if 'mops_total' in line)
+        self.assertEqual(['mops_total', 'Mop/s', '1089', '-', '1100', '1078',
+                          '1122'], line.split())
+        self.assertIn('INVALID sample 2: the checksum of the program is '
+                      'wrong', lines)
+
+    def test_native_against_native_is_a_note_and_no_row(self):
+        native = (100.0, 101.0, 99.0, 100.5, 99.5, 100.2)
+        noisy = (100.0, 140.0, 70.0, 120.0, 80.0, 130.0)
+        run = runs.run(native, native[::-1])
+        machine = runs.run(noisy, noisy[::-1], id='m',
+                           purpose=record.Purpose.AA)
+        for bounds in ({}, {'mops_total': judgement.Bound(0.9)}):
+            judged = dataclasses.replace(run, bounds=bounds)
+            result = record.Result((judged, machine), verdict.judge(
+                (judged, machine)))
+            self.assertEqual(1, len(text.select_judgements(result)))
+            self.assertEqual(bool(bounds), bool(re.search(
+                r'native against native \d',
+                ' '.join(text.table(result).split()))))
+
+    def test_no_line_is_wider_than_asked_for(self):
+        result = record.Result((self.unpaired(),))
+        for width in (60, 80, 120):
+            for line in text.table(result, width).splitlines():
+                self.assertLessEqual(len(line), width, line)

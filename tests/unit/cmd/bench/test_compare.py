@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import io
+import json
+import sys
+from unittest import mock
+
+import hypothesis
+import testtools
+from hypothesis import strategies
+
+from hpcvirt.bench.model import record
+from hpcvirt.bench.results import json_format
+from tests.builders import commands
+from tests.builders import folders
+from tests.builders import runs
+from tests.unit.bench.analysis import test_verdict
+from tests.unit.bench.parsers import base
+
+HPCC = str(base.DATA / 'native_np1' / 'hpccoutf.txt')
+CG = base.data('native_np1/npb_cg.S.out')
+
+
+def call(*words, stdin=b''):
+    """Run the command; its status, standard output and standard error."""
+    with mock.patch.object(sys, 'stdin',
+                           io.TextIOWrapper(io.BytesIO(stdin))):
+        return commands.run('bench', *words)
+
+
+class CommandTestCase(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.folder = folders.make(self)
+
+    def assert_unusable(self, what, *words):
+        status, out, err = call(*words)
+        self.assertEqual((2, ''), (status, out))
+        self.assertEqual(1, err.count('\n'))
+        self.assertIn(what, err)
+
+    def answer(self, *words, stdin=b''):
+        status, out, err = call(*words, '--format', 'json', stdin=stdin)
+        self.assertEqual('', err)
+
+        def refuse(name):
+            raise AssertionError(f'{name} is no JSON')
+        return status, json.loads(out, parse_constant=refuse)
+
+
+class TestParse(CommandTestCase):
+    def test_a_good_output_is_answered_in_json(self):
+        status, found = self.answer('parse', 'hpcc', HPCC,
+                                    '--expect', 'N=1000')
+        self.assertEqual(0, status)
+        self.assertEqual(('hpcc', True, None), (
+            found['benchmark'], found['valid'], found['reason']))
+        self.assertEqual(
+            {'value': 0.424332, 'unit': 'GUP/s', 'direction': 'up'},
+            found['metrics']['StarRandomAccess_GUPs'])
+
+    def test_a_bad_output_is_answered_with_status_1(self):
+        status, found = self.answer('parse', 'hpcc', HPCC,
+                                    '--expect', 'N=2000')
+        self.assertEqual((1, False, {}), (
+            status, found['valid'], found['metrics']))
+        self.assertIn('N=2000 was asked for', found['reason'])
+
+    def test_a_table_is_for_people(self):
+        status, out, _ = call('parse', 'hpcc', HPCC)
+        self.assertEqual(0, status)
+        self.assertIn('StarRandomAccess_GUPs', out)
+        self.assertIn('Note: one rank', out)
+        status, out, _ = call('parse', 'npb-ep', HPCC)
+        self.assertEqual(1, status)
+        self.assertIn('npb-ep: INVALID: ', out)
+
+    def test_standard_input_is_read_for_a_hyphen(self):
+        status, found = self.answer('parse', 'NPB', '-', stdin=CG)
+        self.assertEqual((0, 2428.81), (
+            status, found['metrics']['mops_total']['value']))
+
+    def test_the_name_of_ausurf112_expects_its_exit_status(self):
+        path = str(base.DATA / 'qe' / 'au_maxstep2.out')
+        # A single atom of gold, which has another energy.
+        energy = ('--expect', 'first_energy=-102.021')
+        self.assertEqual(0, call('parse', 'ausurf112', path, *energy)[0])
+        self.assertEqual(1, call('parse', 'ausurf112', path)[0])
+        self.assertEqual(1, call('parse', 'qe', path)[0])
+        self.assertEqual(0, call('parse', 'qe', path, '--expect', 'rc=2')[0])
+        self.assertEqual(1, call('parse', 'ausurf112', path, *energy,
+                                 '--exit-status', '0')[0])
+
+    def test_unusable_input_is_one_line_and_status_2(self):
+        self.assert_unusable('no such benchmark', 'parse', 'x', HPCC)
+        self.assert_unusable('No such file', 'parse', 'hpcc', '/nobody')
+        self.assert_unusable('is a directory', 'parse', 'hpcc', '/')
+        self.assert_unusable('there is N, NB', 'parse', 'hpcc', HPCC,
+                             '--expect', 'M=1')
+        for word in ('N', '=1', 'N=', ''):
+            self.assert_unusable('KEY=VALUE', 'parse', 'hpcc', HPCC,
+                                 '--expect', word)
+        self.assert_unusable('whole number', 'parse', 'hpcc', HPCC,
+                             '--expect', 'N=x')
+        self.assert_unusable('FILE', 'parse', 'hpcc')
+        self.assert_unusable('exit-status', 'parse', 'hpcc', HPCC,
+                             '--exit-status', 'x')
+
+    @hypothesis.settings(max_examples=60, deadline=None)
+    @hypothesis.given(strategies.text(max_size=20),
+                      strategies.text(max_size=20))
+    def test_no_expectation_causes_a_traceback(self, key, value):
+        status, _, err = call('parse', 'hpcc', HPCC, f'--expect={key}={value}')
+        self.assertIn(status, (0, 1, 2))
+        self.assertLessEqual(err.count('\n'), 1)
+
+
+class TestListAndDescribe(CommandTestCase):
+    def test_the_list_names_every_benchmark_once(self):
+        status, found = self.answer('list')
+        names = [one['name'] for one in found]
+        self.assertEqual(0, status)
+        self.assertEqual(len(set(names)), len(names))
+        self.assertIn('hpcc', names)
+        self.assertIn('hpcc', call('list')[1])
+
+    def test_a_description_is_complete(self):
+        status, out, _ = call('describe', 'hpcc', '--vcpus', '4',
+                              '--memory-mib', '8192')
+        self.assertEqual(0, status)
+        for text in ('libopenblas0-serial', 'N=', 'Default bounds',
+                     'at least 0.962 (pages large)', 'within 3%', 'Ns'):
+            self.assertIn(text, out)
+
+    def test_every_description_comes_in_both_forms(self):
+        for one in self.answer('list')[1]:
+            words = ('describe', one['name'], '--vcpus', '8', '--memory-mib',
+                     '32768')
+            self.assertEqual(0, call(*words)[0])
+            status, found = self.answer(*words)
+            self.assertEqual((0, one['name']), (status, found['name']))
+            self.assertTrue(found['example']['command'])
+
+    def test_a_machine_that_is_too_small_is_one_line(self):
+        self.assert_unusable('too little', 'describe', 'stream', '--vcpus',
+                             '1', '--memory-mib', '256', '--llc-kib', '65536')
+        self.assert_unusable('no variant', 'describe', 'hpcc', '--variant',
+                             'cuda')
+        self.assert_unusable('qe-small', 'describe', 'qe')
+        self.assert_unusable('cpus', 'describe', 'hpcc', '--vcpus', '0')
+
+
+class TestCompare(CommandTestCase):
+    def side(self, name, values):
+        folder = self.folder / name
+        folder.mkdir()
+        for number, value in enumerate(values):
+            (folder / f'{number}.out').write_bytes(
+                CG.replace(b'2428.81', f'{value:.2f}'.encode()))
+        return str(folder)
+
+    def sides(self, ratio, count=10):
+        native = test_verdict.NATIVE[:count]
+        return (self.side('native', native),
+                self.side('guest', test_verdict.scaled(ratio, native)),
+                '--benchmark', 'npb')
+
+    def test_a_pass_is_status_0(self):
+        status, found = self.answer('compare', *self.sides(0.99))
+        self.assertEqual((0, 'PASS'), (status, found['verdict']))
+        one, = found['judgements']
+        self.assertAlmostEqual(0.99, one['interval']['ratio'], places=2)
+        self.assertAlmostEqual(1 / 1.03, one['limit'])
+
+    def test_a_bound_that_no_study_measured_says_so(self):
+        sides = self.sides(0.99)
+        _, out, _ = call('compare', *sides)
+        self.assertIn('bound 0.971, transferred, [LBNL-Partitioning]',
+                      ' '.join(out.split()))
+        _, found = self.answer('compare', *sides)
+        (of_run,) = found['bounds'].values()
+        self.assertEqual('transferred', of_run['mops_total']['kind'])
+        _, out, _ = call('compare', *sides, '--overhead', '10')
+        self.assertNotIn('bound 0.9', out)
+
+    def test_a_fail_is_status_1(self):
+        status, out, _ = call('compare', *self.sides(0.5))
+        self.assertEqual(1, status)
+        self.assertIn('FAIL', out)
+
+    def test_too_few_pairs_are_inconclusive_with_status_1(self):
+        status, found = self.answer('compare', *self.sides(0.99, 3))
+        self.assertEqual((1, 'INCONCLUSIVE'), (status, found['verdict']))
+        self.assertIn('3 pairs', found['reason'])
+
+    def test_a_corrupted_output_is_invalid_with_status_1(self):
+        sides = self.sides(0.99)
+        (self.folder / 'guest' / '3.out').write_bytes(CG[:500])
+        status, found = self.answer('compare', *sides)
+        self.assertEqual((1, 'INVALID'), (status, found['verdict']))
+        self.assertIn('guest pair 3', found['reason'])
+
+    def test_another_class_in_the_guest_is_invalid(self):
+        sides = self.sides(0.99)
+        for path in (self.folder / 'guest').iterdir():
+            path.write_bytes(path.read_bytes().replace(
+                b'   S\n Size', b'   W\n Size'))
+        self.assertEqual('INVALID', self.answer('compare', *sides)[1][
+            'verdict'])
+
+    def test_the_users_bounds_replace_the_default(self):
+        sides = self.sides(0.96)
+        self.assertEqual(1, call('compare', *sides)[0])
+        self.assertEqual(0, call('compare', *sides, '--bound',
+                                 'mops_total=0.9')[0])
+        self.assertEqual(0, call('compare', *sides, '--overhead', '10%')[0])
+        self.assertEqual(1, call('compare', *sides, '--overhead', '1')[0])
+
+    def test_warm_ups_are_dropped_in_both_arms(self):
+        native = self.side('native', [99.9, *test_verdict.NATIVE])
+        guest = self.side('guest', [1, *test_verdict.scaled(1.0)])
+        words = ('compare', native, guest, '--benchmark', 'npb')
+        self.assertEqual(1, call(*words)[0])
+        self.assertEqual(0, call(*words, '--warm-up', '1')[0])
+
+    def test_a_noisy_machine_cannot_decide(self):
+        again = self.side('again', [
+            value * (0.8 if number % 2 else 1.25)
+            for number, value in enumerate(test_verdict.NATIVE)])
+        status, found = self.answer('compare', *self.sides(0.99), '--aa',
+                                    again)
+        self.assertEqual((1, 'INCONCLUSIVE'), (status, found['verdict']))
+        self.assertIn('cannot decide', found['reason'])
+
+    def test_a_result_stands_alone(self):
+        result = record.Result((runs.run(test_verdict.NATIVE,
+                                         test_verdict.scaled(0.99)),))
+        path = self.folder / 'result.json'
+        path.write_text(json_format.dumps(result))
+        status, found = self.answer('compare', str(path))
+        self.assertEqual((0, 'PASS'), (status, found['verdict']))
+
+    def test_figures_of_any_size_are_compared(self):
+        for low, high in ((1e-300, 1e300), (1e300, 1e-300)):
+            result = record.Result((runs.run([low] * 2, [high, low]),))
+            path = self.folder / 'result.json'
+            path.write_text(json_format.dumps(result))
+            status, found = self.answer('compare', str(path))
+            self.assertEqual((1, 'INCONCLUSIVE'), (status, found['verdict']))
+
+    def test_figures_and_bounds_of_0_are_refused(self):
+        result = record.Result((runs.run(test_verdict.NATIVE,
+                                         test_verdict.scaled(0.99)),))
+        path = self.folder / 'result.json'
+        text = json_format.dumps(result)
+        first = test_verdict.NATIVE[0]
+        self.assertIn(f'"value": {first},', text)
+        path.write_text(text.replace(f'"value": {first},', '"value": 0,'))
+        self.assert_unusable('value: must be a number from 1e-300',
+                             'compare', str(path))
+        path.write_text(text)
+        name = next(iter(result.runs[0].samples[0].outcome.metrics))
+        for bound in ('0', '-1', 'nan', 'inf', '1e-320', '1e7'):
+            self.assert_unusable('is out of range', 'compare', str(path),
+                                 '--bound', f'{name}={bound}')
+
+    def test_every_metric_of_hpcc_is_shown_by_all(self):
+        for side in ('native', 'guest'):
+            (self.folder / side).mkdir()
+            for number in range(5):
+                (self.folder / side / f'{number}.txt').write_bytes(
+                    base.data('native_np1/hpccoutf.txt'))
+        words = (str(self.folder / 'native'), str(self.folder / 'guest'),
+                 '--benchmark', 'hpcc')
+        status, out, _ = call('compare', *words, '--all')
+        self.assertEqual(1, status)
+        self.assertIn('INVALID: ', out)
+        self.assertIn('5 native figures have only 1 different values: copies',
+                      out)
+        self.assertIn('PTRANS_GBs', out)
+        self.assertNotIn('PTRANS_GBs', call('compare', *words)[1])
+
+    def test_unusable_input_is_one_line_and_status_2(self):
+        native, guest, *_ = self.sides(0.99)
+        self.assert_unusable('--benchmark', 'compare', native, guest)
+        self.assert_unusable('--overhead', 'compare', native, guest,
+                             '--benchmark', 'qe', '--expect', 'rc=0')
+        self.assert_unusable('METRIC=RATIO', 'compare', native, guest,
+                             '--benchmark', 'npb', '--bound', 'x')
+        self.assert_unusable('below 0', 'compare', native, guest,
+                             '--benchmark', 'npb', '--warm-up', '-1')
+        self.assert_unusable('is not valid JSON', 'compare', native + '/0.out')
+        self.assert_unusable('No such file', 'compare', '/nobody', guest,
+                             '--benchmark', 'npb')

@@ -1,0 +1,462 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import gc
+import json
+import os
+import unittest
+from unittest import mock
+
+import yaml
+
+from tests.builders import commands
+from tests.builders import folders
+from tests.builders import hosts
+from tests.unit.cloud import compute_api
+
+
+class CommandTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = folders.make(self)
+        bare = {key: value for key, value in os.environ.items()
+                if not key.startswith('OS_')}
+        bare['OS_CLIENT_CONFIG_FILE'] = str(self.folder / 'clouds.yaml')
+        patch = mock.patch.dict(os.environ, bare, clear=True)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return str(path)
+
+    def host(self, name='host', **more):
+        return hosts.as_json(hosts.build(name=name, **more),
+                             self.folder / f'{name}.json')
+
+    def run_command(self, *words):
+        """The status, what is printed, and the line of an error."""
+        if '--profile' not in words:
+            # The sizes of these tests are those of whole hosts.
+            words += ('--profile', 'dense')
+        return commands.run('flavor', *words)
+
+    def assert_bad_input(self, pattern, *words):
+        # What other tests left behind would complain on standard error if it
+        # were collected deep in a recursion.
+        if gc.isenabled():
+            gc.collect()
+            gc.disable()
+            self.addCleanup(gc.enable)
+        status, out, err = self.run_command(*words)
+        self.assertEqual((2, ''), (status, out))
+        self.assertEqual(1, len(err.splitlines()), err)
+        self.assertRegex(err, pattern)
+
+    def serve(self):
+        api = compute_api.ComputeAPI()
+        self.addCleanup(api.close)
+        self.write('clouds.yaml',
+                   compute_api.CLOUDS.format(endpoint=api.endpoint))
+        os.environ['OS_CLOUD'] = 'test'
+        return api
+
+
+class PlanTest(CommandTest):
+    def test_the_table_is_the_default(self):
+        status, out, _ = self.run_command('plan', self.host())
+        self.assertEqual(0, status)
+        self.assertIn('hpc.16c1n', out)
+        self.assertNotIn('nova.conf', out)
+
+    def test_the_document_has_exactly_the_keys_it_is_documented_to_have(self):
+        _, out, _ = self.run_command('plan', self.host(), '--format', 'json')
+        document = json.loads(out)
+        self.assertEqual(['schema_version', 'hosts', 'flavors',
+                          'host_config', 'warnings', 'alternatives'],
+                         list(document))
+        self.assertEqual(1, document['schema_version'])
+        self.assertEqual('host', document['hosts'][0]['name'])
+        self.assertEqual(['name', 'vcpus', 'ram_mib', 'disk_gib',
+                          'extra_specs', 'public', 'projects', 'per_host',
+                          'stranded_pcpus', 'stranded_memory_mib', 'devices',
+                          'stranded_devices', 'share', 'guest_cells', 'loss'],
+                         list(document['flavors'][0]))
+        self.assertEqual(['cpu_dedicated_set', 'cpu_shared_set',
+                          'reserved_host_memory_mb', 'reserved_huge_pages',
+                          'packing_host_numa_cells_allocation_strategy',
+                          'pages', 'pci_device_spec', 'mdev_types',
+                          'device_counts', 'pci_alias'],
+                         list(document['host_config']['host']))
+        self.assertEqual(['code', 'message', 'subjects'],
+                         list(document['warnings'][0]))
+
+    def test_the_document_has_every_figure_of_the_table(self):
+        _, out, _ = self.run_command('plan', self.host(), '--format', 'json')
+        document = json.loads(out)
+        self.assertEqual(2048, document['hosts'][0]['guest_page_kib'])
+        row = next(item for item in document['flavors'] if item['vcpus'] == 24)
+        self.assertEqual({'host': '3/4 host'}, row['share'])
+        self.assertEqual([12, 12],
+                         [cell['vcpus'] for cell in row['guest_cells']])
+        self.assertGreater(row['stranded_memory_mib']['host'], 0)
+        self.assertEqual([(5, 5, '1x24')], [
+            (loss['low_percent'], loss['high_percent'], loss['configuration'])
+            for loss in row['loss']['host']])
+
+    def test_cores_beyond_every_cell_are_refused(self):
+        profile = self.write('p.yaml', 'base: dense\nsmallest_cores: 17\n')
+        self.assert_bad_input(
+            'host: smallest_cores is 17, but no cell has more than 16 cores',
+            'plan', self.host(), '--profile', profile)
+
+    def test_yaml_and_json_are_the_same_document(self):
+        path = self.host()
+        _, as_json, _ = self.run_command('plan', path, '--format', 'json')
+        _, as_yaml, _ = self.run_command('plan', path, '--format', 'yaml')
+        self.assertEqual(json.loads(as_json), yaml.safe_load(as_yaml))
+
+    def test_two_runs_print_the_same(self):
+        paths = [self.host('a'), self.host('b', cells=4, threads=2)]
+        for form in ('table', 'json', 'yaml', 'shell'):
+            words = ('plan', *paths, '--format', form)
+            self.assertEqual(self.run_command(*words),
+                             self.run_command(*words))
+
+    def test_the_shell_gets_comments_and_commands(self):
+        _, out, _ = self.run_command('plan', self.host(), '--format', 'shell')
+        for line in out.splitlines():
+            self.assertRegex(line, '^(#|openstack flavor create )')
+
+    def test_the_built_in_profiles_have_names(self):
+        path = self.host()
+        default = self.run_command('plan', path, '--profile', 'default')[1]
+        self.assertIn('30 of 32 CPUs dedicated', default)
+        self.assertIn('With "--profile dense", guests get 32 of 32 CPUs, in '
+                      'flavors of 8, 16, 24 and 32 vCPUs.', default)
+        self.assertEqual(default, commands.run('flavor', 'plan', path).out)
+        dense = self.run_command('plan', path, '--profile', 'dense')[1]
+        self.assertIn('32 of 32 CPUs dedicated', dense)
+        self.assertIn('With "--profile default", guests get 30 of 32', dense)
+        self.assert_bad_input('./dense', 'plan', path, '--profile', './dense')
+
+    def test_a_profile_is_obeyed(self):
+        profile = self.write('p.yaml', 'base: dense\nname_prefix: big\n'
+                             'page_size: 1G\n')
+        _, out, _ = self.run_command('plan', self.host(), '--profile', profile)
+        self.assertRegex(out, r'big\.16c1n\.1g')
+
+    def test_a_part_of_the_host_is_planned_applied_and_linted(self):
+        path = self.host()
+        part = ('--cpus', '2-5', '--pages', '0:2M:1024')
+        _, out, _ = self.run_command('plan', path, *part, '--format', 'json')
+        document = json.loads(out)
+        self.assertEqual('2-5', document['host_config']['host'][
+            'cpu_dedicated_set'])
+        names = {flavor['name'] for flavor in document['flavors']}
+        api = self.serve()
+        self.assertEqual(
+            0, self.run_command('apply', path, *part, '--apply')[0])
+        self.assertEqual(names, {flavor['name'] for flavor
+                                 in api.flavors.values()})
+        plan = self.write('plan.json', out)
+        self.assertEqual(0, self.run_command('lint', plan, '--host', path,
+                                             *part)[0])
+        _, out, _ = self.run_command('plan', path, '--format', 'json')
+        status, out, _ = self.run_command(
+            'lint', self.write('whole.json', out), '--host', path, *part)
+        self.assertEqual(1, status)
+        self.assertIn('does-not-fit', out)
+
+    def test_a_bad_part_is_one_line(self):
+        path = self.host()
+        for words, pattern in (
+                (('--cpus', '2-'), '--cpus'),
+                (('--cpus', '40'), 'host: has no CPU 40'),
+                (('--pages', '2M:x'), r"--pages: '2M:x' is not \[CELL:\]"),
+                (('--pages', '9:2M:1'), 'host: has no cell 9'),
+                (('--pages', '2M:99999999'), 'which has 65536 MiB')):
+            self.assert_bad_input(pattern, 'plan', path, *words)
+
+    def test_a_host_may_be_given_a_name(self):
+        path = self.host()
+        _, out, _ = self.run_command('plan', f'a={path}', f'b={path}',
+                                     '--format', 'json')
+        self.assertEqual(['a', 'b'], [
+            host['name'] for host in json.loads(out)['hosts']])
+
+    def test_two_hosts_of_one_name_are_refused_with_a_way_out(self):
+        path = self.host()
+        self.assert_bad_input('is the name of two hosts; NAME=PATH', 'plan',
+                              path, path)
+        for name in ' ', 'a\x1b[31m':
+            self.assert_bad_input('name before = is empty or cannot be '
+                                  'printed', 'plan', f'{name}={path}')
+
+    def test_a_path_with_an_equals_sign_is_a_path(self):
+        path = self.host('a=b')
+        _, out, _ = self.run_command('plan', path, '--format', 'json')
+        self.assertEqual('a=b', json.loads(out)['hosts'][0]['name'])
+
+    def test_bad_profiles_name_the_file_and_the_key(self):
+        path = self.host()
+        for text, pattern in (
+                ('pagesize: 2M\n', r"p.yaml: unknown key 'pagesize'"),
+                ('disk_gib: x\n', 'p.yaml: disk_gib: must be a whole'),
+                ('smt: use\nsmt: leave\n', 'p.yaml.*smt. occurs twice'),
+                ('{"smt": "use", "smt": "leave"}', 'p.yaml.*twice'),
+                ('smt: [\n', 'p.yaml.*not YAML'),
+                ('smt: 2026-99-99\n', 'p.yaml.*not YAML'),
+                ('? [a]\n: 1\n', 'p.yaml.*(not YAML|unknown key)'),
+                ('- 1\n', 'p.yaml: must be a mapping'),
+                ('a: &a [*a]\n', 'p.yaml'),
+                ('!!python/object:os.system {}\n', 'p.yaml.*not YAML'),
+                ('[' * 100000, 'p.yaml'),
+                ('name_template: "{core}"\n',
+                 'p.yaml: name_template: has the unknown field'),
+                ('base: sparse\n',
+                 'p.yaml: base: must be one of default, dense'),
+                ('shared_cores_per_cell: 0\n',
+                 'p.yaml: emulator_threads: share needs shared_cores'),
+                ('projects: p1\n', 'p.yaml: projects: must be a list'),
+                ('projects: [7]\n', r'p.yaml: projects\[0\]: must be text'),
+                ('extra_specs: [a]\n', 'p.yaml: extra_specs: must be a map'),
+                ('extra_specs: {hw:pmu: true}\n',
+                 'p.yaml: extra_specs: hw:pmu: must be text, in quotes'),
+                ('extra_specs: {hw:pmu: "maybe"}\n',
+                 "p.yaml: extra_specs: hw:pmu: 'maybe' is not one of"),
+                ('extra_specs: {hw:numa_nodes: "2"}\n',
+                 'p.yaml: extra_specs: hw:numa_nodes: is set by hpcvirt'),
+                ('extra_specs: {hw:cpu_polcy: dedicated}\n',
+                 'p.yaml: extra_specs: hw:cpu_polcy: is no extra spec'),
+                ('extra_specs: {resources1:PCPU: "2"}\n',
+                 'p.yaml: extra_specs: resources1:PCPU: is set by hpcvirt'),
+                ('extra_specs: {trait:HW_CPU_HYPERTHREADING: required}\n',
+                 'p.yaml: extra_specs: .*cannot be combined'),
+                ('extra_specs: {hpcvirt:exclusive_cells: often}\n',
+                 'p.yaml: extra_specs: hpcvirt:exclusive_cells: .often. is'),
+                ('extra_specs: {"a\\nb": c}\n',
+                 'p.yaml: extra_specs: must have keys of'),
+                ('extra_specs: {a: "c\\x1b[2J"}\n',
+                 'p.yaml: extra_specs: a: must be printable text'),
+                ('smt: ' + '9' * 5000 + '\n', 'p.yaml')):
+            profile = self.write('p.yaml', text)
+            self.assert_bad_input(pattern, 'plan', path, '--profile', profile)
+        binary = self.folder / 'q.yaml'
+        binary.write_bytes(b'smt: \xff\xfe')
+        self.assert_bad_input('q.yaml.*UTF-8', 'plan', path, '--profile',
+                              str(binary))
+        self.assert_bad_input('none.yaml', 'plan', path, '--profile',
+                              str(self.folder / 'none.yaml'))
+        self.assert_bad_input('directory', 'plan', path, '--profile',
+                              str(self.folder))
+
+    def test_a_profile_that_is_too_large_is_refused(self):
+        profile = self.write('p.yaml', '#' * (1024 * 1024 + 1))
+        self.assert_bad_input('larger than 1024 KiB', 'plan', self.host(),
+                              '--profile', profile)
+
+    def test_bad_hosts_are_one_line(self):
+        self.assert_bad_input('nothing', 'plan', str(self.folder / 'nothing'))
+        self.assert_bad_input('bad.json', 'plan', self.write('bad.json', '{'))
+        self.assert_bad_input('no guest fits', 'plan', self.host(mib=300))
+        self.assert_bad_input('PATH', 'plan')
+
+
+class ApplyTest(CommandTest):
+    def test_without_apply_nothing_is_changed(self):
+        api = self.serve()
+        status, out, _ = self.run_command('apply', self.host())
+        self.assertEqual(0, status)
+        self.assertIn('create   hpc.8c1n', out)
+        self.assertIn('4 flavors: 4 to create. Nothing was changed; use '
+                      '--apply to do it.', out)
+        self.assertEqual({}, api.flavors)
+        self.assertEqual({'GET'}, {method for method, *_ in api.requests})
+
+    def test_a_second_run_changes_nothing(self):
+        api = self.serve()
+        path = self.host()
+        self.assertEqual(0, self.run_command('apply', path, '--apply')[0])
+        before = {key: dict(value) for key, value in api.flavors.items()}
+        del api.requests[:]
+        status, out, _ = self.run_command('apply', path, '--apply')
+        self.assertEqual(0, status)
+        self.assertIn('4 flavors: 4 as planned.', out)
+        self.assertEqual(before, api.flavors)
+        self.assertEqual({'GET'}, {method for method, *_ in api.requests})
+
+    def test_one_failure_does_not_stop_the_others(self):
+        api = self.serve()
+        create = api._create
+        api._create = lambda wanted: (
+            (403, {'forbidden': {'message': 'no such luck'}})
+            if wanted['vcpus'] == 16 else create(wanted))
+        status, out, _ = self.run_command('apply', self.host(), '--apply')
+        self.assertEqual(1, status)
+        self.assertRegex(out, r'hpc\.16c1n\S+: FAILED: .*no such luck')
+        self.assertEqual(3, len(api.flavors))
+        api._create = create
+        self.assertEqual(0, self.run_command('apply', self.host(),
+                                             '--apply')[0])
+        self.assertEqual(4, len(api.flavors))
+
+    def test_replace_changes_our_own_alone(self):
+        api = self.serve()
+        path = self.host()
+        self.run_command('apply', path, '--apply')
+        ours, theirs, *_ = sorted(api.flavors.values(),
+                                  key=lambda flavor: flavor['vcpus'])
+        ours['extra_specs'].update({'hw:pmu': 'true',
+                                    'hw:mem_page_size': 'any'})
+        theirs['extra_specs'] = {'hw:cpu_policy': 'shared'}
+        status, out, _ = self.run_command('apply', path, '--apply')
+        self.assertEqual(1, status)
+        self.assertIn('it was changed after hpcvirt created it', out)
+        self.assertIn('hpcvirt did not create this flavor', out)
+        self.assertIn('Use --replace to change those that differ', out)
+        status, out, _ = self.run_command('apply', path, '--apply',
+                                          '--replace')
+        self.assertEqual(1, status)
+        self.assertEqual(
+            ('true', '2048'), (ours['extra_specs']['hw:pmu'],
+                               ours['extra_specs']['hw:mem_page_size']))
+        self.assertEqual({'hw:cpu_policy': 'shared'}, theirs['extra_specs'])
+
+    def test_a_new_id_is_announced_and_not_given_without_replace(self):
+        api = self.serve()
+        path = self.host()
+        self.run_command('apply', path, '--apply')
+        before = set(api.flavors)
+        ours = next(iter(api.flavors.values()))
+        ours['ram'] += 1024
+        status, out, _ = self.run_command('apply', path, '--apply')
+        self.assertEqual(1, status)
+        self.assertIn(f'a new id in place of {ours["id"]}', out)
+        self.assertEqual(before, set(api.flavors))
+        _, out, _ = self.run_command('apply', path, '--format', 'json')
+        self.assertEqual(1, sum(step['new_id'] for step
+                                in json.loads(out)['steps']))
+
+    def test_projects_of_the_profile_get_access(self):
+        api = self.serve()
+        profile = self.write('p.yaml', 'base: dense\nprojects: [p1]\n'
+                             'extra_specs: {"trait:CUSTOM_A": required}\n')
+        words = ('apply', self.host(), '--profile', profile, '--apply')
+        self.assertEqual(0, self.run_command(*words)[0])
+        self.assertEqual([['p1']] * 4, list(api.projects.values()))
+        self.assertEqual({'required'}, {
+            flavor['extra_specs']['trait:CUSTOM_A']
+            for flavor in api.flavors.values()})
+        status, out, _ = self.run_command(*words)
+        self.assertEqual(0, status)
+        self.assertIn('4 flavors: 4 as planned.', out)
+
+    def test_a_foreign_flavor_that_is_as_planned_is_as_good(self):
+        api = self.serve()
+        path = self.host()
+        self.run_command('apply', path, '--apply')
+        for flavor in api.flavors.values():
+            del flavor['extra_specs']['hpcvirt:generated_by']
+        status, out, _ = self.run_command('apply', path, '--apply')
+        self.assertEqual(0, status)
+        self.assertIn('but it is as planned', out)
+
+    def test_flavors_of_earlier_plans_are_listed_and_kept(self):
+        api = self.serve()
+        self.run_command('apply', self.host(cores=6), '--apply')
+        before = len(api.flavors)
+        _, out, _ = self.run_command('apply', self.host(), '--apply')
+        self.assertIn('left alone: hpc.12c', out)
+        self.assertEqual(before + 4, len(api.flavors))
+
+    def test_the_document_tells_the_same(self):
+        api = self.serve()
+        api.failures['POST', 'os-extra_specs'] = 400
+        status, out, _ = self.run_command('apply', self.host(), '--apply',
+                                          '--format', 'json')
+        self.assertEqual(1, status)
+        document = json.loads(out)
+        self.assertEqual({'create'}, {step['action']
+                                      for step in document['steps']})
+        for step in document['steps']:
+            self.assertFalse(step['done'])
+            self.assertIn('not today', step['error'])
+
+    def test_private_flavors(self):
+        api = self.serve()
+        self.run_command('apply', self.host(), '--apply', '--private')
+        self.assertEqual({False}, {
+            flavor['os-flavor-access:is_public']
+            for flavor in api.flavors.values()})
+
+    def test_a_cloud_out_of_reach_is_one_line(self):
+        path = self.host()
+        self.assert_bad_input('OS_CLOUD', 'apply', path)
+        self.write('clouds.yaml', compute_api.CLOUDS.format(
+            endpoint='http://127.0.0.1:1/v2.1'))
+        self.assert_bad_input('cannot be used', 'apply', path, '--apply',
+                              '--os-cloud', 'test')
+
+
+class LintTest(CommandTest):
+    GOOD = json.dumps({
+        'name': 'm1', 'ram': 1024, 'vcpus': 8, 'properties': {
+            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}})
+
+    def test_a_plan_has_no_errors(self):
+        _, text, _ = self.run_command('plan', self.host(), '--format', 'json')
+        status, out, _ = self.run_command('lint', self.write('p.json', text))
+        self.assertEqual((0, '4 flavors: 0 errors, 0 warnings, 0 notes.\n'),
+                         (status, out))
+
+    def test_an_error_is_status_1_and_a_warning_is_not(self):
+        good = self.write('good.json', self.GOOD)
+        bad = self.write('bad.json', self.GOOD.replace('2048', 'large'))
+        poor = self.write('poor.json', self.GOOD.replace('8,', '7,'))
+        self.assertEqual(0, self.run_command('lint', good)[0])
+        self.assertEqual(0, self.run_command('lint', poor)[0])
+        status, out, _ = self.run_command('lint', good, bad, poor)
+        self.assertEqual(1, status)
+        self.assertIn('error: page-size-class: hw:mem_page_size: ', out)
+        self.assertIn('3 flavors: 1 error, 1 warning, 0 notes.', out)
+
+    def test_hosts_are_held_against_flavors(self):
+        path = self.write('f.json', self.GOOD.replace('8,', '6,'))
+        status, out, _ = self.run_command('lint', path, '--host', self.host(),
+                                          '--host', self.host('b', cores=12))
+        self.assertEqual(0, status)
+        self.assertIn('strands-cpus: vcpus: host: the 4 instances that fit '
+                      'leave 8 of 32', out)
+        self.assertNotIn('b: the', out)
+
+    def test_the_document(self):
+        path = self.write('f.json', self.GOOD.replace('2048', 'any'))
+        _, out, _ = self.run_command('lint', path, '--format', 'json')
+        document = json.loads(out)
+        self.assertEqual(['m1'], document['flavors'])
+        self.assertEqual(
+            {'code', 'severity', 'flavor', 'key', 'message', 'advice',
+             'hosts'},
+            set(document['findings'][0]))
+        self.assertEqual('error', document['findings'][0]['severity'])
+        self.assertEqual({'error': 1, 'warning': 0, 'note': 0},
+                         document['counts'])
+
+    def test_flavors_of_the_cloud(self):
+        api = self.serve()
+        flavor = api.add('m1', 8, 1024, extra_specs={
+            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': 'any'})
+        for name in ('m1', flavor['id']):
+            status, out, _ = self.run_command('lint', name)
+            self.assertEqual(1, status)
+            self.assertIn('page-size-class', out)
+        self.assert_bad_input('neither a file nor a flavor', 'lint', 'm2')
+
+    def test_what_looks_like_a_file_is_never_asked_of_a_cloud(self):
+        for name in ('none.json', 'none.yaml', './none'):
+            self.assert_bad_input(f'{name}.*cannot be read', 'lint', name)
+
+    def test_files_that_are_no_flavors_are_one_line(self):
+        for text in ('', '{', '[]', '3', 'text', '{"a": [{}]}', '\0',
+                     '[' * 100000, '{"flavors": [[]]}'):
+            self.assert_bad_input('f.json', 'lint', self.write('f.json', text))

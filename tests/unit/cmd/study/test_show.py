@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import json
+import pathlib
+
+import testtools
+
+from hpcvirt import bibliography
+from tests.builders import commands
+from tests.builders import folders
+from tests.builders import hosts
+
+SMT = str(hosts.TOPOLOGIES / 'intel-2s-16c-smt.json')
+PLAIN = str(hosts.TOPOLOGIES / 'hs06-2s-16c.json')
+
+
+class StudyCase(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.folder = folders.make(self)
+
+    def call(self, *words):
+        """Run the command; its status, standard output and standard error."""
+        return commands.run('study', *words)
+
+    def document(self, *words):
+        status, out, err = self.call(*words, '--format', 'json')
+        self.assertEqual('', err)
+        return status, json.loads(out)
+
+    def assert_unusable(self, what, *words):
+        status, out, err = self.call(*words)
+        self.assertEqual((2, ''), (status, out))
+        self.assertEqual(1, err.count('\n'))
+        self.assertIn(what, err)
+
+
+class ListTest(StudyCase):
+    def test_every_study_is_listed_with_its_citation(self):
+        status, out, _ = self.call('list')
+        self.assertEqual(0, status)
+        status, studies = self.document('list')
+        self.assertEqual(0, status)
+        self.assertEqual(['S1', 'S2', 'S3', 'S4', 'S5'],
+                         [each['id'] for each in studies])
+        for each in studies:
+            line = next(line for line in out.splitlines()
+                        if line.startswith(each['id']))
+            self.assertIn(each['title'], line)
+            self.assertTrue(line.endswith(f'[{each["source"]}]'), line)
+
+
+class ShowTest(StudyCase):
+    def test_the_document_is_described_as_the_bibliography_has_it(self):
+        for name in ('S1', 'S2', 'S3', 'S4', 'S5'):
+            _, study_ = self.document('show', name)
+            document = bibliography.get(study_['source'])
+            status, out, _ = self.call('show', name.lower())
+            self.assertEqual(0, status)
+            text = ' '.join(out.split())
+            for what in (document.citation, document.authors, document.title,
+                         document.venue, document.year, document.found):
+                self.assertIn(what, text)
+            self.assertNotIn(document.file, out)
+
+    def test_a_study_of_the_list_is_shown_alike(self):
+        for each in self.document('list')[1]:
+            self.assertEqual(each, self.document('show', each['id'])[1])
+
+    def test_ratios_are_computed(self):
+        _, study_ = self.document('show', 'S1')
+        self.assertAlmostEqual(0.01561 / 0.01842, study_['rows'][0]['ratio'])
+        self.assertEqual({True, False},
+                         {claim['agrees'] for claim in study_['claims']})
+
+    def test_a_claim_that_does_not_follow_is_shown_with_the_reason(self):
+        _, out, _ = self.call('show', 'S1')
+        self.assertIn('large pages improve virtual HPL by 4 %: the document '
+                      'says 4, the figures give 6.104', ' '.join(out.split()))
+
+    def test_one_case_is_shown_alone(self):
+        status, out, _ = self.call('show', 'S4', '--case', '2x16-tuned')
+        self.assertEqual(0, status)
+        self.assertIn('2x16-tuned', out)
+        self.assertNotIn('1x24-', out.partition('Lessons')[0])
+        _, study_ = self.document('show', 'S4', '--case', '2x16-tuned')
+        self.assertEqual(1, len(study_['rows']))
+        _, study_ = self.document('show', 'S1', '--case', 'small-on')
+        self.assertEqual(
+            {'0.848', '0.973', '85'},
+            {claim['printed'] for claim in study_['claims']})
+
+    def test_an_unknown_study_or_case_is_refused(self):
+        self.assert_unusable('no such study', 'show', 'S9')
+        self.assert_unusable('no case', 'show', 'S4', '--case', 'sriov')
+        self.assert_unusable('STUDY', 'show')
+
+
+class ScaleTest(StudyCase):
+    def test_every_case_has_its_line_or_its_reason(self):
+        status, out, _ = self.call('scale', 'S3', PLAIN)
+        self.assertEqual(0, status)
+        lines = {line.split()[0]: line for line in out.splitlines()}
+        self.assertIn('1x32', lines['off-1vm-4'])
+        self.assertIn('cannot be run: it needs SMT', lines['on-1vm-4'])
+        self.assertEqual(2 + 16, len(lines))
+
+    def test_a_document_has_the_flavor_or_the_reason(self):
+        status, plans = self.document('scale', 'S3', SMT, '--case',
+                                      'on-4vm-4net-8')
+        self.assertEqual(0, status)
+        plan, = plans
+        self.assertEqual((4, 16, {}), (
+            plan['per_host'], plan['flavor']['vcpus'],
+            plan['flavor']['extra_specs']))
+        status, plans = self.document('scale', 'S5', SMT)
+        self.assertEqual(1, status)
+        self.assertTrue(all(plan['refused'] for plan in plans))
+
+    def test_a_profile_keeps_cores_for_the_host(self):
+        profile = self.folder / 'profile.yaml'
+        profile.write_text('base: dense\n'
+                           'housekeeping_cores_per_cell: 2\n')
+        _, plans = self.document('scale', 'S4', PLAIN, '--case', '4x8-tuned',
+                                 '--profile', str(profile))
+        self.assertEqual(7, plans[0]['flavor']['vcpus'])
+
+    def test_what_cannot_be_used_is_named(self):
+        for what, *words in (
+                ('PATH', 'S4'), ('no case', 'S4', PLAIN, '--case', 'sriov'),
+                ('/nowhere', 'S4', '/nowhere'),
+                ('/nowhere', 'S4', PLAIN, '--profile', '/nowhere'),
+                ('NAME=', 'S5', PLAIN, PLAIN)):
+            self.assert_unusable(what, 'scale', *words)
+
+
+class RunTest(StudyCase):
+    def test_without_apply_the_plan_is_printed(self):
+        status, out, err = self.call('run', 'S4', '4x8-tuned', f'n7={PLAIN}')
+        self.assertEqual((0, ''), (status, err))
+        for line in ('Host: nested paging on', 'cpu_dedicated_set = 0-31',
+                     'Start 4 instances of it on n7',
+                     'Run hs06/multi in all of them and on ssh://HOST',
+                     'use --apply to do it'):
+            self.assertIn(line, out)
+
+    def test_a_refused_case_is_not_run(self):
+        status, out, err = self.call('run', 'S3', 'on-1vm-4', PLAIN)
+        self.assertEqual((1, ''), (status, err))
+        self.assertIn('needs SMT', out)
+
+    def test_what_cannot_be_used_is_named(self):
+        for what, *words in (
+                ('CASE', 'S4'), ('PATH', 'S4', '4x8-tuned'),
+                ('no case', 'S4', 'sriov', PLAIN),
+                ('--image', 'S4', '4x8-tuned', PLAIN, '--apply'),
+                ('needs 1', 'S4', '4x8-tuned', PLAIN, '--network', 'a',
+                 '--network', 'b'),
+                ('--pairs', 'S4', '4x8-tuned', PLAIN, '--pairs', '0'),
+                ('--set', 'S4', '4x8-tuned', PLAIN, '--set', 'x=1'),
+                ('stand in', 'S4', '4x8-tuned', PLAIN, '--instead', 'hpcc')):
+            self.assert_unusable(what, 'run', *words)
+
+
+class CompareTest(StudyCase):
+    def test_a_folder_without_results_is_refused(self):
+        folder = str(self.folder / 'none')
+        self.assert_unusable('bench.sqlite', 'compare', 'S4', '--data',
+                             folder)
+        self.assertFalse(pathlib.Path(folder).exists())
+
+    def test_an_empty_store_shows_what_is_not_yet_run(self):
+        url = f'sqlite:///{self.folder}/bench.sqlite'
+        words = ('compare', 'S4', '--store', url, '--data', str(self.folder))
+        status, out, _ = self.call(*words)
+        self.assertEqual((0, 15), (status, out.count('not yet run')))
+        _, comparisons = self.document(*words, '--case', '1x24-tuned')
+        self.assertEqual([('1x24-tuned', [])], [
+            (each['case']['id'], each['results']) for each in comparisons])

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import json
+import pathlib
+import unittest
+
+import fixtures
+import testtools
+
+from hpcvirt.cmd import main
+from hpcvirt.cmd.host import audit_file
+from tests.builders import audited
+from tests.builders import commands
+from tests.builders import folders
+from tests.builders import hosts
+from tests.builders import sysfs_files
+
+
+class AcceptTest(testtools.TestCase):
+    """What ``hpcvirt host accept`` refuses before it asks a cloud."""
+
+    def setUp(self):
+        super().setUp()
+        self.scratch = folders.make(self)
+        self.plan = self.write('plan.json', {'schema_version': 1, 'flavors': [
+            {'name': 'a', 'vcpus': 1, 'ram_mib': 64, 'extra_specs': {},
+             'per_host': {'n1': 2}}]})
+        # What gets as far as a cloud finds none.
+        self.useFixture(fixtures.EnvironmentVariable('OS_CLOUD', 'none'))
+        self.useFixture(fixtures.EnvironmentVariable(
+            'OS_CLIENT_CONFIG_FILE', str(self.scratch / 'clouds.yaml')))
+
+    def write(self, name, content):
+        path = self.scratch / name
+        path.write_text(json.dumps(content))
+        return str(path)
+
+    def refusal(self, *words, host='n1', flavors='a'):
+        status, out, err = commands.run(
+            'host', 'accept', host, '--flavors', flavors, '--plan', self.plan,
+            '--image', 'i', '--network', 'n', '--data', self.scratch / 'data',
+            *words)
+        self.assertEqual((2, ''), (status, out))
+        self.assertEqual(1, err.count('\n'), err)
+        self.assertFalse((self.scratch / 'data').exists())
+        return err
+
+    def test_each_fault_is_one_line(self):
+        audit = self.write('audit.json', {'schema_version': 1})
+        for more, words in (
+                ({'host': '../n1'}, 'is not the name of a compute host'),
+                ({'host': 'n2'}, 'is not for the host n2'),
+                ({'flavors': 'b'}, "has no flavor 'b'")):
+            self.assertIn(words, self.refusal('--apply', **more))
+        for options, words in (
+                (['--benchmarks', 'nosuch'], 'nosuch'),
+                (['--set', 'nosuch=1'], 'none of the named benchmarks'),
+                (['--bound', 'x'], 'is not METRIC=RATIO'),
+                (['--audit', audit], 'is not the output of "hpcvirt host '),
+                (['--report', self.plan], 'exists already'),
+                (['--report', '/nowhere/x'], 'cannot be written'),
+                (['--plan', str(self.scratch / 'nothing')], 'nothing')):
+            self.assertIn(words, self.refusal('--apply', *options))
+
+    def test_wrong_numbers_are_usage(self):
+        for words in (['--pairs', '0'], ['--time-limit', '0'],
+                      ['--time-limit', 'x'], ['--flavors', 'a,,b']):
+            error = self.assertRaises(SystemExit, main.main, [
+                'host', 'accept', 'n1', '--flavors', 'a', '--plan', 'p',
+                '--image', 'i', '--network', 'n', *words])
+            self.assertEqual(2, error.code)
+
+    def test_the_findings_of_an_audit_are_read(self):
+        finding = {'code': 'ksm', 'severity': 'warning', 'found': 'KSM runs',
+                   'expected': 'no KSM', 'why': 'slow', 'sources': ['X'],
+                   'change': ['echo 0']}
+        (found,) = audit_file.read(self.write('audit.json', {
+            'schema_version': 1, 'host': 'n1', 'clean': False, 'counts': {},
+            'findings': [finding], 'checked': ['ksm']}))
+        self.assertEqual(('ksm', 'warning', ('echo 0',)),
+                         (found.code, found.severity, found.change))
+
+
+PROFILE = 'devices: [{vendor_id: "15b3", product_id: "101e"}]\n'
+
+
+class AuditTest(unittest.TestCase):
+    """``hpcvirt host audit``."""
+
+    def setUp(self):
+        super().setUp()
+        self.root = pathlib.Path(sysfs_files.scratch(self), 'n17')
+        sysfs_files.lay_out(audited.tree(), self.root)
+        self.profile = self.root / 'profile.yaml'
+        self.profile.write_text(PROFILE)
+
+    def run_command(self, *words):
+        return commands.run('host', 'audit', '--root', self.root, *words)
+
+    def test_status_is_0_without_faults(self):
+        status, out, err = self.run_command('--profile', str(self.profile))
+        self.assertEqual((0, ''), (status, err))
+        self.assertTrue(out.startswith('host: no finding; '), out)
+
+    def test_status_is_1_with_one(self):
+        (self.root / 'proc/sys/vm/swappiness').write_text('60')
+        for words, line in (([], 'WARNING swappiness'),
+                            (['--format', 'nhc'], '* || die 1 "hpcvirt'),
+                            (['--format', 'json'], '"swappiness"')):
+            status, out, err = self.run_command(*words)
+            self.assertEqual((1, ''), (status, err))
+            self.assertIn(line, out)
+
+    def test_json_can_be_read(self):
+        status, out, _ = self.run_command('--format', 'json')
+        self.assertEqual(0, status)
+        self.assertEqual([], json.loads(out)['findings'])
+
+    def test_status_is_2_without_a_host_or_profile(self):
+        for words, where in ((['--root', '/dev/null'], '/dev/null'),
+                             (['--profile', '/none'], '/none')):
+            status, out, err = self.run_command(*words)
+            self.assertEqual((2, ''), (status, out))
+            self.assertIn(where, err)
+            self.assertEqual(1, err.count('\n'))
+
+
+NOVA = 'etc/nova/nova.conf.d/90-hpcvirt.conf'
+
+
+class ConfigTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = folders.make(self)
+        self.root = self.folder / 'root'
+        self.is_host('host')
+
+    def is_host(self, name, cpus=None):
+        """Make the root that of a host."""
+        for path, text in (('proc/sys/kernel/hostname', name),
+                           ('sys/devices/system/cpu/online', cpus)):
+            place = self.root / path
+            if text is not None:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_text(f'{text}\n')
+
+    def run_command(self, *words):
+        return commands.run('host', 'config', *words)
+
+    def fails(self, message, *words):
+        before = self.tree()
+        status, out, err = self.run_command(*words)
+        self.assertEqual((2, ''), (status, out))
+        self.assertRegex(err, f'^hpcvirt: .*{message}.*\n$')
+        self.assertEqual(before, self.tree())
+
+    def tree(self):
+        return {str(path): path.read_bytes()
+                for path in self.folder.rglob('*') if path.is_file()}
+
+    def host(self, name='host', **more):
+        path = self.folder / f'{name}.json'
+        return hosts.as_json(hosts.build(name=name, **more), path)
+
+    def apply(self, *words):
+        return self.run_command(*words, '--root', self.root, '--apply')
+
+    def test_without_apply_files_are_only_printed(self):
+        path = self.host()
+        before = self.tree()
+        status, out, err = self.run_command(path, '--root', self.root)
+        self.assertEqual(0, status)
+        self.assertRegex(err, '^Warning: no-parts: host: .*\n$')
+        self.assertIn(f'==> {NOVA} (new)\n', out)
+        self.assertIn('cpu_dedicated_set = 1-15,17-31\n', out)
+        self.assertEqual(before, self.tree())
+
+    def test_the_second_apply_changes_nothing(self):
+        path = self.host()
+        self.assertIn('tuned-adm profile hpcvirt', self.apply(path)[1])
+        before = self.tree()
+        status, out, _ = self.apply(path)
+        self.assertEqual(0, status)
+        self.assertIn('nothing to change\n', out)
+        self.assertEqual(before, self.tree())
+
+    def test_a_copy_of_what_is_replaced_or_removed_is_kept(self):
+        path = self.host()
+        self.apply(path)
+        before = (self.root / NOVA).read_text()
+        status, out, _ = self.run_command(path, '--profile', 'dense',
+                                          '--root', self.root)
+        for line in ('-cpu_dedicated_set = 1-15,17-31',
+                     '+cpu_dedicated_set = 0-31'):
+            self.assertIn(line, out.splitlines())
+        status, out, _ = self.apply(path, '--profile', 'dense')
+        self.assertEqual(0, status)
+        (kept,) = (self.root / 'var/lib/hpcvirt/backups').iterdir()
+        self.assertIn(str(kept), out)
+        self.assertEqual(before, (kept / NOVA).read_text())
+        affinity = 'etc/systemd/system.conf.d/90-hpcvirt.conf'
+        self.assertTrue((kept / affinity).exists())
+        self.assertFalse((self.root / affinity).exists())
+
+    def test_a_file_of_somebody_else_is_not_replaced(self):
+        place = self.root / NOVA
+        place.parent.mkdir(parents=True)
+        place.write_text('[DEFAULT]\n')
+        self.fails('90-hpcvirt.conf: was not written by hpcvirt',
+                   self.host(), '--root', self.root, '--apply')
+
+    def test_nothing_is_written_through_links(self):
+        elsewhere = self.folder / 'elsewhere'
+        elsewhere.mkdir()
+        (self.root / 'etc').symlink_to(elsewhere)
+        self.fails('leads out of', self.host(), '--root', self.root, '--apply')
+        (self.root / 'etc').unlink()
+        self.apply(self.host())
+        (self.root / NOVA).rename(elsewhere / 'own')
+        (self.root / NOVA).symlink_to(elsewhere / 'own')
+        self.fails('is a symbolic link', self.host(), '--root', self.root,
+                   '--profile', 'dense', '--apply')
+
+    def test_a_folder_or_file_in_the_way_is_an_error(self):
+        (self.root / NOVA).mkdir(parents=True)
+        self.fails('is a directory', self.host(), '--root', self.root)
+        (self.root / NOVA).rmdir()
+        (self.root / 'etc/default').write_text('')
+        self.fails('etc/default: is not a folder', self.host(), '--root',
+                   self.root, '--apply')
+        self.fails('is not a folder', self.host(), '--root',
+                   self.folder / 'nowhere')
+
+    def test_options_of_another_file_of_nova_are_named(self):
+        conf = self.root / 'etc/nova/nova.conf'
+        conf.parent.mkdir(parents=True)
+        conf.write_text('[compute]\ncpu_dedicated_set = 2\n')
+        _, out, _ = self.run_command(self.host(), '--root', self.root)
+        self.assertIn('Warning: etc/nova/nova.conf sets '
+                      '[compute]cpu_dedicated_set too', out)
+
+    def test_a_file_of_nova_that_cannot_be_read_may_set_the_same(self):
+        # As nova.conf looks without root: there, and not to be read.
+        (self.root / 'etc/nova/nova.conf').mkdir(parents=True)
+        status, out, _ = self.run_command(self.host(), '--root', self.root)
+        self.assertEqual(0, status)
+        self.assertIn('Warning: etc/nova/nova.conf cannot be read', out)
+
+    def test_a_root_is_for_one_host(self):
+        self.fails('--root: is for one host', self.host(), '--root',
+                   self.root, '--deployer', 'kolla')
+
+    def test_several_hosts_are_written_below_their_names(self):
+        paths = [self.host('a'), self.host('b', cores=8)]
+        target = self.folder / 'tree'
+        self.assertEqual(0, self.run_command(*paths, '--write', target)[0])
+        self.assertIn('1-15,17-31', (target / 'a' / NOVA).read_text())
+        self.assertIn('1-7,9-15', (target / 'b' / NOVA).read_text())
+        self.assertIn('nothing to change',
+                      self.run_command(*paths, '--write', target)[1])
+
+    def test_a_written_file_that_differs_needs_apply(self):
+        target = self.folder / 'tree'
+        words = (self.host(), '--write', target)
+        self.run_command(*words)
+        self.fails('is there and differs', *words, '--profile', 'dense')
+        status, out, _ = self.run_command(*words, '--profile', 'dense',
+                                          '--apply')
+        self.assertEqual(0, status)
+        self.assertIn('Copies of the former files', out)
+
+    def test_apply_is_for_one_host(self):
+        self.fails('--apply: changes one host', self.host('a'),
+                   self.host('b'), '--apply')
+
+    def test_names_that_are_no_folder_are_refused(self):
+        for name in ('..', 'a/b', '-x', 'a b', 'é', 'a\n'):
+            path = self.folder / 'x.json'
+            self.fails('', hosts.as_json(hosts.build(name=name), path),
+                       '--write', self.folder / 'tree')
+
+    def test_files_are_readable_by_their_readers(self):
+        self.apply(self.host())
+        self.assertEqual(0o644, (self.root / NOVA).stat().st_mode & 0o777)
+
+    def test_a_stranger_is_left_alone(self):
+        self.is_host('deploy')
+        self.fails('is the root of the host deploy, not of host', self.host(),
+                   '--root', self.root, '--apply')
+        self.is_host('host.example.org', '0-3')
+        self.fails('has the CPUs 0-3, but host has 0-31', self.host(),
+                   '--root', self.root, '--apply')
+        self.is_host('host.example.org', '0-31')
+        self.assertEqual(0, self.apply(self.host())[0])
+
+    def test_a_host_that_no_flavor_fits_gets_no_configuration(self):
+        paths = [self.host('a'), self.host('bare', mib=256)]
+        for words in (('--write', self.folder / 'tree'), ()):
+            self.fails('bare: gets no configuration', *paths, *words)
+
+    def fleet(self, **more):
+        path = self.folder / 'fleet.yaml'
+        self.host('a')
+        self.host('b', vfs={0: 8})
+        self.host('c', gpus={0: 1, 1: 1})
+        path.write_text(json.dumps({'schema_version': 1, 'classes': {
+            'cpu': {'hosts': ['a.json'], 'profile': {'pack_cells': True}},
+            'net': {'hosts': ['b.json'], 'name_prefix': 'net', 'profile': {
+                'pack_cells': True, 'devices': [
+                    {'vendor_id': '15b3', 'product_id': '101e'}]}},
+            'gpu': {'hosts': ['c.json'], 'name_prefix': 'gpu', 'profile': {
+                'pack_cells': True, 'devices': [
+                    {'kind': 'whole', 'alias': 'gpu', 'vendor_id': '10de',
+                     'product_id': '20b0'}], **more}}}}))
+        return '--fleet', path
+
+    def test_one_run_writes_all_classes_of_a_fleet(self):
+        target = self.folder / 'kolla'
+        self.assertEqual(0, self.run_command(
+            *self.fleet(), '--deployer', 'kolla', '--write', target)[0])
+        text = (target / 'config/nova/nova-scheduler.conf').read_text()
+        for part in ('"name": "hpc-vf"', '"name": "gpu"',
+                     'packing_host_numa_cells_allocation_strategy = true'):
+            self.assertIn(part, text)
+        inventory = (target / 'inventory/hpcvirt.yml').read_text()
+        for name in ('a', 'b', 'c'):
+            self.assertIn(f' {name}: {{}}', inventory)
+            self.assertTrue(
+                (target / f'config/nova/{name}/nova.conf').exists())
+
+    def test_another_run_does_not_drop_the_hosts_of_the_first(self):
+        target = self.folder / 'kolla'
+        words = '--deployer', 'kolla', '--write', target, '--apply'
+        self.run_command(*self.fleet(), *words)
+        self.fails('inventory/hpcvirt.yml: has hosts that this run does not '
+                   'write: b, c;', self.folder / 'a.json', *words)
+
+    def test_classes_that_nova_cannot_have_together_are_refused(self):
+        self.fails('class gpu: has pack_cells: false, unlike class cpu',
+                   *self.fleet(pack_cells=False))
+
+class WatchTest(unittest.TestCase):
+    """The arguments of ``hpcvirt host watch``."""
+
+    def test_bad_input_is_one_line(self):
+        folder = folders.make(self)
+        (folder / 'empty').write_text('')
+        (folder / 'samples').write_text('{}\n')
+        for words in ((f'--replay={folder}/samples',), ('--interval=0',),
+                      (f'--replay={folder}/empty',), (f'--replay={folder}',),
+                      ('--dedicated=x',), ('--replay=/nowhere',),
+                      ('--baseline=/nowhere',), ('--replay=a', '--record=b')):
+            status, out, err = commands.run('host', 'watch', *words)
+            self.assertEqual((2, '', 1), (status, out, err.count('\n')),
+                             (words, err))

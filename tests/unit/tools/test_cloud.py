@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import json
+import os
+import pathlib
+import stat
+from unittest import mock
+
+from tests.unit.tools.cloud import cloud_case
+from tools.cloud import errors
+from tools.cloud import fleet
+from tools.cloud import inifile
+from tools.cloud import settings as cloud_settings
+
+
+class FleetTest(cloud_case.CloudCase):
+    """The machines that the fake compute services simulate."""
+
+    def setUp(self):
+        super().setUp()
+        fleet.write_topologies(self.settings)
+
+    def topology(self, host):
+        return json.loads(fleet.topology(self.settings, host).read_text())
+
+    def test_hosts_are_shipped_topologies(self):
+        for host in fleet.FLEET:
+            self.assertEqual(host, self.topology(host)['name'])
+
+    def test_machine_has_the_planned_cpus_and_pages(self):
+        document = self.topology('opteron1')
+        cells = [cell for cell in document['cells'] if cell['cpus']]
+        pages = {str(cell['id']): {'4': 1000, '2048': 500 + cell['id']}
+                 for cell in cells}
+        machine = fleet.simulated_machine(document, {
+            'cpu_dedicated_set': '1-47', 'cpu_shared_set': '0',
+            'pages': pages})
+        self.assertEqual(
+            [cell['id'] for cell in cells],
+            [cell['id'] for cell in machine['cells']])
+        dedicated = [cpu for cell in machine['cells']
+                     for cpu in cell['dedicated']]
+        self.assertEqual(list(range(1, 48)), sorted(dedicated))
+        self.assertEqual([0], [cpu for cell in machine['cells']
+                               for cpu in cell['shared']])
+        self.assertEqual(list(pages.values()),
+                         [cell['pages'] for cell in machine['cells']])
+
+    def test_each_sriov_port_has_virtual_functions_on_its_cell(self):
+        document = self.topology('intel1')
+        ports = {device['address']: device['cell']
+                 for device in document['devices'] if device['total_vfs']}
+        self.assertTrue(ports)
+        machine = fleet.simulated_machine(document, {
+            'cpu_dedicated_set': '',
+            'pages': {str(cell['id']): {} for cell in document['cells']}})
+        functions = [device for device in machine['devices']
+                     if device['dev_type'] == 'type-VF']
+        self.assertEqual(
+            {address: (fleet.VFS_PER_PORT, {cell})
+             for address, cell in ports.items()},
+            {address: (len(own), {vf['numa_node'] for vf in own})
+             for address in ports
+             for own in [[vf for vf in functions
+                          if vf['parent_addr'] == address]]})
+        addresses = [device['address'] for device in machine['devices']]
+        self.assertEqual(len(addresses), len(set(addresses)))
+
+
+class InifileTest(cloud_case.CloudCase):
+    def test_option_with_several_lines(self):
+        path = self.path / 'x.conf'
+        inifile.write(path, inifile.merge(
+            {'a': {'one': '1', 'two': ['x', 'y']}},
+            {'a': {'one': True}, 'b': {'three': 3}}))
+        self.assertEqual('[a]\none = true\ntwo = x\ntwo = y\n\n'
+                         '[b]\nthree = 3\n', path.read_text())
+
+
+class SettingsTest(cloud_case.CloudCase):
+    def load(self, **variables):
+        with mock.patch.dict(os.environ, variables):
+            return cloud_settings.load()
+
+    def test_values_are_validated(self):
+        for name, value in (('DIR', 'relative'), ('DIR', '/' + 50 * 'x'),
+                            ('PORT_BASE', 'http'), ('PORT_BASE', '80'),
+                            ('PAGES', '-1'), ('VIRT_TYPE', 'xen'),
+                            ('FILTER', 'none')):
+            with self.subTest(name=name, value=value):
+                variable = f'HPCVIRT_CLOUD_{name}'
+                self.assertRaisesRegex(errors.CloudError, variable,
+                                       self.load, **{variable: value})
+
+    def test_password_stays_the_same_and_is_private(self):
+        before = self.settings.password
+        self.settings.prepare()
+        self.assertEqual(before, self.settings.password)
+        mode = (self.settings.cache / 'password').stat().st_mode
+        self.assertEqual(0o600, mode & 0o777)
+
+    def test_only_the_owner_can_look_into_the_directories(self):
+        self.path.chmod(0o755)
+        (self.path / 'log').chmod(0o755)
+        self.settings.prepare()
+        for directory in (self.settings.cache, self.settings.log,
+                          self.settings.etc):
+            self.assertEqual(0o700, directory.stat().st_mode & 0o777)
+        for directory in (self.path, self.settings.run):
+            self.assertEqual(0o711, directory.stat().st_mode & 0o777)
+
+    def test_a_directory_of_another_user_is_refused(self):
+        status = list(self.path.lstat())
+        status[stat.ST_UID] += 1
+        with (mock.patch.object(pathlib.Path, 'lstat', autospec=True,
+                                return_value=os.stat_result(status)),
+              self.assertRaisesRegex(errors.CloudError, 'belongs to')):
+            self.settings.prepare()
+
+    def test_a_directory_that_others_may_write_to_is_refused(self):
+        for mode in (0o722, 0o702, 0o1777):
+            self.path.chmod(mode)
+            self.assertRaisesRegex(errors.CloudError, 'others may write',
+                                   self.settings.prepare)
+
+    def test_servers_must_be_able_to_enter(self):
+        inner = self.path / 'inner'
+        settings = cloud_settings.Settings(state=inner / 'state')
+        inner.mkdir(0o711)
+        settings.require_passage()
+        inner.chmod(0o700)
+        self.assertRaisesRegex(errors.CloudError, 'cannot enter .*inner',
+                               settings.require_passage)
+
+    def test_a_link_to_a_directory_is_refused(self):
+        link = self.path / 'link'
+        link.symlink_to(self.path)
+        settings = cloud_settings.Settings(state=link)
+        self.assertRaisesRegex(errors.CloudError, 'is not a directory',
+                               settings.prepare)
+
+    def test_no_two_listeners_share_a_port(self):
+        ports = list(cloud_settings.PORTS.values())
+        self.assertEqual(len(ports), len(set(ports)))
