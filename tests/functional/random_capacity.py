@@ -40,7 +40,7 @@ class Figure:
     :ivar counted: by hpcvirt
     :ivar taken: by Nova until it refuses, or misplaces one by a defect
     :ivar by_sums: by hpcvirt
-    :ivar promised: by the request to Placement
+    :ivar promised: by the request to Placement, and by Nova's device pools
     """
 
     kind: str
@@ -100,7 +100,19 @@ class Nova(planned_nova.ComputeHost):
             free = (self.cards if name == self.mdev_class
                     else [self.free.get(name, 0)])
             counts.append(sum(max(0, each) // amount for each in free))
+        requests = self._requests(flavor)
+        if requests:
+            counts.append(self._device_sets(requests))
         return min(counts)
+
+    def _device_sets(self, requests):
+        """Count how often Nova has the devices, wherever they are."""
+        pools, number = [dict(pool) for pool in self.pci.pools], 0
+        while self.pci.support_requests(requests, {}):
+            self.pci.apply_requests(requests, {})
+            number += 1
+        self.pci.pools = pools
+        return number
 
     def take(self, flavor):
         """Claim an instance.
