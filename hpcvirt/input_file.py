@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read files that the user names, without ever waiting for a device.
+"""Read files that somebody else may have written.
+
+A file is regular, and what is read of it has a limit, in bytes or lines and
+in time; that holds for files of the kernel too. Nothing waits for a device.
 
 ``-`` is standard input. A shell's ``<(command)`` and ``/dev/stdin`` name a
 pipe that the process has open already, and are read too. Other FIFOs,
@@ -13,8 +16,10 @@ import io
 import os
 import stat
 import sys
+import time
 import typing
 import zlib
+from collections.abc import Collection
 from collections.abc import Iterator
 
 from hpcvirt import exception
@@ -25,7 +30,16 @@ STDIN = '-'
 #: The first bytes of a file that gzip has compressed.
 _GZIP = b'\x1f\x8b'
 
+#: The most lines of a file that is read line by line.
+MAX_LINES = 100_000_000
+
+#: The longest time that a whole file takes. Pipes may take longer.
+MAX_SECONDS = 60.0
+
+_PIECE = 1 << 20
+
 _KINDS = (
+    (stat.S_ISLNK, 'a symbolic link'),
     (stat.S_ISDIR, 'a directory'),
     (stat.S_ISFIFO, 'a FIFO'),
     (stat.S_ISSOCK, 'a socket'),
@@ -46,20 +60,40 @@ def name(path: str | os.PathLike[str]) -> str:
 
 
 def content(path: str | os.PathLike[str], most: int,
-            where: str | None = None) -> bytes:
+            where: str | None = None, *,
+            owners: Collection[int] | None = None,
+            seconds: float = MAX_SECONDS) -> bytes:
     """Read a whole file, or standard input.
 
     :param most: the largest size in bytes that is accepted
     :param where: what to name in the error, the path if None
-    :raises InvalidInput: if it is not a file, cannot be read or is too large
+    :param owners: the users of whom the file may be; None for any
+    :param seconds: the longest time that reading a file takes
+    :raises InvalidInput: if it is not a file, is of another user, cannot be
+        read, or is too large or too slow
     """
     where = where or name(path)
-    data = beginning(path, most + 1, where)
-    if len(data) > most:
-        raise exception.InvalidInput(
-            where, f'is larger than {most // 1024} KiB, the most that is '
-            'read')
-    return data
+    with open_file(path, where) as stream:
+        if (owners is not None
+                and os.fstat(stream.fileno()).st_uid not in owners):
+            raise exception.InvalidInput(where, 'belongs to another user')
+        return read_whole(stream, most, where, seconds)
+
+
+def find_content(path: str | os.PathLike[str], most: int,
+                 where: str | None = None, *,
+                 owners: Collection[int] | None = None) -> bytes | None:
+    """Read a whole file; return None if there is none; see :func:`content`.
+
+    There is none either of a process that has ended.
+    """
+    try:
+        return content(path, most, where, owners=owners)
+    except exception.InvalidInput as exc:
+        if isinstance(exc.__cause__, (FileNotFoundError, NotADirectoryError,
+                                      ProcessLookupError)):
+            return None
+        raise
 
 
 def beginning(path: str | os.PathLike[str], most: int,
@@ -69,38 +103,83 @@ def beginning(path: str | os.PathLike[str], most: int,
     :raises InvalidInput: if it is not a file or cannot be read
     """
     where = where or name(path)
-    with _opened(path, where) as stream:
-        data: bytes | None = stream.read(most)
-        if data is None:
+    with open_file(path, where) as stream:
+        return _read(stream, most, where, MAX_SECONDS)
+
+
+def read_whole(stream: io.BufferedReader, most: int, where: str,
+               seconds: float = MAX_SECONDS) -> bytes:
+    """Read all of a file that :func:`open_file` opened; see :func:`content`.
+
+    :raises InvalidInput: if it cannot be read, or is too large or too slow
+    """
+    data = _read(stream, most + 1, where, seconds)
+    if len(data) > most:
+        raise exception.InvalidInput(
+            where, f'is larger than {most // 1024} KiB, the most that is '
+            'read')
+    return data
+
+
+def _read(stream: io.BufferedReader, most: int, where: str,
+          seconds: float) -> bytes:
+    pieces = []
+    end = time.monotonic() + seconds
+    while most > 0:
+        piece: bytes | None = stream.read(min(most, _PIECE))
+        if piece is None:
             raise exception.InvalidInput(
                 where, 'is a file of the kernel that has no end')
-        return data
+        if not piece:
+            break
+        if time.monotonic() > end and _is_file(stream):
+            raise exception.InvalidInput(
+                where, f'takes longer than {seconds:g} s to read')
+        pieces.append(piece)
+        most -= len(piece)
+    return b''.join(pieces)
 
 
-def lines(path: str | os.PathLike[str], longest: int) -> Iterator[bytes]:
+def lines(path: str | os.PathLike[str], longest: int,
+          most: int = MAX_LINES) -> Iterator[bytes]:
     """Read a file of any size, or standard input, line by line.
 
     A file that gzip has compressed is expanded.
 
     :param longest: the most bytes of a line; longer ones come in pieces
-    :raises InvalidInput: if it is not a file or cannot be read; Damaged,
-        after the lines that can be read, if compressed data cannot
+    :param most: the most lines
+    :raises InvalidInput: if it is not a file, cannot be read or has more
+        lines; Damaged, after the lines that can be read, if compressed data
+        cannot
     """
     where = name(path)
-    with _opened(path, where) as stream:
+    with open_file(path, where) as stream:
         source = (gzip.GzipFile(fileobj=stream)
                   if stream.peek(2)[:2] == _GZIP else stream)
         try:
-            while line := source.readline(longest):
+            for _ in range(most):
+                if not (line := source.readline(longest)):
+                    return
                 yield line
+            if source.readline(1):
+                raise exception.InvalidInput(
+                    where, f'has more than {most:,} lines, the most that are '
+                    'read')
         except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
             raise Damaged(where, 'is compressed, and can be read only in '
                           f'part ({exc})') from exc
 
 
 @contextlib.contextmanager
-def _opened(path: str | os.PathLike[str],
-            where: str) -> Iterator[io.BufferedReader]:
+def open_file(path: str | os.PathLike[str], where: str, *,
+              folder: int | None = None,
+              follow: bool = True) -> Iterator[io.BufferedReader]:
+    """Open a file, or standard input, without waiting.
+
+    :param folder: the descriptor of the folder that a relative path is in
+    :param follow: whether the file may be a symbolic link
+    :raises InvalidInput: if it is not a file or cannot be opened
+    """
     try:
         if path == STDIN:
             with _stdin(where) as stream:
@@ -108,13 +187,15 @@ def _opened(path: str | os.PathLike[str],
             return
         # Check before opening: opening a FIFO can block, and opening a
         # device (a watchdog, a tape) has effects.
-        status = os.stat(path)
+        status = os.stat(path, dir_fd=folder, follow_symlinks=follow)
         is_pipe = stat.S_ISFIFO(status.st_mode) and os.path.realpath(
             path).startswith(f'/proc/{os.getpid()}/fd/pipe:')
         if not is_pipe:
             _require_file(status, where)
         descriptor = os.open(path, os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC
-                             | (0 if is_pipe else os.O_NONBLOCK))
+                             | (0 if is_pipe else os.O_NONBLOCK)
+                             | (0 if follow else os.O_NOFOLLOW),
+                             dir_fd=folder)
         with os.fdopen(descriptor, 'rb') as stream:
             if not is_pipe:
                 _require_file(os.fstat(descriptor), where)
@@ -123,6 +204,13 @@ def _opened(path: str | os.PathLike[str],
         reason = getattr(exc, 'strerror', None) or exc
         raise exception.InvalidInput(
             where, f'cannot be read ({reason})') from exc
+
+
+def _is_file(stream: io.BufferedReader) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except OSError:  # standard input that a program has replaced
+        return False
 
 
 def _stdin(where: str) -> io.BufferedReader:
@@ -134,6 +222,8 @@ def _stdin(where: str) -> io.BufferedReader:
 
 
 def _require_file(status: os.stat_result, where: str) -> None:
+    if stat.S_ISREG(status.st_mode):
+        return
     for is_kind, kind in _KINDS:
         if is_kind(status.st_mode):
             raise exception.InvalidInput(where, f'is {kind}, not a file')

@@ -48,8 +48,9 @@ class SysfsTree:
     def text(self, name: str) -> str | None:
         """Read a file without surrounding white space; None if missing."""
         here = self._below(name)
-        data = (_kernel_file(here) if self._is_of_kernel(name)
-                else self._file(name))
+        path = self._path(name)
+        data = (None if path is None else
+                input_file.find_content(path, _MAX_BYTES, here))
         if data is None:
             return None
         try:
@@ -60,13 +61,8 @@ class SysfsTree:
         return text.strip(' \t\r\n\0')
 
     def _is_of_kernel(self, name: str) -> bool:
-        """Whether the running kernel provides a file: it needs no checks."""
+        """Whether the running kernel provides a file: its links are good."""
         return self.is_running and name.startswith(_OF_KERNEL)
-
-    def _file(self, name: str) -> bytes | None:
-        path = self._path(name)
-        return None if path is None else input_file.content(
-            path, _MAX_BYTES, self._below(name))
 
     def beginning(self, name: str, most: int) -> str | None:
         """Read no more than the first bytes of a file; None if missing."""
@@ -175,20 +171,6 @@ class SysfsTree:
             raise exception.InvalidInput(
                 here, 'is a link that leads out of the copy')
         return found
-
-
-def _kernel_file(path: str) -> bytes | None:
-    """Read a file of the running kernel; None if missing."""
-    try:
-        with open(path, 'rb', buffering=0) as stream:
-            data = stream.read(_MAX_BYTES)
-            while more := stream.read(_MAX_BYTES):
-                data += more
-            return data
-    except (FileNotFoundError, NotADirectoryError, ProcessLookupError):
-        return None
-    except OSError as exc:
-        raise _unreadable(path, exc) from exc
 
 
 def _unreadable(where: str, exc: Exception) -> exception.InvalidInput:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import gzip
 import io
 import os
 import socket
@@ -72,6 +73,60 @@ class ContentTest(unittest.TestCase):
     def test_no_more_than_the_beginning_is_read(self) -> None:
         self.path.write_bytes(b'0123456789')
         self.assertEqual(b'012', input_file.beginning(self.path, 3))
+
+
+    def test_files_of_the_kernel_without_end_are_refused(self) -> None:
+        if not os.geteuid():
+            self.refused('has no end|cannot be read', '/proc/kmsg')
+        self.refused('is larger than', '/proc/self/pagemap')
+
+    def test_a_file_that_takes_too_long_is_refused(self) -> None:
+        self.path.write_bytes(b'0')
+        with self.assertRaisesRegex(exception.InvalidInput, 'longer than 0 s'):
+            input_file.content(self.path, 10, seconds=0)
+
+    def test_a_file_of_another_user_may_be_refused(self) -> None:
+        self.path.write_bytes(b'0')
+        user = os.geteuid()
+        self.assertEqual(b'0', input_file.content(
+            self.path, 10, owners={user}))
+        with self.assertRaisesRegex(exception.InvalidInput, 'another user'):
+            input_file.content(self.path, 10, owners={user + 1})
+
+    def test_what_is_missing_can_be_told_from_what_is_wrong(self) -> None:
+        self.assertIsNone(input_file.find_content(self.path, 10))
+        self.path.mkdir()
+        self.assertIsNone(input_file.find_content(self.path / 'a' / 'b', 10))
+        self.assertRaises(exception.InvalidInput, input_file.find_content,
+                          self.path, 10)
+
+    def test_a_link_is_followed_only_if_it_may_be(self) -> None:
+        target = self.path.with_name('target')
+        target.write_bytes(b'0')
+        self.path.symlink_to(target)
+        with input_file.open_file(self.path, 'x') as stream:
+            self.assertEqual(b'0', input_file.read_whole(stream, 1, 'x'))
+        with self.assertRaisesRegex(exception.InvalidInput,
+                                    'x: is a symbolic link'), \
+                input_file.open_file(self.path, 'x', follow=False):
+            pass
+
+
+class LinesTest(unittest.TestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.path = folders.make(self) / 'file'
+
+    def test_the_number_of_lines_has_a_limit(self) -> None:
+        for data in (b'a\n' * 3, gzip.compress(b'a\n' * 3)):
+            self.path.write_bytes(data)
+            self.assertEqual([b'a\n'] * 3,
+                             list(input_file.lines(self.path, 9, 3)))
+            found = input_file.lines(self.path, 9, 2)
+            self.assertEqual([b'a\n'] * 2, [next(found), next(found)])
+            with self.assertRaisesRegex(exception.InvalidInput,
+                                        'more than 2 lines'):
+                next(found)
 
 
 class StdinTest(unittest.TestCase):
