@@ -1,20 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A compute host as Nova sees it, from the JSON document of a plan."""
+"""A compute host as Nova sees it, from the JSON document of a plan.
 
+Placement's amounts are those of nova-scheduler's request, the cells, CPUs and
+devices those of the claim.
+"""
+
+import dataclasses
 import math
+import typing
 import uuid
 
+from nova import exception
 from nova import objects
 from nova.objects import pci_device_pool
 from nova.pci import stats
 from nova.pci import whitelist
+from nova.scheduler import utils
 from nova.virt import hardware
 
+from hpcvirt.flavors import plan_document
+from hpcvirt.fleet import assemble
 from hpcvirt.model import cpuset
+from hpcvirt.nova import cell_order_by_release
+from tests.builders import fleets
 
 objects.register_all()
 
+LIMITS = objects.NUMATopologyLimits(cpu_allocation_ratio=1.0,
+                                    ram_allocation_ratio=1.0)
 NO_DEVICE_FILTER = whitelist.Whitelist([])
 
 #: Arrangements of cells that Nova may try before it says no. Beyond, it is
@@ -24,27 +38,74 @@ PATIENCE = 2_000
 REQUEST = str(uuid.UUID(int=1))
 
 
-class ComputeHost:
-    """One host, and the instances that were claimed on it."""
+@dataclasses.dataclass(frozen=True)
+class Claimed:
+    """An instance as nova-compute has claimed it.
 
-    def __init__(self, host, config, devices=()):
+    :ivar topology: its InstanceNUMATopology, None if it has none
+    :ivar devices: the addresses that its devices come from
+    """
+
+    flavor: dict[str, typing.Any]
+    topology: typing.Any
+    devices: tuple[str, ...]
+
+    @property
+    def cells(self):
+        return [cell.id for cell in self.topology.cells]
+
+    def record(self, name, host):
+        """Write the instance as a fleet has it."""
+        found = {'id': name, 'host': host, 'devices': list(self.devices),
+                 'flavor': {key: self.flavor[key] for key in (
+                     'name', 'vcpus', 'ram_mib', 'disk_gib', 'extra_specs')}}
+        if self.topology is not None:
+            found['cells'] = [{'id': cell.id, **({'pages': {
+                str(cell.pagesize): -(-cell.memory * 1024 // cell.pagesize)}}
+                if cell.pagesize else {})} for cell in self.topology.cells]
+            found['cpus'] = sorted({
+                cpu for cell in self.topology.cells for cpu in (
+                    *(cell.cpu_pinning or {}).values(),
+                    *(cell.cpuset_reserved or ()))})
+        return found
+
+
+class ComputeHost:
+    """One host with its provider in Placement.
+
+    :ivar free: what Placement has left, by resource class
+    :ivar running: the instances that were started by name
+    """
+
+    def __init__(self, host, config):
         """Configure the host.
 
         :param host: the hardware
         :param config: its part of the document's ``host_config``
-        :param devices: pairs of a device and how many it gives: VFs, vGPUs,
-            or itself
         """
         self.topology = objects.NUMATopology(cells=[
             self._cell(cell, config) for cell in host.cells])
+        self.running = {}
+        by_address = {device.address: device for device in host.devices}
+        self.devices = [
+            (by_address[address], count) for address, count
+            in config.get('device_counts', {}).items()]
         self.alias = next(iter(config.get('pci_alias', ())), None)
-        self.cards = [count for _, count in devices] if (
+        self.mdev_class = next((mdev['mdev_class'] for mdev
+                                in config.get('mdev_types', ())), 'VGPU')
+        self.cards = [count for _, count in self.devices] if (
             config.get('mdev_types')) else []
         pools = pci_device_pool.from_pci_stats([] if self.cards else [
             {**self._spec(), 'numa_node': device.cell, 'count': count,
-             'parent': device.address} for device, count in devices])
+             'parent': device.address} for device, count in self.devices])
         self.pci = stats.PciDeviceStats(self.topology, stats=pools,
                                         dev_filter=NO_DEVICE_FILTER)
+        cells = self.topology.cells
+        self.free = {
+            'PCPU': sum(len(cell.pcpuset) for cell in cells),
+            'VCPU': sum(len(cell.cpuset) for cell in cells),
+            'MEMORY_MB': (sum(cell.memory for cell in cells)
+                          - config['reserved_host_memory_mb'])}
 
     def _spec(self):
         """Return what the alias requests."""
@@ -79,50 +140,125 @@ class ComputeHost:
     def free_pcpus(self):
         return sum(len(cell.free_pcpus) for cell in self.topology.cells)
 
-    def claim(self, flavor):
-        """Claim an instance as nova-compute does.
+    def snapshot(self):
+        """Remember the host."""
+        return (self.topology, dict(self.free), list(self.cards),
+                [dict(pool) for pool in self.pci.pools], dict(self.running))
+
+    def restore(self, kept):
+        """Return to what was remembered."""
+        self.topology, free, cards, pools, running = kept
+        self.free, self.cards = dict(free), list(cards)
+        self.pci.pools = [dict(pool) for pool in pools]
+        self.running = dict(running)
+
+    def needs(self, flavor):
+        """Return what nova-scheduler asks of Placement."""
+        spec = objects.RequestSpec(
+            flavor=_nova_flavor(flavor), is_bfv=False,
+            image=objects.ImageMeta(properties=objects.ImageMetaProps()),
+            requested_resources=[],
+            requested_networks=objects.NetworkRequestList(objects=[]),
+            pci_requests=objects.InstancePCIRequests(requests=[]),
+            numa_topology=read_topology(flavor))
+        found = utils.ResourceRequest.from_request_spec(
+            spec).get_request_group(None).resources
+        return {name: amount for name, amount in found.items()
+                if amount and name != 'DISK_GB'}
+
+    def promised(self, flavor):
+        """Count instances by sums."""
+        counts = []
+        for name, amount in self.needs(flavor).items():
+            free = (self.cards if name == self.mdev_class
+                    else [self.free.get(name, 0)])
+            counts.append(sum(max(0, each) // amount for each in free))
+        requests = self._requests(flavor)
+        if requests:
+            counts.append(self._device_sets(requests))
+        return min(counts)
+
+    def _device_sets(self, requests):
+        """Count how often Nova has the devices, wherever they are."""
+        pools, number = [dict(pool) for pool in self.pci.pools], 0
+        while self.pci.support_requests(requests, {}):
+            self.pci.apply_requests(requests, {})
+            number += 1
+        self.pci.pools = pools
+        return number
+
+    def take(self, flavor):
+        """Claim an instance as nova-compute does, after Placement.
 
         :param flavor: a flavor of the document
-        :returns: whether there was room
+        :returns: None if refused, or if Nova would misplace a cell by a defect
         """
-        return self.place(flavor) is not None
-
-    def place(self, flavor):
-        """Claim an instance; return its NUMA topology, None if refused."""
+        needs = self.needs(flavor)
+        vgpus = needs.pop(self.mdev_class, 0)
+        card = next((number for number, left in enumerate(self.cards)
+                     if left >= vgpus), None) if vgpus else -1
         requests = self._requests(flavor)
-        guest = _guest(flavor)
-        vgpus, card = int(flavor['extra_specs'].get('resources:VGPU', 0)), 0
-        if vgpus:
-            card = next((number for number, left in enumerate(self.cards)
-                         if left >= vgpus), None)
-        if card is None:
+        if card is None or any(
+                self.free.get(name, 0) < amount
+                for name, amount in needs.items()) or (
+                requests and not self.pci.support_requests(requests, {})):
             return None
-        if not self._worth_asking(guest, flavor):
-            return None
-        placed = hardware.numa_fit_instance_to_host(
-            self.topology, guest, None, pci_requests=requests,
-            pci_stats=self.pci)
-        if placed is None:
-            return None
-        self.topology = hardware.numa_usage_from_instance_numa(
-            self.topology, placed)
+        guest, placed = read_topology(flavor), None
+        spares = cell_order_by_release._installed_claim_spares_devices()
+        if guest is not None:
+            if not self._worth_asking(guest, flavor):
+                return None
+            placed = hardware.numa_fit_instance_to_host(
+                self.topology, guest, None, LIMITS, pci_requests=requests,
+                pci_stats=self.pci if requests or spares else None)
+            if placed is None or not self._is_sound(flavor, placed):
+                return None
+        before = {pool['parent']: pool['count'] for pool in self.pci.pools}
         if requests:
-            self.pci.apply_requests(requests, {}, placed.cells)
+            self.pci.apply_requests(requests, {},
+                                    placed.cells if placed else None)
+        after = {pool['parent']: pool['count'] for pool in self.pci.pools}
+        if placed is not None:
+            self.topology = hardware.numa_usage_from_instance_numa(
+                self.topology, placed)
+        for name, amount in needs.items():
+            self.free[name] -= amount
+        devices = [address for address, number in before.items()
+                   for _ in range(number - after.get(address, 0))]
         if vgpus:
             self.cards[card] -= vgpus
-        return placed
+            devices += [self.devices[card][0].address] * vgpus
+        return Claimed(flavor, placed, tuple(devices))
 
-    def delete(self, placed):
-        """Free what an instance without devices has."""
-        self.topology = hardware.numa_usage_from_instance_numa(
-            self.topology, placed, free=True)
-
-    def fill(self, flavor):
+    def fill(self, flavor, limit=math.inf):
         """Claim instances until there is no room; return how many."""
         count = 0
-        while self.claim(flavor):
+        while count < limit and self.take(flavor) is not None:
             count += 1
         return count
+
+    def would_take(self, flavor):
+        """Whether there is room for an instance."""
+        kept = self.snapshot()
+        found = self.take(flavor)
+        self.restore(kept)
+        return found is not None
+
+    def start(self, name, flavor):
+        """Claim an instance and keep it; returns what was claimed."""
+        claimed = self.take(flavor)
+        if claimed is not None:
+            self.running[name] = claimed
+        return claimed
+
+    def stop(self, name):
+        """Free what an instance without devices has; returns its flavor."""
+        claimed = self.running.pop(name)
+        for resource, amount in self.needs(claimed.flavor).items():
+            self.free[resource] += amount
+        self.topology = hardware.numa_usage_from_instance_numa(
+            self.topology, claimed.topology, free=True)
+        return claimed.flavor
 
     def _requests(self, flavor):
         alias = flavor['extra_specs'].get('pci_passthrough:alias')
@@ -143,7 +279,7 @@ class ComputeHost:
             return True
         fitting = 0
         for host_cell in self.topology.cells:
-            for cell in _guest(flavor).cells:
+            for cell in read_topology(flavor).cells:
                 if cell.memory * 1024 // cell.pagesize <= max(
                         (pages.free for pages in host_cell.mempages
                          if pages.size_kb == cell.pagesize), default=0) and (
@@ -152,18 +288,69 @@ class ComputeHost:
                     break
         return fitting >= cells
 
+    def _is_sound(self, flavor, placed):
+        """Whether each guest cell fits on its host cell by itself.
 
-def list_cells(placed):
-    """Write the cells of an InstanceNUMATopology as a fleet has them."""
-    return [{'id': cell.id, **({'pages': {
-        str(cell.pagesize): -(-cell.memory * 1024 // cell.pagesize)}}
-        if cell.pagesize else {})} for cell in placed.cells]
+        For a defect the claim may place one where it was never fitted. The
+        filter of hpcvirt refuses such a host.
+        """
+        cells = {cell.id: cell for cell in self.topology.cells}
+        guest = read_topology(flavor)
+        for number, cell in enumerate(guest.cells):
+            host_cell = cells[placed.cells[number].id]
+            if cell.pagesize:
+                cell.pagesize = placed.cells[number].pagesize
+            reserved = int(not number and guest.emulator_threads_isolated)
+            try:
+                if hardware._numa_fit_instance_cell(
+                        host_cell, cell, LIMITS, reserved) is None:
+                    return False
+            except exception.MemoryPageSizeNotSupported:
+                return False
+        return True
 
 
-def _guest(flavor):
+def compute_hosts(machines, document):
+    """Make an empty compute host of each planned machine, by its name."""
+    return {host.name: ComputeHost(host, document['host_config'][host.name])
+            for host in machines}
+
+
+def come_and_go(dice, nova, flavors, number, leaving=1.0):
+    """Start instances, and stop one where another finds no room.
+
+    :param nova: the hosts, by name
+    :param leaving: how probable it is that one stops
+    """
+    for index in range(number):
+        host = nova[dice.choice(list(nova))]
+        if host.start(f'i{index}', dice.choice(flavors)) is None and (
+                host.running and dice.random() < leaving):
+            host.stop(dice.choice(list(host.running)))
+
+
+def read_fleet(machines, document, nova):
+    """Read the hosts with what runs on them as hpcvirt does."""
+    return assemble.fleet(
+        {host.name: host for host in machines},
+        plan_document.load(document, 'plan').host_config,
+        fleets.read_instances(
+            claimed.record(name, host) for host in nova
+            for name, claimed in nova[host].running.items()))
+
+
+def read_topology(flavor):
+    """Read the guest's NUMA topology from a flavor of the document.
+
+    :raises NovaException: if nova-api refuses the flavor
+    """
     return hardware.numa_get_constraints(
-        objects.Flavor(
-            name=flavor['name'], vcpus=flavor['vcpus'],
-            memory_mb=flavor['ram_mib'], root_gb=flavor['disk_gib'],
-            ephemeral_gb=0, swap=0, extra_specs=dict(flavor['extra_specs'])),
+        _nova_flavor(flavor),
         objects.ImageMeta(properties=objects.ImageMetaProps()))
+
+
+def _nova_flavor(flavor):
+    return objects.Flavor(
+        name=flavor['name'], vcpus=flavor['vcpus'],
+        memory_mb=flavor['ram_mib'], root_gb=flavor['disk_gib'],
+        ephemeral_gb=0, swap=0, extra_specs=dict(flavor['extra_specs']))

@@ -32,13 +32,8 @@ def as_read(plan):
 
 def compute_hosts(plan):
     """Make an empty compute host for each planned host."""
-    config = as_read(plan)['host_config']
-    return {
-        host.name: planned_nova.ComputeHost(
-            host.host, config[host.name],
-            [(item.device, item.count)
-             for item in host.offered])
-        for host in plan.hosts}
+    return planned_nova.compute_hosts(
+        [host.host for host in plan.hosts], as_read(plan))
 
 
 class FlavorPlanTest(unittest.TestCase):
@@ -64,10 +59,8 @@ class FlavorPlanTest(unittest.TestCase):
                 limit = max(1, row.per_host[planned.host.name] // 3)
                 filling = capacity.fill(row.guest, supply, limit=limit)
                 supply = filling.supply
-                claimed = 0
-                while claimed < limit and nova.claim(flavor):
-                    claimed += 1
-                self.assertEqual(filling.count, claimed, flavor['name'])
+                self.assertEqual(filling.count, nova.fill(flavor, limit),
+                                 flavor['name'])
 
     def test_every_shipped_host_takes_what_its_plan_says(self):
         for profile in profiles.BUILT_IN.values():

@@ -5,25 +5,12 @@
 import random
 import unittest
 
-from hpcvirt.flavors import plan_document
-from hpcvirt.fleet import assemble
 from hpcvirt.fleet import count
 from tests.builders import fleets
 from tests.functional import planned_nova
 from tests.functional import random_capacity
 
 SEED = 20261123
-
-
-def record(name, host, flavor, placed):
-    """Write an instance as a fleet has it, from Nova's own objects."""
-    return {
-        'id': name, 'host': host,
-        'flavor': {key: flavor[key] for key in (
-            'name', 'vcpus', 'ram_mib', 'disk_gib', 'extra_specs')},
-        'cells': planned_nova.list_cells(placed),
-        'cpus': sorted(cpu for cell in placed.cells
-                       for cpu in (cell.cpu_pinning or {}).values())}
 
 
 class FleetCapacityTest(unittest.TestCase):
@@ -37,28 +24,15 @@ class FleetCapacityTest(unittest.TestCase):
             (host,) = fleets.machines(dice, 1)
             document, flavors = fleets.plan_of([host])
             shown = {flavor['name']: flavor for flavor in document['flavors']}
-            config = document['host_config'][host.name]
-            nova = planned_nova.ComputeHost(host, config)
-            running = {}
-            for number in range(dice.randrange(4, 20)):
-                flavor = dice.choice(document['flavors'])
-                placed = nova.place(flavor)
-                if placed is not None:
-                    running[f'i{number}'] = flavor, placed
-                elif running:
-                    name = dice.choice(list(running))
-                    nova.delete(running.pop(name)[1])
-            instances = fleets.read_instances(
-                record(name, host.name, *each)
-                for name, each in running.items())
-            fleet = assemble.fleet(
-                {host.name: host},
-                plan_document.load(document, 'plan').host_config,
-                instances)
+            hosts = planned_nova.compute_hosts([host], document)
+            planned_nova.come_and_go(dice, hosts, document['flavors'],
+                                     dice.randrange(4, 20))
+            fleet = planned_nova.read_fleet([host], document, hosts)
             self.assertEqual({}, fleet.broken)
-            before = nova.topology
+            (nova,) = hosts.values()
+            before = nova.snapshot()
             for item in count.count(fleet, flavors):
-                nova.topology = before
+                nova.restore(before)
                 self.assertEqual(nova.fill(shown[item.flavor.name]),
                                  item.total, item.flavor.name)
                 lost += item.by_sums > item.total

@@ -9,15 +9,12 @@ import re
 import unittest
 
 from hpcvirt import exception
-from hpcvirt.flavors import plan_document
-from hpcvirt.fleet import assemble
 from hpcvirt.fleet import changes
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import verdict
 from hpcvirt.specs import codec
 from tests.builders import fleets
 from tests.functional import planned_nova
-from tests.functional import test_fleet_capacity
 
 SEED = 2
 
@@ -30,7 +27,6 @@ KINDS = {
     'emulator threads that are not isolated',
     'more pages of KiB on cell of', 'moves from to',
 }
-
 
 
 class FleetChangesTest(unittest.TestCase):
@@ -66,51 +62,35 @@ class FleetChangesTest(unittest.TestCase):
         return made
 
     def assert_accepts(self, nova, flavor, change):
-        before = {name: host.topology for name, host in nova.items()}
+        before = {name: host.snapshot() for name, host in nova.items()}
         wanted = shown(flavor) if change.guest is None else {
             **shown(flavor), 'vcpus': change.guest.shape.cpus,
             'ram_mib': change.guest.shape.memory_mib,
             'extra_specs': codec.encode(change.guest.shape)}
         if change.pages is not None:
-            nova[change.host].change_pages(change.pages)
+            change_pages(nova[change.host], change.pages)
         for move in change.moves:
-            moving, resident = nova[move.source].running[move.id]
-            placed = nova[move.target].place(moving)
+            moving = nova[move.source].running[move.id].flavor
             self.assertEqual(list(move.cells),
-                             [cell.id for cell in placed.cells])
-            nova[move.source].delete(resident)
-        placed = nova[change.host].place(wanted)
-        self.assertIsNotNone(placed, change.what)
-        self.assertEqual(list(change.cells),
-                         [cell.id for cell in placed.cells], change.what)
-        for name, topology in before.items():
-            nova[name].topology = topology
+                             nova[move.target].take(moving).cells)
+            nova[move.source].stop(move.id)
+        claimed = nova[change.host].take(wanted)
+        self.assertIsNotNone(claimed, change.what)
+        self.assertEqual(list(change.cells), claimed.cells, change.what)
+        for name, kept in before.items():
+            nova[name].restore(kept)
 
 
-class Host(planned_nova.ComputeHost):
-    """A host that remembers its instances."""
-
-    def __init__(self, *args):
-        super().__init__(*args)
-        self.running = {}
-
-    def would_take(self, flavor):
-        before = self.topology
-        try:
-            return self.place(flavor) is not None
-        finally:
-            self.topology = before
-
-    def change_pages(self, pages):
-        """Turn free small pages of a cell into huge ones."""
-        self.topology = self.topology.obj_clone()
-        cell = next(cell for cell in self.topology.cells
-                    if cell.id == pages.cell)
-        for pool in cell.mempages:
-            if pool.size_kb == pages.size_kib:
-                pool.total += pages.more
-            elif pool.size_kb == pages.small_kib:
-                pool.total -= pages.fewer_small
+def change_pages(host, pages):
+    """Turn free small pages of a cell into huge ones."""
+    host.topology = host.topology.obj_clone()
+    cell = next(cell for cell in host.topology.cells
+                if cell.id == pages.cell)
+    for pool in cell.mempages:
+        if pool.size_kb == pages.size_kib:
+            pool.total += pages.more
+        elif pool.size_kb == pages.small_kib:
+            pool.total -= pages.fewer_small
 
 
 def a_fleet(dice):
@@ -125,23 +105,10 @@ def a_fleet(dice):
             # Leave small pages to make huge ones of.
             sizes['2048'] = sizes['2048'] * 2 // 3
             sizes['4'] = sizes.get('4', 0) + sizes['2048'] // 2 * 512
-    nova = {host.name: Host(host, document['host_config'][host.name])
-            for host in machines}
-    for number in range(dice.randrange(4, 30)):
-        flavor = dice.choice(document['flavors'])
-        host = nova[dice.choice(list(nova))]
-        placed = host.place(flavor)
-        if placed is not None:
-            host.running[f'i{number}'] = flavor, placed
-        elif host.running and dice.random() < 0.3:
-            host.delete(host.running.pop(dice.choice(list(host.running)))[1])
-    instances = fleets.read_instances(
-        test_fleet_capacity.record(name, host, *each)
-        for host in nova for name, each in nova[host].running.items())
-    fleet = assemble.fleet(
-        {host.name: host for host in machines},
-        plan_document.load(document, 'plan').host_config,
-        instances)
+    nova = planned_nova.compute_hosts(machines, document)
+    planned_nova.come_and_go(dice, nova, document['flavors'],
+                             dice.randrange(4, 30), leaving=0.3)
+    fleet = planned_nova.read_fleet(machines, document, nova)
     return fleet, nova, [*flavors, *(
         variant(dice, flavor) for flavor in flavors for _ in range(2))]
 
