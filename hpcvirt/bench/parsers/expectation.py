@@ -42,6 +42,15 @@ def word(name: str, description: str, *aliases: str) -> ParameterKey:
     return ParameterKey(name, Kind.WORD, description, aliases)
 
 
+RANKS = whole('ranks', 'MPI ranks', 'np', 'nprocs', 'procs', 'processes',
+              'ntasks')
+#: The rows of a table over message sizes.
+SIZES = (
+    whole('max_size', 'largest message in bytes, which the table must reach',
+          'max', 'size', 'upper', 'max_message_size'),
+    whole('min_size', 'smallest message in bytes', 'min'),
+    whole('rows', 'number of sizes'),
+)
 EXIT_STATUS = ParameterKey(
     'rc', Kind.WHOLE, 'exit status of the program',
     ('exit_status', 'exitstatus', 'exit', 'status', 'returncode'))

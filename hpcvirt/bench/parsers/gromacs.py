@@ -5,10 +5,8 @@
 import re
 from collections.abc import Mapping
 
-from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import reading
-from hpcvirt.bench.parsers import text as texts
 
 KEYS = (
     expectation.whole('steps', 'time steps', 'nsteps'),
@@ -43,67 +41,45 @@ _THREADS = re.compile(r'^Using (\d+) OpenMP thread', re.MULTILINE)
 
 
 def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
-    """Read the log, or standard error.
-
-    :raises InvalidOutput: if it is not the whole output of one good run
-    """
-    fatal = _FATAL.search(text)
-    if fatal is not None:
-        raise reading.InvalidOutput(f'Fatal error: {texts.quote(fatal[1])}')
-    stopped = _STOPPED.search(text)
-    if stopped is not None:
-        raise reading.InvalidOutput(texts.quote(stopped[0]))
-    if len(_STARTED.findall(text)) > 1:
-        raise reading.InvalidOutput(
-            'several runs in one file, or a continued run')
+    """Read the log, or standard error."""
+    reading.refuse(text, _FATAL, prefix='Fatal error: ')
+    reading.refuse(text, _STOPPED)
+    reading.check_single(text, _STARTED, reason='several runs in one file, or '
+                         'a continued run')
     lines = _PERFORMANCE.findall(text)
-    if not lines or len(_PERFORMANCE_ANY.findall(text)) != len(lines):
-        raise reading.Missing('no table of performance: the output is not '
-                              'complete')
-    if _LOG.search(text) and not _FINISHED.search(text):
-        raise reading.Missing('no "Finished mdrun": the log is not complete')
+    reading.require(lines and len(_PERFORMANCE_ANY.findall(text)) == len(
+        lines), 'no table of performance: the output is not complete',
+        reading.Missing)
+    if _LOG.search(text):
+        reading.find(_FINISHED, text, 'no "Finished mdrun": the log is not '
+                     'complete')
     # If the log and standard error are in one file, both lines are equal.
-    if len({' '.join(line[1].split()) for line in lines}) > 1:
-        raise reading.InvalidOutput('several runs in one file')
-    rate = _rate(*lines[0])
-    metrics = {'ns_per_day': outcome.Metric(rate, 'ns/day', reading.UP)}
-    time = _TIME.findall(text)
-    if not time:
-        raise reading.Missing('no complete line "Time:" above the '
-                              'performance')
-    metrics['wall_s'] = outcome.Metric(
-        reading.figure(time[-1][1], 'wall time'), 's', reading.DOWN)
-    return reading.Reading(metrics, _parameters(text))
+    reading.require(len({' '.join(line[1].split()) for line in lines}) == 1,
+                    'several runs in one file')
+    metrics = {'ns_per_day': reading.rate(_rate(*lines[0]), 'ns/day')}
+    times = _TIME.findall(text)
+    reading.require(times, 'no complete line "Time:" above the performance',
+                    reading.Missing)
+    metrics['wall_s'] = reading.duration(
+        reading.figure(times[-1][1], 'wall time'))
+    return reading.Reading(metrics, {
+        **reading.find_parameters(text, version=_VERSION, steps=_STEPS,
+                                  ranks=_RANKS, threads=_THREADS),
+        **reading.find_parameters(text, steps=_OVERRIDDEN)})
 
 
 def _rate(header: str, row: str) -> float:
     """Read ns/day, and check it against the hours per ns."""
     columns = [name.strip() for name in _COLUMN.findall(header)]
     words = row.split()
-    if len(words) != len(columns):
-        raise reading.InvalidOutput('the line of performance is cut short')
+    reading.require(len(words) == len(columns),
+                    'the line of performance is cut short')
     cells = dict(zip(columns, words, strict=True))
     rate = reading.figure(cells['ns/day'], 'ns/day')
-    hours = next((cells[name] for name in ('hour/ns', 'hours/ns')
-                  if name in cells), None)
+    hours = cells.get('hour/ns', cells.get('hours/ns'))
     if hours is not None:
         value = reading.real(hours, 'hour/ns')
         slack = 0.0006 + value * 1e-3 + 24 * 0.0006 / rate / max(rate, 0.001)
-        if abs(24 / rate - value) > slack:
-            raise reading.InvalidOutput(
-                f'{cells["ns/day"]} ns/day and {hours} hours per ns do not '
-                'agree')
+        reading.require(abs(24 / rate - value) <= slack, f'{cells["ns/day"]} '
+                        f'ns/day and {hours} hours per ns do not agree')
     return rate
-
-
-def _parameters(text: str) -> dict[str, str]:
-    found = {}
-    for name, pattern in (('version', _VERSION), ('steps', _STEPS),
-                          ('ranks', _RANKS), ('threads', _THREADS)):
-        match = pattern.search(text)
-        if match is not None:
-            found[name] = next(word for word in match.groups() if word)
-    overridden = _OVERRIDDEN.search(text)
-    if overridden is not None:
-        found['steps'] = overridden[1]
-    return found

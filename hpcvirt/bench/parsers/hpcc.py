@@ -7,6 +7,7 @@ validations and some of the figures again. An output counts if it has both,
 they agree, and they are of one run, the requested one.
 """
 
+import functools
 import math
 import re
 from collections.abc import Iterator
@@ -39,52 +40,37 @@ KEYS = (
     expectation.word('version', 'such as 1.5.0'),
 )
 
-_UP = reading.UP
-_DOWN = reading.DOWN
+#: Kinds of figures: the function that makes one, and its unit.
+_RATE = functools.partial(reading.rate, unit='GB/s')
+_FLOPS = functools.partial(reading.rate, unit='Gflop/s')
+_UPDATES = functools.partial(reading.rate, unit='GUP/s')
+_LATENCY = functools.partial(reading.duration, unit='us')
 
 #: Figures that every version prints and every run measures.
 _ALWAYS = {
-    'HPL_Tflops': ('Tflop/s', _UP),
-    'StarDGEMM_Gflops': ('Gflop/s', _UP),
-    'SingleDGEMM_Gflops': ('Gflop/s', _UP),
-    'PTRANS_GBs': ('GB/s', _UP),
-    'MPIRandomAccess_GUPs': ('GUP/s', _UP),
-    'StarRandomAccess_GUPs': ('GUP/s', _UP),
-    'SingleRandomAccess_GUPs': ('GUP/s', _UP),
-    'StarSTREAM_Copy': ('GB/s', _UP),
-    'StarSTREAM_Scale': ('GB/s', _UP),
-    'StarSTREAM_Add': ('GB/s', _UP),
-    'StarSTREAM_Triad': ('GB/s', _UP),
-    'SingleSTREAM_Copy': ('GB/s', _UP),
-    'SingleSTREAM_Scale': ('GB/s', _UP),
-    'SingleSTREAM_Add': ('GB/s', _UP),
-    'SingleSTREAM_Triad': ('GB/s', _UP),
+    'HPL_Tflops': functools.partial(reading.rate, unit='Tflop/s'),
+    'StarDGEMM_Gflops': _FLOPS, 'SingleDGEMM_Gflops': _FLOPS,
+    'PTRANS_GBs': _RATE, 'MPIRandomAccess_GUPs': _UPDATES,
+    'StarRandomAccess_GUPs': _UPDATES, 'SingleRandomAccess_GUPs': _UPDATES,
+    **{f'{kind}STREAM_{kernel}': _RATE for kind in ('Star', 'Single')
+       for kernel in ('Copy', 'Scale', 'Add', 'Triad')},
 }
 
 #: Versions that do not print all figures.
 _OLD = {('1', minor) for minor in '0123'}
 #: Figures that these versions may lack.
 _LATER = {
-    'MPIRandomAccess_LCG_GUPs': ('GUP/s', _UP),
-    'StarRandomAccess_LCG_GUPs': ('GUP/s', _UP),
-    'SingleRandomAccess_LCG_GUPs': ('GUP/s', _UP),
-    'StarFFT_Gflops': ('Gflop/s', _UP),
-    'SingleFFT_Gflops': ('Gflop/s', _UP),
-    'MPIFFT_Gflops': ('Gflop/s', _UP),
+    **{f'{kind}RandomAccess_LCG_GUPs': _UPDATES
+       for kind in ('MPI', 'Star', 'Single')},
+    **{f'{kind}FFT_Gflops': _FLOPS for kind in ('Star', 'Single', 'MPI')},
 }
 
 #: Figures that need two ranks: a single rank prints -1.
+_PATTERNS = ('MinPingPong', 'AvgPingPong', 'MaxPingPong',
+             'NaturallyOrderedRing', 'RandomlyOrderedRing')
 _BETWEEN_RANKS = {
-    'MinPingPongLatency_usec': ('us', _DOWN),
-    'AvgPingPongLatency_usec': ('us', _DOWN),
-    'MaxPingPongLatency_usec': ('us', _DOWN),
-    'NaturallyOrderedRingLatency_usec': ('us', _DOWN),
-    'RandomlyOrderedRingLatency_usec': ('us', _DOWN),
-    'MinPingPongBandwidth_GBytes': ('GB/s', _UP),
-    'AvgPingPongBandwidth_GBytes': ('GB/s', _UP),
-    'MaxPingPongBandwidth_GBytes': ('GB/s', _UP),
-    'NaturallyOrderedRingBandwidth_GBytes': ('GB/s', _UP),
-    'RandomlyOrderedRingBandwidth_GBytes': ('GB/s', _UP),
+    **{f'{pattern}Latency_usec': _LATENCY for pattern in _PATTERNS},
+    **{f'{pattern}Bandwidth_GBytes': _RATE for pattern in _PATTERNS},
 }
 
 #: Section to the line that repeats a figure of the summary.
@@ -122,37 +108,30 @@ _DEFAULT_ELEMENTS = 50 * 2 ** 20 / 8
 
 
 def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
-    """Read ``hpccoutf.txt``.
-
-    :raises InvalidOutput: if it is not the whole output of one good run
-    """
+    """Read ``hpccoutf.txt``."""
     for marker, what in ((_SUMMARY, 'summary'), (_END, 'end marker')):
         seen = len(marker.findall(text))
-        if seen == 0:
-            raise reading.InvalidOutput(
-                f'no {what}: the output is not complete')
-        if seen > 1:
-            raise reading.InvalidOutput(
-                f'{seen} runs in one file: HPCC appends to hpccoutf.txt, '
-                'remove it before each run')
+        reading.require(seen, f'no {what}: the output is not complete')
+        reading.require(seen == 1, f'{seen} runs in one file: HPCC appends to '
+                        'hpccoutf.txt, remove it before each run')
     sections = _sections(text)
-    if 'Summary' not in sections:
-        raise reading.InvalidOutput('the summary is not complete')
+    reading.require('Summary' in sections, 'the summary is not complete')
     summary = _summary(sections['Summary'])
-    if summary.get('Success') != '1':
-        raise reading.InvalidOutput(_why_no_success(text, summary))
     failed = _FAILED.search(text)
-    if failed is not None:
-        raise reading.InvalidOutput(
-            f'a check failed: {failed[0].strip()[:100]}')
+    because = failed[0].strip()[:100] if failed else ''
+    reading.require(summary.get('Success') == '1', ': '.join(filter(None, (
+        f'Success={summary.get("Success", "")[:20]}', because))))
+    reading.require(not failed, f'a check failed: {because}')
     parameters = dict(_parameters(summary))
     _check_hpl(sections.get('HPL', ''), summary)
     if 'N' not in expect:
-        _check_not_default(summary)
-    metrics, remarks = _metrics(summary, int(parameters['ranks']))
+        _check_not_default(summary, int(parameters['ranks']))
+    metrics = _metrics(summary, int(parameters['ranks']))
     for section, (pattern, name) in _AGAIN.items():
-        _check_again(sections.get(section), pattern, name, metrics)
-    return reading.Reading(metrics, parameters, remarks=remarks)
+        _check_again(sections.get(section, ''), pattern, name, metrics)
+    return reading.Reading(metrics, parameters, remarks=() if int(
+        parameters['ranks']) > 1 else (
+            'one rank: HPCC measured no latency or bandwidth',))
 
 
 def _sections(text: str) -> dict[str, str]:
@@ -172,18 +151,11 @@ def _summary(section: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in section.splitlines():
         name, equals, value = line.strip().partition('=')
-        if not equals:
-            continue
-        if name in found:
-            raise reading.InvalidOutput(f'{name} occurs twice in the summary')
-        found[name] = value.strip()
+        if equals:
+            reading.require(name not in found,
+                            f'{name} occurs twice in the summary')
+            found[name] = value.strip()
     return found
-
-
-def _why_no_success(text: str, summary: Mapping[str, str]) -> str:
-    failed = _FAILED.search(text)
-    because = f': {failed[0].strip()[:100]}' if failed is not None else ''
-    return f'Success={summary.get("Success", "")[:20]}{because}'
 
 
 def _parameters(summary: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -200,11 +172,10 @@ def _parameters(summary: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _check_hpl(section: str, summary: Mapping[str, str]) -> None:
     checks = [line.split()[-1] for line in _HPL_CHECK.findall(section)]
-    if not checks:
-        raise reading.Missing("no residual check of HPL's solution")
-    if set(checks) != {'PASSED'}:
-        raise reading.InvalidOutput(
-            "the residual check of HPL's solution did not pass")
+    reading.require(checks, "no residual check of HPL's solution",
+                    reading.Missing)
+    reading.require(set(checks) == {'PASSED'},
+                    "the residual check of HPL's solution did not pass")
     skipped = _SKIPPED.search(section)
     if skipped is not None:
         raise reading.InvalidOutput(f'{skipped[1]} HPL tests were skipped')
@@ -212,60 +183,50 @@ def _check_hpl(section: str, summary: Mapping[str, str]) -> None:
                   ('HPL_N', 'HPL_NB', 'HPL_nprow', 'HPL_npcol'))
     rates = [reading.figure(row[6], 'Gflops of HPL')
              for row in _HPL_ROW.finditer(section)
-             if (row[1], row[2], row[3], row[4]) == shape]
-    if not rates:
-        raise reading.InvalidOutput(
-            "HPL's table has no row of the size that the summary names")
+             if row.group(1, 2, 3, 4) == shape]
+    reading.require(rates, "HPL's table has no row of the size that the "
+                    'summary names')
     summed = reading.figure(summary.get('HPL_Tflops', ''), 'HPL_Tflops') * 1e3
-    if not any(reading.is_near(rate, summed, 0.005) for rate in rates):
-        raise reading.InvalidOutput(
-            f'HPL_Tflops={summary["HPL_Tflops"][:40]} is not the rate in '
-            f"HPL's table ({rates[-1]:g} Gflop/s)")
+    reading.require(
+        any(math.isclose(rate, summed, rel_tol=0.005) for rate in rates),
+        f'HPL_Tflops={summary["HPL_Tflops"][:40]} is not the rate in '
+        f"HPL's table ({rates[-1]:g} Gflop/s)")
 
 
-def _check_not_default(summary: Mapping[str, str]) -> None:
+def _check_not_default(summary: Mapping[str, str], ranks: int) -> None:
     """Refuse the default problem, which HPCC runs if its input is unusable."""
-    ranks = reading.whole(summary.get('CommWorldProcs', ''), 'CommWorldProcs')
-    order = reading.whole(summary.get('HPL_N', ''), 'HPL_N')
+    order = int(summary['HPL_N'])
     largest = math.sqrt(ranks * _DEFAULT_ELEMENTS)
-    if (summary.get('HPL_order') == 'C' and summary.get('HPL_NB') == '80'
-            and 0.9 * largest <= order <= largest):
-        raise reading.InvalidOutput(
-            f'this is the default problem of HPCC (N={order}, NB=80, '
-            'column-major), which it runs if hpccinf.txt is missing, '
-            'unreadable or needs more ranks than were started; if you '
-            f'requested it, use --expect N={order}')
+    reading.require(
+        summary.get('HPL_order') != 'C' or summary['HPL_NB'] != '80'
+        or not 0.9 * largest <= order <= largest,
+        f'this is the default problem of HPCC (N={order}, NB=80, '
+        'column-major), which it runs if hpccinf.txt is missing, '
+        'unreadable or needs more ranks than were started; if you '
+        f'requested it, use --expect N={order}')
 
 
-def _metrics(summary: Mapping[str, str], ranks: int) -> tuple[
-        dict[str, outcome.Metric], tuple[str, ...]]:
-    wanted = {**_ALWAYS, **_LATER}
-    remarks: tuple[str, ...] = ()
-    if ranks > 1:
-        wanted.update(_BETWEEN_RANKS)
-    else:
-        remarks = ('one rank: HPCC measured no latency or bandwidth',)
+def _metrics(summary: Mapping[str, str],
+             ranks: int) -> dict[str, outcome.Metric]:
+    wanted = {**_ALWAYS, **_LATER, **(_BETWEEN_RANKS if ranks > 1 else {})}
     if (summary.get('VersionMajor'), summary.get('VersionMinor')) in _OLD:
-        wanted = {name: rule for name, rule in wanted.items()
+        wanted = {name: kind for name, kind in wanted.items()
                   if name in _ALWAYS or name in summary}
     metrics = {}
-    for name, (unit, direction) in wanted.items():
-        if name not in summary:
-            raise reading.InvalidOutput(f'no {name} in the summary')
-        metrics[name] = outcome.Metric(
-            reading.figure(summary[name], name), unit, direction)
-    return metrics, remarks
+    for name, kind in wanted.items():
+        reading.require(name in summary, f'no {name} in the summary')
+        metrics[name] = kind(reading.figure(summary[name], name))
+    return metrics
 
 
-def _check_again(section: str | None, pattern: str, name: str,
+def _check_again(section: str, pattern: str, name: str,
                  metrics: Mapping[str, outcome.Metric]) -> None:
-    match = re.search(pattern, section or '', re.MULTILINE)
+    match = re.search(pattern, section, re.MULTILINE)
     if match is None or name not in metrics:
         return
     value = metrics[name].value
     printed = reading.real(match[1], f'{name} in its section')
     # Sections print six decimals, the summary six digits.
-    if abs(printed - value) > 1e-6 + 1e-4 * value:
-        raise reading.InvalidOutput(
-            f'{name} is {value:g} in the summary and {match[1][:40]} in its '
-            'section')
+    reading.require(abs(printed - value) <= 1e-6 + 1e-4 * value,
+                    f'{name} is {value:g} in the summary and {match[1][:40]} '
+                    'in its section')

@@ -16,7 +16,6 @@ import re
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import reading
 from hpcvirt.bench.parsers import text as texts
@@ -24,8 +23,7 @@ from hpcvirt.bench.parsers import text as texts
 KEYS = (
     expectation.whole('steps', 'time steps of the last run'),
     expectation.whole('atoms', 'atoms'),
-    expectation.whole('ranks', 'MPI ranks', 'np', 'nprocs', 'procs',
-                      'processes'),
+    expectation.RANKS,
     expectation.whole('threads', 'OpenMP threads per rank', 'omp_num_threads'),
     expectation.word('version', 'such as 29Sep2021'),
 )
@@ -54,38 +52,41 @@ _THREADS = re.compile(r'(\d+) MPI tasks x (\d+) OpenMP threads')
 
 
 def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
-    """Read the log or standard output of one execution.
-
-    :raises InvalidOutput: if it is not the whole output of one good run
-    """
-    error = _ERROR.search(text)
-    if error is not None:
-        raise reading.InvalidOutput(texts.quote(error[0]))
-    ends = len(_END.findall(text))
-    if len(_BANNER.findall(text)) > 1 or ends > 1:
-        raise reading.InvalidOutput('several executions in one file')
+    """Read the log or standard output of one execution."""
+    reading.refuse(text, _ERROR)
+    reading.check_single(text, _BANNER, _END,
+                         reason='several executions in one file')
     loops = list(_LOOP.finditer(text))
-    if len(loops) != len(_LOOP_ANY.findall(text)):
-        raise reading.InvalidOutput('a line "Loop time" is broken')
+    reading.require(len(loops) == len(_LOOP_ANY.findall(text)),
+                    'a line "Loop time" is broken')
     timed = [loop for loop in loops if reading.whole(loop[3], 'steps') > 0]
-    if not timed:
-        raise reading.Missing('no "Loop time" of any steps')
+    reading.require(timed, 'no "Loop time" of any steps', reading.Missing)
     loop = timed[-1]
     _check_whole(text, loops)
-    remarks: tuple[str, ...] = ()
-    if ends == 0:
-        remarks = _no_end(text[loop.end():])
+    after = text[loop.end():]
+    remarks = []
+    if len(timed) > 1:
+        remarks.append(f'{len(timed)} runs in the script: the last counts')
+    if not _END.search(text):
+        reading.find(_LAST_STATISTICS, after, 'no "Total wall time" and no '
+                     'statistics of the last run: the output is not complete')
+        remarks.append('no "Total wall time": the output does not show '
+                       'whether the script went on (--expect steps)')
     _check_thermo(text[:loop.start()])
     loop_s = reading.figure(loop[1], 'Loop time')
-    steps = int(loop[3])
-    rate = _rate(text[loop.end():], steps / loop_s)
-    if len(timed) > 1:
-        remarks = (f'{len(timed)} runs in the script: the last counts',
-                   *remarks)
+    rate = _rate(after, int(loop[3]) / loop_s)
+    parameters = {'ranks': loop[2], 'steps': loop[3], 'atoms': loop[4]}
+    banner = _BANNER.search(text)
+    if banner is not None:
+        parameters['version'] = ''.join(
+            banner[1].partition(' - ')[0].split())
+    threads = _THREADS.search(after)
+    if threads is not None:
+        parameters['ranks'], parameters['threads'] = threads.groups()
     return reading.Reading(
-        {'timesteps_per_s': outcome.Metric(rate, '1/s', reading.UP),
-         'loop_time_s': outcome.Metric(loop_s, 's', reading.DOWN)},
-        _parameters(text, loop), remarks=remarks)
+        {'timesteps_per_s': reading.rate(rate, '1/s'),
+         'loop_time_s': reading.duration(loop_s)},
+        parameters, remarks=tuple(remarks))
 
 
 def _check_whole(text: str, loops: Sequence[re.Match[str]]) -> None:
@@ -99,19 +100,19 @@ def _check_whole(text: str, loops: Sequence[re.Match[str]]) -> None:
         heads = list(_STEP.finditer(text, before, loop.start()))
         rows = _STEP_ROW.findall(text[heads[-1].end():loop.start()]
                                  ) if heads else []
-        if rows and int(rows[-1]) - int(rows[0]) < int(loop[3]):
-            raise reading.InvalidOutput(
-                f'the run of {loop[3]} steps goes from step {rows[0]} to '
-                f'{rows[-1]}: lines are missing')
+        first, *_, last = (*rows, *rows) or ('0', loop[3])
+        reading.require(
+            int(last) - int(first) >= int(loop[3]),
+            f'the run of {loop[3]} steps goes from step {first} to {last}: '
+            'lines are missing')
         before = loop.end()
     for loop, after in itertools.zip_longest(loops, loops[1:]):
         shares = _SHARES.search(text, loop.end(),
                                 after.start() if after else len(text))
         if shares is not None:
             _check_shares(shares[1], reading.real(loop[1], 'Loop time'))
-    if _BEGIN.search(text, before):
-        raise reading.Missing('no "Loop time" of the last run: the output is '
-                              'not complete')
+    reading.require(not _BEGIN.search(text, before), 'no "Loop time" of the '
+                    'last run: the output is not complete', reading.Missing)
 
 
 def _check_shares(rows: str, loop_s: float) -> None:
@@ -119,20 +120,10 @@ def _check_shares(rows: str, loop_s: float) -> None:
                 for cells in (row.split('|') for row in rows.splitlines())
                 if len(cells) > 2)
     # Five digits of each are printed.
-    if abs(total - loop_s) > 1e-3 * loop_s:
-        raise reading.InvalidOutput(
-            f'the sections add up to {total:g} s, and the loop took '
-            f'{loop_s:g} s: lines are missing')
-
-
-def _no_end(after: str) -> tuple[str, ...]:
-    """Check the end of an output without "Total wall time"."""
-    if _LAST_STATISTICS.search(after) is None:
-        raise reading.Missing('no "Total wall time" and no statistics of the '
-                              'last run: the output is not complete')
-    remark = ('no "Total wall time": the output does not show whether the '
-              'script went on (--expect steps)')
-    return (remark,)
+    reading.require(
+        abs(total - loop_s) <= 1e-3 * loop_s,
+        f'the sections add up to {total:g} s, and the loop took {loop_s:g} s: '
+        'lines are missing')
 
 
 def _rate(after: str, expected: float) -> float:
@@ -142,10 +133,10 @@ def _rate(after: str, expected: float) -> float:
         return expected
     rate = reading.figure(match[1], 'timesteps/s')
     # Three decimals are printed.
-    if abs(rate - expected) > 0.001 + 0.01 * expected:
-        raise reading.InvalidOutput(
-            f'{match[1]} timesteps/s do not agree with the steps and the time '
-            f'of the loop ({expected:g})')
+    reading.require(
+        abs(rate - expected) <= 0.001 + 0.01 * expected,
+        f'{match[1]} timesteps/s do not agree with the steps and the time '
+        f'of the loop ({expected:g})')
     return rate
 
 
@@ -159,14 +150,3 @@ def _check_thermo(before: str) -> None:
         raise reading.InvalidOutput(
             'the simulation became unstable: '
             f'{texts.line_at(before, match.start())}')
-
-
-def _parameters(text: str, loop: re.Match[str]) -> dict[str, str]:
-    found = {'ranks': loop[2], 'steps': loop[3], 'atoms': loop[4]}
-    banner = _BANNER.search(text)
-    if banner is not None:
-        found['version'] = ''.join(banner[1].partition(' - ')[0].split())
-    threads = _THREADS.search(text, loop.end())
-    if threads is not None:
-        found['ranks'], found['threads'] = threads[1], threads[2]
-    return found

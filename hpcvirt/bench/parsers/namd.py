@@ -5,10 +5,8 @@
 import re
 from collections.abc import Mapping
 
-from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import reading
-from hpcvirt.bench.parsers import text as texts
 
 KEYS = (
     expectation.whole('processors', 'processors (threads of all processes)',
@@ -42,29 +40,24 @@ _NO_NUMBER = re.compile(r'^ENERGY:.*(?<![\w.])-?(?:nan|inf)(?![\w.]).*$',
 
 
 def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
-    """Read NAMD's standard output.
-
-    :raises InvalidOutput: if it is not the whole output of one good run
-    """
-    for pattern in (_ERROR, _NO_NUMBER):
-        trouble = pattern.search(text)
-        if trouble is not None:
-            raise reading.InvalidOutput(texts.quote(trouble[0]))
-    walls = _WALL.findall(text)
-    if len(_WALL_ANY.findall(text)) > 1 or len(_BANNER.findall(text)) > 1:
-        raise reading.InvalidOutput('several runs in one file')
-    if not walls:
-        raise reading.Missing('no complete line "WallClock: ... CPUTime: ... '
-                              'Memory: ...": the output is not complete')
-    if not _END.search(text):
-        raise reading.Missing('no "End of program": the output is not '
-                              'complete')
-    metrics = {'wall_s': outcome.Metric(
-        reading.figure(walls[0], 'WallClock'), 's', reading.DOWN)}
+    """Read NAMD's standard output."""
+    reading.refuse(text, _ERROR, _NO_NUMBER)
+    reading.check_single(text, _WALL_ANY, _BANNER)
+    wall = reading.find(_WALL, text, 'no complete line "WallClock: ... '
+                        'CPUTime: ... Memory: ...": the output is not '
+                        'complete')
+    reading.find(_END, text, 'no "End of program": the output is not complete')
+    metrics = {'wall_s': reading.duration(
+        reading.figure(wall[1], 'WallClock'))}
     step_s = _step_time(text)
     if step_s is not None:
-        metrics['step_time_s'] = outcome.Metric(step_s, 's', reading.DOWN)
-    return reading.Reading(metrics, _parameters(text))
+        metrics['step_time_s'] = reading.duration(step_s)
+    parameters = reading.find_parameters(
+        text, version=_BANNER, processors=_RUNNING, atoms=_ATOMS)
+    reached = [int(step[:18]) for step in _ENERGY.findall(text)]
+    if reached:
+        parameters['steps'] = str(max(reached))
+    return reading.Reading(metrics, parameters)
 
 
 def _step_time(text: str) -> float | None:
@@ -73,21 +66,12 @@ def _step_time(text: str) -> float | None:
     if averages:
         return reading.figure(averages[-1][1], 'sec/step')
     steps = _STEP_TIME.findall(text)
-    if len(steps) != len(_STEP_TIME_ANY.findall(text)):
-        raise reading.InvalidOutput('a line "Benchmark time" is broken')
+    reading.require(len(steps) == len(_STEP_TIME_ANY.findall(text)),
+                    'a line "Benchmark time" is broken')
     # The length of a step in ns is the same in every line.
     lengths = [reading.real(seconds, 's/step') * (
         reading.real(rate, unit) if unit == 'ns/day'
         else 1 / reading.figure(rate, unit)) for seconds, rate, unit in steps]
-    if lengths and max(lengths) > 1.001 * min(lengths):
-        raise reading.InvalidOutput('the lines "Benchmark time" do not agree')
+    reading.require(not lengths or max(lengths) <= 1.001 * min(lengths),
+                    'the lines "Benchmark time" do not agree')
     return reading.figure(steps[-1][0], 's/step') if steps else None
-
-
-def _parameters(text: str) -> dict[str, str]:
-    found = reading.find_parameters(
-        text, version=_BANNER, processors=_RUNNING, atoms=_ATOMS)
-    reached = [int(step[:18]) for step in _ENERGY.findall(text)]
-    if reached:
-        found['steps'] = str(max(reached))
-    return found

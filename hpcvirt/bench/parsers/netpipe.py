@@ -15,22 +15,17 @@ of NetPIPE, and up to 4.9 % off when compared with other programs.
 
 import dataclasses
 import itertools
+import math
 import re
 import statistics
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import reading
 
-KEYS = (
-    expectation.whole('max_size', 'size in bytes that the table must reach',
-                      'max', 'size', 'upper'),
-    expectation.whole('min_size', 'smallest message in bytes', 'min'),
-    expectation.whole('rows', 'number of sizes'),
-)
+KEYS = expectation.SIZES
 
 #: NetPIPE adds at most this to the size that was asked for.
 PERTURBATION_BYTES = 3
@@ -85,16 +80,17 @@ def parse_screen(text: str) -> list[NetPIPERow]:
 
     :raises InvalidOutput: if a row is broken or missing
     """
-    found = _SCREEN.findall(text)
-    if len(found) != len(_SCREEN_ANY.findall(text)):
-        raise reading.InvalidOutput('a row of the table is broken')
+    found = list(_SCREEN.finditer(text))
+    reading.require(len(found) == len(_SCREEN_ANY.findall(text)),
+                    'a row of the table is broken')
     rows = []
-    for line, (place, size, unit, rate, scale, time, part) in enumerate(
-            found, int(found[0][0][:9]) if found else 0):
-        if reading.whole(place, 'the number of a row') != line:
-            raise reading.InvalidOutput(
-                f'row {place} stands where row {line} is '
-                'expected: rows are missing')
+    for line, match in enumerate(found,
+                                 int(found[0][1][:9]) if found else 0):
+        place, size, unit, rate, scale, time, part = match.groups()
+        reading.require(
+            reading.whole(place, 'the number of a row') == line,
+            f'row {place} stands where row {line} is expected: rows are '
+            'missing')
         time_us = reading.figure(time, f'the time at {size} {unit}')
         rate_mbps = mbps(rate, scale, f'the rate at {size} {unit}')
         rows.append(NetPIPERow(
@@ -102,12 +98,10 @@ def parse_screen(text: str) -> list[NetPIPERow]:
             * _SCALES[unit.removesuffix('bytes').removesuffix('B')],
             rate_mbps, time_us * _MICROSECONDS[part],
             _last_digit(time) / time_us + _last_digit(rate) / float(rate)))
-    if rows and found[0][0] not in '01':
-        raise reading.InvalidOutput(
-            f'the table begins at row {found[0][0]}: rows '
-            'are missing')
-    reading.check_columns((row[0].partition(':')[2]
-                           for row in _SCREEN.finditer(text)), 'the table')
+    reading.require(not rows or found[0][1] in '01', 'the table begins at row '
+                    f'{found[0][1] if rows else 0}: rows are missing')
+    reading.check_columns((row[0].partition(':')[2] for row in found),
+                          'the table')
     return rows
 
 
@@ -125,18 +119,15 @@ def parse_file(text: str) -> list[NetPIPERow]:
     :raises InvalidOutput: if a line is no row
     """
     lines = [line for line in text.splitlines() if line.strip()]
+    wrong = 'not a row of np.out: {!r}'.format
     for pattern, scale, to_us in ((_FILE_3, 1.0, 1e6), (_FILE_5, 1e3, 1.0)):
         found = [pattern.match(line) for line in lines]
-        if not any(found):
-            continue
-        for line, match in zip(lines, found, strict=True):
-            if match is None:
-                raise reading.InvalidOutput(
-                    f'not a row of np.out: {line.strip()[:60]!r}')
-        return [_of_file(match, scale, to_us) for match in found if match]
-    if lines and all(map(_FILE_LIKE.match, lines)):
-        raise reading.InvalidOutput(
-            f'not a row of np.out: {lines[0].strip()[:60]!r}')
+        if any(found):
+            for line, match in zip(lines, found, strict=True):
+                reading.require(match, wrong(line.strip()[:60]))
+            return [_of_file(match, scale, to_us) for match in found if match]
+    reading.require(not lines or not all(map(_FILE_LIKE.match, lines)),
+                    wrong(lines[0].strip()[:60] if lines else ''))
     return []
 
 
@@ -146,10 +137,9 @@ def _of_file(match: re.Match[str], scale: float, to_us: float) -> NetPIPERow:
     time_us = time * to_us
     rounding = _last_digit(match[3]) / time
     if scale > 1 and float(match[2]) < _COARSE_GBPS:
-        if abs(size * 8 / time_us / 1e3 - float(match[2])) > 0.001:
-            raise reading.InvalidOutput(
-                f'{match[2]} Gbps and {match[3]} us do not '
-                f'agree for {size} bytes')
+        reading.require(
+            abs(size * 8 / time_us / 1e3 - float(match[2])) <= 0.001,
+            f'{match[2]} Gbps and {match[3]} us do not agree for {size} bytes')
         return NetPIPERow(size, size * 8 / time_us, time_us, rounding)
     return NetPIPERow(size, scale * reading.figure(
         match[2], f'the rate at {size} bytes'), time_us, rounding)
@@ -219,16 +209,11 @@ def _groups(start: int, spread: int,
 
 
 def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
-    """Read the table or ``np.out``.
-
-    :raises InvalidOutput: if it is not a table of one run
-    """
-    if len(_START.findall(text)) > 1 or len(_END_5.findall(text)) > 1:
-        raise reading.InvalidOutput('several runs in one file')
-    rows = parse_screen(text) or parse_file(text)
-    rows = [row for row in rows if row.size]
-    if not rows:
-        raise reading.Missing('no row of bytes, Mbps or Gbps, and time')
+    """Read the table or ``np.out``."""
+    reading.check_single(text, _START, _END_5)
+    rows = [row for row in parse_screen(text) or parse_file(text) if row.size]
+    reading.require(rows, 'no row of bytes, Mbps or Gbps, and time',
+                    reading.Missing)
     # The perturbations of larger sizes are not printed on the screen.
     reading.check_ascending([round(row.size) for row in rows
                              if row.size < EXACT])
@@ -237,25 +222,27 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     metrics = {}
     megabit = _megabit(rows)
     for size, row in zip(sizes, rows, strict=True):
-        _check_agreement(size, row, megabit)
-        metrics[f'latency_us[{size}]'] = outcome.Metric(
-            row.time_us, 'us', reading.DOWN)
-        metrics[f'bandwidth_mb_s[{size}]'] = outcome.Metric(
-            row.mbps / 8, 'MB/s', reading.UP)
+        expected_us = size * 8 / (row.mbps * megabit) * 1e6
+        reading.require(
+            abs(expected_us - row.time_us) <= (0.01 + row.rounding)
+            * row.time_us, f'{row.mbps:g} Mbps and {row.time_us:g} us do not '
+            f'agree for {size} bytes')
+        metrics[f'latency_us[{size}]'] = reading.duration(row.time_us, 'us')
+        metrics[f'bandwidth_mb_s[{size}]'] = reading.rate(row.mbps / 8, 'MB/s')
     parameters = reading.describe_sizes(sizes)
-    remarks: tuple[str, ...] = ()
     ended = _END_5.search(text)
     if ended is not None:
         _check_end(ended, rows)
-    elif _BEGIN_5.search(text):
-        raise reading.Missing('no complete line "Completed with max '
-                              'bandwidth": the output is not complete')
+    reading.require(ended or not _BEGIN_5.search(text), 'no complete line '
+                    '"Completed with max bandwidth": the output is not '
+                    'complete', reading.Missing)
+    remarks: tuple[str, ...] = ()
     max_size = expect.get('max_size')
     if max_size is not None:
-        if sizes[-1] < int(max_size) - PERTURBATION_BYTES:
-            raise reading.InvalidOutput(
-                f'the table ends at {sizes[-1]} bytes, max_size={max_size} '
-                'was asked for')
+        reading.require(
+            sizes[-1] >= int(max_size) - PERTURBATION_BYTES,
+            f'the table ends at {sizes[-1]} bytes, max_size={max_size} was '
+            'asked for')
         parameters['max_size'] = max_size
     elif ended is None:
         remarks = (reading.NO_END,)
@@ -264,31 +251,18 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     return reading.Reading(metrics, parameters, remarks=remarks)
 
 
-def _check_end(end: re.Match[str],
-               rows: Sequence[NetPIPERow]) -> None:
+def _check_end(end: re.Match[str], rows: Sequence[NetPIPERow]) -> None:
     printed = mbps(end[1], end[2], 'max bandwidth')
     highest = sorted((row.mbps for row in rows), reverse=True)
-    if not any(reading.is_near(printed, sum(highest[:count]) / count, 1e-3)
-               for count in _HIGHEST):
-        raise reading.InvalidOutput(
-            'the rows do not have the max bandwidth that '
-            f'the output ends with ({end[1]} {end[2]}bps): '
-            'rows are missing')
-
-
-def _check_agreement(size: int, row: NetPIPERow,
-                     megabit: float) -> None:
-    expected_us = size * 8 / (row.mbps * megabit) * 1e6
-    if abs(expected_us - row.time_us) > (0.01 + row.rounding) * row.time_us:
-        raise reading.InvalidOutput(
-            f'{row.mbps:g} Mbps and {row.time_us:g} us do not agree for '
-            f'{size} bytes')
+    reading.require(
+        any(math.isclose(printed, sum(highest[:count]) / count, rel_tol=1e-3)
+            for count in _HIGHEST),
+        'the rows do not have the max bandwidth that the output ends with '
+        f'({end[1]} {end[2]}bps): rows are missing')
 
 
 def _megabit(rows: Sequence[NetPIPERow]) -> float:
     """Find out how many bits the program calls a megabit: 10^6 or 2^20."""
     middle = statistics.median(
         row.size * 8 / row.time_us / row.mbps * 1e6 for row in rows)
-    if abs(middle - 2 ** 20) < abs(middle - MEGABIT):
-        return 2.0 ** 20
-    return MEGABIT
+    return min(MEGABIT, 2.0 ** 20, key=lambda bits: abs(middle - bits))

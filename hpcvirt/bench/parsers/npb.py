@@ -10,7 +10,6 @@ on the version: ``Total processes`` and ``Compiled procs`` (MPI 3.3),
 import re
 from collections.abc import Mapping
 
-from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import reading
 
@@ -41,52 +40,48 @@ _WRONG_PROCESSES = re.compile(
 
 
 def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
-    """Read the standard output of one kernel.
-
-    :raises InvalidOutput: if it is not the whole output of one good run
-    """
+    """Read the standard output of one kernel."""
     blocks = list(_BLOCK.finditer(text))
     if not blocks:
-        raise reading.Missing(_why_no_block(text))
-    if len(blocks) > 1 or len(_BANNER.findall(text)) > 1:
-        raise reading.InvalidOutput('several runs in one file')
+        raise _why_no_block(text)
+    reading.check_single(text, _BLOCK, _BANNER)
     lines = _lines(text[blocks[0].end():])
     verification = lines.get('verification')
-    if verification is None:
-        raise reading.Missing('no verification: the output is not complete')
-    if verification.upper() != 'SUCCESSFUL':
-        raise reading.InvalidOutput(f'Verification = {verification[:60]}')
+    reading.require(verification is not None, 'no verification: the output is '
+                    'not complete', reading.Missing)
+    reading.require(str(verification).upper() == 'SUCCESSFUL',
+                    f'Verification = {str(verification)[:60]}')
     nay = _NAY.search(text)
     if nay is not None:
         raise reading.InvalidOutput(
             f'the output also says: {nay[0].strip()[:80]}')
     parameters = _parameters(blocks[0][1].upper(), lines)
     total = reading.figure(lines.get('mop/s total', ''), 'Mop/s total')
-    _check_share(lines, total, parameters)
-    metrics = {'mops_total': outcome.Metric(total, 'Mop/s', reading.UP)}
-    remarks: tuple[str, ...] = ()
+    _check_share(lines, total, int(parameters['cpus']))
+    metrics = {'mops_total': reading.rate(total, 'Mop/s')}
+    remarks = []
     seconds = lines.get('time in seconds', '')
     if reading.real(seconds, 'Time in seconds') == 0:
-        remarks = ('the time rounds to 0.00 s: use a larger class',)
+        remarks.append('the time rounds to 0.00 s: use a larger class')
     else:
-        metrics['time_s'] = outcome.Metric(
-            reading.figure(seconds, 'Time in seconds'), 's', reading.DOWN)
+        metrics['time_s'] = reading.duration(
+            reading.figure(seconds, 'Time in seconds'))
     if 'active' in lines:
-        total_processes = lines.get('total processes', 'all')
-        remarks += (
-            f'{lines["active"]} of {total_processes} processes took part',)
-    return reading.Reading(metrics, parameters, remarks=remarks)
+        remarks.append(f'{lines["active"]} of '
+                       f'{lines.get("total processes", "all")} processes took '
+                       'part')
+    return reading.Reading(metrics, parameters, remarks=tuple(remarks))
 
 
-def _why_no_block(text: str) -> str:
+def _why_no_block(text: str) -> reading.InvalidOutput:
     match = _WRONG_PROCESSES.search(text)
     if match is not None:
-        raise reading.InvalidOutput(
+        return reading.InvalidOutput(
             f'{match[1]} processes were started, the program is compiled '
             f'for {match[2]}')
-    if _BANNER.search(text):
-        return 'no "Benchmark Completed": the output is not complete'
-    return 'no "Benchmark Completed": this is not an output of NPB'
+    return reading.Missing('no "Benchmark Completed": ' + (
+        'the output is not complete' if _BANNER.search(text)
+        else 'this is not an output of NPB'))
 
 
 def _lines(block: str) -> dict[str, str]:
@@ -98,8 +93,9 @@ def _lines(block: str) -> dict[str, str]:
     for line in block.partition('Compile options')[0].splitlines():
         words, equals, value = line.partition('=')
         name = ' '.join(words.lower().split())
-        if equals and found.setdefault(name, value.strip()) != value.strip():
-            raise reading.InvalidOutput(f'{words.strip()[:40]} occurs twice')
+        reading.require(
+            not equals or found.setdefault(name, value.strip())
+            == value.strip(), f'{words.strip()[:40]} occurs twice')
     active = found.get('active processes', found.get('active procs'))
     if active is not None and active != found.get('total processes'):
         found['active'] = active
@@ -111,13 +107,13 @@ def _parameters(kernel: str, lines: Mapping[str, str]) -> dict[str, str]:
         lines.get('active', lines.get('total processes', '1')),
         'Total processes')
     compiled = lines.get('compiled procs', lines.get('compiled processes'))
-    if compiled is not None and 'active' not in lines and (
-            reading.whole(compiled, 'Compiled procs') != processes):
-        raise reading.InvalidOutput(
+    if compiled is not None and 'active' not in lines:
+        reading.require(
+            reading.whole(compiled, 'Compiled procs') == processes,
             f'{processes} processes ran a program compiled for {compiled}')
     threads = reading.whole(lines.get('total threads', '1'), 'Total threads')
-    if 0 in (processes, threads):
-        raise reading.Missing('no process or no thread took part')
+    reading.require(processes and threads, 'no process or no thread took part',
+                    reading.Missing)
     parameters = {
         'benchmark': kernel,
         'class': lines.get('class', ''),
@@ -128,25 +124,24 @@ def _parameters(kernel: str, lines: Mapping[str, str]) -> dict[str, str]:
         'iterations': lines.get('iterations', ''),
         'version': lines.get('version', ''),
     }
-    if len(parameters['class']) != 1 or not parameters['class'].isupper():
-        raise reading.InvalidOutput(f'Class = {parameters["class"][:20]!r}')
+    letter = parameters['class']
+    reading.require(len(letter) == 1 and letter.isupper(),
+                    f'Class = {letter[:20]!r}')
     reading.whole(parameters['iterations'], 'Iterations')
     return {name: value for name, value in parameters.items() if value}
 
 
-def _check_share(lines: Mapping[str, str], total: float,
-                 parameters: Mapping[str, str]) -> None:
+def _check_share(lines: Mapping[str, str], total: float, cpus: int) -> None:
     """Check that the rates of all processes or threads add up."""
     for name, count in (
             ('mop/s/process', lines.get('total processes')),
             ('mop/s/thread', lines.get('total threads'))):
         if name not in lines or count is None:
             continue
-        share = reading.real(lines[name], name)
-        expected = share * reading.whole(count, 'the number of processes')
+        expected = reading.real(lines[name], name) * reading.whole(
+            count, 'the number of processes')
         # Two decimals are printed.
-        slack = 0.01 + 0.006 * int(parameters['cpus'])
-        if abs(expected - total) > slack + 1e-4 * total:
-            raise reading.InvalidOutput(
-                f'{name} = {lines[name]} does not make Mop/s total = '
-                f'{lines["mop/s total"]}')
+        reading.require(
+            abs(expected - total) <= 0.01 + 0.006 * cpus + 1e-4 * total,
+            f'{name} = {lines[name]} does not make Mop/s total = '
+            f'{lines["mop/s total"]}')

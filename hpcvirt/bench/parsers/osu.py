@@ -7,34 +7,31 @@ names with the unit, and rows that begin with the message size. Validation
 adds a column Pass or Fail; -z adds percentiles.
 """
 
+import functools
 import re
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import reading
 
 KEYS = (
     expectation.word('test', 'latency, bandwidth or bi-bandwidth'),
-    expectation.whole('max_size',
-                      'largest message in bytes; 4194304 if not given', 'max',
-                      'max_message_size', 'size'),
-    expectation.whole('min_size', 'smallest message in bytes', 'min'),
-    expectation.whole('rows', 'number of sizes'),
+    *expectation.SIZES,
     expectation.word('version', 'such as 7.5'),
 )
 
-#: The largest message of the programs by default.
+#: The largest message by default.
 DEFAULT_MAX_BYTES = 4194304
 
-#: Title -> test, metric, unit, direction, text in the line of columns.
+_LATENCY = functools.partial(reading.duration, unit='us')
+_BANDWIDTH = functools.partial(reading.rate, unit='MB/s')
+#: Title -> test, metric, its kind, text in the line of columns.
 _TESTS = {
-    'latency': ('latency', 'latency_us', 'us', reading.DOWN, '(us)'),
-    'bandwidth': ('bandwidth', 'bandwidth_mb_s', 'MB/s', reading.UP,
-                  '(mb/s)'),
-    'bi-directional bandwidth': ('bi-bandwidth', 'bandwidth_mb_s', 'MB/s',
-                                 reading.UP, '(mb/s)'),
+    'latency': ('latency', 'latency_us', _LATENCY, '(us)'),
+    'bandwidth': ('bandwidth', 'bandwidth_mb_s', _BANDWIDTH, '(mb/s)'),
+    'bi-directional bandwidth': ('bi-bandwidth', 'bandwidth_mb_s', _BANDWIDTH,
+                                 '(mb/s)'),
 }
 
 _TITLE = re.compile(
@@ -51,44 +48,33 @@ _CUT = re.compile(r'[0-9]+(?:\.[0-9]?)?')
 
 
 def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
-    """Read the standard output of one of the three programs.
-
-    :raises InvalidOutput: if it is not the whole table of one good run
-    """
-    titles = list(_TITLE.finditer(text))
-    if not titles:
-        raise reading.Missing('no title of an OSU test')
-    if len(titles) > 1:
-        raise reading.InvalidOutput('several runs in one file')
-    title = ' '.join((titles[0][1] or '').lower().split())
-    if title not in _TESTS:
-        raise reading.InvalidOutput(f'{title[:60]!r} is another OSU test')
-    test, metric, unit, direction, column = _TESTS[title]
-    body = text[titles[0].end():]
+    """Read the standard output of one of the three programs."""
+    found = reading.find(_TITLE, text, 'no title of an OSU test')
+    reading.check_single(text, _TITLE)
+    title = ' '.join((found[1] or '').lower().split())
+    reading.require(title in _TESTS, f'{title[:60]!r} is another OSU test')
+    test, metric, figure, column = _TESTS[title]
+    body = text[found.end():]
     columns = _COLUMNS.search(body)
-    if columns is None or column not in columns[0].lower():
-        raise reading.Missing('no line of column names: headers only, or '
-                              'cut off')
-    rows = _ROW.findall(body)
-    if not rows:
-        raise reading.Missing('no rows under the headers')
-    sizes = [reading.whole(row[0], 'the message size') for row in rows]
-    reading.check_ascending(sizes)
-    reading.check_doubling(sizes)
+    reading.require(columns and column in columns[0].lower(),
+                    'no line of column names: headers only, or cut off',
+                    reading.Missing)
+    rows = list(_ROW.finditer(body))
+    reading.require(rows, 'no rows under the headers', reading.Missing)
+    sizes = reading.read_sizes(row[1] for row in rows)
     metrics = {}
-    for size, (_, word, more) in zip(sizes, rows, strict=True):
+    for size, row in zip(sizes, rows, strict=True):
         name = f'{metric}[{size}]'
-        if _CUT.fullmatch(word):
-            raise reading.InvalidOutput(f'{name} is cut off: {word}')
-        metrics[name] = outcome.Metric(reading.figure(word, name), unit,
-                                       direction)
-        _check_more(more, name)
-    reading.check_columns((body[row.start():row.end(2)]
-                           for row in _ROW.finditer(body)), 'the table')
+        reading.require(not _CUT.fullmatch(row[2]),
+                        f'{name} is cut off: {row[2]}')
+        metrics[name] = figure(reading.figure(row[2], name))
+        _check_more(row[3], name)
+    reading.check_columns((body[row.start():row.end(2)] for row in rows),
+                          'the table')
     remarks = _check_ends(sizes, expect)
     parameters = {'test': test, **reading.describe_sizes(sizes)}
-    if titles[0][2]:
-        parameters['version'] = titles[0][2]
+    if found[2]:
+        parameters['version'] = found[2]
     return reading.Reading(metrics, parameters, remarks=remarks)
 
 
@@ -102,10 +88,10 @@ def _check_ends(sizes: Sequence[int],
         remark = (f'only {sizes[0]} bytes were measured; the output does not '
                   'say whether more were asked for (--expect min_size)')
         return (remark,)
-    if 'max_size' not in expect and sizes[-1] < DEFAULT_MAX_BYTES:
-        raise reading.InvalidOutput(
-            f'the table ends at {sizes[-1]} bytes: it is cut off, unless this '
-            f'is the largest size (--expect max_size={sizes[-1]})')
+    reading.require(
+        'max_size' in expect or sizes[-1] >= DEFAULT_MAX_BYTES,
+        f'the table ends at {sizes[-1]} bytes: it is cut off, unless this '
+        f'is the largest size (--expect max_size={sizes[-1]})')
     if len(sizes) > 1:
         reading.check_begin(sizes, expect)
     return ()
@@ -113,8 +99,6 @@ def _check_ends(sizes: Sequence[int],
 
 def _check_more(more: str, name: str) -> None:
     for word in more.split():
-        if word.lower() == 'pass':
-            continue
-        if word.lower() == 'fail':
-            raise reading.InvalidOutput(f'validation failed at {name}')
-        reading.real(word, f'another column at {name}')
+        reading.require(word.lower() != 'fail', f'validation failed at {name}')
+        if word.lower() != 'pass':
+            reading.real(word, f'another column at {name}')

@@ -20,6 +20,7 @@ from typing import Any
 from typing import NoReturn
 
 from hpcvirt.bench.model import outcome
+from hpcvirt.bench.parsers import text as texts
 
 UP = outcome.Direction.UP
 DOWN = outcome.Direction.DOWN
@@ -57,6 +58,60 @@ class Reading:
     remarks: tuple[str, ...] = ()
 
 
+def rate(value: float, unit: str) -> outcome.Metric:
+    """Make a figure that is better if it is larger."""
+    return outcome.Metric(value, unit, UP)
+
+
+def duration(value: float, unit: str = 's') -> outcome.Metric:
+    """Make a figure that is better if it is smaller."""
+    return outcome.Metric(value, unit, DOWN)
+
+
+def require(condition: object, reason: str,
+            kind: type[InvalidOutput] = InvalidOutput) -> None:
+    """Refuse an output unless a condition holds.
+
+    :param kind: :class:`Missing` if another line may say why
+    :raises InvalidOutput: with the reason
+    """
+    if not condition:
+        raise kind(reason)
+
+
+def find(pattern: re.Pattern[str], text: str, reason: str) -> re.Match[str]:
+    """Find a line that every whole output has.
+
+    :raises Missing: if there is none
+    """
+    match = pattern.search(text)
+    if match is None:
+        raise Missing(reason)
+    return match
+
+
+def refuse(text: str, *troubles: re.Pattern[str], prefix: str = '') -> None:
+    """Refuse an output with a line that says that the run was not good.
+
+    :raises InvalidOutput: with the first group of the pattern, or all of it
+    """
+    for trouble in troubles:
+        match = trouble.search(text)
+        if match is not None:
+            raise InvalidOutput(
+                prefix + texts.quote(match[trouble.groups and 1]))
+
+
+def check_single(text: str, *once: re.Pattern[str],
+                 reason: str = 'several runs in one file') -> None:
+    """Refuse an output in which a line occurs twice that a run prints once.
+
+    :raises InvalidOutput: with the reason
+    """
+    for pattern in once:
+        require(len(pattern.findall(text)) < 2, reason)
+
+
 #: No figure of merit, in any unit that hpcvirt knows, is outside this range.
 #: A smaller one is uninitialized memory (6.95e-313), a larger one a counter
 #: that overflowed.
@@ -68,8 +123,6 @@ _NUMBER = re.compile(
     r'(?:[eEdD](?P<exponent>[+-]?\d{1,4})|(?P<bare>[+-]\d{2,4}))?',
     re.ASCII)
 _ASTERISKS = re.compile(r'\*+')
-#: A pattern for a whole figure in a larger expression: one word.
-WORD = r'(\S+)'
 
 
 def real(word: str, what: str) -> float:
@@ -99,11 +152,8 @@ def figure(word: str, what: str) -> float:
     :raises InvalidOutput: otherwise
     """
     value = real(word, what)
-    if value <= 0:
-        raise InvalidOutput(
-            f'{what} is {word[:40]}, which is not above 0')
-    if not SMALLEST <= value <= LARGEST:
-        raise InvalidOutput(
+    require(value > 0, f'{what} is {word[:40]}, which is not above 0')
+    require(SMALLEST <= value <= LARGEST,
             f'{what} is {word[:40]}: not a measurement, but uninitialized '
             'memory or a counter that overflowed')
     return value
@@ -114,22 +164,17 @@ def whole(word: str, what: str) -> int:
 
     :raises InvalidOutput: otherwise
     """
-    if not (word.isascii() and word.isdigit() and len(word) <= 18):
-        raise InvalidOutput(
+    require(word.isascii() and word.isdigit() and len(word) <= 18,
             f'{what} is {word[:40]!r}, which is not a whole number')
     return int(word)
 
 
 def find_parameters(text: str,
                     **patterns: re.Pattern[str]) -> dict[str, str]:
-    """Return the first group of each pattern that the text holds, by name."""
+    """Return the first group that each pattern finds in a text, by name."""
     found = {name: pattern.search(text) for name, pattern in patterns.items()}
-    return {name: match[1] for name, match in found.items() if match}
-
-
-def is_near(left: float, right: float, part: float) -> bool:
-    """Whether two numbers differ by at most this fraction of the larger."""
-    return math.isclose(left, right, rel_tol=part)
+    return {name: next(filter(None, match.groups()))
+            for name, match in found.items() if match}
 
 
 #: A table that is cut off between two rows looks complete.
@@ -145,8 +190,7 @@ def check_columns(rows: Iterable[str], what: str) -> None:
 
     :raises InvalidOutput: if a row is longer or shorter than another
     """
-    if len({len(row.rstrip()) for row in rows}) > 1:
-        raise InvalidOutput(
+    require(len({len(row.rstrip()) for row in rows}) < 2,
             f'a row of {what} is broken: the columns do not align')
 
 
@@ -156,23 +200,24 @@ def check_ascending(sizes: Sequence[int]) -> None:
     :raises InvalidOutput: if the sizes do not rise from row to row
     """
     for before, size in itertools.pairwise(sizes):
-        if size <= before:
-            raise InvalidOutput(
+        require(size > before,
                 f'{size} bytes follow {before} bytes: several tables in one '
                 'file, or rows out of order')
 
 
-def check_doubling(sizes: Sequence[int]) -> None:
-    """Refuse a table in which a size is not twice the one before.
+def read_sizes(words: Iterable[str]) -> list[int]:
+    """Read the sizes of a table in which each is twice the one before.
 
     The size after 0 is 1.
 
-    :raises InvalidOutput: if a size is missing
+    :raises InvalidOutput: if a size is missing or out of order
     """
+    sizes = [whole(word, 'the message size') for word in words]
+    check_ascending(sizes)
     for before, size in itertools.pairwise(sizes):
-        if size != (2 * before or 1):
-            raise InvalidOutput(
-                f'no row for {2 * before or 1} bytes: {size} follow {before}')
+        require(size == (2 * before or 1), 'no row for '
+                f'{2 * before or 1} bytes: {size} follow {before}')
+    return sizes
 
 
 def check_begin(sizes: Sequence[int], expect: Mapping[str, str]) -> None:
@@ -180,8 +225,7 @@ def check_begin(sizes: Sequence[int], expect: Mapping[str, str]) -> None:
 
     :raises InvalidOutput: if it begins above a byte, and nobody asked for that
     """
-    if sizes[0] > 1 and 'min_size' not in expect:
-        raise InvalidOutput(
+    require(sizes[0] <= 1 or 'min_size' in expect,
             f'the table begins at {sizes[0]} bytes: rows are missing, unless '
             f'this is the smallest size (--expect min_size={sizes[0]})')
 
@@ -229,8 +273,7 @@ def score(value: object, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidOutput(
             f'{what} is {value!r:.60}, which is not a number')
-    if not SMALLEST <= value <= LARGEST:
-        raise InvalidOutput(
-            f'{what} is {value!r:.60}, which is not above '
-            '0 or not a measurement')
+    require(SMALLEST <= value <= LARGEST,
+            f'{what} is {value!r:.60}, which is not above 0 or not a '
+            'measurement')
     return float(value)

@@ -5,7 +5,6 @@
 import re
 from collections.abc import Mapping
 
-from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import reading
 
@@ -46,35 +45,27 @@ _BANNER = re.compile(r'^ *STREAM version', re.MULTILINE)
 
 
 def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
-    """Read STREAM's standard output.
-
-    :raises InvalidOutput: if it is not the whole output of one good run
-    """
-    tables = len(_HEADER.findall(text))
-    if tables == 0:
-        raise reading.Missing('no table of results: the output is not '
-                              'complete, or not of STREAM')
-    if tables > 1 or len(_BANNER.findall(text)) > 1:
-        raise reading.InvalidOutput('several runs in one file')
-    failed = _FAILED.search(text)
-    if failed is not None:
-        raise reading.InvalidOutput(failed[0].strip()[:100])
-    rows = _ROW.findall(text)
+    """Read STREAM's standard output."""
+    reading.find(_HEADER, text, 'no table of results: the output is not '
+                 'complete, or not of STREAM')
+    reading.check_single(text, _HEADER, _BANNER)
+    reading.refuse(text, _FAILED)
+    rows = list(_ROW.finditer(text))
     metrics = {}
     for name, (metric, _) in _KERNELS.items():
-        words = [row[1] for row in rows if row[0] == name]
-        if len(words) != 1:
-            raise reading.InvalidOutput(
-                f'{len(words)} rows of {name}, not one')
-        metrics[metric] = outcome.Metric(
-            reading.figure(words[0], f'the rate of {name}'), 'MB/s',
-            reading.UP)
-    if not _VALID.search(text):
-        raise reading.Missing('no "Solution Validates": the output is not '
-                              'complete')
-    reading.check_columns((row[0] for row in _ROW.finditer(text)), 'the rates')
+        words = [row[2] for row in rows if row[1] == name]
+        reading.require(len(words) == 1,
+                        f'{len(words)} rows of {name}, not one')
+        metrics[metric] = reading.rate(
+            reading.figure(words[0], f'the rate of {name}'), 'MB/s')
+    reading.find(_VALID, text, 'no "Solution Validates": the output is not '
+                 'complete')
+    reading.check_columns((row[0] for row in rows), 'the rates')
     parameters = _parameters(text)
-    _check_times(rows, text, parameters)
+    element = _ELEMENT.search(text)
+    if 'size' in parameters and element is not None:
+        for row in rows:
+            _check_time(row, parameters['size'], int(element[1]))
     return reading.Reading(metrics, parameters)
 
 
@@ -86,35 +77,27 @@ def _parameters(text: str) -> dict[str, str]:
         # Version 5.9 does not count the threads, but each prints a line.
         counted = parameters.setdefault('threads', str(
             len(_PRESENT.findall(text)) or requested[1]))
-        if counted != requested[1]:
-            raise reading.InvalidOutput(
-                f'{requested[1]} threads were requested, {counted} ran')
+        reading.require(
+            counted == requested[1],
+            f'{requested[1]} threads were requested, {counted} ran')
     # Without OpenMP it prints no number of threads.
     parameters.setdefault('threads', '1')
     return parameters
 
 
-def _check_times(rows: list[tuple[str, str, str, str, str]], text: str,
-                 parameters: Mapping[str, str]) -> None:
+def _check_time(row: re.Match[str], size: str, element_bytes: int) -> None:
     """Check that rate x best time is the size of the arrays it moves."""
-    element = _ELEMENT.search(text)
-    if 'size' not in parameters or element is None:
-        return
-    bytes_per_array = int(parameters['size']) * int(element[1])
-    for name, rate, average, least, most in rows:
-        what = f'the time of {name}'
-        best_s = reading.real(least, what)
-        if not (best_s <= reading.real(average, what) * 1.001
-                and reading.real(average, what) <= reading.real(most, what)
-                * 1.001):
-            raise reading.InvalidOutput(
-                f'{what} is {least}, {average}, {most} '
-                '(least, average, most)')
-        decimals = len(least.partition('.')[2])
-        moved = reading.real(rate, name) * 1e6 * best_s
-        slack = reading.real(rate, name) * 1e6 * 10.0 ** -decimals
-        expected = _KERNELS[name][1] * bytes_per_array
-        if abs(moved - expected) > slack + 0.01 * expected:
-            raise reading.InvalidOutput(
-                f'the rate of {name} ({rate}) and its best time ({least} s) '
-                f'do not agree for arrays of {parameters["size"]} elements')
+    name, rate, average, least, most = row.groups()
+    what = f'the time of {name}'
+    best_s, mean_s, worst_s = (reading.real(word, what)
+                               for word in (least, average, most))
+    reading.require(
+        best_s <= mean_s * 1.001 and mean_s <= worst_s * 1.001,
+        f'{what} is {least}, {average}, {most} (least, average, most)')
+    bytes_s = reading.real(rate, name) * 1e6
+    slack = bytes_s * 10.0 ** -len(least.partition('.')[2])
+    expected = _KERNELS[name][1] * int(size) * element_bytes
+    reading.require(
+        abs(bytes_s * best_s - expected) <= slack + 0.01 * expected,
+        f'the rate of {name} ({rate}) and its best time ({least} s) '
+        f'do not agree for arrays of {size} elements')

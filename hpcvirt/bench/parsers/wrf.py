@@ -14,7 +14,6 @@ import statistics
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import reading
 from hpcvirt.bench.parsers import text as texts
@@ -23,8 +22,7 @@ KEYS = (
     expectation.whole('steps',
                       'time steps of the outer domain, including the first'),
     expectation.whole('domains', 'domains'),
-    expectation.whole('ranks', 'MPI ranks', 'np', 'nprocs', 'procs',
-                      'processes', 'ntasks'),
+    expectation.RANKS,
     expectation.word('version', 'such as 4.2.2'),
 )
 
@@ -45,64 +43,52 @@ _TIME = '%Y-%m-%d_%H:%M:%S'
 
 
 def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
-    """Read the output of rank 0.
-
-    :raises InvalidOutput: if it is not the whole output of one good run
-    """
-    fatal = _FATAL.search(text)
-    if fatal is not None:
-        raise reading.InvalidOutput(texts.quote(fatal[0]))
-    steps = _STEP.findall(text)
-    if not steps:
-        raise reading.Missing('no complete line "Timing for main"')
-    if len(steps) != len(_STEP_ANY.findall(text)):
-        raise reading.InvalidOutput('a line "Timing for main" is broken')
-    successes = len(_SUCCESS.findall(text))
-    if successes == 0:
-        raise reading.Missing('no "SUCCESS COMPLETE WRF": the output is not '
-                              'complete')
-    domains = {int(domain[:9]) for _, domain, _ in steps}
-    outer = str(min(domains))
-    outer_steps = [(time, seconds) for time, domain, seconds in steps
-                   if domain == outer]
-    if successes > 1:
-        raise reading.InvalidOutput('several runs in one file, or rsl.out and '
-                                    'rsl.error together')
-    _check_complete(text, steps)
+    """Read the output of rank 0."""
+    reading.refuse(text, _FATAL)
+    lines = list(_STEP.finditer(text))
+    reading.require(lines, 'no complete line "Timing for main"',
+                    reading.Missing)
+    reading.require(len(lines) == len(_STEP_ANY.findall(text)),
+                    'a line "Timing for main" is broken')
+    reading.find(_SUCCESS, text, 'no "SUCCESS COMPLETE WRF": the output is '
+                 'not complete')
+    # Domain -> model time and seconds of each of its steps.
+    steps: dict[int, list[tuple[str, str]]] = {}
+    for line in lines:
+        steps.setdefault(int(line[2][:9]), []).append((line[1], line[3]))
+    reading.check_single(text, _SUCCESS, reason='several runs in one file, or '
+                         'rsl.out and rsl.error together')
+    _check_complete(text, lines, steps)
     elapsed = [reading.figure(seconds, f'the time of the step to {time}')
-               for time, seconds in outer_steps]
-    if len(elapsed) < 2:
-        raise reading.InvalidOutput(
-            'there is only one step, and the first does not count')
-    metric = outcome.Metric(statistics.fmean(elapsed[1:]), 's', reading.DOWN)
-    parameters = {'steps': str(len(outer_steps)), 'domains': str(len(domains))}
-    version = _VERSION.search(text)
-    if version is not None:
-        parameters['version'] = version[1]
+               for time, seconds in steps[min(steps)]]
+    reading.require(len(elapsed) > 1, 'there is only one step, and the first '
+                    'does not count')
+    parameters = {'steps': str(len(elapsed)), 'domains': str(len(steps)),
+                  **reading.find_parameters(text, version=_VERSION)}
     tasks = _TASKS.search(text)
     if tasks is not None:
         parameters['ranks'] = str(int(tasks[1][:9]) * int(tasks[2][:9]))
-    return reading.Reading({'step_time_s': metric}, parameters)
+    return reading.Reading({'step_time_s': reading.duration(
+        statistics.fmean(elapsed[1:]))}, parameters)
 
 
-def _check_complete(text: str, steps: Sequence[tuple[str, str, str]]) -> None:
+def _check_complete(text: str, lines: Sequence[re.Match[str]],
+                    steps: Mapping[int, Sequence[tuple[str, str]]]) -> None:
     """Refuse an output of which a part is missing."""
-    lines = list(_STEP.finditer(text))
-    if not text[:lines[0].start()].strip():
-        raise reading.InvalidOutput('the output begins with a time step: its '
-                                    'beginning is missing')
+    before = text[:lines[0].start()]
+    reading.require(before.strip(), 'the output begins with a time step: its '
+                    'beginning is missing')
     reading.check_columns((line[0].strip() for line in lines),
                           '"Timing for main"')
-    for domain in sorted({int(domain[:9]) for _, domain, _ in steps}):
-        times = [time for time, of, _ in steps if int(of[:9]) == domain]
+    for domain in sorted(steps):
+        times = [time for time, _ in steps[domain]]
         if domain == 1:
-            first = _WRITTEN.findall(text[:lines[0].start()])
-            last = _SUCCESS.findall(text)
-            times = [*first[-1:], *times]
-            if last[0] and _moment(last[0]) != _moment(times[-1]):
-                raise reading.InvalidOutput(
-                    f'the last step ends at {times[-1]}, the run at '
-                    f'{last[0]}: lines are missing')
+            times = [*_WRITTEN.findall(before)[-1:], *times]
+            last = _SUCCESS.findall(text)[0]
+            reading.require(
+                not last or _moment(last) == _moment(times[-1]),
+                f'the last step ends at {times[-1]}, the run at {last}: lines '
+                'are missing')
         _check_times(times)
 
 
@@ -112,13 +98,11 @@ def _check_times(times: Sequence[str]) -> None:
     A step may end between two seconds, and its time is cut to whole ones.
     WRF prints adaptive steps in another format.
     """
-    moments = [_moment(time) for time in times]
     gaps = [(after - before).total_seconds()
-            for before, after in itertools.pairwise(moments)]
-    if any(gap <= 0 for gap in gaps):
-        raise reading.InvalidOutput(
-            'model time does not increase from step to '
-            'step: several runs in one file')
+            for before, after in itertools.pairwise(map(_moment, times))]
+    reading.require(all(gap > 0 for gap in gaps),
+                    'model time does not increase from step to step: several '
+                    'runs in one file')
     if gaps and max(gaps) > min(gaps) + 1:
         jump = gaps.index(max(gaps))
         raise reading.InvalidOutput(

@@ -188,12 +188,12 @@ class TestAscending(testtools.TestCase):
 class TestDoubling(testtools.TestCase):
     def test_each_size_is_twice_the_one_before(self):
         for sizes in ([], [4], [0, 1, 2, 4, 8], [1024, 2048]):
-            self.assertIsNone(reading.check_doubling(sizes))
+            self.assertEqual(sizes, reading.read_sizes(map(str, sizes)))
 
     def test_a_missing_size_is_named(self):
         for sizes, missing in (([1, 2, 8], 4), ([0, 2], 1), ([3, 7], 6)):
             exc = self.assertRaises(reading.InvalidOutput,
-                                    reading.check_doubling, sizes)
+                                    reading.read_sizes, map(str, sizes))
             self.assertIn(f'no row for {missing} bytes', exc.reason)
 
 
