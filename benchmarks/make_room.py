@@ -14,6 +14,7 @@ import random
 import sys
 import time
 
+from hpcvirt.fit import allocation
 from hpcvirt.fit import reasons
 from hpcvirt.flavors import plan_document
 from hpcvirt.fleet import admission
@@ -54,7 +55,7 @@ def _fill(dice, host, flavors):
             continue
         host = moving.arrive(state.Instance(
             f'{host.name}-{number}', '', host.name, flavor, guest,
-            pages_kib=(2048,)), host, placed)
+            allocation.Holding(placed)), host, placed)
     return host
 
 

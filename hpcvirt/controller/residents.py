@@ -11,6 +11,8 @@ from nova.compute import vm_states
 
 from hpcvirt import exception
 from hpcvirt.controller import cloud_flavors
+from hpcvirt.fit import allocation
+from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
@@ -49,8 +51,10 @@ class Residents:
                         cell.cpuset_reserved or ())
         return state.Instance(
             instance.uuid, where, host, flavor, guest,
-            tuple(cell.id for cell in cells), frozenset(cpus),
-            tuple(cell.pagesize or None for cell in cells),
+            allocation.Holding(cell_assignments.CellAssignment(
+                tuple(cell.id for cell in cells),
+                tuple(cell.pagesize or None for cell in cells)),
+                frozenset(cpus)),
             tuple(device.address for device in instance.pci_devices or ()),
             _stays(instance), hosts, self._groups.get(instance.uuid),
             _only_cold(instance))

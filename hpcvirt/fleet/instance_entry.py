@@ -11,6 +11,8 @@ from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt.fit import allocation
+from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fleet import classes
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
@@ -137,11 +139,13 @@ def read_instance(item: InstanceEntry, where: str,
             f'{where}.cells', 'has a host cell twice; each guest cell is on '
             'a host cell of its own')
     return state.Instance(
-        item.id, where, item.host, flavor, guest, numbers, item.cpus,
-        tuple(_read_pages(own, demand.memory_mib,
-                          f'{where}.cells[{number}].pages')
-              for number, (own, demand)
-              in enumerate(zip(item.cells, cells, strict=True))),
+        item.id, where, item.host, flavor, guest, allocation.Holding(
+            cell_assignments.CellAssignment(numbers, tuple(
+                _read_pages(own, demand.memory_mib,
+                            f'{where}.cells[{number}].pages')
+                for number, (own, demand)
+                in enumerate(zip(item.cells, cells, strict=True)))),
+            item.cpus),
         item.devices, item.stays, item.hosts, only_cold=item.only_cold)
 
 
@@ -184,7 +188,8 @@ def dump_instance(item: state.Instance,
     :param peers: host -> all hosts of its class
     """
     flavor, hosts = item.flavor, item.hosts
-    cells = zip(item.cells, item.pages_kib, item.guest.demand.cells,
+    held = item.holding
+    cells = zip(item.cells, held.placement.pages_kib, item.guest.demand.cells,
                 strict=True)
     return classes.drop_defaults({
         'id': item.id, 'host': item.host,
@@ -194,7 +199,7 @@ def dump_instance(item: state.Instance,
             {'id': number, **({'pages': {str(size): count_pages(
                 demand.memory_mib, size)}} if size else {})}
             for number, size, demand in cells],
-        'cpus': sorted(item.cpus), 'devices': list(item.devices),
+        'cpus': sorted(held.cpus), 'devices': list(item.devices),
         'stays': item.stays, 'only_cold': item.only_cold,
         'hosts': (None if hosts is None or hosts == peers.get(item.host)
                   else sorted(hosts))})

@@ -17,6 +17,7 @@ but never one that is not needed by its kind.
 import dataclasses
 from collections.abc import Sequence
 
+from hpcvirt.fit import allocation
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fleet import admission
 from hpcvirt.fleet import guest as guests
@@ -139,4 +140,5 @@ def _held(guest: guests.Guest, flavor: flavor_model.Flavor,
         raise ValueError(f'{flavor.name} does not fit as planned')
     return moving.arrive(state.Instance(
         f'room for {flavor.name} {len(host.instances)}', '', host.name,
-        flavor, guest, stays='holds room'), host, placed)
+        flavor, guest, allocation.Holding(placed),
+        stays='holds room'), host, placed)

@@ -118,8 +118,8 @@ def place(instance: state.Instance,
     if claim.depends_on_start(guest.demand):
         misfit = move_check.check(move_check.MoveClaim(
             guest.demand, guest.demand, reasons.Defect.LOST_LIMITS,
-            page_kib=instance.page_kib(0) if guest.demand.pages_by_class
-            else None), host.state.supply)
+            page_kib=instance.holding.placement.pages_kib[0]
+            if guest.demand.pages_by_class else None), host.state.supply)
         if misfit is not None:
             return None
     placed = admission.admit(guest, host.state)
@@ -131,9 +131,7 @@ def arrive(instance: state.Instance, host: state.FleetHost,
     """Add an instance to a host, where it has landed."""
     supply, holding = allocation.charge(
         instance.guest.demand, host.state.supply, placement)
-    landed = dataclasses.replace(
-        instance, host=host.name, cells=placement.cells, cpus=holding.cpus,
-        pages_kib=placement.pages_kib, pools=holding.devices)
+    landed = dataclasses.replace(instance, host=host.name, holding=holding)
     return dataclasses.replace(
         host, instances=(*host.instances, landed), state=dataclasses.replace(
             host.state, supply=supply,
@@ -173,10 +171,11 @@ def release(instance: state.Instance,
 def release_cell(instance: state.Instance,
                  cell: supplies.CellSupply) -> supplies.CellSupply:
     """Compute what a cell has left without an instance on it."""
+    held = instance.holding
     place = instance.cells.index(cell.id)
     return allocation.release_cell(
-        instance.guest.demand.cells[place], cell, instance.page_kib(place),
-        instance.cpus)
+        instance.guest.demand.cells[place], cell,
+        held.placement.pages_kib[place], held.cpus)
 
 
 class MoveTargets:
@@ -205,7 +204,8 @@ class MoveTargets:
                               if instance.guest.demand.requests
                               else instance.guest.demand)
             size = self._size[instance.id] = sizes.setdefault(
-                (demand, instance.guest.sums, instance.pages_kib), len(sizes))
+                (demand, instance.guest.sums,
+                 instance.holding.placement.pages_kib), len(sizes))
             number = self._kind[instance.id] = numbers.setdefault(
                 (size, instance.hosts, instance.group,
                  only_cold(instance)), len(numbers))

@@ -32,10 +32,10 @@ def charge(empty: state.FleetHostState, instances: Iterable[state.Instance],
     owners: dict[int, str] = {}
     for instance in instances:
         _check_cpus(instance, cells, owners)
-        for place, (number, demand) in enumerate(zip(
-                instance.cells, instance.guest.demand.cells, strict=True)):
-            cells[number] = _taken(instance, instance.page_kib(place), demand,
-                                   cells[number])
+        for number, page_kib, demand in zip(
+                instance.cells, instance.holding.placement.pages_kib,
+                instance.guest.demand.cells, strict=True):
+            cells[number] = _taken(instance, page_kib, demand, cells[number])
         before = tuple(pools)
         for device in instance.devices:
             index = _pool(instance, device, addresses, pools)
@@ -45,9 +45,11 @@ def charge(empty: state.FleetHostState, instances: Iterable[state.Instance],
         if instance.guest.demand.requests and not instance.devices:
             pools = _as_claimed(instance, empty.supply, pools)
         free = free.minus(instance.guest.sums)
-        residents.append(dataclasses.replace(instance, pools=tuple(
-            pool.free - left.free
-            for pool, left in zip(before, pools, strict=True)))
+        residents.append(dataclasses.replace(
+            instance, holding=dataclasses.replace(
+                instance.holding, devices=tuple(
+                    pool.free - left.free
+                    for pool, left in zip(before, pools, strict=True))))
             if tuple(pools) != before else instance)
     supply = dataclasses.replace(
         empty.supply,
@@ -59,6 +61,7 @@ def charge(empty: state.FleetHostState, instances: Iterable[state.Instance],
 def _check_cpus(instance: state.Instance,
                 cells: dict[int, supplies.CellSupply],
                 owners: dict[int, str]) -> None:
+    held = instance.holding.cpus
     own: set[int] = set()
     for number, demand in zip(instance.cells, instance.guest.demand.cells,
                               strict=True):
@@ -66,17 +69,17 @@ def _check_cpus(instance: state.Instance,
             raise exception.InvalidInput(
                 instance.where, f'{instance.id} is on cell {number}, which '
                 'the host does not have')
-        cpus = instance.cpus & cells[number].dedicated
+        cpus = held & cells[number].dedicated
         if len(cpus) < demand.pcpus:
             raise exception.InvalidInput(
                 instance.where, f'{instance.id} has {len(cpus)} CPUs of cell '
                 f'{number}, where its guest cell has {demand.pcpus} dedicated '
                 'vCPUs')
         own |= cpus
-    if instance.cpus - own:
+    if held - own:
         raise exception.InvalidInput(
             instance.where, f'{instance.id} has CPU '
-            f'{cpuset.render(instance.cpus - own)}, which is not a dedicated '
+            f'{cpuset.render(held - own)}, which is not a dedicated '
             'CPU of its cells')
     for cpu in sorted(own):
         if cpu in owners:
@@ -105,7 +108,8 @@ def _taken(instance: state.Instance, page_kib: int | None,
                 instance.where, f'{instance.id} has {count} pages of '
                 f'{size_kib} KiB on cell {cell.id}, where {pool.free} of '
                 f'{pool.total} are left')
-    return allocation.charge_cell(demand, cell, page_kib, instance.cpus)
+    return allocation.charge_cell(demand, cell, page_kib,
+                                  instance.holding.cpus)
 
 
 def _as_claimed(instance: state.Instance, supply: supplies.Supply,

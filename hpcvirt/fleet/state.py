@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from hpcvirt import exception
 from hpcvirt.fit import allocation
-from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import supply as supplies
 from hpcvirt.fleet import guest as guests
 from hpcvirt.model import flavor as flavor_model
@@ -43,18 +42,13 @@ class Instance:
     """An instance, as it is on its host.
 
     :ivar where: its place in the file, for messages
-    :ivar cells: for each guest cell, in guest order, the id of its host cell
-    :ivar cpus: all host CPUs that are its own
-    :ivar pages_kib: for each guest cell the size of its pages, None for the
-        smallest of the host; empty if that is so for all
+    :ivar holding: what it has of its host
     :ivar devices: PCI addresses of its devices
     :ivar stays: why it must not move to another host; None if it may
     :ivar hosts: the hosts to which it may move, as its aggregates, its zone
         and its image allow; None for all
     :ivar group: its server group
     :ivar only_cold: why it cannot be live-migrated; None if it can
-    :ivar pools: how many devices it has of each PCI pool of its host; empty
-        if it has none
     """
 
     id: str
@@ -62,26 +56,17 @@ class Instance:
     host: str
     flavor: flavor_model.Flavor
     guest: guests.Guest
-    cells: tuple[int, ...] = ()
-    cpus: frozenset[int] = frozenset()
-    pages_kib: tuple[int | None, ...] = ()
+    holding: allocation.Holding
     devices: tuple[str, ...] = ()
     stays: str | None = None
     hosts: frozenset[str] | None = None
     group: ServerGroup | None = None
     only_cold: str | None = None
-    pools: tuple[int, ...] = ()
 
     @property
-    def holding(self) -> allocation.Holding:
-        """What it has of its host."""
-        return allocation.Holding(cell_assignments.CellAssignment(
-            self.cells, self.pages_kib or (None,) * len(self.cells)),
-            self.cpus, self.pools)
-
-    def page_kib(self, place: int) -> int | None:
-        """Return the page size of a guest cell; None for the smallest."""
-        return self.pages_kib[place] if self.pages_kib else None
+    def cells(self) -> tuple[int, ...]:
+        """For each guest cell, in guest order, the id of its host cell."""
+        return self.holding.placement.cells
 
 
 @dataclasses.dataclass(frozen=True)

@@ -82,10 +82,8 @@ class Mover:
         for guest in self._running.on(host):
             name = str(len(names))
             names[name] = guest
-            flavor, held = self._flavors[guest.flavor], guest.holding
-            own.append(state.Instance(
-                name, '', str(host), flavor.flavor, flavor.guest,
-                held.placement.cells, held.cpus, held.placement.pages_kib,
-                pools=held.devices))
+            flavor = self._flavors[guest.flavor]
+            own.append(state.Instance(name, '', str(host), flavor.flavor,
+                                      flavor.guest, guest.holding))
         return state.FleetHost(str(host), self._table.describe_host(host),
                                tuple(own))

@@ -5,6 +5,8 @@
 import dataclasses
 
 from hpcvirt import exception
+from hpcvirt.fit import allocation
+from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import pins
 from hpcvirt.fit import reasons
 from hpcvirt.flavors import plan_document
@@ -97,6 +99,13 @@ def constrained(dice, fleet, cold=False):
             for item in host.instances)) for host in fleet.hosts))
 
 
+def hold(cells, cpus, page_kib=2048):
+    """Write down what an instance has of its host."""
+    return allocation.Holding(
+        cell_assignments.CellAssignment(cells, (page_kib,) * len(cells)),
+        frozenset(cpus))
+
+
 def an_instance(name, flavor, host, placed, stays=None):
     """Write down an instance where the claim places it."""
     guest = guests.compile_flavor(flavor)
@@ -105,8 +114,8 @@ def an_instance(name, flavor, host, placed, stays=None):
         pins.choose(demand, cells[number]).taken for number, demand
         in zip(placed.cells, guest.demand.cells, strict=True)))
     return state.Instance(
-        name, name, host.name, flavor, guest, placed.cells, cpus,
-        placed.pages_kib, stays=stays)
+        name, name, host.name, flavor, guest,
+        allocation.Holding(placed, cpus), stays=stays)
 
 
 def with_devices():
@@ -125,8 +134,8 @@ def with_devices():
         'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048',
         'pci_passthrough:alias': f'{alias}:1'})
     resident = state.Instance(
-        'a', 'a', 'h0', flavor, guests.compile_flavor(flavor), (0,),
-        frozenset((0, 1)), (2048,), ('0000:41:00.1',))
+        'a', 'a', 'h0', flavor, guests.compile_flavor(flavor),
+        hold((0,), (0, 1)), ('0000:41:00.1',))
     fleet = assemble.fleet(
         {host.name: host for host in found},
         plan_document.load(document, 'plan').host_config, [resident])

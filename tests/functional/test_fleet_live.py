@@ -102,8 +102,9 @@ class FleetOfACloudTest(base.HPCNova):
             guest, instance = self.guest(server), found[server['id']]
             self.assertEqual(self.host_of(server), instance.host)
             self.assertEqual(guest.host_cells, instance.cells)
-            self.assertEqual(guest.pinned_of(guest.cells[0]), instance.cpus)
-            self.assertEqual({2048}, set(instance.pages_kib))
+            self.assertEqual(guest.pinned_of(guest.cells[0]),
+                             instance.holding.cpus)
+            self.assertEqual({2048}, set(instance.holding.placement.pages_kib))
             self.assertIsNone(instance.stays)
             self.assertEqual({'node1', 'node2'}, instance.hosts)
         self.assertEqual(1, len(found[servers[2]['id']].devices))

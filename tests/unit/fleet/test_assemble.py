@@ -41,9 +41,9 @@ def fleet_of(host, document, *instances):
 
 def an_instance(flavor, *devices):
     guest = guests.compile_flavor(flavor)
-    cpus = frozenset(range(guest.sums.pcpus))
-    return state.Instance('a', 'here', 'host', flavor, guest, (0,), cpus,
-                          (2048,), devices)
+    return state.Instance(
+        'a', 'here', 'host', flavor, guest,
+        fleets.hold((0,), range(guest.sums.pcpus)), devices)
 
 
 class GivenToGuestsTest(unittest.TestCase):

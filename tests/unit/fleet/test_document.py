@@ -47,7 +47,7 @@ class FleetDocumentTest(unittest.TestCase):
         self.assertEqual({'gpu': 'gpu.yaml', 'plain': 'default'}, {
             name: own.profile for name, own in found.classes.items()})
         (instance,) = found.instances
-        self.assertEqual((1 << 20, 2048), instance.pages_kib)
+        self.assertEqual((1 << 20, 2048), instance.holding.placement.pages_kib)
         self.assertEqual(1, instance.group.most_per_host)
         again = json.loads(''.join(document.format_json(found)))
         self.assertEqual(document.dump(found), again)
@@ -58,14 +58,16 @@ class FleetDocumentTest(unittest.TestCase):
         self.assertEqual(
             ((1, 0), {3}, (2048, 4), ('0000:41:00.1',), 'is locked',
              'is stopped', {'h2'}),
-            (found.cells, found.cpus, found.pages_kib, found.devices,
+            (found.cells, found.holding.cpus,
+             found.holding.placement.pages_kib, found.devices,
              found.stays, found.only_cold, found.hosts))
 
     def test_what_is_left_out_is_none(self):
         (found,) = read({'id': 'a', 'host': 'h', 'flavor': 'y'}, flavors=[
             {**FLAVOR, 'name': 'y', 'extra_specs': {}}]).instances
         self.assertEqual(((), frozenset(), (), (), None, None, None), (
-            found.cells, found.cpus, found.pages_kib, found.devices,
+            found.cells, found.holding.cpus,
+            found.holding.placement.pages_kib, found.devices,
             found.stays, found.hosts, found.group))
 
     def test_an_error_names_the_instance(self):

@@ -197,7 +197,7 @@ class MakeRoomTest(unittest.TestCase):
             for flavor in flavors:
                 instance = state.Instance('new', '', host.name, flavor,
                                           guests.compile_flavor(flavor),
-                                          pages_kib=(2048,))
+                                          fleets.hold((0,), ()))
                 placed = moving.land(instance, host)
                 if placed is not None:
                     there = moving.arrive(instance, host, placed)

@@ -38,8 +38,8 @@ class OccupancyTest(unittest.TestCase):
                  devices=(), host='host'):
         return state.Instance(
             name, f'instances[{name}]', host, self.flavor,
-            guests.compile_flavor(self.flavor), cells, frozenset(cpus),
-            (pages_kib,) * len(cells), devices)
+            guests.compile_flavor(self.flavor),
+            fleets.hold(cells, cpus, pages_kib), devices)
 
     def broken(self, *instances):
         fleet = self.fleet(*instances)
