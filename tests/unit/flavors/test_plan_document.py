@@ -113,6 +113,7 @@ class DocumentTest(unittest.TestCase):
         self.assertEqual({'hs06-2s-16c': '3/4 host'}, found['share'])
         self.assertEqual({'hs06-2s-16c': 1}, found['per_host'])
         self.assertEqual({'hs06-2s-16c': 8}, found['stranded_pcpus'])
+        self.assertGreater(found['stranded_memory_mib']['hs06-2s-16c'], 0)
         self.assertEqual([12, 12],
                          [cell['vcpus'] for cell in found['guest_cells']])
         self.assertEqual(found['ram_mib'], sum(

@@ -90,25 +90,6 @@ class PlanTest(CommandTest):
         self.assertEqual(['code', 'message', 'subjects'],
                          list(document['warnings'][0]))
 
-    def test_the_document_has_every_figure_of_the_table(self):
-        _, out, _ = self.run_command('plan', self.host(), '--format', 'json')
-        document = json.loads(out)
-        self.assertEqual(2048, document['hosts'][0]['guest_page_kib'])
-        row = next(item for item in document['flavors'] if item['vcpus'] == 24)
-        self.assertEqual({'host': '3/4 host'}, row['share'])
-        self.assertEqual([12, 12],
-                         [cell['vcpus'] for cell in row['guest_cells']])
-        self.assertGreater(row['stranded_memory_mib']['host'], 0)
-        self.assertEqual([(5, 5, '1x24')], [
-            (loss['low_percent'], loss['high_percent'], loss['configuration'])
-            for loss in row['loss']['host']])
-
-    def test_cores_beyond_every_cell_are_refused(self):
-        profile = self.write('p.yaml', 'base: dense\nsmallest_cores: 17\n')
-        self.assert_bad_input(
-            'host: smallest_cores is 17, but no cell has more than 16 cores',
-            'plan', self.host(), '--profile', profile)
-
     def test_yaml_and_json_are_the_same_document(self):
         path = self.host()
         _, as_json, _ = self.run_command('plan', path, '--format', 'json')
@@ -171,9 +152,6 @@ class PlanTest(CommandTest):
         path = self.host()
         for words, pattern in (
                 (('--cpus', '2-'), '--cpus'),
-                (('--cpus', '40'), 'host: has no CPU 40'),
-                (('--pages', '2M:x'), r"--pages: '2M:x' is not \[CELL:\]"),
-                (('--pages', '9:2M:1'), 'host: has no cell 9'),
                 (('--pages', '2M:99999999'), 'which has 65536 MiB')):
             self.assert_bad_input(pattern, 'plan', path, *words)
 
@@ -201,22 +179,14 @@ class PlanTest(CommandTest):
         path = self.host()
         for text, pattern in (
                 ('pagesize: 2M\n', r"p.yaml: unknown key 'pagesize'"),
-                ('disk_gib: x\n', 'p.yaml: disk_gib: must be a whole'),
                 ('smt: use\nsmt: leave\n', 'p.yaml.*smt. occurs twice'),
-                ('{"smt": "use", "smt": "leave"}', 'p.yaml.*twice'),
                 ('smt: [\n', 'p.yaml.*not YAML'),
-                ('smt: 2026-99-99\n', 'p.yaml.*not YAML'),
                 ('? [a]\n: 1\n', 'p.yaml.*(not YAML|unknown key)'),
-                ('- 1\n', 'p.yaml: must be a mapping'),
                 ('a: &a [*a]\n', 'p.yaml'),
                 ('!!python/object:os.system {}\n', 'p.yaml.*not YAML'),
                 ('[' * 100000, 'p.yaml'),
                 ('name_template: "{core}"\n',
                  'p.yaml: name_template: has the unknown field'),
-                ('base: sparse\n',
-                 'p.yaml: base: must be one of default, dense'),
-                ('shared_cores_per_cell: 0\n',
-                 'p.yaml: emulator_threads: share needs shared_cores'),
                 ('projects: p1\n', 'p.yaml: projects: must be a list'),
                 ('projects: [7]\n', r'p.yaml: projects\[0\]: must be text'),
                 ('extra_specs: [a]\n', 'p.yaml: extra_specs: must be a map'),
@@ -224,20 +194,16 @@ class PlanTest(CommandTest):
                  'p.yaml: extra_specs: hw:pmu: must be text, in quotes'),
                 ('extra_specs: {hw:pmu: "maybe"}\n',
                  "p.yaml: extra_specs: hw:pmu: 'maybe' is not one of"),
-                ('extra_specs: {hw:numa_nodes: "2"}\n',
-                 'p.yaml: extra_specs: hw:numa_nodes: is set by hpcvirt'),
                 ('extra_specs: {hw:cpu_polcy: dedicated}\n',
                  'p.yaml: extra_specs: hw:cpu_polcy: is no extra spec'),
-                ('extra_specs: {resources1:PCPU: "2"}\n',
-                 'p.yaml: extra_specs: resources1:PCPU: is set by hpcvirt'),
                 ('extra_specs: {trait:HW_CPU_HYPERTHREADING: required}\n',
                  'p.yaml: extra_specs: .*cannot be combined'),
                 ('extra_specs: {hpcvirt:exclusive_cells: often}\n',
                  'p.yaml: extra_specs: hpcvirt:exclusive_cells: .often. is'),
-                ('extra_specs: {"a\\nb": c}\n',
-                 'p.yaml: extra_specs: must have keys of'),
                 ('extra_specs: {a: "c\\x1b[2J"}\n',
                  'p.yaml: extra_specs: a: must be printable text'),
+                ('base: dense\nsmallest_cores: 17\n', 'host: smallest_cores '
+                 'is 17, but no cell has more than 16 cores'),
                 ('smt: ' + '9' * 5000 + '\n', 'p.yaml')):
             profile = self.write('p.yaml', text)
             self.assert_bad_input(pattern, 'plan', path, '--profile', profile)
@@ -273,18 +239,6 @@ class ApplyTest(CommandTest):
         self.assertEqual({}, api.flavors)
         self.assertEqual({'GET'}, {method for method, *_ in api.requests})
 
-    def test_a_second_run_changes_nothing(self):
-        api = self.serve()
-        path = self.host()
-        self.assertEqual(0, self.run_command('apply', path, '--apply')[0])
-        before = {key: dict(value) for key, value in api.flavors.items()}
-        del api.requests[:]
-        status, out, _ = self.run_command('apply', path, '--apply')
-        self.assertEqual(0, status)
-        self.assertIn('4 flavors: 4 as planned.', out)
-        self.assertEqual(before, api.flavors)
-        self.assertEqual({'GET'}, {method for method, *_ in api.requests})
-
     def test_one_failure_does_not_stop_the_others(self):
         api = self.serve()
         create = api._create
@@ -300,42 +254,24 @@ class ApplyTest(CommandTest):
                                              '--apply')[0])
         self.assertEqual(4, len(api.flavors))
 
-    def test_replace_changes_our_own_alone(self):
+    def test_what_differs_is_told_with_the_way_out(self):
         api = self.serve()
         path = self.host()
         self.run_command('apply', path, '--apply')
-        ours, theirs, *_ = sorted(api.flavors.values(),
-                                  key=lambda flavor: flavor['vcpus'])
-        ours['extra_specs'].update({'hw:pmu': 'true',
-                                    'hw:mem_page_size': 'any'})
-        theirs['extra_specs'] = {'hw:cpu_policy': 'shared'}
-        status, out, _ = self.run_command('apply', path, '--apply')
-        self.assertEqual(1, status)
-        self.assertIn('it was changed after hpcvirt created it', out)
-        self.assertIn('hpcvirt did not create this flavor', out)
-        self.assertIn('Use --replace to change those that differ', out)
-        status, out, _ = self.run_command('apply', path, '--apply',
-                                          '--replace')
-        self.assertEqual(1, status)
-        self.assertEqual(
-            ('true', '2048'), (ours['extra_specs']['hw:pmu'],
-                               ours['extra_specs']['hw:mem_page_size']))
-        self.assertEqual({'hw:cpu_policy': 'shared'}, theirs['extra_specs'])
-
-    def test_a_new_id_is_announced_and_not_given_without_replace(self):
-        api = self.serve()
-        path = self.host()
-        self.run_command('apply', path, '--apply')
+        edited, foreign, grown, same = api.flavors.values()
+        edited['extra_specs']['hw:mem_page_size'] = 'any'
+        foreign['extra_specs'] = {'hw:cpu_policy': 'shared'}
+        grown['ram'] += 1024
+        del same['extra_specs']['hpcvirt:generated_by']
         before = set(api.flavors)
-        ours = next(iter(api.flavors.values()))
-        ours['ram'] += 1024
         status, out, _ = self.run_command('apply', path, '--apply')
-        self.assertEqual(1, status)
-        self.assertIn(f'a new id in place of {ours["id"]}', out)
-        self.assertEqual(before, set(api.flavors))
-        _, out, _ = self.run_command('apply', path, '--format', 'json')
-        self.assertEqual(1, sum(step['new_id'] for step
-                                in json.loads(out)['steps']))
+        self.assertEqual((1, before), (status, set(api.flavors)))
+        for reason in ('it was changed after hpcvirt created it',
+                       'hpcvirt did not create this flavor',
+                       f'a new id in place of {grown["id"]}',
+                       'but it is as planned',
+                       'Use --replace to change those that differ'):
+            self.assertIn(reason, out)
 
     def test_projects_of_the_profile_get_access(self):
         api = self.serve()
@@ -347,19 +283,6 @@ class ApplyTest(CommandTest):
         self.assertEqual({'required'}, {
             flavor['extra_specs']['trait:CUSTOM_A']
             for flavor in api.flavors.values()})
-        status, out, _ = self.run_command(*words)
-        self.assertEqual(0, status)
-        self.assertIn('4 flavors: 4 as planned.', out)
-
-    def test_a_foreign_flavor_that_is_as_planned_is_as_good(self):
-        api = self.serve()
-        path = self.host()
-        self.run_command('apply', path, '--apply')
-        for flavor in api.flavors.values():
-            del flavor['extra_specs']['hpcvirt:generated_by']
-        status, out, _ = self.run_command('apply', path, '--apply')
-        self.assertEqual(0, status)
-        self.assertIn('but it is as planned', out)
 
     def test_flavors_of_earlier_plans_are_listed_and_kept(self):
         api = self.serve()
