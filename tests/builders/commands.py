@@ -5,6 +5,7 @@
 import contextlib
 import io
 import typing
+import unittest
 
 from hpcvirt.cmd import main
 
@@ -24,3 +25,16 @@ def run(*words: object) -> Ended:
         except SystemExit as exc:
             status = int(exc.code or 0)
     return Ended(status, out.getvalue(), err.getvalue())
+
+
+def check_refused(case: unittest.TestCase, said: str,
+                  ended: tuple[int, str, str]) -> str:
+    """Check that a command refused its input in one line.
+
+    :param said: what the line must contain
+    :returns: the line
+    """
+    status, out, err = ended
+    case.assertEqual((2, '', 1), (status, out, len(err.splitlines())), err)
+    case.assertIn(said, err)
+    return err

@@ -13,6 +13,7 @@ import yaml
 
 from hpcvirt.cmd import main
 from hpcvirt.topology import snapshot
+from tests.builders import commands
 from tests.builders import folders
 from tests.builders import machines
 
@@ -86,10 +87,7 @@ class RefusalTest(unittest.TestCase):
     """Bad input: one line on stderr, nothing on stdout, status 2."""
 
     def expect_refusal(self, *words: str) -> str:
-        status, out, err = run(*words)
-        self.assertEqual((2, '', 1), (status, out, err.count('\n')), words)
-        self.assertTrue(err.startswith('hpcvirt'), err)
-        return err
+        return commands.check_refused(self, 'hpcvirt', run(*words))
 
     def test_one_line_names_the_file(self) -> None:
         with tempfile.TemporaryDirectory() as scratch:
@@ -162,9 +160,7 @@ class GroupTest(unittest.TestCase):
                          group['odd'][0]['differences'][0]['subject'])
 
     def test_an_unreadable_host_is_an_error_of_one_line(self) -> None:
-        status, out, err = run_group(*PATHS, '/nowhere')
-        self.assertEqual((2, ''), (status, out))
-        self.assertEqual(1, err.count('\n'))
+        commands.check_refused(self, '', run_group(*PATHS, '/nowhere'))
 
 
 class RowsTest(unittest.TestCase):

@@ -12,6 +12,7 @@ from unittest import mock
 
 from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import sampler
+from tests.builders import commands
 from tests.integration.bench import run_case
 
 
@@ -161,14 +162,10 @@ class RunCommandTest(run_case.RunCase):
                 ({'0': '0-x'}, 'not a CPU number')):
             with self.subTest(change=change):
                 words = [change.get(word, word) for word in good]
-                status, out, err = self.run_(*words)
-                self.assertEqual(2, status)
-                self.assertEqual('', out)
-                self.assertEqual(1, len(err.splitlines()), err)
-                self.assertIn(message, err)
+                commands.check_refused(self, message, self.run_(*words))
         for words in (self.words(pairs=4), self.words(pairs=20, native=None)):
-            status, _, err = self.run_(*words, '--until-decided')
-            self.assertEqual(2, status)
-            self.assertIn('--until-decided: needs one benchmark', err)
+            commands.check_refused(
+                self, '--until-decided: needs one benchmark',
+                self.run_(*words, '--until-decided'))
         self.assertFalse((self.scratch / 'data').exists())
         self.assertFalse(self.trace.exists())

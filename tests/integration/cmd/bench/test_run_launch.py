@@ -8,6 +8,7 @@ from hpcvirt import exception
 from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import target
 from hpcvirt.cmd.bench import targets
+from tests.builders import commands
 from tests.integration.bench import rebooting
 from tests.integration.bench import run_case
 
@@ -136,8 +137,5 @@ class LaunchTest(run_case.RunCase):
                 (self.words('--launch', 'cold', '--this-launch'),
                  'relaunches the guest, which --this-launch does not')):
             with self.subTest(message=message):
-                status, out, err = self.run_(*words)
-                self.assertEqual((2, ''), (status, out))
-                self.assertEqual(1, len(err.splitlines()), err)
-                self.assertIn(message, err)
+                commands.check_refused(self, message, self.run_(*words))
         self.assertFalse((self.scratch / 'data').exists())

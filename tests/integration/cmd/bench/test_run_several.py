@@ -12,6 +12,7 @@ import time
 import unittest.mock
 
 from hpcvirt.bench.catalogue import catalogue
+from tests.builders import commands
 from tests.integration.bench import run_case
 from tests.integration.bench import ssh_server
 
@@ -199,10 +200,8 @@ class InStepTest(run_case.RunCase):
                 (['--native-cpus', '1', '--native-cpus', '1'],
                  '--native-cpus: given 3 times')):
             with self.subTest(more=more):
-                status, out, err = self.run_(*self.words(), *more)
-                self.assertEqual((2, ''), (status, out))
-                self.assertEqual(1, len(err.splitlines()), err)
-                self.assertIn(message, err)
+                commands.check_refused(
+                    self, message, self.run_(*self.words(), *more))
         self.assertFalse((self.scratch / 'data').exists())
 
 
@@ -266,14 +265,13 @@ class SpanTest(run_case.RunCase):
 
     def test_a_place_that_is_not_reached_is_named_before_anything_runs(self):
         self.known.write_text('other\n')
-        status, out, err = self.run_(*self.words())
-        self.assertEqual((2, ''), (status, out))
-        self.assertEqual(1, len(err.splitlines()), err)
-        self.assertIn(f'{self.server.port} does not reach 127.0.0.1', err)
+        err = commands.check_refused(
+            self, f'{self.server.port} does not reach 127.0.0.1',
+            self.run_(*self.words()))
         self.assertIn('Host key verification failed.', err)
         self.assertFalse(self.trace.exists())
 
     def test_fewer_ranks_than_places_are_refused(self):
-        status, _, err = self.run_(*self.words('--where', self.other.url))
-        self.assertEqual(2, status)
-        self.assertIn('2 ranks: cannot span 3 places', err)
+        commands.check_refused(
+            self, '2 ranks: cannot span 3 places',
+            self.run_(*self.words('--where', self.other.url)))

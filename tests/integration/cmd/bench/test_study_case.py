@@ -7,6 +7,7 @@ import os
 from unittest import mock
 
 from hpcvirt.bench.parsers import parser
+from tests.builders import commands
 from tests.integration.bench import run_case
 
 #: Leaves what real runs of HPCC left, the host's where it is tied to the
@@ -125,14 +126,9 @@ class RunStudyTest(run_case.RunCase):
                 (('hpcc', '--instead', 'stream', *place), 'needs --study'),
                 (('--study', 'S4/4x8-tuned', *place), 'of 4 guests'),
                 (place, 'NAME')):
-            status, out, err = self.run_(
-                'bench', 'run', *words, '--data', str(self.scratch / 'data'))
-            self.assertEqual((2, ''), (status, out))
-            self.assertEqual(1, err.count('\n'))
-            self.assertIn(what, err)
+            commands.check_refused(self, what, self.run_(
+                'bench', 'run', *words, '--data', str(self.scratch / 'data')))
         self.assertFalse((self.scratch / 'data').exists())
-        status, _, err = self.run_('study', 'compare', 'S1', '--data',
-                                   str(self.scratch / 'data'))
-        self.assertEqual(2, status)
-        self.assertIn('bench.sqlite', err)
+        commands.check_refused(self, 'bench.sqlite', self.run_(
+            'study', 'compare', 'S1', '--data', str(self.scratch / 'data')))
         self.assertFalse((self.scratch / 'data').exists())

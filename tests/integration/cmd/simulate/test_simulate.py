@@ -206,11 +206,8 @@ class SimulateTest(unittest.TestCase):
                 ((*host, '--html', self.folder), 'irectory'),
                 ((*host, '--html', self.folder / 'no/page'), 'No such')):
             with self.subTest(words):
-                status, out, error = self.run_command(
-                    '--workload', self.log, *words)
-                self.assertEqual((2, ''), (status, out))
-                self.assertEqual(1, error.count('\n'), error)
-                self.assertIn(said, error)
+                commands.check_refused(self, said, self.run_command(
+                    '--workload', self.log, *words))
         self.assertEqual('a thesis', junk.read_text())
         for words in (('--load', '0'), ('--load', '-1'), ('--load', 'nan'),
                       ('--load', 'inf'), ('--windows', '0'),
@@ -223,10 +220,8 @@ class SimulateTest(unittest.TestCase):
     def test_a_log_that_requests_nothing_is_an_error(self):
         for text in ('; Version: 2\n', swf((0, -1, 4), (1, 0, 4)), ''):
             self.log.write_text(text)
-            status, out, error = self.run_command(
-                '--workload', self.log, SMALL)
-            self.assertEqual((2, ''), (status, out))
-            self.assertEqual(1, error.count('\n'))
+            commands.check_refused(
+                self, '', self.run_command('--workload', self.log, SMALL))
 
     def test_a_model_has_a_replay_for_each_seed(self):
         status, out, _ = self.run_command(

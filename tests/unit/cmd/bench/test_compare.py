@@ -34,10 +34,7 @@ class CommandTestCase(testtools.TestCase):
         self.folder = folders.make(self)
 
     def assert_unusable(self, what, *words):
-        status, out, err = call(*words)
-        self.assertEqual((2, ''), (status, out))
-        self.assertEqual(1, err.count('\n'))
-        self.assertIn(what, err)
+        commands.check_refused(self, what, call(*words))
 
     def answer(self, *words, stdin=b''):
         status, out, err = call(*words, '--format', 'json', stdin=stdin)

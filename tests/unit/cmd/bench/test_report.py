@@ -30,9 +30,8 @@ class ReportCommandTest(unittest.TestCase):
     def test_a_file_that_is_no_report_is_kept(self):
         page = self.scratch / 'thesis.html'
         page.write_text('three years of work')
-        status, _, err = self.report('--html', str(page))
-        self.assertEqual(2, status)
-        self.assertIn('is no report', err)
+        commands.check_refused(
+            self, 'is no report', self.report('--html', str(page)))
         self.assertEqual('three years of work', page.read_text())
 
     def test_a_directory_that_is_missing_stays_missing(self):
@@ -54,6 +53,4 @@ class ReportCommandTest(unittest.TestCase):
                     self.assertEqual((2, ''), (status, out))
 
     def test_an_unknown_result_is_named(self):
-        status, _, err = self.report('deadbeef')
-        self.assertEqual(2, status)
-        self.assertIn('deadbeef', err)
+        commands.check_refused(self, 'deadbeef', self.report('deadbeef'))

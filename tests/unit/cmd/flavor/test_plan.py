@@ -202,8 +202,8 @@ class PlanTest(CommandTest):
                  'p.yaml: extra_specs: hpcvirt:exclusive_cells: .often. is'),
                 ('extra_specs: {a: "c\\x1b[2J"}\n',
                  'p.yaml: extra_specs: a: must be printable text'),
-                ('base: dense\nsmallest_cores: 17\n', 'host: smallest_cores '
-                 'is 17, but no cell has more than 16 cores'),
+                ('base: dense\nsmallest_cores: 17\n',
+                 'host: smallest_cores is 17, but no cell has more than 16'),
                 ('smt: ' + '9' * 5000 + '\n', 'p.yaml')):
             profile = self.write('p.yaml', text)
             self.assert_bad_input(pattern, 'plan', path, '--profile', profile)

@@ -92,26 +92,24 @@ class ExplainLogTest(unittest.TestCase):
     def test_a_file_without_a_summary_is_one_clear_line(self):
         for content in (b'', b'nothing\n', os.urandom(5000)):
             self.log.write_bytes(content)
-            status, text, err = self.run_command()
-            self.assertEqual((2, ''), (status, text))
-            self.assertEqual(f'hpcvirt: {self.log}: has no refused request '
-                             'and no comparison of HPCTopologyFilter, which '
-                             'logs them at INFO level\n', err)
+            commands.check_refused(
+                self, f'hpcvirt: {self.log}: has no refused request and no '
+                'comparison of HPCTopologyFilter, which logs them at INFO '
+                'level\n', self.run_command())
 
     def test_a_request_that_is_not_in_it_is_named(self):
-        status, _, err = self.explain(
-            a_refusal(), words=['--request-id', 'req-9'])
-        self.assertEqual(2, status)
-        self.assertIn("no refusal and no comparison of 'req-9', but 1 of "
-                      'other requests', err)
+        commands.check_refused(
+            self, "no refusal and no comparison of 'req-9', but 1 of other "
+            'requests',
+            self.explain(a_refusal(), words=['--request-id', 'req-9']))
 
     def test_cut_lines_are_reported(self):
         _, text, _ = self.explain(a_refusal(),
                                   decision_log.write(a_refusal())[:-9])
         self.assertIn('1 line of hpcvirt cannot be read', text)
-        status, _, err = self.explain(decision_log.write(a_refusal())[:-9])
-        self.assertEqual(2, status)
-        self.assertIn('1 line of hpcvirt cannot be read', err)
+        commands.check_refused(
+            self, '1 line of hpcvirt cannot be read',
+            self.explain(decision_log.write(a_refusal())[:-9]))
 
     def test_shadow_mode_is_summed_up(self):
         documents = [a_comparison('req-1', passed=3),
@@ -135,10 +133,9 @@ class ExplainLogTest(unittest.TestCase):
     def test_options_without_effect_are_refused(self):
         for words in (['--flavor', 'hpc'], ['--hosts', 'a'],
                       ['--fleet', 'a'], ['--server', 'uuid']):
-            status, text, err = self.explain(
-                a_refusal(), words=words)
-            self.assertEqual((2, ''), (status, text))
-            self.assertIn(f'{words[0]}: is not for --scheduler-log', err)
+            commands.check_refused(
+                self, f'{words[0]}: is not for --scheduler-log',
+                self.explain(a_refusal(), words=words))
 
     def test_a_request_id_needs_a_log(self):
         out = io.StringIO()

@@ -30,10 +30,7 @@ class StudyCase(testtools.TestCase):
         return status, json.loads(out)
 
     def assert_unusable(self, what, *words):
-        status, out, err = self.call(*words)
-        self.assertEqual((2, ''), (status, out))
-        self.assertEqual(1, err.count('\n'))
-        self.assertIn(what, err)
+        commands.check_refused(self, what, self.call(*words))
 
 
 class ListTest(StudyCase):
