@@ -145,6 +145,18 @@ class Case(unittest.TestCase):
         return [(item.severity.value, item.found) for item
                 in audit.audit(facts, profile).findings if item.code == code]
 
+    def check(self, code, expected, facts=GOOD, profile=PROFILE, **parts):
+        """Check how severe the findings of a rule are.
+
+        :param expected: their severities, or only how many there are
+        :param parts: changes of the facts, see :meth:`but`
+        """
+        found = [severity for severity, _ in self.found(
+            code, self.but(facts, **parts), profile)]
+        self.assertEqual(
+            expected, found if isinstance(expected, list) else len(found),
+            parts)
+
     def codes(self, facts, profile=PROFILE):
         """Return the codes of all findings."""
         return [item.code for item in audit.audit(facts, profile).findings]

@@ -10,19 +10,9 @@ from hpcvirt.flavors import warning
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape
 from tests.builders import hosts
+from tests.builders import plans
 
-
-def plan(*machines, **choices):
-    return planner.plan(machines, profiles.Profile(**choices))
-
-
-def codes(found):
-    return [item.code.value for item in found.warnings]
-
-
-def by_vcpus(found, host):
-    return {row.flavor.vcpus: (row.per_host[host], row.stranded[host].pcpus)
-            for row in found.flavors}
+plan, codes, by_vcpus = plans.plan, plans.codes, plans.by_vcpus
 
 
 def message(found, code):

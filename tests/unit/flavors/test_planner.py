@@ -13,21 +13,11 @@ from hpcvirt.model import cpuset
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
 from tests.builders import hosts
+from tests.builders import plans
+
+plan, codes, by_vcpus = plans.plan, plans.codes, plans.by_vcpus
 
 ROLLS = 250
-
-
-def plan(*machines, **choices):
-    return planner.plan(machines, profiles.Profile(**choices))
-
-
-def by_vcpus(found, host):
-    return {row.flavor.vcpus: (row.per_host[host], row.stranded[host].pcpus)
-            for row in found.flavors}
-
-
-def codes(found):
-    return [item.code.value for item in found.warnings]
 
 
 class StudiesTest(unittest.TestCase):
