@@ -13,6 +13,7 @@ from hpcvirt.fit import supply as supplies
 from hpcvirt.nova import adapter
 from hpcvirt.nova import cell_order_by_release
 from hpcvirt.nova import config
+from hpcvirt.nova import lazy_sequence
 
 #: Devices that no virtual port is for.
 _WHOLE = ('type-PF', 'vdpa')
@@ -27,11 +28,14 @@ def make_supply(host_state: typing.Any,
     :raises InvalidInput: if the host is malformed
     """
     supply = adapter.supply(host_state, config.read_packing())
-    return dataclasses.replace(
-        supply, cells=tuple(_frozen(cell) for cell in supply.cells),
-        pools=None if supply.pools is None else tuple(
-            _named(pool, aliases) for pool in supply.pools),
-        spares_devices=cell_order_by_release.spares_devices(host_state)[0])
+    try:
+        return dataclasses.replace(
+            supply, cells=tuple(_frozen(cell) for cell in supply.cells),
+            pools=None if supply.pools is None else tuple(
+                _named(pool, aliases) for pool in supply.pools),
+            spares_devices=cell_order_by_release.spares_devices(host_state)[0])
+    except lazy_sequence.BROKEN as exc:
+        raise lazy_sequence.make_error('the record', exc) from exc
 
 
 def pci_aliases() -> Mapping[str, devices.DeviceRequest]:

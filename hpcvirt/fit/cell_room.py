@@ -66,12 +66,12 @@ def _shared(demand: demands.CellDemand, cell: supplies.CellSupply,
         return 0
     room = AMPLE
     if demand.vcpus:
-        room = int((len(cell.shared) * cpu_ratio - cell.cpu_usage)
-                   // demand.vcpus)
+        room = int(min(AMPLE, (len(cell.shared) * cpu_ratio - cell.cpu_usage)
+                       // demand.vcpus))
     if demand.memory_mib:
-        room = min(room, int(
-            (cell.memory_mib * ram_ratio - cell.memory_used_mib)
-            // demand.memory_mib))
+        room = min(room, int(min(AMPLE, (
+            cell.memory_mib * ram_ratio - cell.memory_used_mib)
+            // demand.memory_mib)))
     return room
 
 

@@ -39,6 +39,11 @@ class DeviceRoom:
         self._tags: list[devices.Pool] = []
         self._served: dict[tuple[Hashable, int], bool] = {}
 
+    @property
+    def kinds_of_pools(self) -> int:
+        """How many kinds of pools are remembered."""
+        return len(self._tags)
+
     def state(self, pools: Sequence[devices.Pool] | None) -> State:
         """Return all of the devices of a host that matters."""
         if pools is None:
@@ -90,6 +95,9 @@ def _wanted(demand: demands.Demand,
     """Add up requests for equal devices."""
     alike: dict[Hashable, tuple[devices.DeviceRequest, int]] = {}
     for request in demand.requests:
+        # Nova does not forbid to request no device, or fewer than none.
+        if request.count <= 0:
+            continue
         key = devices.key(request)
         _, count = alike.get(key, (request, 0))
         alike[key] = request, count + request.count

@@ -20,7 +20,9 @@ host are therefore remembered.
 import collections
 import dataclasses
 import itertools
+import math
 import typing
+from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Sequence
 
@@ -78,14 +80,26 @@ class Taken(typing.NamedTuple):
     left: tuple[float, int]
 
 
+def _raise(_kind: object, error: Exception) -> None:
+    raise error
+
+
 class HostRoom:
     """Counts guests of given kinds.
 
     :ivar kinds: the kinds, in the order of the counts
     """
 
-    def __init__(self, kinds: Sequence[demands.Demand]) -> None:
+    def __init__(self, kinds: Sequence[demands.Demand],
+                 forgive: Callable[[object, Exception], None] = _raise,
+                 ) -> None:
+        """Prepare to count guests of these kinds.
+
+        :param forgive: is told of the kind, or of a cell of its guests, for
+            which an error was raised; then a host takes none of them
+        """
         self.kinds = tuple(kinds)
+        self._forgive = forgive
         numbers: dict[demands.CellDemand, int] = {}
         self._needs = [
             tuple(collections.Counter(
@@ -110,7 +124,8 @@ class HostRoom:
         self._displaced: dict[Hashable, Taken] = {}
 
     def _keep_few(self) -> None:
-        if max(len(self._on_cell), len(self._on_host)) > MAX_STATES:
+        if max(len(self._on_cell), len(self._on_host),
+               self._devices.kinds_of_pools) > MAX_STATES:
             self._forget()
         # These are for each kind of guest; the counts before are not.
         if len(self._displaced) > MAX_STATES:
@@ -151,9 +166,13 @@ class HostRoom:
                        for number, old, new in zip(
                            state.cells, cells, now, strict=True)]),
                 state.places, self._devices.state(rest.pools)))
-            known = self._displaced[key] = Taken(before, tuple(
-                old - new for old, new in zip(before, after, strict=True)),
-                count_left(demand, supply))
+            fewer = tuple(old - new for old, new in zip(before, after,
+                                                        strict=True))
+            left = count_left(demand, supply)
+            # One such host would make the sums over all hosts useless.
+            if not math.isfinite(sum((*before, *fewer, *left))):
+                raise ValueError('the room on the host is not finite')
+            known = self._displaced[key] = Taken(before, fewer, left)
         return known
 
     def _state(self, supply: supplies.Supply, cells: _Cells) -> _State:
@@ -177,11 +196,12 @@ class HostRoom:
                supply.cpu_ratio, supply.ram_ratio)
         number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[key] = len(self._on_cell)
+            number = len(self._on_cell)
             self._on_cell.append(tuple([
-                cell_room.count(guest_cell, cell, supply.cpu_ratio,
-                                supply.ram_ratio)
+                self._isolate(guest_cell, cell_room.count, guest_cell, cell,
+                              supply.cpu_ratio, supply.ram_ratio)
                 for guest_cell in self._guest_cells]))
+            self._numbers[key] = number
         return number
 
     def _count(self, cells: _Cells, state: _State) -> Counts:
@@ -190,9 +210,18 @@ class HostRoom:
             rooms = [self._on_cell[number] for number in state.cells]
             columns = list(zip(*rooms, strict=True))
             known = self._on_host[state] = tuple([
-                self._guests(index, cells, columns, state.devices)
-                for index in range(len(self.kinds))])
+                self._isolate(kind, self._guests, index, cells, columns,
+                              state.devices)
+                for index, kind in enumerate(self.kinds)])
         return known
+
+    def _isolate(self, kind: object, count: Callable[..., int],
+                 *arguments: object) -> int:
+        try:
+            return count(*arguments)
+        except Exception as exc:  # noqa: BLE001
+            self._forgive(kind, exc)
+            return 0
 
     def _now_and_later(self, supply: supplies.Supply, cells: _Cells,
                        state: _State) -> Prospects:
@@ -269,7 +298,8 @@ def _share(needs: _NeedsCPUs, supply: supplies.Supply,
            empty: supplies.Supply) -> float:
     """Return the share of free CPUs, of the kinds that a guest needs."""
     most = _cpus_left(needs, empty)
-    return max(_cpus_left(needs, supply), 0.0) / most if most else 0.0
+    free = max(_cpus_left(needs, supply), 0.0)
+    return min(free / most, 1.0) if most else 0.0
 
 
 def _emptied(cell: supplies.CellSupply) -> supplies.CellSupply:

@@ -111,7 +111,7 @@ class Mix:
         """Compute the CPUs requested by each kind, as a share of all."""
         wanted = [self._counts[kind.key] * _cpus(kind)
                   for kind in self.kinds]
-        total = sum(wanted)
+        total = sum(wanted) or 1.0
         return tuple(part / total for part in wanted)
 
     def _review(self) -> None:

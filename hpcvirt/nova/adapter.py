@@ -39,6 +39,11 @@ _CELL_FIELDS = operator.attrgetter(
 #: of looking each of them up.
 _WHOLE_CELL = len(vars(numa.NUMACell())) + len(numa.NUMACell.fields)
 
+_CELL_ID = operator.attrgetter('_obj_id')
+
+#: The largest allocation ratio that Placement accepts.
+_MAX_RATIO = 3.40282e+38
+
 
 def demand(spec: typing.Any) -> demands.Demand | None:
     """Compile a RequestSpec.
@@ -135,13 +140,17 @@ def supply(host_state: typing.Any,
             for number, cell in enumerate(cells):
                 where = number
                 _CELL_FIELDS(cell)
+        if len({*map(_CELL_ID, cells)}) < len(cells):
+            raise ValueError('several NUMA cells have the same id')
         where = 'the allocation ratios'
+        cpu_ratio = float(host_state.cpu_allocation_ratio)
+        ram_ratio = float(host_state.ram_allocation_ratio)
+        if not (0 <= cpu_ratio <= _MAX_RATIO and 0 <= ram_ratio <= _MAX_RATIO):
+            raise ValueError(f'{cpu_ratio} and {ram_ratio}')
         return supplies.Supply(
             cells=lazy_sequence.LazySequence(cells, _cell),
             pools=_pools(host_state, 'numa_node'),
-            cpu_ratio=float(host_state.cpu_allocation_ratio),
-            ram_ratio=float(host_state.ram_allocation_ratio),
-            packing=packing)
+            cpu_ratio=cpu_ratio, ram_ratio=ram_ratio, packing=packing)
     except lazy_sequence.BROKEN as exc:
         if isinstance(where, int):
             where = f'NUMA cell {where}'
@@ -248,9 +257,10 @@ def _pools(host_state: typing.Any,
         if stats is None:
             return None
         for pool in stats.pools:
-            operator.index(pool['count'])
+            if operator.index(pool['count']) < 0:
+                raise ValueError(f"a pool with {pool['count']} devices")
             for tag in needed:
-                pool[tag]
+                hash(pool[tag])
         return lazy_sequence.LazySequence(stats.pools, _pool)
     except lazy_sequence.BROKEN as exc:
         raise lazy_sequence.make_error('the PCI devices', exc) from exc
@@ -280,9 +290,12 @@ def _cell(cell: typing.Any) -> supplies.CellSupply:
 
 
 def _pages(pages: typing.Any) -> supplies.PageSupply:
-    total, used = pages._obj_total, pages._obj_used
+    size_kib, total, used = (pages._obj_size_kb, pages._obj_total,
+                             pages._obj_used)
+    if size_kib <= 0:
+        raise ValueError(f'pages of {size_kib} KiB')
     return supplies.PageSupply(
-        pages._obj_size_kb, total, used,
+        size_kib, total, used,
         total - used - getattr(pages, '_obj_reserved', 0))
 
 

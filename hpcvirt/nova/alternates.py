@@ -17,6 +17,7 @@ from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.nova import charged_supply
 from hpcvirt.nova import claim_input
+from hpcvirt.nova import malformed_host
 
 #: A HostState, and why it is refused.
 Verdict = tuple[typing.Any, reasons.Misfit | None]
@@ -48,15 +49,22 @@ def _unsafe(hosts: Sequence[typing.Any], spec: typing.Any,
             start: claim_input.ClaimInput, packing: bool,
             several: bool) -> dict[int, reasons.Misfit]:
     """Say what would be wrong with each host as an alternate of another."""
-    claims = [_Claims(host_state, spec, start, packing)
-              for host_state in hosts]
+    unsafe: dict[int, reasons.Misfit] = {}
+    claims = []
+    for host_state in hosts:
+        try:
+            claims.append(_Claims(host_state, spec, start, packing))
+        except Exception as exc:  # noqa: BLE001
+            unsafe[id(host_state)] = malformed_host.misfit(host_state, exc)
     counts = collections.Counter(
         pages for each in claims for pages in each.pages)
-    unsafe = {}
     for each in claims:
-        misfit = each.check({
-            pages for pages, count in counts.items()
-            if several or count > (pages in each.pages)})
+        try:
+            misfit = each.check({
+                pages for pages, count in counts.items()
+                if several or count > (pages in each.pages)})
+        except Exception as exc:  # noqa: BLE001
+            misfit = malformed_host.misfit(each.host_state, exc)
         if misfit is not None:
             unsafe[id(each.host_state)] = misfit
     return unsafe

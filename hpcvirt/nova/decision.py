@@ -79,8 +79,7 @@ class FilterDecision:
         A host in quarantine is refused for every guest: the host is at fault,
         not the flavor.
         """
-        verdicts = ((host_state, self._quarantine.misfit(host_state)
-                     or self.refuse(host_state))
+        verdicts = ((host_state, self._judge(host_state))
                     for host_state in host_states)
         start = self.start
         if (start is None or start.move is not None or
@@ -90,15 +89,25 @@ class FilterDecision:
         return alternates.sift(list(verdicts), self._spec, start,
                                self._packing)
 
+    def _judge(self, host_state: typing.Any) -> reasons.Misfit | None:
+        try:
+            held = self._quarantine.misfit(host_state)
+        except Exception as exc:  # noqa: BLE001
+            return malformed_host.misfit(host_state, exc)
+        return held or self.refuse(host_state)
+
     def refuse(self, host_state: typing.Any) -> reasons.Misfit | None:
-        """Return why a host is refused, or set the limits of its claim."""
+        """Return why a host is refused, or set the limits of its claim.
+
+        A host for which anything is raised is refused. The request goes on.
+        """
         if self._malformed is not None:
             return self._malformed
         if self.start is None:
             return None
         try:
             return self._refuse(self.start, host_state)
-        except exception.InvalidInput as exc:
+        except Exception as exc:  # noqa: BLE001
             return malformed_host.misfit(host_state, exc)
 
     def _refuse(self, start: claim_input.ClaimInput,
@@ -174,8 +183,8 @@ class FilterDecision:
         """Say why a guest does not fit, which has been found by counting."""
         try:
             misfit = start.check(supply, allocation)
-        except exception.InvalidInput as exc:
-            misfit = malformed_host.misfit(host_state, exc)
+        except Exception as exc:  # noqa: BLE001
+            return malformed_host.misfit(host_state, exc)
         if misfit is None:
             raise AssertionError('The guest fits, which counting denies')
         return misfit

@@ -14,8 +14,8 @@ from hpcvirt import exception
 _Item = typing.TypeVar('_Item')
 
 #: What a broken object of Nova raises when it is read.
-BROKEN = (AttributeError, LookupError, NotImplementedError, TypeError,
-           ValueError, object_exception.VersionedObjectsException)
+BROKEN = (ArithmeticError, AttributeError, LookupError, RuntimeError,
+          TypeError, ValueError, object_exception.VersionedObjectsException)
 
 
 class LazySequence(Sequence[_Item]):

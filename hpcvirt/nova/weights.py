@@ -34,6 +34,7 @@ from collections.abc import Sequence
 
 from nova.scheduler import utils
 from nova.scheduler import weights
+from oslo_log import log as logging
 
 from hpcvirt import exception
 from hpcvirt.fit import demand as demands
@@ -44,6 +45,8 @@ from hpcvirt.nova import adapter
 from hpcvirt.nova import charged_supply
 from hpcvirt.nova import config
 from hpcvirt.nova import malformed_host
+
+LOG = logging.getLogger(__name__)
 
 #: The attribute of a RequestSpec that names the weigher which has counted it.
 _OBSERVED = 'hpcvirt_observed'
@@ -99,7 +102,7 @@ class _PlacementWeigher(weights.BaseHostWeigher, typing.Generic[_Judgement]):
                                                 packing)
             return (None if prediction is None
                     else self._judge(demand, prediction))
-        except exception.InvalidInput as exc:
+        except Exception as exc:  # noqa: BLE001
             malformed_host.misfit(host_state, exc)
             return None
 
@@ -141,7 +144,7 @@ class NUMAFragmentationWeigher(_PlacementWeigher[host_room.Taken]):
             setattr(spec, _OBSERVED, self)
             self._mix.observe(demand)
         if self._room.kinds is not self._mix.kinds:
-            self._room = host_room.HostRoom(self._mix.kinds)
+            self._room = host_room.HostRoom(self._mix.kinds, _warn_of_kind)
         return True
 
     def _judge(self, demand: demands.Demand,
@@ -181,6 +184,17 @@ class DeviceLocalityWeigher(_PlacementWeigher[float]):
 def all_weighers() -> list[type[weights.BaseHostWeigher]]:
     """Return the weighers of hpcvirt, for ``weight_classes``."""
     return [NUMAFragmentationWeigher, DeviceLocalityWeigher]
+
+
+def _warn_of_kind(kind: object, error: Exception) -> None:
+    """Warn once that guests of a kind cannot be counted.
+
+    The requests of others must not fail because of it.
+    """
+    if malformed_host.is_first('a kind', type(error).__name__, str(error)):
+        LOG.warning('Guests of a kind that was requested cannot be counted, '
+                    'so that no host is kept for them: %s', kind,
+                    exc_info=error)
 
 
 def _demand(spec: typing.Any) -> demands.Demand | None:

@@ -2,6 +2,7 @@
 
 """Read the fleet of a cloud as a controller does."""
 
+import contextlib
 import dataclasses
 import json
 import pathlib
@@ -217,7 +218,7 @@ class FleetOfACloudTest(base.HPCNova):
         self.assertEqual(real.per_host['node3'], item.total)
         self.assertGreater(item.total, 0)
         # Nobody is named, neither by words of an operator.
-        self.break_topology('node2')
+        self.set_topology('node2', '{"nova_object.name": "NUMA')
         self.assert_same_from_a_dump('capacity')
         _, document = self.dump('--anonymize')
         text = json.dumps(document)
@@ -265,7 +266,7 @@ class FleetOfACloudTest(base.HPCNova):
             item.fits for item in verdict.judge(guest, fleet)])
         self.assertIsNone(make_room.search(guest, fleet.hosts[:1], 2))
         # Nova's scheduler stops at a record like this one.
-        self.break_topology('node2')
+        self.set_topology('node2', '{"nova_object.name": "NUMA')
         status, document = self.hpcvirt('capacity')
         self.assertEqual(0, status)
         (broken,) = document['broken']
@@ -281,14 +282,49 @@ class FleetOfACloudTest(base.HPCNova):
         self.assertEqual(0, status)
         self.assertRegex(err, f'^hpcvirt: flavor {bad}: .*; it is left out\n$')
 
-    def break_topology(self, host):
-        for cell in self.cell_mappings.values():
-            with nova_context.target_cell(
-                    nova_context.get_admin_context(), cell) as targeted:
-                for node in objects.ComputeNodeList.get_all_by_host(
-                        targeted, host) if cell.name == 'cell1' else ():
-                    node.numa_topology = '{"nova_object.name": "NUMA'
-                    node.save()
+    def test_each_malformed_record_is_a_line(self):
+        name = self.api.get_flavor(self.create_hpc_flavor())['name']
+        for said, change in (
+                ('several NUMA cells have the same id',
+                 lambda cells: cells.append(cells[0])),
+                ('pages of 0 KiB',
+                 lambda cells: cells[0]['nova_object.data']['mempages'][0]
+                 ['nova_object.data'].update(size_kb=0)),
+                ('OverflowError',
+                 lambda cells: cells[0]['nova_object.data'].update(
+                     memory=float('inf')))):
+            with self.subTest(said), self.changed_topology('node2', change):
+                status, document = self.hpcvirt('capacity')
+                (broken,) = document['broken']
+                self.assertEqual((0, 'node2'), (status, broken['name']))
+                self.assertIn(said, broken['reason'])
+                _, document = self.hpcvirt('explain', '--flavor', name)
+                hosts = {each['name']: each for each in document['hosts']}
+                self.assertTrue(hosts['node1']['fits'])
+                self.assertEqual('malformed-host', hosts['node2']['code'])
+                _, document = self.dump()
+                self.assertIn(said, json.dumps(document))
+
+    @contextlib.contextmanager
+    def changed_topology(self, host, change):
+        before = self.set_topology(host)
+        record = json.loads(before)
+        change(record['nova_object.data']['cells'])
+        self.set_topology(host, json.dumps(record))
+        yield
+        self.set_topology(host, before)
+
+    def set_topology(self, host, text=None):
+        """Read the record of a host, or write it."""
+        with nova_context.target_cell(
+                nova_context.get_admin_context(),
+                self.cell_mappings['cell1']) as targeted:
+            (node,) = objects.ComputeNodeList.get_all_by_host(targeted, host)
+            if text is None:
+                return node.numa_topology
+            node.numa_topology = text
+            node.save()
+            return text
 
 
 class SecretsTest(unittest.TestCase):

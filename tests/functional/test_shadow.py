@@ -255,7 +255,7 @@ class SafetyTest(ShadowTestCase):
 
     def test_errors_of_hpcvirt(self):
         for name in ('hpcvirt.nova.adapter.demand',
-                     'hpcvirt.nova.charged_supply.find_supplies',
+                     'hpcvirt.nova.claim_input.read',
                      'hpcvirt.nova.shadow._twin',
                      'hpcvirt.nova.shadow._novas_filters'):
             with self.subTest(name=name):

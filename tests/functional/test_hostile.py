@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Hostile requests and malformed hosts against the plug-ins of the scheduler.
+
+Nothing is raised, and what one tenant requests or one host reports does not
+change what becomes of the others.
+"""
+
+import gc
+import logging
+import math
+import random
+import tracemalloc
+
+import fixtures
+from nova.pci import request as pci_request
+
+from hpcvirt.fit import host_room
+from hpcvirt.fit import reasons
+from hpcvirt.fit import scarcity
+from hpcvirt.nova import config
+from hpcvirt.nova import decision
+from hpcvirt.nova import filters
+from hpcvirt.nova import malformed_host
+from hpcvirt.nova import weights
+from tests.builders import cases
+from tests.functional import hostile
+from tests.functional import nova_objects
+from tests.functional import soundness
+from tests.functional import test_filter
+
+USUAL, PERIODIC = 500, 10_000
+#: Malformed hosts are refused with one warning, or a few if they change.
+MAX_STATES = 300
+
+
+class HostileTestCase(soundness.ClaimingTestCase):
+
+    def setUp(self):
+        super().setUp()
+        config.register()
+        soundness.CONF.set_override('alias', hostile.ALIASES, 'pci')
+        self.addCleanup(soundness.CONF.clear_override, 'alias', 'pci')
+        pci_request.get_alias_from_config.cache_clear()
+        self.addCleanup(pci_request.get_alias_from_config.cache_clear)
+        malformed_host._warned.clear()
+        self.enterContext(fixtures.MonkeyPatch(
+            'hpcvirt.fit.host_room.MAX_STATES', MAX_STATES))
+        self.filter = filters.HPCTopologyFilter()
+        self.weighers = [weigher() for weigher in weights.all_weighers()]
+
+    def schedule(self, spec, states):
+        """Filter and weigh hosts.
+
+        :returns: the hosts that pass, and their weights
+        """
+        passed = list(self.filter.filter_all(states, spec))
+        return [state.host for state in passed], self.weigh(spec, passed)
+
+    def weigh(self, spec, states):
+        found = [weigher._weigh(states, spec) for weigher in self.weighers]
+        for each in found:
+            self.assertEqual(len(states), len(each))
+            self.assertTrue(all(map(math.isfinite, each)), each)
+        return found
+
+
+class RequestTest(HostileTestCase):
+    """Whatever a tenant requests, all requests are served."""
+
+    def test_random_requests(self):
+        self.serve(USUAL, 'usual')
+
+    def test_periodic_random_requests(self):
+        self.serve(PERIODIC, 'periodic')
+
+    def serve(self, count, name):
+        """Schedule random requests.
+
+        :param name: of this series of random numbers
+        """
+        dice = random.Random(f'requests {name}')
+        good = nova_objects.request_spec(
+            test_filter.case(test_filter.host(0)), test_filter.PINNED)
+        home = nova_objects.host_state(
+            test_filter.case(test_filter.host(0, 0)), 'home')
+        made = placed = zeros = 0
+        while made < count:
+            states = hostile.a_fleet(dice)
+            spec = hostile.a_request(dice)
+            if spec is None:
+                continue
+            made += 1
+            zeros += any(request.count <= 0
+                         for request in spec.pci_requests.requests)
+            with self.subTest(number=made, specs=spec.flavor.extra_specs):
+                fresh = hostile.fresh(states)
+                soundness.CONF.set_override(
+                    'packing_host_numa_cells_allocation_strategy',
+                    dice.random() < 0.3, 'compute')
+                passed, _ = self.schedule(spec, fresh)
+                placed += bool(passed)
+                # A second guest of the request, and another tenant's.
+                self.schedule(spec, [state for state in fresh
+                                     if state.host in passed])
+                self.weigh(spec, hostile.fresh(states))
+                names, _ = self.schedule(good, hostile.fresh([home]))
+                self.assertEqual(['home'], names)
+                vars(good).pop(weights._OBSERVED, None)
+        self.assertGreater(placed, count // 10)
+        self.assertGreater(zeros, count // 20)
+        self.assertEqual(set(), malformed_host._warned)
+
+
+class CountZeroTest(HostileTestCase):
+    """Requests for no device, which nova-api accepts."""
+
+    def spec(self, alias):
+        """A request for a guest with NUMA topology and an alias."""
+        spec = nova_objects.request_spec(test_filter.case(
+            test_filter.host(0)), {**test_filter.PINNED,
+                                   'pci_passthrough:alias': alias})
+        spec.pci_requests = pci_request.get_pci_requests_from_flavor(
+            spec.flavor)
+        return spec
+
+    def states(self, *pools):
+        """Two hosts."""
+        return [nova_objects.host_state(test_filter.case(
+            test_filter.host(0, 0), pools=pools), f'host{number}')
+            for number in range(2)]
+
+    def test_later_requests_of_others_are_weighed(self):
+        pool = cases.Pool(0, 2, {
+            'vendor_id': '8086', 'product_id': '1515',
+            'dev_type': 'type-PCI', 'address': '0000:01:00.0'})
+        for alias in ('gpu:0', 'gpu:1,gpu:-1', 'gpu:-1'):
+            self.assertEqual(['host0', 'host1'], self.schedule(
+                self.spec(alias), self.states(pool))[0])
+            _, found = self.schedule(nova_objects.request_spec(
+                test_filter.case(test_filter.host(0))), self.states(pool))
+            self.assertEqual([1.0, 1.0], found[0])
+
+    def test_the_filter_decides_as_novas(self):
+        spec = self.spec('gpu:0')
+        for state in self.states():
+            # Nova wants a pool that matches, of which it takes no device.
+            self.assertFalse(state.pci_stats.support_requests(
+                spec.pci_requests.requests, {}))
+        self.assertEqual([], self.schedule(spec, self.states())[0])
+
+
+class IsolationTest(HostileTestCase):
+    """A kind of request for which an error is raised."""
+
+    def test_a_kind_that_cannot_be_counted_fails_no_other(self):
+        spec = nova_objects.request_spec(
+            test_filter.case(test_filter.host(0), (4,)), test_filter.PINNED)
+        other = nova_objects.request_spec(
+            test_filter.case(test_filter.host(0), (2,)), test_filter.PINNED)
+        states = [nova_objects.host_state(test_filter.case(
+            test_filter.host(*taken)), f'host{number}')
+            for number, taken in enumerate(((0, 0), (2, 2)))]
+        self.weigh(spec, hostile.fresh(states))
+        usual = self.weigh(other, hostile.fresh(states))
+        self.assertNotEqual(*usual[0])
+        real = host_room.cell_room.count
+
+        def fail_for_four(demand, *arguments):
+            if demand.pcpus == 4:
+                raise ZeroDivisionError('four')
+            return real(demand, *arguments)
+
+        logging.disable(logging.NOTSET)
+        log = self.enterContext(fixtures.FakeLogger(
+            'hpcvirt.nova.weights', level=logging.WARNING))
+        self.weighers = [weights.NUMAFragmentationWeigher()]
+        with fixtures.MonkeyPatch('hpcvirt.fit.cell_room.count',
+                                  fail_for_four):
+            for _ in range(3):
+                self.weigh(spec, hostile.fresh(states))
+                self.assertEqual(usual[:1], self.weigh(
+                    other, hostile.fresh(states)))
+                vars(spec).pop(weights._OBSERVED)
+                vars(other).pop(weights._OBSERVED)
+        self.assertEqual(1, log.output.count('cannot be counted'))
+
+
+class HostTest(HostileTestCase):
+    """A malformed host changes nothing for the others."""
+
+    def test_random_hosts(self):
+        self.break_hosts(USUAL, 'usual', hostile.break_host)
+
+    def test_random_records(self):
+        self.break_hosts(USUAL, 'usual', hostile.break_json)
+
+    def test_periodic_random_hosts(self):
+        self.break_hosts(PERIODIC, 'periodic', hostile.break_host)
+
+    def test_periodic_random_records(self):
+        self.break_hosts(PERIODIC, 'periodic', hostile.break_json)
+
+    def break_hosts(self, count, name, break_it):
+        """Schedule requests on a malformed host and two others.
+
+        :param name: of this series of random numbers
+        :param break_it: a function of :mod:`tests.functional.hostile`
+        """
+        dice = random.Random(f'hosts {name} {break_it.__name__}')
+        made = refused = 0
+        while made < count:
+            states = hostile.a_fleet(dice)
+            spec = hostile.a_request(dice, True)
+            case = cases.a_case(dice)
+            if spec is None or dice.random() < 0.7:
+                spec = nova_objects.request_spec(case)
+                states = [nova_objects.host_state(case, f'host{number}')
+                          for number in range(3)]
+            what = break_it(dice, states[0])
+            if what is None:
+                continue
+            made += 1
+            with self.subTest(number=made, what=what):
+                refused += self.compare(spec, states)
+        self.assertGreater(refused, count // 100)
+        self.assertLess(len(malformed_host._warned), count)
+
+    def compare(self, spec, states):
+        """Hold the verdicts on good hosts with a bad one to those without.
+
+        :returns: whether the bad one is refused as malformed
+        """
+        alone = self.schedule(spec, hostile.fresh(states[1:]))[0]
+        together, _ = self.schedule(spec, hostile.fresh(states))
+        self.assertEqual(alone, [name for name in together
+                                 if name != 'host0'])
+        self.weigh(spec, hostile.fresh(states))
+        misfit = decision.FilterDecision(spec).refuse(
+            hostile.fresh(states[:1])[0])
+        if misfit is None or misfit.code is not reasons.Code.MALFORMED_HOST:
+            return False
+        self.assertNotIn('host0', together)
+        return True
+
+
+class MemoryTest(HostileTestCase):
+    """What requests and hosts leave behind is bounded."""
+
+    def test_periodic_memory_stays_level(self):
+        dice = random.Random('memory')
+        used = []
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        for _ in range(4):
+            made = 0
+            while made < 800:
+                spec = hostile.a_request(dice)
+                if spec is None:
+                    continue
+                made += 1
+                states = hostile.a_fleet(dice, 2)
+                hostile.break_host(dice, states[0])
+                self.schedule(spec, states)
+            del spec, states
+            gc.collect()
+            used.append(tracemalloc.get_traced_memory()[0])
+        self.assertLess(used[3] - used[1], 1 << 20, used)
+
+    def test_what_is_remembered_is_bounded(self):
+        dice = random.Random('remembered')
+        room = self.weighers[0]
+        for _ in range(USUAL):
+            spec = nova_objects.request_spec(cases.a_case(dice))
+            states = hostile.a_fleet(dice, 2)
+            hostile.break_host(dice, states[0])
+            self.weigh(spec, states)
+            self.assertLess(len(room._mix._demands),
+                            scarcity.MAX_COUNTED + scarcity.REVIEW)
+            most = MAX_STATES + 64
+            for kept in ('_on_cell', '_on_host', '_displaced', '_numbers',
+                         '_prospects'):
+                self.assertLess(len(getattr(room._room, kept)), most, kept)
+            self.assertLess(room._room._devices.kinds_of_pools, most)
+            self.assertLessEqual(len(malformed_host._warned),
+                                 malformed_host._MAX_WARNINGS)
