@@ -23,7 +23,7 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 
 #: Pairs before the first look, and their growth until the next one.
-_FIRST = 6
+MIN_PAIRS = 6
 _GROWTH = 1.5
 
 
@@ -62,7 +62,7 @@ class Sequential:
             in zip(self.estimates, self.shares, strict=True)))
 
 
-def plan(most: int, first: int = _FIRST) -> tuple[int, ...]:
+def plan(most: int, first: int = MIN_PAIRS) -> tuple[int, ...]:
     """Return the numbers of pairs at which a run may stop.
 
     :param most: number of pairs at which it stops in any case, at least

@@ -84,11 +84,11 @@ def subject(planned: plans.PlannedRun, identity: Mapping[str, str]) -> str:
     """
     places = [job.target.flavor or job.target.place.name
               for job in planned.guest_jobs]
+    run = planned.run
     return _digest([
-        planned.spec.definition.name, planned.spec.variant.name,
-        planned.purpose, planned.host, planned.shape, planned.launch,
-        planned.of_launch,
-        planned.study, planned.case, places, dict(identity)])
+        run.benchmark, run.variant, run.purpose, run.host, run.shape,
+        run.launch, run.of_launch, run.study, run.case, places,
+        dict(identity)])
 
 
 def changes(before: Mapping[str, str],

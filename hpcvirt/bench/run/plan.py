@@ -17,9 +17,12 @@ from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt.bench.analysis import boots
+from hpcvirt.bench.analysis import interim_analyses
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
+from hpcvirt.bench.results import aggregation
 from hpcvirt.bench.run import run_request as requests
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import sides
@@ -31,30 +34,12 @@ class PlannedRun:
 
     :ivar jobs: what each side starts for a sample, at once; an unpaired run
         needs those of the guest only
-    :ivar hosts: the compute hosts that the guests are on
-    :ivar bounds: the user's; those of the definition hold for other metrics
-    :ivar launch: state that the guest has to be in
-    :ivar until_decided: stop before ``pairs`` if the pairs so far decide
-    :ivar controls: number of pairs with a further native sample
-    :ivar relaunched: the guest is relaunched several times
-    :ivar of_launch: the guest is judged as it runs, and no other launch
+    :ivar run: what will be kept, before it has begun: without an id, an
+        identity, samples
     """
 
     jobs: sides.Jobs
-    pairs: int
-    warm_ups: int
-    purpose: record.Purpose
-    hosts: tuple[str, ...] = ()
-    shape: str = ''
-    bounds: Mapping[str, judgement.Bound] = dataclasses.field(
-        default_factory=dict)
-    launch: record.Launch | None = None
-    study: str | None = None
-    case: str | None = None
-    until_decided: bool = False
-    controls: int = 0
-    relaunched: bool = False
-    of_launch: bool = False
+    run: record.Run
 
     @property
     def guest_jobs(self) -> tuple[run_spec.JobSpec, ...]:
@@ -64,16 +49,6 @@ class PlannedRun:
     def all_jobs(self) -> tuple[run_spec.JobSpec, ...]:
         """Those of both sides, native first."""
         return (*self.jobs.get(record.Side.NATIVE, ()), *self.guest_jobs)
-
-    @property
-    def spec(self) -> run_spec.RunSpec:
-        """What is run, in the first guest if there are several."""
-        return self.guest_jobs[0].run
-
-    @property
-    def host(self) -> str:
-        """The compute hosts, as they are kept with the run."""
-        return ', '.join(self.hosts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,20 +87,37 @@ def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
         guest that cannot be rebooted and would have to be
     :raises Unreachable: if a target does not answer
     """
-    hosts = tuple(dict.fromkeys(pair.host for pair in pairs))
     return RunPlan(tuple(
-        PlannedRun(
-            sides.jobs(pairs, request), pairs=pair_count, warm_ups=warm_ups,
-            purpose=purpose, hosts=hosts,
-            shape=shape or _shape(request, pairs), bounds=bounds or {},
-            launch=state, study=request.study, case=request.case,
-            until_decided=until_decided,
-            controls=_controls(purpose, pair_count),
+        _plan_run(request, pairs, record.Run(
+            id='', benchmark=request.definition.name,
+            variant=request.definition.variant(request.variant).name,
+            samples=(), purpose=purpose, planned_pairs=pair_count,
+            host=', '.join(dict.fromkeys(pair.host for pair in pairs)),
+            shape=shape or _shape(request, pairs),
+            planned_warm_ups=warm_ups, bounds=bounds or {}, launch=state,
+            planned_controls=_controls(purpose, pair_count),
             relaunched=not of_launch and _is_relaunched(pairs, purpose, state),
-            of_launch=of_launch)
+            of_launch=of_launch, study=request.study, case=request.case),
+            until_decided)
         for request in wanted
         for state in launches(launch or request.launch or '', pairs, purpose,
                               of_launch=of_launch)))
+
+
+def _plan_run(request: requests.RunRequest, pairs: Sequence[sides.Pair],
+              run: record.Run, until_decided: bool) -> PlannedRun:
+    """Add what follows from the jobs, and when the run may stop."""
+    jobs = sides.jobs(pairs, request)
+    of_guest = jobs[record.Side.GUEST]
+    looks: tuple[int, ...] = ()
+    if until_decided:
+        looks = interim_analyses.plan(
+            run.planned_pairs, boots.MIN_PAIRS_WITH_PILOT if run.relaunched
+            else interim_analyses.MIN_PAIRS)
+    return PlannedRun(jobs, dataclasses.replace(
+        run, interim_analyses=looks, parameters=aggregation.merge(
+            [job.label for job in of_guest],
+            [job.run.parameters for job in of_guest])))
 
 
 def launches(word: str, pairs: Sequence[sides.Pair], purpose: record.Purpose,
@@ -187,29 +179,13 @@ def _shape(request: requests.RunRequest, pairs: Sequence[sides.Pair]) -> str:
     return flavor if len(pairs) == 1 else instances
 
 
-def _identity(run: PlannedRun) -> dict[str, Any]:
+def _identity(planned: PlannedRun) -> dict[str, Any]:
     return {
-        'benchmark': run.spec.definition.name,
-        'parts': {side: [_job_identity(job) for job in jobs]
-                  for side, jobs in run.jobs.items()},
-        'pairs': run.pairs,
-        'warm_ups': run.warm_ups,
-        'purpose': run.purpose,
-        'host': run.host,
-        'shape': run.shape,
-        'launch': run.launch,
-        'bounds': serialization.dump(run.bounds),
-        'case': [run.study, run.case],
-        'until_decided': run.until_decided,
-        'controls': run.controls,
-        'launches': [run.relaunched, run.of_launch],
-    }
-
-
-def _job_identity(job: run_spec.JobSpec) -> dict[str, Any]:
-    return {
-        'command': job.command,
-        'parameters': job.run.parameters,
-        'products': job.run.builds,
-        'places': [target.place.name for target in job.targets],
+        'run': serialization.dump(planned.run),
+        'parts': {side: [{
+            'command': job.command,
+            'parameters': job.run.parameters,
+            'products': job.run.builds,
+            'places': [target.place.name for target in job.targets],
+        } for job in jobs] for side, jobs in planned.jobs.items()},
     }

@@ -21,15 +21,12 @@ from typing import Protocol
 
 from hpcvirt import exception
 from hpcvirt import printable
-from hpcvirt.bench.analysis import boots
-from hpcvirt.bench.analysis import interim_analyses
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import job as detached_jobs
 from hpcvirt.bench.execute import job_scripts
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
-from hpcvirt.bench.results import aggregation
 from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import identity
 from hpcvirt.bench.run import plan as plans
@@ -108,8 +105,13 @@ def execute(plan: plans.RunPlan, store: stores.Store,
     entry = _open(plan, fresh, identities, store, software, progress)
     with store.measuring(entry.id):
         for number, planned in enumerate(plan.runs):
-            run = _run(planned, f'{entry.id}-{number}', identities[number])
-            store.add_run(entry.id, number, run)
+            store.add_run(entry.id, number, dataclasses.replace(
+                planned.run, id=f'{entry.id}-{number}', started_at=_now(),
+                identity=identities[number],
+                subject=identity.subject(planned, identities[number]),
+                targets=tuple(dict.fromkeys(
+                    target.named or target.place.name
+                    for job in planned.all_jobs for target in job.targets))))
             run = store.result(entry.id).runs[number]
             _take_samples(planned, run, built[number][0], store, progress)
             for job in planned.all_jobs:
@@ -152,6 +154,7 @@ def _take_samples(planned: plans.PlannedRun, run: record.Run,
     if not schedule.list_missing(run):
         return
     run_id = run.id
+    is_relaunched = run.relaunched or run.launch is record.Launch.COLD
     # Which samples follow the pilot is known at its end only.
     while (missing := schedule.list_missing(run)) and not _is_decided(run):
         due = missing[0]
@@ -161,16 +164,13 @@ def _take_samples(planned: plans.PlannedRun, run: record.Run,
                  position: int = due.position) -> record.RawOutput:
             return store.keep_raw(run_id, position, name, content)
         jobs = planned.jobs[due.side]
-        launch = planned.launch
-        if due.warm_up or due.side is record.Side.NATIVE:
-            launch = None
+        is_guest = due.side is record.Side.GUEST
         try:
             sample = sampler.sample(
                 jobs, run.id, due, [products[job.run.builds] for job in jobs],
-                keep, progress.tick, launch,
-                is_launched=due.side is record.Side.GUEST and (
-                    planned.relaunched
-                    or planned.launch is record.Launch.COLD))
+                keep, progress.tick,
+                run.launch if is_guest and not due.warm_up else None,
+                is_launched=is_guest and is_relaunched)
         except sampler.JobNotStarted as exc:
             raise exception.NotInstalled(
                 f'{exc}; its outputs are in '
@@ -216,34 +216,6 @@ def _build(planned: plans.PlannedRun,
             target.place for job in jobs for target in job.targets
             if target.place.name != builder.place.name])
     return products, checksums
-
-
-def _run(planned: plans.PlannedRun, run_id: str,
-         found: Mapping[str, str]) -> record.Run:
-    spec, jobs = planned.spec, planned.guest_jobs
-    parameters = aggregation.merge([job.label for job in jobs],
-                                   [job.run.parameters for job in jobs])
-    return record.Run(
-        id=run_id, benchmark=spec.definition.name, variant=spec.variant.name,
-        samples=(), parameters=parameters, host=planned.host,
-        shape=planned.shape, purpose=planned.purpose,
-        planned_pairs=planned.pairs,
-        interim_analyses=_looks(planned) if planned.until_decided else (),
-        planned_warm_ups=planned.warm_ups,
-        bounds=dict(planned.bounds), launch=planned.launch,
-        planned_controls=planned.controls,
-        relaunched=planned.relaunched, of_launch=planned.of_launch,
-        study=planned.study, case=planned.case, started_at=_now(),
-        identity=found, subject=identity.subject(planned, found),
-        targets=tuple(dict.fromkeys(
-            target.named or target.place.name for job in planned.all_jobs
-            for target in job.targets)))
-
-
-def _looks(planned: plans.PlannedRun) -> tuple[int, ...]:
-    if planned.relaunched:
-        return interim_analyses.plan(planned.pairs, boots.MIN_PAIRS_WITH_PILOT)
-    return interim_analyses.plan(planned.pairs)
 
 
 def _now() -> str:

@@ -131,7 +131,7 @@ class RunBenchmarks(command.Report):
                           of_launch=args.this_launch,
                           bounds=own_bounds)
         if args.until_decided and (
-                len(plan.runs) != 1 or plan.runs[0].purpose is
+                len(plan.runs) != 1 or plan.runs[0].run.purpose is
                 record.Purpose.UNPAIRED
                 or args.pairs < sample_pairs.MIN_PAIRS):
             raise exception.InvalidInput(

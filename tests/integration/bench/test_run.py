@@ -109,9 +109,8 @@ class IdentityTest(unittest.TestCase):
         jobs = {side: (run_spec.JobSpec(spec, target.Target(
             local.LocalExecutor(), 'vm', flavor=flavor, facts=facts or {})),)
             for side in record.Side}
-        return plan.PlannedRun(jobs, **{
-            'pairs': 10, 'warm_ups': 1, 'purpose': record.Purpose.COMPARE,
-            **more})
+        return plan.PlannedRun(jobs, record.Run(
+            '', definition.name, spec.variant.name, (), **more))
 
     def changes(self, before, **more):
         return identity.changes(before, identity.identify(
@@ -187,11 +186,12 @@ class IdentityTest(unittest.TestCase):
     def test_the_subject_is_what_the_verdict_is_about(self):
         def subject(found=None, **more):
             return identity.subject(self.planned(**more), found or {'a': 'b'})
-        for same in ({'pairs': 20}, {'warm_ups': 2}, {'until_decided': True},
+        for same in ({'planned_pairs': 20}, {'planned_warm_ups': 2},
+                     {'interim_analyses': (6, 10)},
                      {'bounds': {'wall_s': judgement.Bound(1.1)}}):
             self.assertEqual(subject(), subject(**same))
         others = [subject(**other) for other in (
             {'found': {'a': 'c'}}, {'purpose': record.Purpose.AA},
-            {'launch': record.Launch.COLD}, {'hosts': ('n18',)},
+            {'launch': record.Launch.COLD}, {'host': 'n18'},
             {'shape': '4x8'}, {'flavor': 'hpc.4c'})]
         self.assertEqual(6, len({*others} - {subject()}))

@@ -76,7 +76,7 @@ class MakeTest(unittest.TestCase):
         self.assertEqual(
             [('stream', 'warm'), ('stream', 'cold'),
              ('netpipe', 'warm'), ('netpipe', 'cold')],
-            [(run.spec.definition.name, run.launch) for run in runs])
+            [(each.run.benchmark, each.run.launch) for each in runs])
 
     def test_native_jobs_come_first(self):
         (run,) = make().runs
@@ -87,28 +87,28 @@ class MakeTest(unittest.TestCase):
         guests = [guest(name, host=host) for name, host in
                   (('a', 'n18'), ('b', 'n17'), ('c', 'n18'))]
         (run,) = make(guests=guests, natives=[native()] * 3).runs
-        self.assertEqual(('n18', 'n17'), run.hosts)
-        self.assertEqual('n18, n17', run.host)
+        self.assertEqual('n18, n17', run.run.host)
 
     def test_the_shape_is_the_flavor_of_one_guest_or_the_count_of_many(self):
-        self.assertEqual('hpc.4c', make().runs[0].shape)
+        self.assertEqual('hpc.4c', make().runs[0].run.shape)
         two = make(guests=[plan_guest(), plan_guest()], natives=[native()] * 2)
-        self.assertEqual('2x4', two.runs[0].shape)
-        self.assertEqual('4x8', make(shape='4x8').runs[0].shape)
+        self.assertEqual('2x4', two.runs[0].run.shape)
+        self.assertEqual('4x8', make(shape='4x8').runs[0].run.shape)
 
     def test_a_case_of_a_study_is_counted_as_the_study_counts(self):
         (wanted,) = run_request.find(['netpipe'], [])
         pairs = sides.pair([plan_guest()])
-        (run,) = plan.make(
+        (planned,) = plan.make(
             [dataclasses.replace(wanted, study='S4', case='1x4')], pairs,
             record.Purpose.UNPAIRED, 5).runs
+        run = planned.run
         self.assertEqual(('1x4', 'S4', '1x4', None),
                          (run.shape, run.study, run.case, run.launch))
 
 
 class LaunchesTest(unittest.TestCase):
     def test_native_against_native_has_no_state(self):
-        self.assertIsNone(make(purpose=record.Purpose.AA).runs[0].launch)
+        self.assertIsNone(make(purpose=record.Purpose.AA).runs[0].run.launch)
         with self.assertRaisesRegex(exception.InvalidInput,
                                     '--launch cold.*the guest itself'):
             make(purpose=record.Purpose.AA, launch='cold')
@@ -119,7 +119,7 @@ class LaunchesTest(unittest.TestCase):
             with self.assertRaisesRegex(exception.InvalidInput,
                                         'ssh://vm cannot be rebooted'):
                 make(guests=[machine], launch=launch)
-        self.assertEqual('warm', make(guests=[machine]).runs[0].launch)
+        self.assertEqual('warm', make(guests=[machine]).runs[0].run.launch)
 
 
 class FingerprintTest(unittest.TestCase):

@@ -108,8 +108,9 @@ class PlanTest(unittest.TestCase):
         self.assertEqual(
             (7, 1, record.Purpose.COMPARE, 'n17', 'hpc.1c',
              record.Launch.WARM, False),
-            (planned.pairs, planned.warm_ups, planned.purpose, planned.host,
-             planned.shape, planned.launch, planned.relaunched))
+            (planned.run.planned_pairs, planned.run.planned_warm_ups,
+             planned.run.purpose, planned.run.host, planned.run.shape,
+             planned.run.launch, planned.run.relaunched))
 
     def test_a_guest_that_can_be_rebooted_is_compared_in_several_boots(self):
         requests = benchmarking.requests(['hpcc'], ['hpcc:N=300'], None)
@@ -117,7 +118,7 @@ class PlanTest(unittest.TestCase):
         (planned,) = benchmarking.compare(
             guest(Machine('guest'), rebooter=rebooter), Machine('native'),
             requests, 10).runs
-        self.assertTrue(planned.relaunched)
+        self.assertTrue(planned.run.relaunched)
         (job,) = planned.guest_jobs
         self.assertIs(rebooter, job.target.rebooter)
 
@@ -141,11 +142,12 @@ class PlanTest(unittest.TestCase):
         self.assertIn('NPopenmpi -u 64', words)
         self.assertEqual([first, second],
                          [target.place for target in job.targets])
-        self.assertEqual(record.Purpose.UNPAIRED, planned.purpose)
-        self.assertEqual('n17, n18', planned.host)
+        self.assertEqual(record.Purpose.UNPAIRED, planned.run.purpose)
+        self.assertEqual('n17, n18', planned.run.host)
         self.assertEqual((2, 0, '2 guests of hpc.1c', None),
-                         (planned.pairs, planned.warm_ups, planned.shape,
-                          planned.launch))
+                         (planned.run.planned_pairs,
+                          planned.run.planned_warm_ups,
+                          planned.run.shape, planned.run.launch))
 
     def test_mpi_over_two_hosts_has_the_bounds_for_several_nodes(self):
         (request,) = benchmarking.requests(
@@ -158,8 +160,8 @@ class PlanTest(unittest.TestCase):
                 request).runs
             measured = dataclasses.replace(
                 runs.run([], [1.5, 1.6], metric='latency_us[8]', bounds={},
-                         benchmark='osu-latency', purpose=planned.purpose),
-                host=planned.host, shape=planned.shape)
+                         benchmark='osu-latency', purpose=planned.run.purpose),
+                host=planned.run.host, shape=planned.run.shape)
             judged = verdict.judge_result(record.Result((measured,)))
             self.assertEqual(kind, judged.runs[0].bounds['latency_us[8]'].kind)
 
