@@ -8,9 +8,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 
 from hpcvirt import printable
-from hpcvirt import text_table
 from hpcvirt.acceptance import acceptance
-from hpcvirt.bench.model import judgement
 from hpcvirt.bench.report import text
 
 #: Lines that are longer would be broken by mail programs and trackers.
@@ -68,26 +66,10 @@ def _figures(found: acceptance.Acceptance) -> Iterator[str]:
     judged = found.verdict.judgements if found.verdict else ()
     if not judged:
         return
-    other = 'Native' if found.native else 'Class'
-    ratio = f'Guest / {other.lower()}'
-    rows: list[tuple[str, ...]] = []
-    for figure in judged:
-        if not rows or figure.label not in [row[0] for row in rows]:
-            rows.append((figure.label,))
-        rows.append((
-            f'  {figure.metric}', figure.unit, text.figure(figure.native),
-            text.figure(figure.guest), text.ratio(figure),
-            text.bound(figure), str(figure.result)))
-    table = text_table.draw(
-        ('Figure', 'Unit', other, 'Guest', ratio, 'Bound', 'Verdict'), rows,
-        {other, 'Guest', ratio, 'Bound'}, WIDTH)
+    table = text.draw_figures(
+        judged, other='Native' if found.native else 'Class', width=WIDTH)
     yield f'Figures\n\n{textwrap.indent(table, "  ")}' + _lines(
-        _notes(judged), '  ')
-
-
-def _notes(judged: Iterable[judgement.Judgement]) -> Iterator[str]:
-    for figures, note in text.notes(judged):
-        yield f'{figures}: {note}'
+        (f'{figures}: {note}' for figures, note in text.notes(judged)), '  ')
 
 
 def _audit(found: acceptance.Acceptance) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 """Results as text: a table and footnotes."""
 
+import itertools
 import textwrap
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -63,8 +64,8 @@ def table(result: record.Result, width: int = 100) -> str:
     :param width: most characters of a line; longer lines are wrapped
     """
     judgements = select_judgements(result)
-    blocks = [_table(judgements, find_default_bounds(result), width)
-              ] if judgements else []
+    blocks = [draw_figures(judgements, find_default_bounds(result),
+                           width=width)] if judgements else []
     blocks += [_unpaired(run, width) for run in result.runs
                if run.purpose is record.Purpose.UNPAIRED]
     notes = [_wrapped(line, width)
@@ -240,24 +241,33 @@ def figure(value: float | None) -> str:
     return f'{value:.0f}' if 1e4 <= value < 1e9 else f'{value:.4g}'
 
 
-def _table(judgements: tuple[judgement.Judgement, ...],
-           known: DefaultBounds, width: int) -> str:
+def draw_figures(judgements: Iterable[judgement.Judgement],
+                 known: DefaultBounds | None = None, other: str = 'Native',
+                 width: int | None = 100) -> str:
+    """Draw a table of judgements, those of a run below its label.
+
+    :param known: the default bounds; without them no figure is published
+    :param other: what the guest is compared with
+    """
+    ratios = f'Guest / {other.lower()}'
+    headings = ['Figure', 'Unit', other, 'Guest', ratios, 'Bound', 'Verdict']
     rows: list[Sequence[str]] = []
-    label = None
-    for judged in sorted(judgements, key=lambda judged: judged.label):
-        if judged.label != label:
-            label = judged.label
-            rows.append((label,))
-        rows.append((
-            f'  {judged.metric}', judged.unit, figure(judged.native),
-            figure(judged.guest), ratio(judged), bound(judged),
-            write_published(known.get((judged.label,
-                                       judged.metric))),
-            '-' if judged.result is None else judged.result.value))
-    return text_table.draw(
-        ('Figure', 'Unit', 'Native', 'Guest', 'Guest / native', 'Bound',
-         'Published', 'Verdict'), rows,
-        {'Native', 'Guest', 'Guest / native', 'Bound', 'Published'}, width)
+    for label, group in itertools.groupby(
+            sorted(judgements, key=lambda judged: judged.label),
+            key=lambda judged: judged.label):
+        rows.append((label,))
+        for judged in group:
+            row = [f'  {judged.metric}', judged.unit, figure(judged.native),
+                   figure(judged.guest), ratio(judged), bound(judged),
+                   '-' if judged.result is None else judged.result.value]
+            if known is not None:
+                row.insert(-1, write_published(
+                    known.get((label, judged.metric))))
+            rows.append(row)
+    if known is not None:
+        headings.insert(-1, 'Published')
+    return text_table.draw(headings, rows, {
+        other, 'Guest', ratios, 'Bound', 'Published'}, width)
 
 
 def _unpaired(run: record.Run, width: int) -> str:

@@ -31,8 +31,8 @@ from hpcvirt.bench.parsers import text
 from hpcvirt.bench.results import json_format
 
 
-@dataclasses.dataclass(frozen=True)
-class ParsedOutput:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ParsedOutput(outcome.Outcome):
     """An outcome with its benchmark: what ``hpcvirt bench parse`` prints.
 
     :ivar launch: identifies the launch of the guest that wrote the output, if
@@ -40,20 +40,7 @@ class ParsedOutput:
     """
 
     benchmark: str
-    valid: bool
-    reason: str | None
-    metrics: Mapping[str, outcome.Metric]
-    parameters: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    remarks: tuple[str, ...] = ()
-    kinds: Mapping[str, outcome.ParameterType] = dataclasses.field(
-        default_factory=dict)
     launch: str | None = None
-
-    @property
-    def outcome(self) -> outcome.Outcome:
-        """The outcome without the name of the benchmark."""
-        return outcome.Outcome(self.valid, self.reason, self.metrics,
-                               self.parameters, self.remarks, self.kinds)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,9 +59,7 @@ class SideOutputs:
 
 def make_output(benchmark: str, result: outcome.Outcome) -> ParsedOutput:
     """Add the name of the benchmark to an outcome."""
-    return ParsedOutput(benchmark, result.valid, result.reason,
-                        result.metrics, result.parameters, result.remarks,
-                        result.kinds)
+    return ParsedOutput(**vars(result), benchmark=benchmark)
 
 
 def read_raw(path: str) -> bytes:
@@ -210,7 +195,7 @@ def _from_json(document: object, where: str,
     for name, group in groups.items():
         _check_launches(name, group, where)
     return tuple(SideOutputs(
-        name, '', tuple(output.outcome for output in group),
+        name, '', tuple(group),
         tuple(output.launch for output in group if output.launch))
         for name, group in groups.items())
 

@@ -265,38 +265,16 @@ def _without_bound(runs: Iterable[record.Run],
 def _draw(found: judgement.Verdict,
           others: tuple[judgement.Judgement, ...],
           runs: Iterable[record.Run]) -> str:
-    rows = [_row(figure) for figure in (*found.judgements, *others)]
-    table = text_table.draw(
-        ('Figure', 'Native', 'Guest', 'Unit', 'Ratio', 'Interval',
-         'Bound', 'Pairs', 'Verdict'), rows,
-        {'Native', 'Guest', 'Ratio', 'Pairs'}, terminal.width())
-    notes = dict.fromkeys(
-        f'{figure.label} {figure.metric}: {text}.'
-        for figure in found.judgements
-        for text in (figure.reason, *figure.remarks) if text)
-    notes |= dict.fromkeys(
-        f'{names}: bound {source}.' for names, source in reports.sources(
-            (f'{run.label} {metric}', bound) for run in runs
-            for metric, bound in run.bounds.items() if bound.kind))
-    notes |= dict.fromkeys(f'Differs between the sides: {clause}.'
-                           for clause in found.differences)
-    said = found.method, found.scope
+    table = reports.draw_figures((*found.judgements, *others),
+                                 width=terminal.width())
+    pairs = max((figure.pairs for figure in found.judgements), default=0)
+    notes = [f'{figures}: {note}.'
+             for figures, note in reports.notes(found.judgements)]
+    notes += [f'{names}: bound {source}.' for names, source in reports.sources(
+        (f'{run.label} {metric}', bound) for run in runs
+        for metric, bound in run.bounds.items() if bound.kind)]
+    notes += [f'Differs between the sides: {clause}.'
+              for clause in found.differences]
+    said = f'{pairs} pairs' if pairs else '', found.method, found.scope
     return table + printable.lines(
         [*notes, f'{found.result}: {"; ".join(filter(None, said))}.'])
-
-
-def _row(figure: judgement.Judgement) -> tuple[str, ...]:
-    worse = '>=' if figure.direction == 'up' else '<='
-    interval = figure.interval
-    return (
-        f'{figure.label} {figure.metric}',
-        '-' if figure.native is None else f'{figure.native:.6g}',
-        '-' if figure.guest is None else f'{figure.guest:.6g}',
-        figure.unit or '-',
-        '-' if interval is None else f'{interval.ratio:.4f}',
-        '-' if interval is None else
-        f'{interval.low:.4f}..{interval.high:.4f}',
-        '-' if figure.limit is None else f'{worse} {figure.limit:.4f}',
-        str(figure.pairs) if figure.paired else 'unpaired',
-        (figure.result or '-') + (' (suspect)' if figure.suspect else ''),
-    )
