@@ -21,6 +21,7 @@ from hpcvirt.audit.rules import nova_cpus
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.flavors import warning
 
 RULES: tuple[rules.Rule, ...] = (
     *kernel.RULES, *memory.RULES, *isolation.RULES,
@@ -35,11 +36,13 @@ class Audit:
     """The findings about a host, the worst first.
 
     :ivar checked: the codes of the rules that have an answer
+    :ivar warnings: those of the plan, if a profile is given
     """
 
     host: str
     findings: tuple[finding.Finding, ...]
     checked: tuple[str, ...]
+    warnings: tuple[warning.PlanWarning, ...] = ()
 
     @property
     def is_clean(self) -> bool:
@@ -55,8 +58,10 @@ def audit(facts: facts_module.Facts,
     :param profile: the profile for which the host should be configured; None
         to judge it by itself
     """
+    plan = None if profile is None else _plan(facts, profile)
     subject = rules.AuditSubject(
-        facts, profile, None if profile is None else _planned(facts, profile))
+        facts, profile, plan.hosts[0] if isinstance(plan, plans.Plan)
+        else plan)
     found: list[finding.Finding] = []
     silent: dict[fact.UnknownFact, list[str]] = {}
     checked = []
@@ -73,7 +78,8 @@ def audit(facts: facts_module.Facts,
     found += [_unknown(item, codes) for item, codes in silent.items()]
     return Audit(facts.name, tuple(sorted(
         found, key=lambda item: finding.ORDER.index(item.severity))),
-        tuple(checked))
+        tuple(checked),
+        plan.warnings if isinstance(plan, plans.Plan) else ())
 
 
 def _apply(rule: rules.Rule, subject: rules.AuditSubject,
@@ -97,12 +103,12 @@ def counts(audit: Audit) -> Mapping[finding.Severity, int]:
             for severity in finding.ORDER}
 
 
-def _planned(facts: facts_module.Facts, profile: profiles.Profile,
-             ) -> plans.PlannedHost | fact.UnknownFact:
+def _plan(facts: facts_module.Facts, profile: profiles.Profile,
+          ) -> plans.Plan | fact.UnknownFact:
     if isinstance(facts.host, fact.UnknownFact):
         return facts.host
     try:
-        return planner.plan([facts.host], profile).hosts[0]
+        return planner.plan([facts.host], profile)
     except exception.InvalidInput as exc:
         return fact.UnknownFact('the plan of this host with the profile',
                                 exc.what)

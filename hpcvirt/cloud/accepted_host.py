@@ -108,7 +108,7 @@ def find(nova: Any, placement: placements.PlacementClient, host: str,
     for flavor in flavors:
         if flavor not in existing:
             raise exception.InvalidInput(
-                '--flavors', f'the cloud has no flavor {flavor}; '
+                '--flavor', f'the cloud has no flavor {flavor}; '
                 '"hpcvirt flavor apply" creates it')
     return AcceptedHost(instances, instances.find_image(image),
                         instances.find_network(network), existing, placement)

@@ -23,15 +23,19 @@ import importlib
 import os
 import re
 import warnings
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import input_file
+from hpcvirt.cmd import output
 from hpcvirt.cmd import yaml_file
 from hpcvirt.flavors import flavor_files
 from hpcvirt.flavors import host_part
+from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.flavors import warning
 from hpcvirt.fleet import classes as fleet_classes
 from hpcvirt.fleet import document as documents
 from hpcvirt.model import flavor as flavor_model
@@ -295,7 +299,20 @@ def _validate_as_nova_does(profile: profiles.Profile, path: str) -> None:
 def read_flavors(path: str) -> list[flavor_model.Flavor]:
     """Read the flavors of a file, see :mod:`hpcvirt.flavors.flavor_files`.
 
+    The warnings of a plan are printed.
+
     :raises InvalidInput: if it cannot be read, or has no flavors
     """
-    return flavor_files.flavors(yaml_file.read(path, MAX_FLEET_BYTES),
-                                input_file.name(path))
+    content = yaml_file.read(path, MAX_FLEET_BYTES)
+    where = input_file.name(path)
+    found = flavor_files.flavors(content, where)
+    if isinstance(content, dict) and 'host_config' in content:
+        warn(plan_document.load(content, where).warnings)
+    return found
+
+
+def warn(found: Iterable[warning.PlanWarning | plan_document.WarningSummary],
+         ) -> None:
+    """Print the warnings of a plan on standard error."""
+    for item in found:
+        output.warn(f'Warning: {item.code}: {item.message}.')

@@ -15,6 +15,9 @@ from typing import TextIO
 from hpcvirt import exception
 from hpcvirt import printable
 
+#: What the command has warned of.
+_warned: set[str] = set()
+
 
 class Unwritable(exception.Unreachable):
     """Standard output cannot be written."""
@@ -104,6 +107,7 @@ def run_safely(act: Callable[[], int], prog: str, *, debug: bool) -> int:
     if isinstance(sys.stdout, Output):
         # The caller reports the errors.
         return act()
+    _warned.clear()
     try:
         with printable_output():
             return act()
@@ -137,6 +141,16 @@ def complain(text: str) -> None:
               file=sys.stderr, flush=True)
     except OSError:
         _discard(sys.stderr)
+
+
+def warn(text: str) -> None:
+    """Print text on standard error, once in a command.
+
+    A fleet may be read again and again, and a plan may be in two files.
+    """
+    if text not in _warned:
+        _warned.add(text)
+        complain(text)
 
 
 def _discard(stream: TextIO) -> None:

@@ -6,7 +6,6 @@ import argparse
 
 from hpcvirt import exception
 from hpcvirt.cmd import hosts
-from hpcvirt.cmd import output
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import planned as plans
@@ -59,11 +58,6 @@ def plan_others(planned: dict[str, plans.Plan], args: argparse.Namespace,
                 ) -> tuple[plan_document.Alternative, ...]:
     """Say what the other built-in profile would give each class."""
     part = host_part.build(args.cpus, args.pages)
-    return tuple(plan_document.plan_other(each, part)
-                 for each in planned.values())
-
-
-def warn(plan: plans.Plan) -> None:
-    """Print the warnings of a plan on standard error."""
-    for item in plan.warnings:
-        output.complain(f'Warning: {item.code}: {item.message}.')
+    return tuple(plan_document.plan_other(
+        each, part, name if args.fleet is not None else '')
+        for name, each in planned.items())

@@ -85,13 +85,14 @@ def merge(offers: Iterable[Offer],
 
 def warn_reducing(offers: Iterable[Offer], merged: Iterable[Offer],
                   tolerance_percent: int, cpus: Mapping[str, int],
-                  ) -> Iterator[warning.PlanWarning]:
+                  numbers: Mapping[str, int]) -> Iterator[warning.PlanWarning]:
     """Warn of few hosts that make the flavors of many others smaller.
 
     A machine with a missing DIMM gives all machines of its class flavors with
     less memory, if the difference is within the tolerance.
 
     :param cpus: host -> its dedicated CPUs
+    :param numbers: host -> the number of hosts like it
     """
     given = list(offers)
     costs: dict[tuple[str, ...], tuple[int, int]] = {}
@@ -104,13 +105,14 @@ def warn_reducing(offers: Iterable[Offer], merged: Iterable[Offer],
                for host in each.shares}
         poor = tuple(host for host, mib in own.items() if mib == least)
         rich = [host for host in own if host not in poor]
-        if not poor or len(poor) >= len(rich):
+        others = sum(numbers[host] for host in rich)
+        if not poor or sum(numbers[host] for host in poor) >= others:
             continue
         better = min(own[host] for host in rich)
         count = min(cpus[host] for host in rich) // offer.guest.pcpus
         if (better - least) * 100 >= better * MIN_REDUCTION_PERCENT:
             costs[poor] = max(costs.get(poor, (0, 0)),
-                              ((better - least) * count, len(rich)))
+                              ((better - least) * count, others))
     for poor, (mib, others) in costs.items():
         yield warning.PlanWarning(
             warning.WarningCode.HOST_MAKES_FLAVORS_SMALLER,

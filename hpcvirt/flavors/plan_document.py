@@ -34,6 +34,7 @@ class Alternative:
     :ivar dedicated: those that guests would get
     :ivar vcpus: the sizes of the flavors, smallest first
     :ivar refusal: why there is no such plan; empty if there is
+    :ivar fleet_class: the class of the fleet; empty if the hosts have none
     """
 
     profile: str
@@ -41,10 +42,14 @@ class Alternative:
     dedicated: int = 0
     vcpus: tuple[int, ...] = ()
     refusal: str = ''
+    fleet_class: str = ''
 
     @property
     def message(self) -> str:
         start = f'With "--profile {self.profile}", '
+        if self.fleet_class:
+            start = (f'With "profile: {self.profile}" for the class '
+                     f'{self.fleet_class[:64]}, ')
         if self.refusal:
             return f'{start}there is no plan: {self.refusal}.'
         sizes = ', '.join(map(str, self.vcpus[:-1]))
@@ -54,29 +59,31 @@ class Alternative:
 
 
 def plan_other(plan: plans.Plan,
-               part: host_part.HostPart = host_part.WHOLE) -> Alternative:
+               part: host_part.HostPart = host_part.WHOLE,
+               fleet_class: str = '') -> Alternative:
     """Plan the hosts of a plan with the other built-in profile.
 
     This is ``dense`` for a plan that keeps cores for the hosts, and otherwise
     ``default``.
+
+    :param fleet_class: the class of a fleet that the plan is for, if it is
     """
     hosts = [planned.host for planned in plan.hosts]
+    cpus = sum(len(host.cpus) for host in hosts)
     profile = plan.hosts[0].profile
     keeps = (profile.housekeeping_cores_per_cell
              or profile.shared_cores_per_cell != 0)
     name = 'dense' if keeps else 'default'
-    kinds = host_model.group_twins(hosts)
-    cpus = sum(len(host.cpus) for host in hosts)
     try:
-        other = planner.plan([same[0] for same in kinds],
-                             profiles.BUILT_IN[name], part)
+        other = planner.plan(hosts, profiles.BUILT_IN[name], part)
     except exception.InvalidInput as exc:
-        return Alternative(name, cpus, refusal=str(exc).rstrip('.'))
+        return Alternative(name, cpus, refusal=str(exc).rstrip('.'),
+                           fleet_class=fleet_class)
     return Alternative(
         name, cpus,
-        sum(len(planned.settings.dedicated) * len(same)
-            for planned, same in zip(other.hosts, kinds, strict=True)),
-        tuple(sorted({item.flavor.vcpus for item in other.flavors})))
+        sum(len(planned.settings.dedicated) for planned in other.hosts),
+        tuple(sorted({item.flavor.vcpus for item in other.flavors})),
+        fleet_class=fleet_class)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ modified.
 import dataclasses
 import fractions
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 from hpcvirt import bibliography
 from hpcvirt import exception
@@ -180,6 +181,33 @@ class Plan:
     def packing(self) -> bool:
         """``packing_host_numa_cells_allocation_strategy`` of all services."""
         return self.hosts[0].profile.pack_cells
+
+
+def name_all(hosts: Sequence[host_model.Host],
+             kinds: Mapping[str, Sequence[host_model.Host]],
+             found: Plan) -> Plan:
+    """Say of all hosts what a plan says of the first of each kind.
+
+    :param kinds: the first host of a kind -> all hosts of it
+    """
+    first = {host.name: name for name, same in kinds.items() for host in same}
+    planned = {each.name: each for each in found.hosts}
+    return Plan(
+        tuple(dataclasses.replace(
+            planned[first[host.name]], host=host,
+            partition=dataclasses.replace(
+                planned[first[host.name]].partition, host=host))
+            for host in hosts),
+        tuple(dataclasses.replace(
+            row,
+            shares={host.name: row.shares[first[host.name]] for host in hosts
+                    if first[host.name] in row.shares},
+            per_host={host.name: row.per_host[first[host.name]]
+                      for host in hosts},
+            stranded={host.name: row.stranded[first[host.name]]
+                      for host in hosts})
+            for row in found.flavors),
+        found.warnings)
 
 
 def merge_plans(planned: Mapping[str, Plan]) -> Plan:

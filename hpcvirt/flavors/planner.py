@@ -3,6 +3,7 @@
 """Plan the flavors of a fleet, how many each host takes, and its settings."""
 
 import dataclasses
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
@@ -39,7 +40,7 @@ class _DividedHost:
 
 def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
          part: host_part.HostPart = host_part.WHOLE) -> plans.Plan:
-    """Plan flavors for hosts.
+    """Plan flavors for hosts; hosts that are alike are planned once.
 
     :param hosts: hosts with different names
     :param part: the part of each host that guests may have
@@ -47,11 +48,28 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
         pages that the operator asks for, or if no host can take a guest
     """
     _check_names(hosts)
+    kinds = {same[0].name: same for same in host_model.group_twins(hosts)}
+    return plans.name_all(hosts, kinds, _plan_kinds(
+        [same[0] for same in kinds.values()],
+        {name: tuple(host.name for host in same)
+         for name, same in kinds.items()}, profile, part))
+
+
+def _plan_kinds(hosts: Sequence[host_model.Host],
+                names: Mapping[str, tuple[str, ...]],
+                profile: profiles.Profile,
+                part: host_part.HostPart) -> plans.Plan:
+    """Plan flavors for hosts that are not alike.
+
+    :param names: host -> the names of all hosts like it, for messages
+    """
     profile = host_part.choices(profile, part)
     device_type = offered_devices.device_type(profile.device, hosts)
     divided_hosts = [_divide(host, profile, part, device_type)
                      for host in hosts]
-    _check_smallest(divided_hosts, profile)
+    everyone = words.join_names(
+        [name for same in names.values() for name in same], 'hosts')
+    _check_smallest(divided_hosts, profile, everyone)
     pieces = {piece for divided in divided_hosts for size in divided.sizes
               for piece in propose.memory_parts(size, profile)}
     warnings: list[warning.PlanWarning] = []
@@ -77,12 +95,13 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
     warnings += catalogue.warn_reducing(
         offers, merged, profile.memory_tolerance_percent,
         {divided.partition.host.name: len(divided.partition.dedicated)
-         for divided in divided_hosts})
+         for divided in divided_hosts},
+        {name: len(same) for name, same in names.items()})
     guests = [offer.guest for offer in merged]
     planned = tuple(
         _host(divided, pools, guests, profile, device_type)
         for divided, pools in zip(divided_hosts, host_pools, strict=True))
-    fill = _HostFiller(planned, profile.pack_cells)
+    fill = _HostFiller(names, profile.pack_cells)
     placed, left_out = _placed(merged, planned, profile, fill)
     warnings += left_out
     named = catalogue.assign_names([offer.guest for offer, _ in placed],
@@ -104,18 +123,18 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
                     is reasons.Code.CLAIM_TOO_LONG):
                 warnings.append(warning.PlanWarning(
                     warning.WarningCode.CLAIM_TOO_LONG,
-                    f'{host.name} takes only {filling.count}, because after '
-                    "these Nova's claim would try millions of arrangements "
-                    'of cells; use smaller flavors on such hosts, or set '
-                    'pack_cells: false', (name,)))
+                    f'{fill.join_twins(host)} takes only {filling.count}, '
+                    "because after these Nova's claim would try millions of "
+                    'arrangements of cells; use smaller flavors on such '
+                    'hosts, or set pack_cells: false', (name,)))
+    warnings += plan_warnings.find_warnings(planned, flavors, profile)
+    complete = warning.gather(item.name_all(names) for item in warnings)
     if not flavors:
         raise exception.InvalidInput(
-            words.join_names([host.name for host in hosts], 'hosts'),
-            'no guest fits: ' + '; '.join(
-                item.message for item in warnings)
+            everyone, 'no guest fits: ' + '; '.join(
+                item.message for item in complete)
             if warnings else 'no guest fits')
-    warnings += plan_warnings.find_warnings(planned, flavors, profile)
-    return plans.Plan(planned, tuple(flavors), warning.gather(warnings))
+    return plans.Plan(planned, tuple(flavors), complete)
 
 
 def _check_names(hosts: Sequence[host_model.Host]) -> None:
@@ -131,15 +150,13 @@ def _check_names(hosts: Sequence[host_model.Host]) -> None:
 
 
 def _check_smallest(hosts: Sequence[_DividedHost],
-                    profile: profiles.Profile) -> None:
+                    profile: profiles.Profile, names: str) -> None:
     widths = [len(share.cores) for divided in hosts
               for share in divided.partition.cells]
     if widths and (profile.smallest_cores or 0) > max(widths):
         raise exception.InvalidInput(
-            words.join_names(
-                [divided.partition.host.name for divided in hosts], 'hosts'),
-            f'smallest_cores is {profile.smallest_cores}, but no cell has '
-            f'more than {max(widths)} cores for guests')
+            names, f'smallest_cores is {profile.smallest_cores}, but no cell '
+            f'has more than {max(widths)} cores for guests')
 
 
 def _divide(host: host_model.Host, profile: profiles.Profile,
@@ -182,27 +199,28 @@ def _host(divided: _DividedHost, pools: Sequence[memory.CellPool],
 
 
 class _HostFiller:
-    """Fills hosts with guests; equal hosts are filled only once."""
+    """Fills hosts with guests, each with the same guest only once."""
 
-    def __init__(self, hosts: Sequence[plans.PlannedHost],
+    def __init__(self, names: Mapping[str, tuple[str, ...]],
                  packing: bool) -> None:
+        self._names = names
         self._packing = packing
-        first: dict[host_model.Host, str] = {}
-        self._twin = {
-            host.name: first.setdefault(
-                dataclasses.replace(host.host, name=''), host.name)
-            for host in hosts}
         self._fillings: dict[tuple[shape_model.Shape, str, bool],
                              capacity.Filling] = {}
 
     def __call__(self, guest: shape_model.Shape, host: plans.PlannedHost,
                  packing: bool | None = None) -> capacity.Filling:
         packing = self._packing if packing is None else packing
-        key = guest, self._twin[host.name], packing
+        key = guest, host.name, packing
         if key not in self._fillings:
             self._fillings[key] = capacity.fill(guest, dataclasses.replace(
                 host.supply, packing=packing))
         return self._fillings[key]
+
+    def join_twins(self, *hosts: plans.PlannedHost) -> str:
+        """Name hosts and all that are like them."""
+        return words.join_names([name for host in hosts
+                                 for name in self._names[host.name]], 'hosts')
 
 
 def _placed(offers: Sequence[catalogue.Offer],
@@ -267,7 +285,8 @@ def _far_devices(name: str, guest: shape_model.Shape,
         for device in guest.devices))
     if near == guest or len(guest.cells) > 1:
         return []
-    counts = {host.name: (fill(near, host).count, fill(guest, host).count)
+    counts = {fill.join_twins(host): (fill(near, host).count,
+                                      fill(guest, host).count)
               for host in hosts}
     return [warning.PlanWarning(
         warning.WarningCode.DEVICES_FAR,
@@ -296,7 +315,7 @@ def _without_costly_scope(
     if not losing:
         return guest, None
     reason = ('the cells of a guest may be in different sockets on '
-              f'{words.join_names(losing, "hosts")}, because of the order in '
+              f'{fill.join_twins(*losing)}, because of the order in '
               'which Nova uses cells there')
     if not profile.pack_cells and not _losing(guest, hosts, fill, True):
         reason += ('; with pack_cells they would be in one, see '
@@ -305,9 +324,9 @@ def _without_costly_scope(
 
 
 def _losing(guest: shape_model.Shape, hosts: Sequence[plans.PlannedHost],
-            fill: _HostFiller, packing: bool) -> list[str]:
-    """Name the hosts that take fewer guests because of the socket scope."""
-    return [host.name for host in hosts
+            fill: _HostFiller, packing: bool) -> list[plans.PlannedHost]:
+    """List the hosts that take fewer guests because of the socket scope."""
+    return [host for host in hosts
             if fill(guest, host, packing).count
             < fill(_without_scope(guest), host, packing).count]
 

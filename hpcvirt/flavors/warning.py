@@ -5,6 +5,7 @@
 import dataclasses
 import enum
 from collections.abc import Iterable
+from collections.abc import Mapping
 
 from hpcvirt import words
 
@@ -65,6 +66,16 @@ class PlanWarning:
             return self.what
         noun = 'flavors' if self.code in _OF_FLAVORS else 'hosts'
         return f'{words.join_names(self.subjects, noun)}: {self.what}'
+
+    def name_all(self, names: Mapping[str, tuple[str, ...]]) -> 'PlanWarning':
+        """Name all hosts that are like its hosts.
+
+        :param names: host -> the names of all hosts like it
+        """
+        if self.code in _OF_FLAVORS:
+            return self
+        return dataclasses.replace(self, subjects=tuple(
+            name for host in self.subjects for name in names[host]))
 
 
 def gather(warnings: Iterable[PlanWarning]) -> tuple[PlanWarning, ...]:

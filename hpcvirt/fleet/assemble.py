@@ -8,11 +8,13 @@ A host whose record contradicts itself is broken; the others are not affected.
 import dataclasses
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import settings as host_settings
+from hpcvirt.flavors import warning
 from hpcvirt.fleet import classes
 from hpcvirt.fleet import document as documents
 from hpcvirt.fleet import guest as guests
@@ -40,24 +42,20 @@ def make_fleet(document: documents.FleetDocument,
     planned: dict[str, plans.Plan] = {}
     for name, own in document.classes.items():
         class_of |= dict.fromkeys(own.names, own)
-        # Hosts that are alike are planned once.
-        alike: dict[host_model.Host, list[str]] = {}
+        machines: list[host_model.Host] = []
         for entry in own.hosts:
             if entry.fault is not None:
                 broken |= dict.fromkeys(entry.names, entry.fault)
             elif entry.reported is not None:
                 known |= dict.fromkeys(entry.names, entry.reported)
             elif isinstance(entry.topology, host_model.Host):
-                topologies |= {host: dataclasses.replace(
-                    entry.topology, name=host) for host in entry.names}
-                alike.setdefault(dataclasses.replace(
-                    entry.topology, name=''), []).extend(entry.names)
-        if alike:
-            plan = _plan(document, name, [topologies[names[0]]
-                                          for names in alike.values()])
-            planned[name] = plan
-            for each, names in zip(plan.hosts, alike.values(), strict=True):
-                settings |= dict.fromkeys(names, each.settings)
+                machines += [dataclasses.replace(entry.topology, name=host)
+                             for host in entry.names]
+        if machines:
+            planned[name] = _plan(document, name, machines)
+            topologies |= {host.name: host for host in machines}
+            settings |= {host.name: host.settings
+                         for host in planned[name].hosts}
     residents = _group_by_host(document.instances, class_of)
     built = fleet(topologies, settings, [
         instance for name in topologies for instance in residents[name]])
@@ -70,16 +68,18 @@ def make_fleet(document: documents.FleetDocument,
                 for name, reported in known.items()}
     return state.Fleet(
         tuple(by_name[name] for name in class_of if name in by_name),
-        {**broken, **built.broken}), document.flavors or tuple(
-            row.flavor for row in plans.merge_plans(planned).flavors)
+        {**broken, **built.broken}, warning.gather(
+            item for plan in planned.values() for item in plan.warnings),
+    ), document.flavors or tuple(
+        row.flavor for row in plans.merge_plans(planned).flavors)
 
 
 def _plan(document: documents.FleetDocument, name: str,
-          hosts: Iterable[host_model.Host]) -> plans.Plan:
+          hosts: Sequence[host_model.Host]) -> plans.Plan:
     here = f'{document.where}: classes[{name[:64]!r}]'
     profile = document.classes[name].read_profile(here)
     try:
-        return planner.plan(tuple(hosts), profile)
+        return planner.plan(hosts, profile)
     except exception.InvalidInput as exc:
         raise exception.InvalidInput(here, str(exc)) from exc
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from hpcvirt import exception
 from hpcvirt.fit import allocation
 from hpcvirt.fit import supply as supplies
+from hpcvirt.flavors import warning
 from hpcvirt.fleet import guest as guests
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
@@ -99,10 +100,12 @@ class Fleet:
     """All hosts of a fleet, in the order in which they were given.
 
     :ivar broken: host -> why its record cannot be used
+    :ivar warnings: those of the plans that its settings are from
     """
 
     hosts: tuple[FleetHost, ...]
     broken: Mapping[str, str]
+    warnings: tuple[warning.PlanWarning, ...] = ()
 
 
 #: Host -> its topology, or why it cannot be used.

@@ -90,7 +90,7 @@ class AcceptTest(base.HPCNova):
         audit.write_text(json.dumps({
             'schema_version': 1, 'host': HOST, 'findings': [],
             'checked': ['ksm']}))
-        return ['host', 'accept', HOST, '--flavors', name, '--plan',
+        return ['host', 'accept', HOST, '--flavor', name, '--plan',
                 str(plan), '--image', 'bench', '--network', 'net',
                 '--benchmarks', 'npb-ep/serial', '--set', f'npb_ser={source}',
                 '--set', 'class=S', '--pairs', '5', '--audit', str(audit),

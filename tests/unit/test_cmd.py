@@ -57,6 +57,60 @@ class ConnectTest(unittest.TestCase):
         compute.assert_called_once_with('other')
 
 
+#: What the options mean whose help is not the same everywhere.
+MEANINGS = {
+    '--apply': 'do what is otherwise only printed',
+    '--bound': 'the worst ratio of a metric that passes',
+    '--expect': 'how a benchmark was run',
+    '--flavor': 'a flavor',
+    '--fleet': 'the fleet document',
+    '--html': 'write a page',
+    '--image': 'an image',
+    '--instead': 'a benchmark in place of one of the case',
+    '--moves': 'the most moves',
+    '--native': 'the host itself',
+    '--network': 'a network on which instances are reached',
+    '--os-cloud': 'an entry of clouds.yaml',
+    '--pairs': 'the pairs that count',
+    '--profile': 'the choices of the operator',
+    '--root': 'the root of the file system of a host',
+    '--serve': 'serve metrics at an address',
+    '--set': 'a setting of a benchmark',
+    '--shape': 'instances x cores',
+    '--source': 'the format of every PATH',
+    '--this-launch': 'judge the launch that was measured',
+}
+#: The metavars of those that may be given in more than one way.
+FORMS = {'--flavor': {'NAME', 'NAME|FILE'}}
+
+
+class OptionsTest(unittest.TestCase):
+    """An option means one thing, whichever command has it."""
+
+    def actions(self):
+        for name in main.COMMANDS:
+            for action in main.build_parser(name)._actions:
+                for option in action.option_strings:
+                    yield option, action
+
+    def test_another_help_is_another_meaning_unless_it_is_declared(self):
+        helps = {}
+        for option, action in self.actions():
+            helps.setdefault(option, set()).add(
+                ' '.join((action.help or '').split()))
+        self.assertEqual(sorted(MEANINGS), sorted(
+            option for option, texts in helps.items() if len(texts) > 1))
+
+    def test_the_value_of_an_option_has_one_form(self):
+        forms = {}
+        for option, action in self.actions():
+            forms.setdefault(option, set()).add(
+                None if action.nargs == 0 else action.metavar)
+        self.assertEqual(FORMS, {
+            option: found for option, found in forms.items()
+            if len(found) > 1})
+
+
 class WidthTest(unittest.TestCase):
     def setUp(self):
         self.enterContext(mock.patch.dict(os.environ))

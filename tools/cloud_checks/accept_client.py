@@ -60,7 +60,7 @@ class Client:
             'schema_version': 1, 'host': host, 'findings': [],
             'checked': []}))
         self.words = [
-            *hpcvirt, 'host', 'accept', host, '--flavors', flavor['name'],
+            *hpcvirt, 'host', 'accept', host, '--flavor', flavor['name'],
             '--plan', plan, '--image', image, '--network', 'guests',
             '--benchmarks', 'hs06', '--set', f'script={script}', '--pairs',
             str(SAMPLES), '--bound', f'{METRIC}={MIN_RATIO}', '--audit',

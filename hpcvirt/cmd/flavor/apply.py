@@ -12,6 +12,7 @@ from hpcvirt import printable
 from hpcvirt import words
 from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
+from hpcvirt.cmd import hosts
 from hpcvirt.cmd import planning
 from hpcvirt.flavors import diff
 
@@ -70,7 +71,7 @@ class ApplyFlavors(command.Report):
                   else item.flavor for item in plan.flavors]
         nova = cloud_arguments.connect(args)
         existing = cloud_flavors.read(nova, {item.name for item in wanted})
-        planning.warn(plan)
+        hosts.warn(plan.warnings)
         steps = diff.steps(wanted, existing)
         done = {step.flavor.name: _act(nova, step, args)
                 for step in steps} if args.apply else {}

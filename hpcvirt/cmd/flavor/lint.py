@@ -14,14 +14,10 @@ from hpcvirt import words
 from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
 from hpcvirt.cmd import hosts
-from hpcvirt.cmd import output
 from hpcvirt.cmd import terminal
-from hpcvirt.cmd import yaml_file
-from hpcvirt.flavors import flavor_files
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import lint
 from hpcvirt.flavors import lint_hosts
-from hpcvirt.flavors import plan_document
 from hpcvirt.model import flavor as flavor_model
 
 _EPILOG = """\
@@ -33,7 +29,6 @@ status: 0 if there are no errors, 1 if a finding is an error, 2 if the input
 cannot be used.
 """
 
-_MAX_BYTES = 16 * 1024 * 1024
 _FILE_ENDINGS = ('.json', '.yaml', '.yml')
 
 
@@ -98,12 +93,7 @@ def _flavors(args: argparse.Namespace) -> list[flavor_model.Flavor]:
     names = []
     for subject in args.subject:
         if _is_file(subject):
-            content = yaml_file.read(subject, _MAX_BYTES)
-            where = input_file.name(subject)
-            flavors += flavor_files.flavors(content, where)
-            if isinstance(content, dict) and 'host_config' in content:
-                for item in plan_document.load(content, where).warnings:
-                    output.complain(f'Warning: {item.code}: {item.message}.')
+            flavors += hosts.read_flavors(subject)
         else:
             names.append(subject)
     if names:

@@ -5,6 +5,7 @@
 import argparse
 
 from hpcvirt.cmd import command
+from hpcvirt.cmd import hosts
 from hpcvirt.cmd import planning
 from hpcvirt.cmd import terminal
 from hpcvirt.flavors import plan_document
@@ -35,6 +36,10 @@ class PlanFlavors(command.Report):
         classes = planning.plan_classes(args)
         plan = plans.merge_plans(classes)
         others = planning.plan_others(classes, args)
+        if args.columns or args.sort_columns or args.formatter in (
+                'csv', 'value'):
+            # The other formats have the warnings.
+            hosts.warn(plan.warnings)
         return command.CommandResult(
             plan_document.dump(plan, others),
             lambda: table.table(plan, others, terminal.width()),

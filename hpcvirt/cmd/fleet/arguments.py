@@ -7,7 +7,6 @@ controller.
 """
 
 import argparse
-import functools
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -92,6 +91,7 @@ def read(args: argparse.Namespace,
         fleet, flavors = view.fleet, view.flavors
     else:
         fleet, flavors = assemble.make_fleet(hosts.read_fleet(args.fleet))
+        hosts.warn(fleet.warnings)
     return fleet, [flavor for flavor in flavors if _is_accepted(flavor)]
 
 
@@ -100,15 +100,9 @@ def _is_accepted(flavor: flavor_model.Flavor) -> bool:
     try:
         guests.compile_flavor(flavor)
     except exception.InvalidInput as exc:
-        _say(f'hpcvirt: {exc}; it is left out')
+        output.warn(f'hpcvirt: {exc}; it is left out')
         return False
     return True
-
-
-@functools.cache
-def _say(line: str) -> None:
-    """Print a line on standard error, once even if the fleet is read often."""
-    output.complain(line)
 
 
 def look(args: argparse.Namespace) -> Any:

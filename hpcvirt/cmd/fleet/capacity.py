@@ -47,7 +47,7 @@ class CountCapacity(command.Report):
             '%(const)s if none is given; there is neither encryption nor a '
             'password')
         serve.add_argument(
-            '--interval', metavar='SECONDS', type=int, default=60,
+            '--max-age', metavar='SECONDS', type=int, default=60,
             help='read the fleet again at a scrape if the last reading is '
             'older (%(default)s by default)')
 
@@ -84,9 +84,9 @@ def _serve(args: argparse.Namespace) -> None:
         from hpcvirt.cmd.fleet import exporter
     if args.html is not None:
         raise exception.InvalidInput('--html', 'is not for --serve')
-    if args.interval < 0:
+    if args.max_age < 0:
         raise exception.InvalidInput(
-            '--interval', f'must not be negative, as {args.interval} is')
+            '--max-age', f'must not be negative, as {args.max_age} is')
     if args.fleet == input_file.STDIN:
         raise exception.InvalidInput(
             '--serve', 'reads files again and again, which standard input '
@@ -95,7 +95,7 @@ def _serve(args: argparse.Namespace) -> None:
     def read() -> Sequence[metrics.Family]:
         return [*metrics.families(*_count(args))]
 
-    exporter.serve(read, exporter.address(args.serve), args.interval)
+    exporter.serve(read, exporter.address(args.serve), args.max_age)
 
 
 def _count(args: argparse.Namespace,

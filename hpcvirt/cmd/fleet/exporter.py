@@ -2,10 +2,10 @@
 
 """Serve what a fleet still takes to Prometheus.
 
-Each scrape reads the fleet afresh, but none reads it again sooner than the
-interval, and two that come at once share one reading. After a reading that
-failed there are no figures of the fleet until one succeeds: what was true
-before is not shown as if it still were.
+A scrape reads the fleet afresh if the last reading is too old, and two scrapes
+that come at once share a reading. After a reading that failed there are no
+figures of the fleet until one succeeds: what was true before is not shown as
+if it still were.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ Read = Callable[[], Sequence[metrics.Family]]
 class FleetCollector(registry.Collector):
     """Reads the fleet when Prometheus asks for it."""
 
-    def __init__(self, read: Read, interval_s: float,
+    def __init__(self, read: Read, max_age_s: float,
                  clock: Callable[[], float] = time.monotonic) -> None:
         """Read the fleet for the first time.
 
@@ -42,7 +42,7 @@ class FleetCollector(registry.Collector):
         :raises NotInstalled: if Nova is needed and missing
         """
         self._read = read
-        self._interval_s = interval_s
+        self._max_age_s = max_age_s
         self._clock = clock
         self._lock = threading.Lock()
         self._families: Sequence[metrics.Family] = ()
@@ -80,7 +80,7 @@ class FleetCollector(registry.Collector):
                 else f'internal error: {type(exc).__name__}: {exc}'))
         end = self._clock()
         self._seconds = end - begin
-        self._due = end + self._interval_s
+        self._due = end + self._max_age_s
 
     def _own(self) -> Iterator[core.Metric]:
         yield core.GaugeMetricFamily(
@@ -130,7 +130,7 @@ def address(words: str) -> tuple[str, int]:
     return host or HOST, int(port) if port else PORT
 
 
-def serve(read: Read, where: tuple[str, int], interval_s: float) -> None:
+def serve(read: Read, where: tuple[str, int], max_age_s: float) -> None:
     """Serve until SIGTERM.
 
     :raises InvalidInput: if the address, or what is read, cannot be used
@@ -138,7 +138,7 @@ def serve(read: Read, where: tuple[str, int], interval_s: float) -> None:
     stop = threading.Event()
     before = signal.signal(signal.SIGTERM, lambda *_: stop.set())
     try:
-        with run_server(FleetCollector(read, interval_s), where):
+        with run_server(FleetCollector(read, max_age_s), where):
             stop.wait()
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -28,6 +28,7 @@ from hpcvirt.bench.run import run_request as requests
 from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
+from hpcvirt.cmd import hosts
 from hpcvirt.cmd import output
 from hpcvirt.cmd.bench import progress
 from hpcvirt.cmd.bench import store_arguments
@@ -66,10 +67,10 @@ for FAIL or INCONCLUSIVE; 2 if the question cannot be answered.
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('host', metavar='HOST',
                             help='as "openstack compute service list" has it')
-        parser.add_argument('--flavors', required=True, metavar='A,B',
-                            type=_names,
-                            help='flavors that fill the host, one '
-                            'after the other')
+        parser.add_argument('--flavor', required=True, metavar='NAME',
+                            action='append', dest='flavors',
+                            help='a flavor that fills the host; may be given '
+                            'several times: one fills it after the other')
         parser.add_argument('--plan', required=True, metavar='FILE',
                             help='how many instances of a flavor fill the '
                             'host: the output of "hpcvirt flavor plan '
@@ -186,9 +187,11 @@ def _read(args: argparse.Namespace) -> tuple[
     requests.check_used([each.definition for each in wanted], settings,
                         targets.SET)
     where = input_file.name(args.plan)
-    parts = acceptance.find_parts(plan_document.load(serialization.json_value(
-        input_file.content(args.plan, _MAX_BYTES), where), where), args.host,
-        args.flavors, where)
+    plan = plan_document.load(serialization.json_value(
+        input_file.content(args.plan, _MAX_BYTES), where), where)
+    parts = acceptance.find_parts(plan, args.host, args.flavors, where)
+    hosts.warn(item for item in plan.warnings if not item.subjects
+               or {args.host, *args.flavors} & {*item.subjects})
     # What the results depend on besides is part of them.
     identity = json.dumps([
         args.host, serialization.dump(parts), args.benchmarks,
@@ -204,8 +207,7 @@ def _read(args: argparse.Namespace) -> tuple[
 
 
 def _command(args: argparse.Namespace) -> str:
-    words = ['hpcvirt', 'host', 'accept', args.host, '--flavors',
-             ','.join(args.flavors), '--benchmarks',
+    words = ['hpcvirt', 'host', 'accept', args.host, '--benchmarks',
              ','.join(args.benchmarks)]
     for name in ('plan', 'image', 'network', 'user', 'native', 'pairs',
                  'audit', 'os_cloud', 'store', 'data', 'host_key'):
@@ -214,7 +216,8 @@ def _command(args: argparse.Namespace) -> str:
             words += [f'--{name.replace("_", "-")}', str(value)]
     if args.repaired:
         words += ['--repaired', args.repaired]
-    for option, values in ((targets.SET, args.settings),
+    for option, values in (('--flavor', args.flavors),
+                           (targets.SET, args.settings),
                            ('--bound', args.bounds)):
         for value in values:
             words += [option, value]

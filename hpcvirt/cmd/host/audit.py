@@ -49,6 +49,7 @@ class AuditHost(command.Report):
         profile = (None if args.profile is None
                    else hosts.read_profile(args.profile))
         result = audit.audit(host.read(pathlib.Path(args.root)), profile)
+        hosts.warn(result.warnings)
         return command.CommandResult(
             report.make_document(result),
             lambda: report.text(result, terminal.width()),

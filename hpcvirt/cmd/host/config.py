@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.cmd import command
+from hpcvirt.cmd import hosts
 from hpcvirt.cmd import planning
 from hpcvirt.deployment import disk
 from hpcvirt.deployment import formats
@@ -86,7 +87,7 @@ class ConfigureHosts(command.Command):
                 'host, or a folder with --write')
         else:
             _print(step_model.compare(write(plan), {}))
-        planning.warn(plan)
+        hosts.warn(plan.warnings)
         return 0
 
 

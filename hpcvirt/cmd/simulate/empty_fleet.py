@@ -13,7 +13,6 @@ from hpcvirt.fleet import assemble
 from hpcvirt.fleet import document as documents
 from hpcvirt.fleet import moving
 from hpcvirt.model import flavor as flavor_model
-from hpcvirt.model import host as host_model
 from hpcvirt.simulate import scenario
 
 
@@ -40,17 +39,14 @@ def read(args: argparse.Namespace) -> tuple[scenario.ScenarioFleet, bool]:
             given.values()) or document.flavors)
         return _empty(document), bool(document.flavors)
     (own,) = document.classes.values()
-    found = [entry.topology for entry in own.hosts]
-    for topology in found:
-        if isinstance(topology, exception.InvalidInput):
-            raise topology
     plan = planner.plan(
-        [each for each in found if isinstance(each, host_model.Host)],
-        own.read_profile(document.where),
+        own.list_topologies(), own.read_profile(document.where),
         host_part.build(args.cpus, args.pages))
+    hosts.warn(plan.warnings)
+    supplies = {each.name: each.supply for each in plan.hosts}
     return scenario.ScenarioFleet(tuple(
-        scenario.HostKind(entry.name, entry.count, each.supply)
-        for entry, each in zip(own.hosts, plan.hosts, strict=True)),
+        scenario.HostKind(entry.name, entry.count, supplies[entry.names[0]])
+        for entry in own.hosts),
         tuple(given.values()) or tuple(
             item.flavor for item in plan.flavors)), bool(given)
 
@@ -58,6 +54,7 @@ def read(args: argparse.Namespace) -> tuple[scenario.ScenarioFleet, bool]:
 def _empty(document: documents.FleetDocument) -> scenario.ScenarioFleet:
     """Let all instances leave the fleet of a document."""
     fleet, flavors = assemble.make_fleet(document)
+    hosts.warn(fleet.warnings)
     for name, why in fleet.broken.items():
         raise exception.InvalidInput(name, why)
     by_name = {host.name: host for host in fleet.hosts}

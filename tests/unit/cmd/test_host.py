@@ -35,9 +35,9 @@ class AcceptTest(testtools.TestCase):
         path.write_text(json.dumps(content))
         return str(path)
 
-    def assert_refused(self, said, *words, host='n1', flavors='a'):
+    def assert_refused(self, said, *words, host='n1', flavor='a'):
         commands.check_refused(self, said, commands.run(
-            'host', 'accept', host, '--flavors', flavors, '--plan', self.plan,
+            'host', 'accept', host, '--flavor', flavor, '--plan', self.plan,
             '--image', 'i', '--network', 'n', '--data', self.scratch / 'data',
             '--apply', *words))
         self.assertFalse((self.scratch / 'data').exists())
@@ -47,7 +47,7 @@ class AcceptTest(testtools.TestCase):
         for more, words in (
                 ({'host': '../n1'}, 'is not the name of a compute host'),
                 ({'host': 'n2'}, 'is not for the host n2'),
-                ({'flavors': 'b'}, "has no flavor 'b'")):
+                ({'flavor': 'b'}, "has no flavor 'b'")):
             self.assert_refused(words, **more)
         for options, words in (
                 (['--benchmarks', 'nosuch'], 'nosuch'),
@@ -61,9 +61,9 @@ class AcceptTest(testtools.TestCase):
 
     def test_wrong_numbers_are_usage(self):
         for words in (['--pairs', '0'], ['--time-limit', '0'],
-                      ['--time-limit', 'x'], ['--flavors', 'a,,b']):
+                      ['--time-limit', 'x'], ['--benchmarks', 'a,,b']):
             error = self.assertRaises(SystemExit, main.main, [
-                'host', 'accept', 'n1', '--flavors', 'a', '--plan', 'p',
+                'host', 'accept', 'n1', '--flavor', 'a', '--plan', 'p',
                 '--image', 'i', '--network', 'n', *words])
             self.assertEqual(2, error.code)
 
