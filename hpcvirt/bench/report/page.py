@@ -93,7 +93,7 @@ def page(shown: Sequence[summary.Shown], title: str) -> str:
     software = newest[0].result.software if newest else {}
     lines = summary.lines(shown)
     last = [line for line in lines if not line.continued]
-    passed = [line for line in last if line.result == 'PASS']
+    passed = [line for line in last if line.word == 'PASS']
     folded = passed if len(passed) > MAX_PASSED else []
     cards = make_cards([each.result for each in shown])
     html: str = environment.get_template('report.html.j2').render(
@@ -101,7 +101,6 @@ def page(shown: Sequence[summary.Shown], title: str) -> str:
         software=', '.join(f'{name} {version}'
                            for name, version in sorted(software.items())),
         count=summary.count(lines), not_judged=summary.NOT_JUDGED,
-        states=summary.states,
         summary=[line for line in last if line not in folded],
         passed=folded,
         continued=[line for line in lines if line.continued],
@@ -129,17 +128,13 @@ def _result(shown: summary.Shown) -> dict[str, Any]:
     for judged in judgements:
         labels.setdefault(judged.label, []).append(judged)
     return {
-        'id': shown.id, 'started_at': shown.started_at,
-        'finished': shown.finished, 'subject': summary.make_subject(result),
-        'word': summary.word(result),
+        'shown': shown,
         'scope': result.verdict.scope if result.verdict else '',
         'differences': result.verdict.differences if result.verdict else (),
         'groups': {label: make_rows(group, known, span)
                    for label, group in labels.items()},
         'scale': f'{1 / span:.2g} … 1 … {span:.3g}',
         'notes': text.notes(judgements),
-        'attempt': summary.attempt(result),
-        'steps': next(line.steps for line in summary.lines([shown])),
         'sides': text.sides(result),
         'unpaired': [_unpaired(run) for run in result.runs
                      if run.purpose is record.Purpose.UNPAIRED],

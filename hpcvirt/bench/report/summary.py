@@ -4,8 +4,8 @@
 
 import collections
 import dataclasses
+import functools
 import re
-from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -89,57 +89,85 @@ class Shown:
     """One judged result of a report.
 
     :ivar finished: False while samples are missing
+    :ivar continued: a later result continues its evidence
     """
 
     id: str
     result: record.Result
     started_at: str
     finished: bool
+    continued: bool = False
+
+    @functools.cached_property
+    def subject(self) -> ReportSubject:
+        return make_subject(self.result)
+
+    @property
+    def word(self) -> str:
+        """The verdict in a word, empty if there is none."""
+        verdict = self.result.verdict
+        judged = any(run.purpose is not record.Purpose.UNPAIRED
+                     for run in self.result.runs)
+        return verdict.result.value if verdict and judged else ''
+
+    @property
+    def attempt(self) -> str:
+        """Name the attempt: ``third attempt``, empty for the only one."""
+        most = max((run.attempts_before for run in self.result.runs),
+                   default=0)
+        return attempts.name(most) if most else ''
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Say what is special about the result."""
+        return tuple(filter(None, (
+            self.attempt, '' if self.finished else 'unfinished',
+            'continued' if self.continued else '')))
+
+    @functools.cached_property
+    def failed(self) -> tuple[str, ...]:
+        """The figures that failed, each with its ratio and bound."""
+        verdict = self.result.verdict
+        return tuple(_failed(verdict.judgements)) if verdict else ()
+
+    @property
+    def reason(self) -> str:
+        """That of the verdict."""
+        verdict = self.result.verdict
+        return verdict.reason or '' if verdict and self.word else ''
+
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """What differs between the sides, and may be why it failed."""
+        verdict = self.result.verdict
+        return verdict.differences if verdict and self.word == 'FAIL' else ()
+
+    @functools.cached_property
+    def steps(self) -> tuple[tuple[str, str], ...]:
+        """What to do, each with the figures that it is about."""
+        return tuple(
+            (text.abridge([each.metric for each in figures]), step)
+            for step, figures in next_step.find_steps(self.result).items())
 
 
-@dataclasses.dataclass(frozen=True)
-class Line:
-    """One result in the summary.
-
-    :ivar result: the verdict, empty if there is none
-    :ivar attempt: ``third attempt``, empty for the only one
-    :ivar continued: a later result continues its evidence
-    :ivar failed: the figures that failed, each with its ratio and bound
-    :ivar reason: of a verdict that is not PASS
-    :ivar differences: between the sides, which may be why it failed
-    :ivar steps: what to do, each with the figures that it is about
-    """
-
-    id: str
-    result: str
-    subject: ReportSubject
-    started_at: str
-    finished: bool
-    attempt: str
-    continued: bool
-    failed: tuple[str, ...]
-    reason: str
-    differences: tuple[str, ...]
-    steps: tuple[tuple[str, str], ...]
-
-
-def lines(shown: Iterable[Shown]) -> list[Line]:
-    """Summarize results: those that need attention first, then the newest.
+def lines(shown: Iterable[Shown]) -> list[Shown]:
+    """Sort results: those that need attention first, then the newest.
 
     Attempts that a later result continues are last: it has their evidence.
     """
     newest = sorted(shown, key=lambda each: each.started_at, reverse=True)
     continued = {attempt.id for each in newest for run in each.result.runs
                  for attempt in run.earlier}
-    return sorted((_line(each, continued) for each in newest), key=lambda line:
-                  (line.continued, ORDER.index(line.result)))
+    return sorted((dataclasses.replace(each, continued=all(
+        run.id in continued for run in each.result.runs)) for each in newest),
+        key=lambda line: (line.continued, ORDER.index(line.word)))
 
 
-def count(summary: Iterable[Line]) -> str:
+def count(summary: Iterable[Shown]) -> str:
     """Count the verdicts: ``3 results: 1 FAIL, 2 PASS``."""
     summary = list(summary)
     numbers = collections.Counter(
-        line.result for line in summary if not line.continued)
+        line.word for line in summary if not line.continued)
     total = sum(numbers.values())
     earlier = len(summary) - total
     words = [f'{numbers[word]} {word or NOT_JUDGED}' for word in ORDER
@@ -149,61 +177,24 @@ def count(summary: Iterable[Line]) -> str:
         if earlier else ''))
 
 
-def table(summary: Sequence[Line], width: int | None) -> str:
+def table(summary: Sequence[Shown], width: int | None) -> str:
     """Draw the summary for a terminal.
 
     :param width: columns of the terminal, None for no limit
     """
     return f'{count(summary)}\n' + text_table.draw(
         ('Verdict', 'Started', 'Result', 'Benchmark', 'Flavor', 'Host'),
-        [(line.result or NOT_JUDGED, minute(line.started_at),
-          ', '.join(filter(None, (line.id, *states(line)))),
+        [(line.word or NOT_JUDGED, minute(line.started_at),
+          ', '.join(filter(None, (line.id, *line.states))),
           line.subject.benchmarks, line.subject.flavors or '-',
           line.subject.hosts or '-') for line in summary],
         # Times are all of one width; they are not numbers, but stay whole.
         {'Started'}, width)
 
 
-def states(line: Line) -> tuple[str, ...]:
-    """Say what is special about a result."""
-    return tuple(filter(None, (
-        line.attempt, '' if line.finished else 'unfinished',
-        'continued' if line.continued else '')))
-
-
 def minute(time: str) -> str:
     """Write a time of the store to the minute."""
     return time[:16].replace('T', ' ')
-
-
-def word(result: record.Result) -> str:
-    """Return the verdict in a word, empty if there is none."""
-    judged = any(run.purpose is not record.Purpose.UNPAIRED
-                 for run in result.runs)
-    verdict = result.verdict
-    return '' if verdict is None or not judged else verdict.result.value
-
-
-def _line(shown: Shown, continued: Collection[str]) -> Line:
-    result = shown.result
-    found = word(result)
-    verdict = result.verdict
-    judgements = verdict.judgements if verdict else ()
-    return Line(
-        shown.id, found, make_subject(result), shown.started_at,
-        shown.finished, attempt(result),
-        all(run.id in continued for run in result.runs),
-        tuple(_failed(judgements)),
-        verdict.reason or '' if verdict and found else '',
-        verdict.differences if verdict and found == 'FAIL' else (),
-        tuple((text.abridge([each.metric for each in figures]), step)
-              for step, figures in next_step.find_steps(result).items()))
-
-
-def attempt(result: record.Result) -> str:
-    """Name the attempt that a result is, empty for the only one."""
-    most = max((run.attempts_before for run in result.runs), default=0)
-    return attempts.name(most) if most else ''
 
 
 def _failed(judgements: Iterable[judgement.Judgement]) -> Iterator[str]:

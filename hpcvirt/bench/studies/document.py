@@ -3,6 +3,8 @@
 """Studies and comparisons as documents, with each claim checked."""
 
 import dataclasses
+from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 from hpcvirt import exception
@@ -27,50 +29,46 @@ class CheckedClaim:
     agrees: bool
 
 
+#: What follows from the figures a, b, c, d of a claim.
+_FORMULAS: Mapping[study.ClaimKind, Callable[..., float]] = {
+    study.ClaimKind.RATIO: lambda a, b: a / b,
+    study.ClaimKind.GAIN: lambda a, b: (a / b - 1) * 100,
+    study.ClaimKind.LOSS: lambda a, b: (1 - a / b) * 100,
+    study.ClaimKind.POINTS: lambda a, b, c, d: (a / b - c / d) * 100,
+    study.ClaimKind.REDUCTION: lambda a, b, c: (
+        1 - (1 - a / c) / (1 - b / c)) * 100,
+    study.ClaimKind.SHARE: lambda a, b: a / b * 100,
+    study.ClaimKind.TOTAL: lambda a: a,
+}
+#: Relation to the comparison of a computed number with the printed one.
+_RELATIONS: Mapping[study.Relation | None, Callable[[float], bool]] = {
+    study.Relation.BELOW: lambda excess: excess < -ROUNDING,
+    study.Relation.AT_MOST: lambda excess: excess <= ROUNDING,
+    study.Relation.ABOVE: lambda excess: excess > ROUNDING,
+    study.Relation.AT_LEAST: lambda excess: excess >= -ROUNDING,
+}
+
+
 def check(study_: study.Study) -> tuple[CheckedClaim, ...]:
     """Recompute every claim of a study.
 
     :raises InvalidInput: for a claim about a figure that does not exist
     """
-    return tuple(_check(study_, claim) for claim in study_.claims)
+    return tuple(CheckedClaim(claim, computed := compute(study_, claim),
+                              _agrees(claim, computed))
+                 for claim in study_.claims)
 
 
 def compute(study_: study.Study, claim: study.Claim) -> float:
     """Compute what follows from the figures, unrounded."""
-    figures = [_figure(study_, name) for name in claim.of]
-    kind = claim.kind
-    if kind is study.ClaimKind.RATIO:
-        return figures[0] / figures[1]
-    if kind is study.ClaimKind.GAIN:
-        return (figures[0] / figures[1] - 1) * 100
-    if kind is study.ClaimKind.LOSS:
-        return (1 - figures[0] / figures[1]) * 100
-    if kind is study.ClaimKind.POINTS:
-        return (figures[0] / figures[1] - figures[2] / figures[3]) * 100
-    if kind is study.ClaimKind.REDUCTION:
-        after = 1 - figures[0] / figures[2]
-        before = 1 - figures[1] / figures[2]
-        return (1 - after / before) * 100
-    if kind is study.ClaimKind.SHARE:
-        return figures[0] / figures[1] * 100
-    return figures[0] * claim.factor
-
-
-def _check(study_: study.Study, claim: study.Claim) -> CheckedClaim:
-    computed = compute(study_, claim)
-    return CheckedClaim(claim, computed, _agrees(claim, computed))
+    return claim.factor * _FORMULAS[claim.kind](
+        *(_figure(study_, name) for name in claim.of))
 
 
 def _agrees(claim: study.Claim, computed: float) -> bool:
     excess = computed - float(claim.printed)
-    if claim.relation is study.Relation.BELOW:
-        return excess < -ROUNDING
-    if claim.relation is study.Relation.AT_MOST:
-        return excess <= ROUNDING
-    if claim.relation is study.Relation.ABOVE:
-        return excess > ROUNDING
-    if claim.relation is study.Relation.AT_LEAST:
-        return excess >= -ROUNDING
+    if claim.relation in _RELATIONS:
+        return _RELATIONS[claim.relation](excess)
     decimals = len(claim.printed.partition('.')[2])
     # Half a unit of the last printed digit; a tie may round either way.
     return abs(excess) <= 0.5 * 10.0 ** -decimals + ROUNDING

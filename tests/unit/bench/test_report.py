@@ -296,7 +296,7 @@ class TestSummary(testtools.TestCase):
                                'mops_total': (1, 0.5, 'Mop/s',
                                               report_example.UP)}})
         self.assertEqual(['FAIL', 'INCONCLUSIVE', 'PASS', 'PASS'],
-                         [line.result for line in lines])
+                         [line.word for line in lines])
         # The newest of equal ones is first.
         self.assertEqual(['npb-ft mpi', 'npb-cg mpi'], [
             line.subject.benchmarks for line in lines[2:]])
@@ -314,7 +314,7 @@ class TestSummary(testtools.TestCase):
         lines = summary.lines([
             first, dataclasses.replace(second, result=result), other])
         self.assertEqual([(), ('second attempt',), ('continued',)],
-                         [summary.states(line) for line in lines])
+                         [line.states for line in lines])
         self.assertEqual('2 results: 2 PASS; 1 earlier attempt',
                          summary.count(lines))
         self.assertIn('0000000000000001, second attempt',
