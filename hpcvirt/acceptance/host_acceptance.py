@@ -9,7 +9,6 @@ flavors are removed.
 """
 
 import dataclasses
-import datetime
 import time
 from collections.abc import Callable
 from collections.abc import Collection
@@ -29,6 +28,7 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import location
 from hpcvirt.bench.run import runner
+from hpcvirt.bench.run import sampler
 from hpcvirt.bench.run import target as targets
 from hpcvirt.model import quarantine
 
@@ -111,8 +111,8 @@ class HostAcceptance:
         with location.measure(self.data, f'accept-{asked.host}'):
             begun = self.records.unfinished(asked.host, asked.request)
             found = dataclasses.replace(
-                asked, began_at=begun.began_at if begun else _now(),
-                parts=begun.parts if begun else asked.parts)
+                asked, parts=begun.parts if begun else asked.parts,
+                began_at=begun.began_at if begun else sampler.read_clock())
             self.records.write(found)
             self._hold(found, 'is being accepted')
             # Something may have started before the host was held.
@@ -151,7 +151,8 @@ class HostAcceptance:
             *(part.result for part in found.parts if part.result),
             *([last] if last else [])])
         return acceptance.decide(
-            found, self._judge(found, runs) if runs else None, why, _now())
+            found, self._judge(found, runs) if runs else None, why,
+            sampler.read_clock())
 
     def _measure(self, found: acceptance.Acceptance, number: int,
                  shown: measurement.TimeLimit) -> acceptance.Acceptance:
@@ -229,7 +230,3 @@ def read_machine(place: executor.Executor) -> dict[str, str]:
     return {name: source[key] for names, source in ((_DMI, dmi),
                                                     (_FACTS, facts))
             for name, key in names.items() if source.get(key)}
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')

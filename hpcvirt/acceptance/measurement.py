@@ -11,9 +11,7 @@ what still runs if the time is over.
 import contextlib
 import dataclasses
 import functools
-import importlib.metadata
 import os
-import platform
 import time
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -98,7 +96,7 @@ class Measurement:
     store: stores.Store
     joined: bool = False
     software: Mapping[str, str] = dataclasses.field(
-        default_factory=lambda: read_versions('hpcvirt'))
+        default_factory=lambda: runner.read_versions('hpcvirt'))
     ssh_s: float = SSH_S
 
     def run(self, guests: Sequence[targets.Target],
@@ -240,10 +238,3 @@ def clear(instances: Callable[[], None], key_file: str,
         return
     with contextlib.suppress(FileNotFoundError):
         os.unlink(key_file)
-
-
-def read_versions(*distributions: str) -> dict[str, str]:
-    """Read the versions that are kept with a result."""
-    return {**{name: importlib.metadata.version(name)
-               for name in distributions},
-            'python': platform.python_version()}

@@ -17,7 +17,6 @@ from typing import Any
 from oslo_log import log
 
 from hpcvirt import exception
-from hpcvirt.acceptance import measurement
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import host_keys
@@ -155,7 +154,7 @@ def run(plan: plans.RunPlan, url: str | None,
     store = stores.Store(url, data)
     try:
         entry = runner.execute(
-            plan, store, measurement.read_versions('hpcvirt', 'tempest'),
+            plan, store, runner.read_versions('hpcvirt', 'tempest'),
             LogProgress())
         return entry, verdict.judge_result(store.result(entry))
     finally:
@@ -198,16 +197,13 @@ def make_outcome(result: record.Result, inconclusive: str) -> TestOutcome:
     return TestOutcome.FAIL
 
 
-def worst(outcomes: Iterable[TestOutcome]) -> TestOutcome:
-    """The outcome of a test that has several results."""
-    return max(outcomes, default=TestOutcome.FAIL)
-
-
-def conclude(test: unittest.TestCase, outcome: TestOutcome, text: str) -> None:
-    """Fail or skip a test, or let it pass.
+def conclude(test: unittest.TestCase, outcomes: Iterable[TestOutcome],
+             text: str) -> None:
+    """Fail or skip a test, or let it pass, as the worst of its results says.
 
     :param text: what was measured, for the message
     """
+    outcome = max(outcomes, default=TestOutcome.FAIL)
     if outcome is TestOutcome.FAIL:
         test.fail(f'\n{text}')
     if outcome is TestOutcome.SKIP:

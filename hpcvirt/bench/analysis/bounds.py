@@ -17,7 +17,6 @@ import dataclasses
 import math
 import re
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 
 from hpcvirt import bibliography
@@ -55,8 +54,8 @@ def _nodes(run: record.Run, definition: definitions.Definition) -> str:
 def _pages(guest: Iterable[record.Sample]) -> str:
     """Find the pages of the guest itself; ``pages`` is those behind it."""
     chosen = {value for sample in guest
-              for value in _values(sample, 'pages.thp')}
-    behind = {value for sample in guest for value in _values(sample, 'pages')}
+              for value in sample.facts('pages.thp')}
+    behind = {value for sample in guest for value in sample.facts('pages')}
     if not chosen:
         return ''
     is_large = all('[always]' in value for value in chosen)
@@ -66,8 +65,8 @@ def _pages(guest: Iterable[record.Sample]) -> str:
 def _shape(run: record.Run, guest: Iterable[record.Sample]) -> str:
     if definitions.CONDITIONS['shape'].fullmatch(run.shape):
         return run.shape
-    shapes = {(len(list(_values(sample, 'place'))), text)
-              for sample in guest for text in _values(sample, 'cpu.online')}
+    shapes = {(len(sample.facts('place')), text)
+              for sample in guest for text in sample.facts('cpu.online')}
     if len(shapes) != 1:
         return ''
     instances, text = shapes.pop()
@@ -75,12 +74,6 @@ def _shape(run: record.Run, guest: Iterable[record.Sample]) -> str:
         return f'{instances}x{len(cpuset.parse(text, "cpu.online"))}'
     except exception.InvalidInput:
         return ''
-
-
-def _values(sample: record.Sample, name: str) -> Iterator[str]:
-    """List a fact of a sample, which is ``NAME@GUEST`` if guests differ."""
-    return (value for key, value in sample.environment.items()
-            if key.partition('@')[0] == name)
 
 
 #: ``latency_us[128]``

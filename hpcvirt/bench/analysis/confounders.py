@@ -16,7 +16,6 @@ import re
 import statistics
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.bench.model import record
@@ -124,45 +123,38 @@ class _Facts:
 
     def __init__(self, run: record.Run) -> None:
         self._samples = {
-            side: [sample.environment for sample in run.samples
-                  if sample.side is side and not sample.warm_up]
+            side: [sample for sample in run.samples
+                   if sample.side is side and not sample.warm_up]
             for side in _SIDES}
 
     def values(self, side: record.Side, name: str) -> tuple[str, ...]:
         """List the different values of a fact, in the order of samples."""
         return tuple(dict.fromkeys(
-            value for environment in self._samples[side]
-            for value in _values(environment, name)))
+            value for sample in self._samples[side]
+            for value in sample.facts(name)))
 
     def states(self, side: record.Side, name: str) -> list[tuple[str, ...]]:
         """List the different values that a fact had at the same time."""
-        found = [tuple(_values(environment, name))
-                 for environment in self._samples[side]]
+        found = [tuple(sample.facts(name)) for sample in self._samples[side]]
         return list(dict.fromkeys(filter(None, found)))
 
     def typical(self, side: record.Side, name: str) -> float | None:
         """Return the median of a fact that is a number, None if unknown."""
-        found = [float(value) for environment in self._samples[side]
-                 for value in _values(environment, name)]
+        found = [float(value) for sample in self._samples[side]
+                 for value in sample.facts(name)]
         return statistics.median(found) if found else None
 
     def names(self, prefix: str) -> list[str]:
         """List the facts whose names begin so, sorted."""
         return sorted({
             name.partition('@')[0] for samples in self._samples.values()
-            for environment in samples for name in environment
+            for sample in samples for name in sample.environment
             if name.startswith(prefix)})
 
     @property
     def is_guest(self) -> bool:
         """Whether what is compared with native is virtual."""
         return 'yes' in self.values(_SIDES[1], 'virtual')
-
-
-def _values(environment: Mapping[str, str], name: str) -> Iterator[str]:
-    for key, value in environment.items():
-        if key.partition('@')[0] == name:
-            yield value
 
 
 def _sides(native: str, guest: str) -> str:

@@ -190,7 +190,9 @@ def _faults(definition: definitions.Definition) -> Iterator[str]:
         yield 'no metric is primary'
     placeholders = {*definitions.RUN_VALUES, *definition.size,
                     *(path.name for path in definition.paths)}
-    for text in _texts(definition):
+    for text in (*definition.files.values(), *definition.echo.values(), *(
+            text for variant in definition.variants
+            for text in variant.texts)):
         for name in definitions.PLACEHOLDER.findall(text):
             if name not in placeholders:
                 yield f'no value for {{{name}}}'
@@ -229,19 +231,3 @@ def _bound_faults(bound: definitions.BoundRule,
         yield f'bound of {bound.metric}: {bound.margin} is not a margin'
     if (bound.below_bytes or bound.above_bytes) and not figure.per_size:
         yield f'bound of {bound.metric}: the metric has no message sizes'
-
-
-def _texts(definition: definitions.Definition) -> Iterator[str]:
-    """List all texts that may have placeholders."""
-    yield from definition.files.values()
-    yield from definition.echo.values()
-    for variant in definition.variants:
-        yield from (word for word in variant.command
-                    if word != definitions.HOSTS)
-        yield from variant.environment.values()
-        for command in variant.prepare:
-            yield from command
-        if variant.build is not None:
-            yield from variant.build.products
-            for command in variant.build.commands:
-                yield from command

@@ -117,6 +117,14 @@ class Variant:
         """Whether one run can span several machines, as ``mpirun`` does."""
         return HOSTS in self.command
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All texts that may have placeholders."""
+        build = self.build or Build((), ())
+        lines = (self.command, *self.prepare, *build.commands)
+        return (*(word for line in lines for word in line if word != HOSTS),
+                *self.environment.values(), *build.products)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MetricDefinition:

@@ -111,6 +111,11 @@ class Sample:
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     outputs: tuple[RawOutput, ...] = ()
 
+    def facts(self, name: str) -> list[str]:
+        """List the values of a fact, one unless several guests differ."""
+        return [value for key, value in self.environment.items()
+                if key.partition('@')[0] == name]
+
 
 @dataclasses.dataclass(frozen=True)
 class Attempt:

@@ -18,7 +18,6 @@ from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import next_step
 from hpcvirt.bench.report import text
-from hpcvirt.bench.results import aggregation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +46,7 @@ def make_subject(result: record.Result) -> ReportSubject:
         _joined(f'{run.benchmark} {run.variant}' for run in result.runs),
         _joined(flavor for run in result.runs for flavor in (
             run.shape, *(name for sample in run.samples for name in
-                         _facts(sample, 'server.flavor')))),
+                         sample.facts('server.flavor')))),
         _joined(run.host for run in result.runs),
         (native,) if native and native == guest else tuple(
             f'{side.value}: {text}' for side,
@@ -60,19 +59,15 @@ def _machine(samples: Iterable[record.Sample]) -> str:
     for name, words in (('cpu.model', '{}'), ('kernel', 'kernel {}'),
                         ('pages', '{} pages')):
         found = _joined(value for sample in samples
-                        for value in _facts(sample, name))
+                        for value in sample.facts(name))
         if found:
             parts.append(words.format(found))
     thp = _joined(chosen[1] for sample in samples
-                  for value in _facts(sample, 'pages.thp')
+                  for value in sample.facts('pages.thp')
                   if (chosen := re.search(r'\[(\w+)\]', value)))
     if thp:
         parts.append(f'transparent huge pages {thp}')
     return ', '.join(parts)
-
-
-def _facts(sample: record.Sample, name: str) -> Iterable[str]:
-    return aggregation.values(sample.environment, name)
 
 
 def _joined(words: Iterable[str]) -> str:

@@ -74,12 +74,6 @@ def merge(labels: Sequence[str], facts: Sequence[Mapping[str, str]],
     return merged
 
 
-def values(merged: Mapping[str, str], name: str) -> list[str]:
-    """List the values of one fact in what :func:`merge` returned."""
-    return [value for key, value in merged.items()
-            if key.partition('@')[0] == name]
-
-
 def unique(names: Sequence[str]) -> tuple[str, ...]:
     """Turn names into unique labels by numbering those that are equal."""
     return tuple(

@@ -115,7 +115,8 @@ def make(definition: definitions.Definition, variant_name: str | None,
     values = definitions.compute_sizes(definition, variant, machine, sizes)
     filled = {**values, **paths}
     for path in definition.paths:
-        if path.name not in filled and _uses(variant, path.name):
+        if path.name not in filled and any(
+                f'{{{path.name}}}' in text for text in variant.texts):
             raise exception.InvalidInput(
                 definition.name, f'{path.name} is not set ({path.help}); '
                 f'give --set {path.name}=PATH')
@@ -137,12 +138,3 @@ def make(definition: definitions.Definition, variant_name: str | None,
         paths=paths,
         products=tuple(definitions.fill(text, filled)
                        for text in build.products) if build else ())
-
-
-def _uses(variant: definitions.Variant, name: str) -> bool:
-    words = [*variant.command, *variant.environment.values()]
-    words.extend(word for line in variant.prepare for word in line)
-    if variant.build is not None:
-        words.extend(variant.build.products)
-        words.extend(word for line in variant.build.commands for word in line)
-    return any(f'{{{name}}}' in word for word in words)

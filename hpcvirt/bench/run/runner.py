@@ -10,8 +10,9 @@ benchmark.
 """
 
 import dataclasses
-import datetime
 import hashlib
+import importlib.metadata
+import platform
 import posixpath
 import re
 import uuid
@@ -88,6 +89,13 @@ class Progress(Protocol):
         """Something could not be removed."""
 
 
+def read_versions(*distributions: str) -> dict[str, str]:
+    """Read the versions that are kept with a result."""
+    return {**{name: importlib.metadata.version(name)
+               for name in distributions},
+            'python': platform.python_version()}
+
+
 def execute(plan: plans.RunPlan, store: stores.Store,
             software: Mapping[str, str], progress: Progress) -> str:
     """Execute a plan to its end.
@@ -97,8 +105,8 @@ def execute(plan: plans.RunPlan, store: stores.Store,
     :raises Unreachable: if a place or the store does not answer any more;
         finished samples are kept
     """
-    fresh = stores.Entry(uuid.uuid4().hex[:16], plan.fingerprint, _now(),
-                         None)
+    fresh = stores.Entry(uuid.uuid4().hex[:16], plan.fingerprint,
+                         sampler.read_clock(), None)
     built = [_build(planned, fresh.id) for planned in plan.runs]
     identities = [identity.identify(planned, checksums) for planned, (
         _, checksums) in zip(plan.runs, built, strict=True)]
@@ -106,8 +114,8 @@ def execute(plan: plans.RunPlan, store: stores.Store,
     with store.measuring(entry.id):
         for number, planned in enumerate(plan.runs):
             store.add_run(entry.id, number, dataclasses.replace(
-                planned.run, id=f'{entry.id}-{number}', started_at=_now(),
-                identity=identities[number],
+                planned.run, id=f'{entry.id}-{number}',
+                started_at=sampler.read_clock(), identity=identities[number],
                 subject=identity.subject(planned, identities[number]),
                 targets=tuple(dict.fromkeys(
                     target.named or target.place.name
@@ -117,7 +125,7 @@ def execute(plan: plans.RunPlan, store: stores.Store,
             for job in planned.all_jobs:
                 for what in sampler.clean(job, run.id):
                     progress.left_behind(what)
-        store.finish(entry.id, _now())
+        store.finish(entry.id, sampler.read_clock())
     return entry.id
 
 
@@ -216,10 +224,6 @@ def _build(planned: plans.PlannedRun,
             target.place for job in jobs for target in job.targets
             if target.place.name != builder.place.name])
     return products, checksums
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')
 
 
 def build(spec: run_spec.RunSpec, place: executor.Executor,

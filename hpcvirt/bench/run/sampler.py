@@ -96,7 +96,7 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
     places = [executor.RetryingExecutor(target.place) for target in used]
     start_facts: dict[str, str] = {}
     relaunched: dict[str, str] = {}
-    started_at = _now()
+    started_at = read_clock()
     for attempt in range(ATTEMPTS):
         running = _jobs(specs, run_id, f'{due.position:04d}.{attempt}')
         must_start = _must_start([job.poll() for job in running])
@@ -330,5 +330,6 @@ def _invalid(reason: str) -> outcome.Outcome:
     return outcome.Outcome(valid=False, reason=printable.one_line(reason))
 
 
-def _now() -> str:
+def read_clock() -> str:
+    """Return the time as records have it: ISO 8601, UTC, to the second."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')

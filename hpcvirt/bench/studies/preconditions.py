@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 
 from hpcvirt.bench.model import record
-from hpcvirt.bench.results import aggregation
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import study
 
@@ -70,7 +69,7 @@ def find_unmet(*runs: record.Run) -> tuple[str, ...]:
     return tuple(dict.fromkeys(
         clause for run in runs for case in _cases(run)
         for sample in run.samples
-        for clause in _of_sample(case, sample.side, sample.environment)))
+        for clause in _of_sample(case, sample)))
 
 
 def describe_unmet(result: record.Result) -> list[str]:
@@ -86,18 +85,17 @@ def _cases(run: record.Run) -> list[study.Case]:
             for case in study_.cases if case.id == run.case]
 
 
-def _of_sample(case: study.Case, side: record.Side,
-               environment: Mapping[str, str]) -> Iterator[str]:
-    if side is record.Side.NATIVE:
+def _of_sample(case: study.Case, sample: record.Sample) -> Iterator[str]:
+    if sample.side is record.Side.NATIVE:
         for name, wanted in case.host_settings.items():
             for fact in _FACTS.get(name, ()):
-                for value in aggregation.values(environment, fact):
+                for value in sample.facts(fact):
                     state = _STATES.get(value, wanted)
                     if state != wanted:
                         yield f'{_NAMES[name]} was {state}'
     wanted = THP.get(case.guests.pages, '')
-    for value in aggregation.values(environment, 'pages.thp'):
+    for value in sample.facts('pages.thp'):
         chosen = re.search(r'\[(\w+)\]', value)
         if wanted and chosen and chosen[1] != wanted:
             yield (f'transparent huge pages were "{chosen[1]}" in the '
-                   f'{side.value} side')
+                   f'{sample.side.value} side')

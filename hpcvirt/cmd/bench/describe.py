@@ -14,6 +14,7 @@ from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.parsers import parser as parsers
+from hpcvirt.bench.run import run_spec
 from hpcvirt.cmd import command
 from hpcvirt.cmd import terminal
 
@@ -124,21 +125,16 @@ def _example(args: argparse.Namespace, definition: definitions.Definition,
              variant: definitions.Variant) -> dict[str, object] | None:
     if args.cpus is None or args.memory_mib is None:
         return None
-    machine = sizing.Machine(args.cpus, args.memory_mib, args.cells,
-                             args.llc_kib)
-    values = definitions.compute_sizes(definition, variant, machine)
-    paths = {path.name: f'<{path.name}>' for path in definition.paths}
-    filled = {**values, **paths}
+    spec = run_spec.make(
+        definition, variant.name, sizing.Machine(
+            args.cpus, args.memory_mib, args.cells, args.llc_kib),
+        {path.name: f'<{path.name}>' for path in definition.paths})
     return {
-        'variant': variant.name,
-        'values': values,
-        'environment': {
-            name: definitions.fill(text, filled)
-            for name, text in variant.environment.items()},
-        'command': definitions.arguments(variant.command, filled),
-        'files': {name: definitions.fill(text, filled)
-                  for name, text in definition.files.items()},
-        'expect': definitions.expectations(definition, filled),
+        'variant': variant.name, 'values': spec.values,
+        'environment': spec.environment, 'command': spec.command,
+        'files': {name: content.decode()
+                  for name, content in spec.inputs.items()},
+        'expect': spec.expect,
     }
 
 

@@ -4,8 +4,6 @@
 
 import argparse
 import dataclasses
-import importlib.metadata
-import platform
 from collections.abc import Sequence
 
 from hpcvirt import exception
@@ -183,7 +181,8 @@ def _measure(args: argparse.Namespace, plan: plans.RunPlan,
     store = store_arguments.open_store(args)
     shown = progress.Terminal(args.data)
     try:
-        return store.result(runner.execute(plan, store, _software(), shown))
+        return store.result(runner.execute(
+            plan, store, runner.read_versions('hpcvirt'), shown))
     except KeyboardInterrupt:
         shown.stop()
         where = (f'; "hpcvirt bench runs" lists it, "hpcvirt bench stop '
@@ -202,11 +201,6 @@ def _measure(args: argparse.Namespace, plan: plans.RunPlan,
         for pair in pairs:
             pair.close()
         store.close()
-
-
-def _software() -> dict[str, str]:
-    return {'hpcvirt': importlib.metadata.version('hpcvirt'),
-            'python': platform.python_version()}
 
 
 def _pair_count(text: str) -> int:

@@ -99,8 +99,7 @@ class CompareTest(BenchmarkTestCase):
                            content.text_content(text))
             outcomes.append(measured)
             texts.append(text)
-        benchmarking.conclude(self, benchmarking.worst(outcomes),
-                              '\n'.join(texts))
+        benchmarking.conclude(self, outcomes, '\n'.join(texts))
 
     def _measure(self, flavor: plan.Flavor,
                  requests: Any) -> tuple['benchmarking.TestOutcome', str]:
