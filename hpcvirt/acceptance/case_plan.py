@@ -6,6 +6,7 @@ A plan has the flavor of the guests and the settings of the hosts.
 """
 
 import dataclasses
+import functools
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
@@ -68,8 +69,7 @@ class CasePlanner:
         self._hosts = tuple(hosts)
         # The study decides which devices its guests have.
         self._profile = dataclasses.replace(profile, devices=())
-        self._plans: dict[tuple[tuple[host_model.Host, ...], profiles.Profile],
-                          plans.Plan] = {}
+        self._plan = functools.cache(planner.plan)
 
     def plan(self, study_: study.Study,
              case: study.Case) -> CasePlan | scaling.CaseRefusal:
@@ -113,13 +113,6 @@ class CasePlanner:
         if isinstance(scaled, scaling.CaseRefusal):
             return scaled
         return CasePlan(scaled, _flavor(study_, scaled, profile), plan)
-
-    def _plan(self, hosts: tuple[host_model.Host, ...],
-              profile: profiles.Profile) -> plans.Plan:
-        key = hosts, profile
-        if key not in self._plans:
-            self._plans[key] = planner.plan(hosts, profile)
-        return self._plans[key]
 
 
 def _may_be_split(planned: CasePlan) -> bool:

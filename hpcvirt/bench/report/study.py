@@ -6,13 +6,10 @@ import collections
 from collections.abc import Sequence
 from typing import Any
 
-import markupsafe
-
-from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import charts
 from hpcvirt.bench.report import curves
-from hpcvirt.bench.report import text
+from hpcvirt.bench.report import study_text
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import comparison
 from hpcvirt.bench.studies import study
@@ -50,51 +47,14 @@ def _name(compared: comparison.SiteComparison, figures: int) -> str:
 
 
 def _row(compared: comparison.SiteComparison) -> dict[str, Any]:
-    row = compared.row
-    native, guest, ratio = row.figures if row else ('-', '-', '-')
-    return {'case': compared.case.id,
-            'title': row.title if row else 'no figure', 'native': native,
-            'guest': guest, 'ratio': ratio,
-            'place': row.place if row else '',
-            'unit': row.unit if row and row.guest is not None else '',
-            'better': (_better(row.direction) if row
-                       else 'not in the document'),
-            'results': [_result(result, row) for result in compared.results]}
-
-
-def _result(result: comparison.SiteResult,
-            row: study.PublishedComparison | None) -> dict[str, Any]:
-    benchmark = result.benchmark + (', a stand-in' if result.stand_in else '')
-    components = result.components
-    sized = [each for each in components if each.size_bytes is not None]
-    curve = ''
-    if len(sized) > 1:
-        curve = _curve(sized, row.ratio if row else None)
-    return {'host': result.host, 'native': text.figure(result.native),
-            'guest': text.figure(result.guest),
-            'unit': '' if result.guest is None else result.unit,
-            'ratio': text.interval(result.interval), 'pairs': result.pairs,
-            'why': '; '.join(filter(None, (result.reason, *result.unmet))),
-            'with': f'{benchmark} {result.shape}'.rstrip(), 'curve': curve,
-            'components': [_component(each) for each in components]}
-
-
-def _component(component: comparison.Component) -> dict[str, Any]:
-    return {'name': component.name, 'native': text.figure(component.native),
-            'guest': text.figure(component.guest), 'unit': component.unit,
-            'ratio': text.interval(component.interval),
-            'better': _better(component.direction)}
-
-
-def _better(direction: outcome.Direction) -> str:
-    return f'{text.BETTER[direction]} is better'
-
-
-def _curve(sized: Sequence[comparison.Component],
-           published: float | None) -> markupsafe.Markup:
-    """Draw a figure over message sizes."""
-    unit = sized[0].unit
-    return curves.draw([curves.Point(
-        each.size_bytes or 0, each.native, each.guest, each.interval,
-        published) for each in sorted(
-            sized, key=lambda each: each.size_bytes or 0)], unit)
+    """Describe a figure, with a curve where it is of message sizes."""
+    row = study_text.describe_comparison(compared)
+    published = compared.row.ratio if compared.row else None
+    for shown, result in zip(row['results'], compared.results, strict=True):
+        points = [curves.Point(each.size_bytes, each.native, each.guest,
+                               each.interval, published)
+                  for each in result.components if each.size_bytes is not None]
+        points.sort(key=lambda point: point.size)
+        shown['curve'] = '' if len(points) < 2 else curves.draw(
+            points, result.components[0].unit)
+    return row

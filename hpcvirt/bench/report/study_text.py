@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from typing import Any
 
 from hpcvirt import bibliography
 from hpcvirt import text_table
@@ -76,14 +77,55 @@ def format_comparisons(comparisons: Iterable[comparison.SiteComparison],
                        width: int | None) -> str:
     """Draw a table of published figures, each above the site's results."""
     rows: list[Sequence[str]] = []
-    for each in comparisons:
-        rows.append(_compared(each))
-        for result in each.results:
-            rows += _result(result)
+    for compared in comparisons:
+        row = describe_comparison(compared)
+        rows.append((
+            row['case'], row['title'], 'published', row['native'],
+            row['guest'], row['unit'], row['ratio'], row['better'], '',
+            row['benchmark'] if row['results'] else 'not yet run'))
+        for result in row['results']:
+            rows.append((
+                '', 'mean' if result['components'] else '', result['host'],
+                result['native'], result['guest'], result['unit'],
+                result['ratio'], '', str(result['pairs']), '; '.join(
+                    filter(None, (result['with'], result['why'])))))
+            rows += [('', f'  {each["name"]}', '', each['native'],
+                      each['guest'], each['unit'], each['ratio'],
+                      each['better']) for each in result['components']]
     return text_table.draw(
         ('Case', 'Figure', 'Source', 'Native', 'Guest', 'Unit',
          'Guest / native', 'Better', 'Pairs', 'Measured with'), rows,
         {'Native', 'Guest', 'Pairs'}, width)
+
+
+def describe_comparison(compared: comparison.SiteComparison) -> dict[str, Any]:
+    """Write a published figure and the results of the site, for a table."""
+    row = compared.row
+    native, guest, ratio = row.figures if row else ('-', '-', '-')
+    return {'case': compared.case.id,
+            'title': row.title if row else 'no figure', 'native': native,
+            'guest': guest, 'ratio': ratio,
+            'place': row.place if row else '',
+            'benchmark': row.benchmark if row else '',
+            'unit': row.unit if row and row.guest is not None else '',
+            'better': text.BETTER[row.direction] if row else '',
+            'results': [_result(result) for result in compared.results]}
+
+
+def _result(result: comparison.SiteResult) -> dict[str, Any]:
+    benchmark = result.benchmark + (', a stand-in' if result.stand_in else '')
+    return {'host': result.host, 'native': text.figure(result.native),
+            'guest': text.figure(result.guest),
+            'unit': '' if result.guest is None else result.unit,
+            'ratio': text.interval(result.interval), 'pairs': result.pairs,
+            'why': '; '.join(filter(None, (result.reason, *result.unmet))),
+            'with': f'{benchmark} {result.shape}'.rstrip(),
+            'components': [{
+                'name': each.name, 'native': text.figure(each.native),
+                'guest': text.figure(each.guest), 'unit': each.unit,
+                'ratio': text.interval(each.interval),
+                'better': text.BETTER[each.direction]}
+                for each in result.components]}
 
 
 def _reference(source: bibliography.Publication) -> str:
@@ -107,34 +149,6 @@ def _published(row: study.PublishedComparison) -> tuple[str, ...]:
 
 def _said(claim: study.Claim) -> str:
     return ' '.join(filter(None, (claim.relation, claim.printed)))
-
-
-def _compared(each: comparison.SiteComparison) -> tuple[str, ...]:
-    row = each.row
-    state = '' if each.results else 'not yet run'
-    if row is None:
-        return (each.case.id, 'no figure', 'published', '-', '-', '', '-',
-                '', '', state)
-    native, guest, ratio = row.figures
-    return (row.case, row.title, 'published', native, guest, row.unit, ratio,
-            text.BETTER[row.direction], '', state or row.benchmark)
-
-
-def _result(result: comparison.SiteResult) -> Iterator[tuple[str, ...]]:
-    benchmark = result.benchmark + (' (stand-in)' if result.stand_in else '')
-    ratio = text.interval(result.interval)
-    if result.reason:
-        ratio = result.reason if result.interval is None else (
-            f'{ratio}, {result.reason}')
-    yield ('', 'mean' if result.components else '', result.host,
-           text.figure(result.native), text.figure(result.guest),
-           result.unit, ratio, '', str(result.pairs),
-           '; '.join((f'{benchmark} {result.shape}'.rstrip(),
-                      *result.unmet)))
-    for each in result.components:
-        yield ('', f'  {each.name}', '', text.figure(each.native),
-               text.figure(each.guest), each.unit,
-               text.interval(each.interval), text.BETTER[each.direction])
 
 
 def _section(title: str, sentences: Sequence[str]) -> Iterator[str]:
