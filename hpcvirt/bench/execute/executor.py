@@ -11,6 +11,7 @@ guest. Everything else, detached jobs above all, is built on that operation
 
 import dataclasses
 from collections.abc import Sequence
+from collections.abc import Sized
 from typing import Protocol
 
 from hpcvirt import exception
@@ -22,6 +23,10 @@ SHORT_S = 60.0
 #: Long enough for a guest to reboot, or for a network to be repaired.
 PATIENCE_S = 300.0
 PAUSE_S = 3.0
+
+#: The most bytes that a program may print. Programs on a machine that somebody
+#: else controls would otherwise fill the memory of this one.
+MAX_OUTPUT_BYTES = 256 * 2 ** 20
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,6 +54,8 @@ class Executor(Protocol):
 
         :raises ConnectionLost: if the place does not answer
         :raises TimedOut: if the program does not end in time
+        :raises Unreachable: if it prints more than :data:`MAX_OUTPUT_BYTES`;
+            it is ended then
         :raises NotInstalled: if there is no such program, where no shell
             answers with status 127 instead
         """
@@ -58,6 +65,18 @@ class Executor(Protocol):
 
     def close(self) -> None:
         """Release what the executor holds, such as a connection."""
+
+
+def check_output(name: str, program: str, stdout: Sized,
+                 stderr: Sized) -> None:
+    """Check how much a program has printed.
+
+    :raises Unreachable: if it is too much
+    """
+    if len(stdout) + len(stderr) > MAX_OUTPUT_BYTES:
+        raise exception.Unreachable(
+            f'{name}: {program} printed more than {MAX_OUTPUT_BYTES >> 20} '
+            'MiB, and was ended')
 
 
 class RetryingExecutor:

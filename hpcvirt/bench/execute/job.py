@@ -29,6 +29,7 @@ FILE_S = 300.0
 class JobState(enum.StrEnum):
     """A job that has no exit status.
 
+    ``FLOODING``: it has printed more than can be read.
     ``LOST``: it was killed together with its shell, or its machine restarted
     after the job was prepared.
     """
@@ -36,6 +37,7 @@ class JobState(enum.StrEnum):
     ABSENT = 'absent'
     STARTING = 'starting'
     RUNNING = 'running'
+    FLOODING = 'flooding'
     LOST = 'lost'
 
 
@@ -59,7 +61,7 @@ class Job:
     """
 
     def __init__(self, place: executor.Executor, directory: str) -> None:
-        self._place = place
+        self.place = place
         self.directory = directory
 
     def prepare(self, argv: Sequence[str], inputs: Mapping[str, bytes],
@@ -107,10 +109,14 @@ class Job:
         if word in list(JobState):
             return JobState(word)
         raise exception.Unreachable(
-            f'{self._place.name}: cannot read the state of {self.directory}')
+            f'{self.place.name}: cannot read the state of {self.directory}')
 
     def read(self, name: str) -> bytes | None:
-        """Read a file of the job; None if there is none."""
+        """Read a file of the job; None if there is none.
+
+        Of a file that is too large only as much is read that a parser refuses
+        it (:data:`hpcvirt.bench.execute.job_scripts.LIMIT_BYTES`).
+        """
         done = self._shell(job_scripts.READ, b'', name, accept=(1,),
                            timeout_s=FILE_S)
         return done.stdout if done.status == 0 else None
@@ -132,13 +138,13 @@ class Job:
     def _shell(self, script: str, stdin: bytes, *arguments: str,
                accept: tuple[int, ...] = (),
                timeout_s: float = executor.SHORT_S) -> executor.Completed:
-        done = self._place.run(
+        done = self.place.run(
             ['sh', '-c', script, 'job', self.directory, *arguments], stdin,
             timeout_s)
         if done.status and done.status not in accept:
             stderr = done.stderr.decode('utf-8', 'replace').strip()
             raise exception.Unreachable(
-                f'{self._place.name}: cannot use {self.directory}: '
+                f'{self.place.name}: cannot use {self.directory}: '
                 f'{stderr or done.status}')
         return done
 

@@ -8,7 +8,8 @@ of the run. Each command that uses it first checks that it belongs to the
 caller and is closed to everybody else.
 
 The scripts of a job take its directory as ``$1``. The place needs a POSIX
-shell, /proc, and ``setsid`` and ``date`` of GNU or busybox.
+shell, /proc, and ``date``, ``head``, ``readlink`` and ``setsid`` of GNU or
+busybox.
 
 Files in the directory: ``command`` (the shell commands), ``stdout``,
 ``stderr``, ``boot`` (the boot of the machine in which the job was prepared),
@@ -19,45 +20,62 @@ exit status and the times of its begin and end.
 
 import posixpath
 
+from hpcvirt.bench.parsers import text
+
 #: A disk, and the same path at every place, as MPI needs it.
 PARENT = '/var/tmp'  # noqa: S108
 
 #: Exit status of a script that refuses a directory.
 REFUSED = 78
 
-#: ``enter DIRECTORY`` goes to a directory within that of a run. ``.`` and
-#: ``..`` are the directories that were entered, whatever their names lead to
-#: a moment later.
+#: ``enter DIRECTORY`` goes to a directory within that of a run; its status is
+#: 1 if there is none. Each level is entered by itself, never through a
+#: symbolic link, and checked before the next one is looked at.
 ENTER = f"""
-enter() {{
-  if [ -L "${{1%/*}}" ]; then
-    echo "${{1%/*}} is a symbolic link" >&2
+step() {{
+  above=$(pwd -P)
+  above=${{above%/}}
+  [ -L "./$1" ] || [ -d "./$1" ] || return 1
+  if [ ! -L "./$1" ]; then cd -P "./$1" || exit; fi
+  # What was a directory may have become a link a moment ago.
+  [ "$(pwd -P)" = "$above/$1" ] || {{
+    echo "$above/$1 is a symbolic link" >&2
     exit {REFUSED}
-  fi
-  cd "$1" || exit
+  }}
   self=$(id -u)
-  ls -ldn . .. | {{
-    private=0
-    while read -r mode links owner rest; do
-      case $owner:$mode in
-      "$self":d???--[-S]--[-T]*) private=$((private + 1)); continue ;;
-      esac
-      found=$1
-      [ "${{rest##* }}" = . ] || found=${{1%/*}}
-      echo "$found belongs to user $owner with mode $mode; it must be" \
-        "that of user $self with mode drwx------" >&2
-      exit {REFUSED}
-    done
-    [ "$private" = 2 ]
+  ls -ldn . | {{
+    mode= owner=
+    read -r mode links owner rest
+    case $owner:$mode in
+    "$self":d???--[-S]--[-T]*) exit 0 ;;
+    esac
+    echo "$above/$1 belongs to user $owner with mode $mode; it must be" \
+      "that of user $self with mode drwx------" >&2
+    exit {REFUSED}
   }} || exit
+}}
+enter() {{
+  run=${{1%/*}}
+  [ -d "${{run%/*}}/" ] || return 1
+  cd "${{run%/*}}/" || exit
+  step "${{run##*/}}" && step "${{1##*/}}"
 }}
 """
 
 #: ``create DIRECTORY`` also makes the directory and that of the run.
 CREATE = ENTER + """
+make() {
+  why=$(umask 077 && mkdir "./$1" 2>&1) || :
+  step "$1" || {
+    echo "$why" >&2
+    exit 1
+  }
+}
 create() {
-  (umask 077 && mkdir -p "$1") || exit
-  enter "$1"
+  run=${1%/*}
+  cd "${run%/*}/" || exit
+  make "${run##*/}"
+  make "${1##*/}"
 }
 """
 
@@ -89,17 +107,19 @@ trust() (
 )
 """
 
-#: ``look PID`` sets ``state``, ``session``, ``terminal`` and ``began`` to the
-#: state of a process, its session, its terminal, 0 for none, and its start
-#: time in ticks since boot: fields 3, 6, 7 and 22 of /proc/PID/stat (proc(5)).
-#: They are empty if there is no such process. The name of the program, field
-#: 2, may hold spaces and parentheses.
+#: ``look PID`` sets ``state``, ``session``, ``terminal``, ``began`` and
+#: ``memory`` to the state of a process, its session, its terminal, 0 for none,
+#: its start time in ticks since boot, and its bytes of virtual memory: fields
+#: 3, 6, 7, 22 and 23 of /proc/PID/stat (proc(5)). They are empty if there is
+#: no such process. The name of the program, field 2, may hold spaces,
+#: parentheses and ends of lines.
 LOOK = """
 look() {
-  state= session= terminal= began=
-  read -r line < "/proc/$1/stat" || return
-  set -- ${line##*) }
-  state=$1 session=$4 terminal=$5 began=${20}
+  state= session= terminal= began= memory=
+  last=
+  while read -r line; do last=$line; done < "/proc/$1/stat" || return
+  set -- ${last##*) }
+  state=$1 session=$4 terminal=$5 began=${20} memory=${21}
 } 2>/dev/null
 """
 
@@ -114,8 +134,7 @@ boot() {{
   cat /proc/sys/kernel/random/boot_id 2>/dev/null || :
 }}
 enter_prepared() {{
-  [ -d "$1" ] || exit {NOT_PREPARED}
-  enter "$1"
+  enter "$1" || exit {NOT_PREPARED}
   [ "$(cat boot 2>/dev/null)" = "$(boot)" ] || exit {NOT_PREPARED}
 }}
 """
@@ -173,20 +192,25 @@ kill -KILL 0
 ' job "$2" > stdout 2> stderr < /dev/null &
 """
 
-#: Prints "done STATUS BEGIN END", "running", "starting", "lost" or "absent".
-#: The job may change between two commands of this script: it checks once
-#: whether the job has begun, and checks the status again if the leader has
-#: ended. A killed leader may stay as a zombie.
-POLL = ENTER + LOOK + """
-[ -d "$1" ] || { echo absent; exit 0; }
-enter "$1"
-alive() {
+#: The most bytes of a file of a job that are read: one more than a parser
+#: accepts, which refuses it then.
+LIMIT_BYTES = text.LIMIT_BYTES + 1
+
+#: Prints "done STATUS BEGIN END", "running", "starting", "lost", "absent", or
+#: "flooding" if the program has printed more than can be read. The job may
+#: change between two commands of this script: it checks once whether the job
+#: has begun, and checks the status again if the leader has ended. A killed
+#: leader may stay as a zombie.
+POLL = ENTER + LOOK + f"""
+enter "$1" || {{ echo absent; exit 0; }}
+alive() {{
   read -r pid start < pid
   look "$pid"
-  [ -n "$start" ] && [ "$began" = "$start" ] || return 1
-  ! grep -qs "^State:.*Z" "/proc/$pid/status"
-}
-if [ -f status ]; then echo "done $(cat status)"
+  [ -n "$start" ] && [ "$began" = "$start" ] && [ "$state" != Z ]
+}}
+if [ -n "$(find stdout stderr -size +{text.LIMIT_BYTES}c 2>/dev/null)" ]; then
+  echo flooding
+elif [ -f status ]; then echo "done $(cat status)"
 elif [ ! -s pid ]; then echo starting
 elif alive; then echo running
 elif [ -f status ]; then echo "done $(cat status)"
@@ -194,11 +218,10 @@ else echo lost
 fi
 """
 
-#: Prints the file $2 of the job; status 1 if there is none.
-READ = ENTER + """
-[ -d "$1" ] || exit 1
-enter "$1"
-cat "./$2" || exit 1
+#: Prints the beginning of the file $2 of the job; status 1 if there is none.
+READ = ENTER + f"""
+enter "$1" && [ -f "./$2" ] || exit 1
+head -c {LIMIT_BYTES} "./$2" || exit 1
 """
 
 #: Writes standard input to the file $2 of the job.
@@ -211,14 +234,14 @@ chmod 700 "./$2"
 
 #: Waits for the process id of a job that was started a moment ago: without
 #: it the job cannot be ended. The processes of a job are those of its session,
-#: and those without a terminal that are in its directory: mpirun puts each
-#: rank into a process group of its own, and starts ranks on other machines, in
-#: the same directory there. The leader is killed first, so that it writes no
-#: status; TERM lets mpirun end its ranks everywhere. A process id that was
-#: given to another process since gets no signal.
+#: and those of its user, without a terminal, that are in its directory: mpirun
+#: puts each rank into a process group of its own, and starts ranks on other
+#: machines, in the same directory there. The leader is killed first, so that
+#: it writes no status; TERM lets mpirun end its ranks everywhere. A process id
+#: that was given to another process since gets no signal. Kernel threads,
+#: which have no memory, are passed over because readlink is a program.
 STOP = ENTER + LOOK + """
-[ -d "$1" ] || exit 0
-enter "$1"
+enter "$1" || exit 0
 tries=50
 while [ -d started ] && [ ! -s pid ] && [ "$tries" -gt 0 ]; do
   sleep 0.1
@@ -229,13 +252,18 @@ leader= start=
 ended=$(cat status 2>/dev/null)
 here=$(pwd -P)
 cd /
+owner() {
+  while read -r name user rest; do
+    [ "$name" != Uid: ] || echo "$user"
+  done < "$1/status"
+} 2>/dev/null
 inside() {
-  ls -ld /proc/[0-9]*/cwd 2>/dev/null | while read -r link; do
-    case $link in
-    *" -> $here" | *" -> $here/"*)
-      link=${link##* /proc/}
-      look "${link%%/*}"
-      [ "$terminal" != 0 ] || echo "${link%%/*} $began" ;;
+  for process in /proc/[0-9]*; do
+    look "${process#/proc/}"
+    [ "$terminal" = 0 ] && [ "$memory" != 0 ] || continue
+    case $(readlink "$process/cwd" 2>/dev/null)/ in
+    "$here"/*) [ "$(owner "$process")" != "$self" ] ||
+      echo "${process#/proc/} $began" ;;
     esac
   done
 }
@@ -273,9 +301,8 @@ done
 """
 
 #: Prints the names of the directories of jobs in that of a run.
-LIST = """
-[ -d "$1" ] || exit 0
-cd "$1" || exit
+LIST = ENTER + """
+cd "${1%/*}/" && step "${1##*/}" || exit 0
 for name in [0-9]*; do [ ! -d "$name" ] || echo "$name"; done
 """
 

@@ -4,12 +4,17 @@
 
 import contextlib
 import os
+import selectors
 import signal
 import subprocess
+import tempfile
+import time
 from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.bench.execute import executor
+
+CHUNK = 65536
 
 
 class LocalExecutor:
@@ -19,12 +24,17 @@ class LocalExecutor:
 
     def run(self, argv: Sequence[str], stdin: bytes = b'',
             timeout_s: float = executor.SHORT_S) -> executor.Completed:
+        deadline = time.monotonic() + timeout_s
         try:
-            with subprocess.Popen(
-                    list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE, process_group=0) as process:
+            with tempfile.TemporaryFile() as given:
+                given.write(stdin)
+                given.seek(0)
+                process = subprocess.Popen(
+                    list(argv), stdin=given, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE, process_group=0)
+            with process:
                 try:
-                    stdout, stderr = process.communicate(stdin, timeout_s)
+                    stdout, stderr = _read(process, argv[0], deadline)
                 except BaseException:
                     # What the program started would run on otherwise. It may
                     # have ended in the same moment.
@@ -41,10 +51,39 @@ class LocalExecutor:
         except OSError as exc:
             raise exception.Unreachable(
                 f'local: {argv[0]}: {exc.strerror}') from exc
-        return executor.Completed(process.returncode, stdout, stderr)
+        return executor.Completed(process.returncode, bytes(stdout),
+                                  bytes(stderr))
 
     def expect_restart(self) -> None:
         pass
 
     def close(self) -> None:
         """Do nothing: there is no connection."""
+
+
+def _read(process: subprocess.Popen[bytes], program: str,
+          deadline: float) -> tuple[bytearray, bytearray]:
+    """Read what a program prints until it has ended.
+
+    :raises TimeoutExpired: if it does not end in time
+    :raises Unreachable: if it prints too much
+    """
+    found = bytearray(), bytearray()
+    with selectors.DefaultSelector() as selector:
+        for stream, data in zip((process.stdout, process.stderr), found,
+                                strict=True):
+            if stream is not None:
+                selector.register(stream, selectors.EVENT_READ, data)
+        while selector.get_map():
+            left_s = deadline - time.monotonic()
+            ready = selector.select(max(0, left_s))
+            if left_s < 0:
+                raise subprocess.TimeoutExpired(program, 0)
+            for key, _ in ready:
+                chunk = os.read(key.fd, CHUNK)
+                key.data.extend(chunk)
+                if not chunk:
+                    selector.unregister(key.fileobj)
+            executor.check_output('local', program, *found)
+    process.wait(max(0, deadline - time.monotonic()))
+    return found

@@ -96,7 +96,7 @@ class SSHExecutor:
         try:
             channel.settimeout(timeout_s)
             channel.exec_command(shlex.join(argv))
-            return self._talk(channel, stdin, deadline)
+            return self._talk(channel, argv[0], stdin, deadline)
         except TimeoutError as exc:
             self._check(channel)
             raise exception.TimedOut(
@@ -116,7 +116,7 @@ class SSHExecutor:
     def expect_restart(self) -> None:
         self._trust.expect_restart()
 
-    def _talk(self, channel: paramiko.Channel, stdin: bytes,
+    def _talk(self, channel: paramiko.Channel, program: str, stdin: bytes,
               deadline: float) -> executor.Completed:
         stdout, stderr = bytearray(), bytearray()
         rest = memoryview(stdin)
@@ -130,14 +130,17 @@ class SSHExecutor:
                 moved = True
             if not rest:
                 channel.shutdown_write()
-            while channel.recv_ready():
+            if channel.recv_ready():
                 stdout += channel.recv(CHUNK)
                 moved = True
-            while channel.recv_stderr_ready():
+            if channel.recv_stderr_ready():
                 stderr += channel.recv_stderr(CHUNK)
                 moved = True
+            executor.check_output(self.name, program, stdout, stderr)
+            now = time.monotonic()
+            if now > deadline and not (complete and moved):
+                raise TimeoutError
             if not moved:
-                now = time.monotonic()
                 if channel.exit_status_ready():
                     ended = ended or now
                     if complete or now > ended + LINGER_S:
@@ -145,8 +148,6 @@ class SSHExecutor:
                 transport = channel.get_transport()
                 if not transport.is_active():
                     raise EOFError('the connection was lost')
-                if now > deadline:
-                    raise TimeoutError
                 time.sleep(0.02)
         status = channel.recv_exit_status()
         if status < 0:

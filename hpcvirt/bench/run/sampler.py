@@ -29,6 +29,7 @@ from hpcvirt.bench.execute import reboot
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.parsers import parser
+from hpcvirt.bench.parsers import text
 from hpcvirt.bench.results import aggregation
 from hpcvirt.bench.run import identity
 from hpcvirt.bench.run import run_spec
@@ -229,6 +230,7 @@ def _wait(running: Sequence[jobs.Job], tick: Tick) -> list[End]:
     """Wait for all jobs; if one is lost, stop the others.
 
     :raises TimedOut: if a place that can be reached does not answer for long
+    :raises Unreachable: if a job prints too much; all jobs are removed then
     """
     begin = time.monotonic()
     pause_s = FIRST_PAUSE_S
@@ -239,7 +241,7 @@ def _wait(running: Sequence[jobs.Job], tick: Tick) -> list[End]:
         for number, job in enumerate(running):
             if number not in ends:
                 try:
-                    end = _end(job.poll(), spent_s)
+                    state = job.poll()
                 except exception.TimedOut:
                     # A machine may be too busy to answer; its job goes on.
                     if (time.monotonic() - answered[number]
@@ -247,6 +249,13 @@ def _wait(running: Sequence[jobs.Job], tick: Tick) -> list[End]:
                         raise
                     continue
                 answered[number] = time.monotonic()
+                if state is jobs.JobState.FLOODING:
+                    for each in running:
+                        each.remove()
+                    raise exception.Unreachable(
+                        f'{job.place.name}: the benchmark printed more than '
+                        f'{text.LIMIT_BYTES >> 20} MiB, and was ended')
+                end = _end(state, spent_s)
                 if end is not None:
                     ends[number] = end
         if Unfinished.LOST in ends.values():

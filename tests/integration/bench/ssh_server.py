@@ -57,8 +57,10 @@ def _serve(channel, command, status_first):
             process.stdin.close()
 
     def drain():
-        with contextlib.suppress(OSError, EOFError):
+        try:
             relay()
+        except (OSError, EOFError):
+            process.kill()
 
     def relay():
         while data := os.read(process.stderr.fileno(), 65536):
@@ -70,13 +72,13 @@ def _serve(channel, command, status_first):
         thread.start()
     with contextlib.suppress(OSError, EOFError):
         if status_first:
-            channel.send_exit_status(process.wait())
+            channel.send_exit_status(process.wait() & 0xff)
             time.sleep(0.2)
         while data := os.read(process.stdout.fileno(), 65536):
             channel.sendall(data)
         threads[1].join()
         if not status_first:
-            channel.send_exit_status(process.wait())
+            channel.send_exit_status(process.wait() & 0xff)
     process.kill()
     process.wait()
     # The client ends its input after it has heard that the program was

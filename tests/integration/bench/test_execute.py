@@ -117,6 +117,24 @@ class LocalExecutorTest(unittest.TestCase):
             time.sleep(0.7)
             self.assertFalse(os.path.exists(trace))
 
+    def test_a_program_that_prints_without_end_is_ended(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            for stream in ('1', '2'):
+                with (mock.patch.object(executor, 'MAX_OUTPUT_BYTES', 2 ** 20),
+                      self.assertRaisesRegex(
+                          exception.Unreachable,
+                          '^local: sh printed more than 1 MiB')):
+                    self.place.run([
+                        'sh', '-c', f'echo $$ > "$1"; exec yes >&{stream}',
+                        'sh', f'{scratch}/pid'])
+                with open(f'{scratch}/pid') as file:
+                    pid = file.read().strip()
+                self.assertFalse(os.path.exists(f'/proc/{pid}'))
+
+    def test_large_input_and_output_pass(self):
+        data = bytes(range(256)) * 2 ** 16
+        self.assertEqual(data, self.place.run(['cat'], data).stdout)
+
     def test_an_interrupt_of_a_program_that_ends_is_an_interrupt(self):
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(
             signal.SIGINT, signal.default_int_handler))

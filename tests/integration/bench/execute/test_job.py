@@ -15,6 +15,7 @@ from hpcvirt import exception
 from hpcvirt.bench.execute import job
 from hpcvirt.bench.execute import job_scripts
 from hpcvirt.bench.execute import local
+from hpcvirt.bench.parsers import text
 from tests.builders import folders
 
 
@@ -243,6 +244,24 @@ class JobTest(unittest.TestCase):
         self.start('true')
         self.assertIsNone(self.job.read('nothing'))
 
+    def test_no_more_of_a_file_is_read_than_a_parser_refuses(self):
+        self.start('sh', '-c', 'head -c 80000000 /dev/zero > output; '
+                   'mkfifo pipe; ln -s /dev/zero link')
+        self.wait()
+        self.assertEqual(text.LIMIT_BYTES + 1, len(self.job.read('output')))
+        self.assertIsNone(self.job.read('pipe'))
+        self.assertIsNone(self.job.read('link'))
+
+    def test_a_job_that_prints_too_much_floods(self):
+        for stream in ('1', '2'):
+            self.start('sh', '-c', f'yes >&{stream}')
+            deadline = time.monotonic() + 20
+            while (state := self.job.poll()) is not job.JobState.FLOODING:
+                self.assertIn(state, (job.JobState.STARTING,
+                                      job.JobState.RUNNING))
+                self.assertLess(time.monotonic(), deadline)
+            self.job.remove()
+
     def test_an_input_outside_the_directory_is_refused(self):
         self.assertRaises(exception.InvalidInput, self.start, 'true',
                           inputs={'../x': b''})
@@ -259,8 +278,8 @@ class PollTest(unittest.TestCase):
         """The answer if an event comes before a command, and if it did."""
         (self.scratch / 'events').write_text('')
         trap = (f"commands=0; trap 'commands=$((commands+1)); "
-                f"[ $commands != {step} ] || {{ {event}; echo > events; }}' "
-                'DEBUG; set -T')
+                f'[ $commands != {step} ] || {{ {event}; '
+                f"echo > {self.scratch}/events; }}' DEBUG; set -T")
         done = subprocess.run(
             ['bash', '-c', f'cd "$1"; {trap}\n{job_scripts.POLL}', 'job',
              str(self.scratch)], capture_output=True, check=True)
@@ -272,7 +291,7 @@ class PollTest(unittest.TestCase):
         for step in itertools.count(1):
             pid.unlink(missing_ok=True)
             answer, happened = self.poll(
-                f'echo {_identity(os.getpid())} > pid', step)
+                f'echo {_identity(os.getpid())} > {pid}', step)
             self.assertIn(answer, ('starting', 'running'), f'step {step}')
             if not happened:
                 break
@@ -284,7 +303,8 @@ class PollTest(unittest.TestCase):
             (self.scratch / 'pid').write_text(f'{_identity(leader.pid)}\n')
             (self.scratch / 'status').unlink(missing_ok=True)
             answer, happened = self.poll(
-                f'echo 0 1 2 > status; kill {leader.pid}', step)
+                f'echo 0 1 2 > {self.scratch}/status; kill {leader.pid}',
+                step)
             leader.kill()
             leader.wait()
             self.assertIn(answer, ('done 0 1 2', 'running'), f'step {step}')

@@ -4,12 +4,14 @@ import os
 import pathlib
 import tempfile
 import threading
+import time
 import unittest
 from unittest import mock
 
 import paramiko
 
 from hpcvirt import exception
+from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import host_keys
 from hpcvirt.bench.execute import ssh
 from tests.integration.bench import network
@@ -55,6 +57,26 @@ class SSHExecutorTest(unittest.TestCase):
         data = bytes(range(256)) * 4096
         done = self.place.run(['cat'], data)
         self.assertEqual(data, done.stdout)
+
+    def test_a_program_that_prints_without_end_is_ended(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            for stream in ('1', '2'):
+                with (mock.patch.object(executor, 'MAX_OUTPUT_BYTES', 2 ** 20),
+                      self.assertRaisesRegex(
+                          exception.Unreachable,
+                          'sh printed more than 1 MiB')):
+                    self.place.run([
+                        'sh', '-c', f'echo $$ > "$1"; exec yes >&{stream}',
+                        'sh', f'{scratch}/pid'])
+                pid = pathlib.Path(scratch, 'pid').read_text().strip()
+                deadline = time.monotonic() + 10
+                while os.path.exists(f'/proc/{pid}'):
+                    self.assertLess(time.monotonic(), deadline)
+
+    def test_a_program_that_never_stops_to_print_times_out(self):
+        self.assertRaisesRegex(
+            exception.TimedOut, 'within 0.5 s', self.place.run,
+            ['sh', '-c', 'while :; do echo x; done'], b'', 0.5)
 
     def test_a_broken_connection_is_made_again(self):
         self.place.run(['true'])

@@ -15,6 +15,7 @@ from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import job_scripts
 from hpcvirt.bench.execute import local
 from hpcvirt.bench.model import record
+from hpcvirt.bench.parsers import text
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import sampler
 from hpcvirt.bench.run import schedule
@@ -54,6 +55,7 @@ class RestartsOnce:
         if not self._is_new and job_scripts.START in argv:
             self._is_new = True
             shutil.rmtree(self._disk)
+            os.mkdir(self._disk)
         return local.LocalExecutor().run(argv, stdin, timeout_s)
 
     def close(self):
@@ -88,6 +90,8 @@ KILL_ALL = 'kill -KILL 0'
 class SampleTest(unittest.TestCase):
     def setUp(self):
         self.scratch = folders.make(self)
+        for name in ('here', 'there'):
+            (self.scratch / name).mkdir()
 
     def job(self, place, others=(), files=None, label='a', program=GOOD,
             changes=None, **known):
@@ -226,6 +230,23 @@ class SampleTest(unittest.TestCase):
             sample = self.sample(self.job(local.LocalExecutor()))
             self.assertTrue(sample.outcome.valid, sample.outcome.reason)
             sampler.clean(job, 'run')
+
+    def test_a_program_that_prints_too_much_is_ended_with_its_sample(self):
+        job = self.job(local.LocalExecutor(), program=(
+            f'head -c {text.LIMIT_BYTES + 1} /dev/zero\necho $$ > '
+            f'{self.scratch}/pid\nexec sleep 300'))
+        with self.assertRaisesRegex(
+                exception.Unreachable,
+                '^local: the benchmark printed more than 64 MiB'):
+            self.sample(job)
+        pid = (self.scratch / 'pid').read_text().strip()
+        try:
+            with open(f'/proc/{pid}/status') as status:
+                self.assertIn('State:\tZ', status.read())
+        except FileNotFoundError:
+            pass
+        self.assertEqual([], os.listdir(os.path.join(
+            self.directory('here'), 'hpcvirt-run')))
 
     def test_the_errors_of_a_program_are_named(self):
         reason, _ = self.reason(self.job(

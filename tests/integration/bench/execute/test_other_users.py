@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Other users of the machine, while root runs jobs on it."""
+
+import contextlib
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import threading
+import unittest
+
+from hpcvirt import exception
+from hpcvirt.bench.execute import job
+from hpcvirt.bench.execute import local
+from tests.builders import folders
+
+#: A user without rights.
+SOMEBODY = 65534
+USUAL_CASES, MANY_CASES = 500, 10_000
+#: Of these, half are processes of the job.
+CASES_OF_A_JOB = 50
+
+
+@unittest.skipIf(os.geteuid(), 'only root starts processes of other users')
+class StopTest(unittest.TestCase):
+    """Only processes of the job get a signal when it is stopped."""
+
+    def setUp(self):
+        self.scratch = folders.make(self)
+        self.scratch.chmod(0o755)
+        self.job = job.Job(local.LocalExecutor(),
+                           str(self.scratch / 'run' / '1'))
+        self.addCleanup(self.job.remove)
+
+    def start(self, directory, user=None, program='/bin/sleep'):
+        directory.mkdir(parents=True, exist_ok=True)
+        process = subprocess.Popen(
+            ['sleep', '300'], executable=program, cwd=directory, user=user,
+            start_new_session=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_the_name_of_a_folder_names_no_process(self):
+        self.job.prepare(['true'], {}, {})
+        victim = self.start(self.scratch)
+        stranger = self.start(self.scratch / (
+            f'a -> {self.job.directory}/b /proc/{victim.pid}/c'), SOMEBODY)
+        self.job.stop()
+        self.assertEqual((None, None), (victim.poll(), stranger.poll()))
+
+    def test_a_process_of_another_user_in_the_directory_gets_no_signal(self):
+        # A user can give any name to a folder in a mount namespace of his.
+        self.job.prepare(['true'], {}, {})
+        directory = pathlib.Path(self.job.directory)
+        stranger, own = self.start(directory, SOMEBODY), self.start(directory)
+        self.job.stop()
+        self.assertIsNone(stranger.poll())
+        self.assertIsNotNone(own.wait(10))
+
+    def test_any_names_of_folders_and_programs(self):
+        self.check(USUAL_CASES)
+
+    def test_periodic_many_names_of_folders_and_programs(self):
+        self.check(MANY_CASES)
+
+    def check(self, cases):
+        chance = random.Random(211)
+        for _ in range(cases // CASES_OF_A_JOB):
+            self.job.prepare(['true'], {}, {})
+            victim = self.start(self.scratch)
+            words = [' -> ', self.job.directory, f'/proc/{victim.pid}/cwd',
+                     '\n', ' ', ')', ' (', '\\', '$(kill 1)', '*', "'", '"',
+                     f'{victim.pid}', ') S 1 2 3 0', '/../', '\x1b[2J', '1',
+                     f'{self.job.directory}/b /proc/{victim.pid}/c', '\udcff']
+            strangers, own = [victim], []
+            for _ in range(CASES_OF_A_JOB // 2):
+                folder = ''.join(chance.choices(words, k=6))
+                strangers.append(self.start(
+                    self.scratch / f'other{folder}'.replace('/../', '/'),
+                    SOMEBODY, self.program(chance, words)))
+                own.append(self.start(
+                    pathlib.Path(self.job.directory,
+                                 'x' + folder.replace('/', '')[:200]),
+                    program=self.program(chance, words)))
+            self.job.remove()
+            self.assertEqual({None}, {each.poll() for each in strangers})
+            self.assertNotIn(None, [each.wait(10) for each in own])
+            self.assertFalse(os.path.exists(self.job.directory))
+            for each in strangers:
+                each.kill()
+                each.wait()
+
+    def program(self, chance, words):
+        """A program whose name Linux cuts after 15 bytes."""
+        name = 'p' + ''.join(chance.choices(words, k=3)).replace('/', '')
+        link = self.scratch / name[:60]
+        if not os.path.lexists(link):
+            link.symlink_to('/bin/sleep')
+        return link
+
+
+class PlantedLinkTest(unittest.TestCase):
+    """Links whose targets the kernel does not protect from being followed."""
+
+    def setUp(self):
+        self.scratch = folders.make(self)
+        self.target = self.scratch / 'target'
+        self.target.mkdir(0o700)
+        self.run_directory = self.scratch / 'run'
+        self.job = job.Job(local.LocalExecutor(),
+                           str(self.run_directory / '1'))
+
+    def test_nothing_is_made_behind_a_link(self):
+        self.run_directory.symlink_to(self.target)
+        with self.assertRaisesRegex(exception.Unreachable,
+                                    'run is a symbolic link'):
+            self.job.prepare(['true'], {}, {})
+        self.assertEqual([], os.listdir(self.target))
+
+    def test_nothing_is_made_behind_a_link_that_appears_meanwhile(self):
+        done = threading.Event()
+        (self.target / '1').mkdir(0o700)
+
+        def exchange():
+            while not done.is_set():
+                shutil.rmtree(self.run_directory, ignore_errors=True)
+                with contextlib.suppress(OSError):
+                    self.run_directory.symlink_to(self.target)
+                    self.run_directory.unlink()
+
+        thread = threading.Thread(target=exchange)
+        thread.start()
+        refused = 0
+        try:
+            for _ in range(150):
+                try:
+                    self.job.prepare(['true'], {}, {})
+                except exception.Unreachable:
+                    refused += 1
+        finally:
+            done.set()
+            thread.join()
+        self.assertEqual([], os.listdir(self.target / '1'))
+        self.assertGreater(refused, 0)
