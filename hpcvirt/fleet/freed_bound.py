@@ -46,59 +46,27 @@ class FreedBound:
 
     def bound(self, gone: Collection[state.Instance]) -> int:
         """Compute how many guests it may take at most."""
-        return min(self._by_sums(gone), self._by_cells(gone))
+        most = self._by_sums(gone)
+        # That of the cells takes longer to compute.
+        return (most if most <= self.now else
+                min(most, self._by_cells(gone)))
 
     def of(self, size: int) -> Iterator[tuple[state.Instance, ...]]:
         """Yield sets of this size whose instances all have to leave."""
         if self._by_sums(self._leavers) <= self.now:
             return
-        found = (self._unions(size) if self._width else
-                 map(frozenset, itertools.combinations(
-                     range(len(self._leavers)), size)))
-        for numbers in found:
-            chosen = [self._leavers[number] for number in sorted(numbers)]
-            count = self.bound(chosen)
+        numbers = range(len(self._leavers))
+        fewer = {gone: self._bound_without(gone) for gone
+                 in itertools.combinations(numbers, size - 1)}
+        for chosen in itertools.combinations(numbers, size):
+            count = self._bound_without(chosen)
             if count > self.now and all(
-                    self.bound([one for one in chosen if one is not spared])
-                    < count for spared in chosen):
-                yield tuple(chosen)
+                    fewer[gone] < count for gone
+                    in itertools.combinations(chosen, size - 1)):
+                yield tuple(self._leavers[number] for number in chosen)
 
-    def _unions(self, size: int) -> set[frozenset[int]]:
-        """Combine the sets after which single cells take more."""
-        parts = set(itertools.chain.from_iterable(
-            self._parts(number, size) for number in self._takes))
-        by_sums = {frozenset((number,))
-                   for number in range(len(self._leavers))}
-        found: set[frozenset[int]] = set()
-        layer = {frozenset[int]()}
-        while layer:
-            wider = set()
-            for numbers in layer:
-                chosen = [self._leavers[number] for number in numbers]
-                limited = self._by_sums(chosen) < self._by_cells(chosen)
-                if self.bound(chosen) >= self._most:
-                    continue
-                for part in by_sums if limited else parts:
-                    union = numbers | part
-                    if len(union) <= size and union not in found:
-                        wider.add(union)
-            found |= wider
-            layer = wider
-        return {numbers for numbers in found if len(numbers) == size}
-
-    def _parts(self, cell: int, size: int) -> Iterator[frozenset[int]]:
-        there = [number for number, instance in enumerate(self._leavers)
-                 if cell in instance.cells]
-        takes: dict[tuple[int, ...], int] = {(): self._takes[cell]}
-        if takes[()] >= self._most:
-            return
-        for count in range(1, min(size, len(there)) + 1):
-            for chosen in itertools.combinations(there, count):
-                takes[chosen] = self._without(cell, chosen)
-                if takes[chosen] > max(
-                        takes[fewer] for fewer
-                        in itertools.combinations(chosen, count - 1)):
-                    yield frozenset(chosen)
+    def _bound_without(self, gone: tuple[int, ...]) -> int:
+        return self.bound([self._leavers[number] for number in gone])
 
     def _without(self, number: int, gone: tuple[int, ...]) -> int:
         key = number, gone
@@ -124,10 +92,11 @@ class FreedBound:
                    len(cell.free) // needed if needed else self._most)
 
     def _by_sums(self, gone: Collection[state.Instance]) -> int:
-        free = self._host.state.free
-        for instance in gone:
-            free = free.plus(instance.guest.sums)
-        return min(self._most, free.times(self._guest.sums))
+        return min([self._most, *(
+            max(0, sum(free) // needed) for needed, *free in zip(
+                self._guest.sums, self._host.state.free,
+                *(instance.guest.sums for instance in gone), strict=True)
+            if needed)])
 
     def _by_cells(self, gone: Collection[state.Instance]) -> int:
         if not self._width:
