@@ -54,10 +54,10 @@ _FACTS = {'CPU': 'cpu.model', 'microcode': 'cpu.microcode',
 class HostClient(Protocol):
     """The host in its cloud."""
 
-    def check_free(self) -> None:
+    def check_free(self, host: str) -> None:
         """Raise InvalidInput if the host has instances of others."""
 
-    def start(self, flavor: str, count: int, without: Collection[str],
+    def fill(self, flavor: str, count: int, without: Collection[str],
               public_key: str) -> Sequence[str]:
         """Start instances, or find them, and return their ids."""
 
@@ -116,7 +116,7 @@ class HostAcceptance:
             self.records.write(found)
             self._hold(found, 'is being accepted')
             # Something may have started before the host was held.
-            self.host.check_free()
+            self.host.check_free(found.host)
             found = self._carry_out(found)
             self._close(found)
             self.records.write(found)
@@ -159,9 +159,9 @@ class HostAcceptance:
         """Measure the instances of one flavor."""
         part = found.parts[number]
         key_file = self.records.key_file(found.host)
-        ids = self.host.start(part.flavor, part.instances, acceptance.TRAITS,
-                              measurement.read_public_key(
-                                  key_file, self.host.clear))
+        ids = self.host.fill(part.flavor, part.instances, acceptance.TRAITS,
+                             measurement.read_public_key(
+                                 key_file, self.host.clear))
         guests = [self.connect(server_id, part.flavor, key_file)
                   for server_id in ids]
         natives = [self.connect_native()

@@ -21,28 +21,22 @@ from hpcvirt.specs import resources
 MARK = 'hpcvirt-accept'
 
 
-@dataclasses.dataclass(frozen=True)
-class AcceptedHost:
-    """Changes the cloud for the acceptance of one host.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AcceptedHost(benchmark_instances.BenchmarkInstances):
+    """Changes the cloud for the acceptance of one host, which is the owner.
 
     :ivar image: its id
     :ivar network: its id
     :ivar flavors: those of the cloud, by name
     """
 
-    instances: benchmark_instances.BenchmarkInstances
     image: str
     network: str
     flavors: Mapping[str, diff.Existing]
     placement: placements.PlacementClient
 
-    @property
-    def host(self) -> str:
-        """The name of the host."""
-        return self.instances.owner
-
-    def start(self, flavor: str, count: int, without: Collection[str],
-              public_key: str) -> tuple[str, ...]:
+    def fill(self, flavor: str, count: int, without: Collection[str],
+             public_key: str) -> tuple[str, ...]:
         """Start as many instances as fill the host; return their ids.
 
         :param without: traits that the host does not have yet: a copy of the
@@ -52,45 +46,29 @@ class AcceptedHost:
         specs = resources.drop_traits(existing.flavor.extra_specs, without)
         flavor_id = existing.id
         if len(specs) != len(existing.flavor.extra_specs):
-            flavor_id = self.instances.add_flavor(dataclasses.replace(
+            flavor_id = self.add_flavor(dataclasses.replace(
                 existing.flavor, extra_specs=specs), existing)
-        return self.instances.start([
+        return self.start([
             benchmark_instances.InstanceRequest(
-                f'{flavor}-{number}', self.host, flavor_id, self.image,
+                f'{flavor}-{number}', self.owner, flavor_id, self.image,
                 self.network) for number in range(count)], public_key)
-
-    def check_free(self) -> None:
-        """Check that the host has no other instances.
-
-        :raises InvalidInput: if it has
-        """
-        self.instances.check_free(self.host)
-
-    def stop(self) -> None:
-        """Delete the instances."""
-        self.instances.stop()
-
-    def clear(self) -> None:
-        """Remove all that was created."""
-        self.instances.clear()
 
     def hold(self, hold: quarantine.Hold) -> None:
         """Put the host in quarantine."""
-        self._quarantine().hold(self.host, hold)
+        self._quarantine().hold(self.owner, hold)
 
     def release(self, holder: str) -> None:
         """End the quarantine by one holder."""
-        self._quarantine().release(self.host, holder)
+        self._quarantine().release(self.owner, holder)
 
     def set_traits(self, earned: Iterable[str], of: Collection[str]) -> None:
         """Give the host the traits that it has earned, of those that exist."""
-        for node in compute_hosts.nodes(self.instances.nova, self.host):
+        for node in compute_hosts.nodes(self.nova, self.owner):
             self.placement.change_traits(node.uuid, earned,
                                          set(of) - set(earned))
 
     def _quarantine(self) -> cloud_quarantine.Quarantine:
-        return cloud_quarantine.Quarantine(self.instances.nova,
-                                           self.placement)
+        return cloud_quarantine.Quarantine(self.nova, self.placement)
 
 
 def find(nova: Any, placement: placements.PlacementClient, host: str,
@@ -110,5 +88,7 @@ def find(nova: Any, placement: placements.PlacementClient, host: str,
             raise exception.InvalidInput(
                 '--flavor', f'the cloud has no flavor {flavor}; '
                 '"hpcvirt flavor apply" creates it')
-    return AcceptedHost(instances, instances.find_image(image),
-                        instances.find_network(network), existing, placement)
+    return AcceptedHost(
+        nova, MARK, host, image=instances.find_image(image),
+        network=instances.find_network(network), flavors=existing,
+        placement=placement)

@@ -32,7 +32,6 @@ from hpcvirt import input_file
 from hpcvirt.cmd import output
 from hpcvirt.cmd import yaml_file
 from hpcvirt.flavors import flavor_files
-from hpcvirt.flavors import host_part
 from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import warning
@@ -245,17 +244,6 @@ def split(word: str, folder: str = '') -> tuple[str, str, int]:
     if not path:
         raise exception.InvalidInput(word, 'has no path')
     return name, locate(path), count
-
-
-def read_division(args: argparse.Namespace,
-                  ) -> tuple[profiles.Profile, host_part.HostPart]:
-    """Read --profile, --cpus and --pages.
-
-    :raises InvalidInput: for a file or an argument that cannot be used
-    """
-    profile = (profiles.DEFAULT if args.profile is None
-               else read_profile(args.profile))
-    return profile, host_part.build(args.cpus, args.pages)
 
 
 def read_profile(path: str) -> profiles.Profile:

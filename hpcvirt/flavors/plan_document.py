@@ -121,18 +121,6 @@ class GuestCellSummary:
     memory_mib: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class LossSummary:
-    """A published loss of guests of this share of a host."""
-
-    low_percent: float
-    high_percent: float
-    configuration: str
-    measured: str
-    source: str
-    place: str
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FlavorSummary:
     """A flavor, and for each host how many instances it takes.
@@ -157,7 +145,7 @@ class FlavorSummary:
         dataclasses.field(default_factory=dict))
     share: Mapping[str, str] = dataclasses.field(default_factory=dict)
     guest_cells: tuple[GuestCellSummary, ...] = ()
-    loss: Mapping[str, tuple[LossSummary, ...]] = dataclasses.field(
+    loss: Mapping[str, tuple[plans.Loss, ...]] = dataclasses.field(
         default_factory=dict)
 
 
@@ -274,8 +262,4 @@ def _flavor(planned: plans.PlannedFlavor, plan: plans.Plan) -> FlavorSummary:
         share={host: share.words for host, share in planned.shares.items()},
         guest_cells=tuple(GuestCellSummary(cell.cpus, cell.memory_mib)
                           for cell in planned.guest.cells),
-        loss={host.name: tuple(
-            LossSummary(loss.low, loss.high, loss.configuration,
-                        loss.study.measured, loss.study.document.citation,
-                        loss.place)
-            for loss in planned.losses(host)) for host in hosts})
+        loss={host.name: planned.losses(host) for host in hosts})

@@ -36,7 +36,7 @@ def find_warnings(hosts: Sequence[plans.PlannedHost],
             warning.WarningCode.NO_HOUSEKEEPING,
             "all cores are dedicated to guests, which the host's own "
             'processes slow down (by 1 to 2 % in '
-            f'{plans.HS06_STUDY.document.citation}); set '
+            f'{plans.HS06_STUDY}); set '
             'housekeeping_cores_per_cell to keep cores for the host')
     for planned in hosts:
         yield from _host(planned, flavors)

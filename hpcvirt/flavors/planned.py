@@ -28,49 +28,37 @@ from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class PublishedStudy:
-    """A published study.
-
-    :ivar measured: what its figures are
-    """
-
-    document: bibliography.Publication
-    measured: str
-
-
-HS06_STUDY = PublishedStudy(
-    bibliography.get('CERN-HEPiX-2015'),
-    'HS06 rate lost by guests of a 32-core host with pinned CPUs, NUMA cells '
-    'and 2 MB pages')
+#: Where the losses are from.
+HS06_STUDY = bibliography.get('CERN-HEPiX-2015').citation
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Loss:
-    """A loss in percent of the host's own figure.
+    """A published loss in percent of the host's own figure.
 
-    :ivar low: the loss in the better case
-    :ivar high: the loss in the worse case
+    :ivar low_percent: the loss in the better case
+    :ivar high_percent: the loss in the worse case
     :ivar configuration: the measured guests, number x vCPUs
-    :ivar place: where the figure is in the document of the study
+    :ivar measured: what the figures are
+    :ivar place: where the figure is in the source
     """
 
-    low: float
-    high: float
+    low_percent: float
+    high_percent: float
     configuration: str
-    study: PublishedStudy
-    place: str
+    measured: str = ('HS06 rate lost by guests of a 32-core host with pinned '
+                     'CPUs, NUMA cells and 2 MB pages')
+    source: str = HS06_STUDY
+    place: str = 'slide on the "Kilo-1" configuration, column "After"'
 
 
-_PLACE = 'slide on the "Kilo-1" configuration, column "After"'
 #: HS06 rate lost on a 32-core host, by the share of the host that one guest
 #: takes: 4x8 is four guests of 8 cores.
 BY_SHARE = (
-    (fractions.Fraction(1, 4), Loss(3.3, 3.3, '4x8', HS06_STUDY, _PLACE)),
-    (fractions.Fraction(1, 2), Loss(4.6, 4.6, '2x16', HS06_STUDY, _PLACE)),
-    (fractions.Fraction(3, 4), Loss(5.0, 5.0, '1x24', HS06_STUDY, _PLACE)),
-    (fractions.Fraction(1), Loss(3.0, 6.0, '1x32', HS06_STUDY, _PLACE)),
+    (fractions.Fraction(1, 4), Loss(3.3, 3.3, '4x8')),
+    (fractions.Fraction(1, 2), Loss(4.6, 4.6, '2x16')),
+    (fractions.Fraction(3, 4), Loss(5.0, 5.0, '1x24')),
+    (fractions.Fraction(1), Loss(3.0, 6.0, '1x32')),
 )
 
 

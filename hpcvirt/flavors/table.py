@@ -36,11 +36,9 @@ def table(plan: plans.Plan,
     room = width or text_table.WIDTH
     blocks = [_kind(plan, hosts, room) for hosts in _kinds(plan)]
     blocks += [_paragraph(other.message, room) for other in others]
-    studies = {loss.study.document.key: loss.study for planned in plan.hosts
-               for row in plan.flavors for loss in row.losses(planned)}
-    notes = [_LEGEND]
-    notes += [f'Loss: {study.measured} {study.document.citation}.'
-              for _, study in sorted(studies.items())]
+    notes = [_LEGEND, *sorted({
+        f'Loss: {loss.measured} {loss.source}.' for planned in plan.hosts
+        for row in plan.flavors for loss in row.losses(planned)})]
     blocks.append('\n'.join(_paragraph(note, room) for note in notes))
     if plan.warnings:
         blocks.append('\n'.join(
@@ -127,12 +125,11 @@ def _devices(number: int, wanted: profiles.Devices) -> str:
 
 
 def _expected(losses: Sequence[plans.Loss]) -> str:
-    if not losses:
-        return '-'
-    low = min(loss.low for loss in losses)
-    high = max(loss.high for loss in losses)
-    span = f'{low:g}%' if low == high else f'{low:g}-{high:g}%'
-    return f'{span}, {losses[0].configuration}'
+    for loss in losses:
+        low, high = loss.low_percent, loss.high_percent
+        span = f'{low:g}%' if low == high else f'{low:g}-{high:g}%'
+        return f'{span}, {loss.configuration}'
+    return '-'
 
 
 def _cells(row: plans.PlannedFlavor) -> str:

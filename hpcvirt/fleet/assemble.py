@@ -56,7 +56,12 @@ def make_fleet(document: documents.FleetDocument,
             topologies |= {host.name: host for host in machines}
             settings |= {host.name: host.settings
                          for host in planned[name].hosts}
-    residents = _group_by_host(document.instances, class_of)
+    peers = {id(own): frozenset(own.names) for own in class_of.values()}
+    residents = _group_by_host((
+        instance if instance.hosts is not None or instance.host not in class_of
+        else dataclasses.replace(
+            instance, hosts=peers[id(class_of[instance.host])])
+        for instance in document.instances), class_of)
     built = fleet(topologies, settings, [
         instance for name in topologies for instance in residents[name]])
     by_name = {host.name: host for host in built.hosts}
@@ -85,20 +90,15 @@ def _plan(document: documents.FleetDocument, name: str,
 
 
 def _group_by_host(instances: Iterable[state.Instance],
-                   class_of: Mapping[str, classes.FleetClass],
-                   ) -> dict[str, list[state.Instance]]:
-    """Find the instances of each host, and where each may move."""
-    residents: dict[str, list[state.Instance]] = {
-        name: [] for name in class_of}
-    peers = {id(own): frozenset(own.names) for own in class_of.values()}
+                   hosts: Iterable[str]) -> dict[str, list[state.Instance]]:
+    """Find the instances of each host."""
+    residents: dict[str, list[state.Instance]] = {name: [] for name in hosts}
     for instance in instances:
         if instance.host not in residents:
             raise exception.InvalidInput(
                 f'{instance.where}.host', f'{instance.host[:64]!r} is not a '
                 'host of the fleet')
-        residents[instance.host].append(
-            instance if instance.hosts is not None else dataclasses.replace(
-                instance, hosts=peers[id(class_of[instance.host])]))
+        residents[instance.host].append(instance)
     return residents
 
 
@@ -109,14 +109,7 @@ def fleet(topologies: state.Topologies,
 
     :raises InvalidInput: for an instance on a host that is not given
     """
-    residents: dict[str, list[state.Instance]] = {
-        name: [] for name in topologies}
-    for instance in instances:
-        if instance.host not in residents:
-            raise exception.InvalidInput(
-                f'{instance.where}.host', f'{instance.host!r} is not a host '
-                'of the fleet')
-        residents[instance.host].append(instance)
+    residents = _group_by_host(instances, topologies)
     hosts, broken = [], {}
     empty = _EmptyHosts()
     for name in topologies:

@@ -92,11 +92,13 @@ class FreedBound:
                    len(cell.free) // needed if needed else self._most)
 
     def _by_sums(self, gone: Collection[state.Instance]) -> int:
-        return min([self._most, *(
-            max(0, sum(free) // needed) for needed, *free in zip(
+        most = self._most
+        for needed, *free in zip(
                 self._guest.sums, self._host.state.free,
-                *(instance.guest.sums for instance in gone), strict=True)
-            if needed)])
+                *(instance.guest.sums for instance in gone), strict=True):
+            if needed:
+                most = min(most, sum(free) // needed)
+        return max(0, most)
 
     def _by_cells(self, gone: Collection[state.Instance]) -> int:
         if not self._width:

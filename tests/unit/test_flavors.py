@@ -5,6 +5,7 @@ import random
 import shlex
 import unittest
 
+from hpcvirt import bibliography
 from hpcvirt import exception
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.fit import supply
@@ -245,7 +246,7 @@ class LossesTest(unittest.TestCase):
         flavor = planned.PlannedFlavor(
             flavor_model.Flavor('f', pcpus, 1024, 0, {}), guest,
             {'host': share} if share else {}, {'host': count}, {})
-        return [(loss.low, loss.high, loss.configuration)
+        return [(loss.low_percent, loss.high_percent, loss.configuration)
                 for loss in flavor.losses(host or planned_host())]
 
     def test_the_loss_is_that_of_the_share_of_the_dedicated_cpus(self):
@@ -347,10 +348,11 @@ class SourcesTest(unittest.TestCase):
             percents = [row.stated_percent for row in rows
                         if row.case == case.id]
             self.assertEqual((min(percents), max(percents)),
-                             (loss.low, loss.high))
+                             (loss.low_percent, loss.high_percent))
             # The study's hosts have 32 cores.
             self.assertEqual(case.guests.vcpus, share * 32)
-            self.assertEqual(study_.source, loss.study.document.key)
+            self.assertEqual(loss.source, bibliography.get(
+                study_.source).citation)
             self.assertEqual({loss.place}, {
                 row.place for row in rows if row.case == case.id})
 
@@ -360,7 +362,8 @@ class ExpectedTest(unittest.TestCase):
         for pcpus, low, high in ((8, 3.3, 3.3), (16, 4.6, 4.6), (24, 5, 5),
                                  (32, 3, 6)):
             loss = planned.find_loss(pcpus, 32)
-            self.assertEqual((low, high), (loss.low, loss.high))
+            self.assertEqual((low, high),
+                             (loss.low_percent, loss.high_percent))
 
     def test_sizes_between_take_the_next_larger_share(self):
         for pcpus, configuration in ((9, '2x16'), (31, '1x32')):

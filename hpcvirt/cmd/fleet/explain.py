@@ -4,19 +4,30 @@
 
 import argparse
 import dataclasses
+from collections.abc import Iterator
 
 from hpcvirt import exception
+from hpcvirt import input_file
+from hpcvirt import words
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
+from hpcvirt.cmd import output
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.fleet import arguments
-from hpcvirt.cmd.fleet import explain_log
 from hpcvirt.fleet import changes
 from hpcvirt.fleet import explain_report
 from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import log_reading
+from hpcvirt.fleet import log_report
 from hpcvirt.fleet import verdict
 
 _OPTIONS = ('image', 'port', 'server')
+
+#: A line of the filter is much shorter.
+_LONGEST_LINE = 256 * 1024
+
+#: Options that describe a request to a fleet.
+_OPTIONS_OF_FLEETS = ('flavor', 'image', 'port', 'server', 'hosts', 'fleet')
 
 
 class ExplainRefusal(command.Report):
@@ -47,12 +58,20 @@ class ExplainRefusal(command.Report):
         parser.add_argument('--hosts', metavar='LIST',
                             help='explain these hosts only: n1,n2')
         arguments.add(parser)
-        explain_log.add(parser)
+        parser.add_argument(
+            '--scheduler-log', metavar='FILE',
+            help='explain what nova-scheduler has refused, and sum up shadow '
+            'mode: its log, also as gzip or journalctl write it, - for '
+            'standard input; no hosts and no flavor are needed')
+        parser.add_argument(
+            '--request-id', metavar='ID',
+            help='with --scheduler-log: the request to explain (req-...), '
+            'or the UUID of its instance; the last refused one by default')
 
     def answer(self, parsed_args: argparse.Namespace) -> command.CommandResult:
         """Find the verdicts, or what a log has of them."""
         if parsed_args.scheduler_log is not None:
-            return explain_log.explain(parsed_args)
+            return _explain_log(parsed_args)
         if parsed_args.request_id is not None:
             raise exception.InvalidInput(
                 '--request-id', 'needs --scheduler-log')
@@ -118,3 +137,43 @@ def _ask_cloud(args: argparse.Namespace) -> verdict.Explanation:
                 view, arguments.find_flavor(args.flavor, view.flavors),
                 args.image, args.port))
     return found
+
+
+def _explain_log(args: argparse.Namespace) -> command.CommandResult:
+    """Find the last refusal, the list of others and shadow mode.
+
+    :raises InvalidInput: if the log has nothing of these, or for an option
+        that has no effect
+    """
+    for option in _OPTIONS_OF_FLEETS:
+        if getattr(args, option):
+            raise exception.InvalidInput(
+                f'--{option}',
+                'is not for --scheduler-log, which has what was asked '
+                'for and the hosts')
+    found = log_reading.read(_lines(args.scheduler_log), args.request_id)
+    if not found.refusals and not found.shadow.requests:
+        raise exception.InvalidInput(input_file.name(args.scheduler_log),
+                                     _nothing(found, args.request_id))
+    return command.CommandResult(
+        log_report.document(found),
+        lambda: log_report.text(found, terminal.width()),
+        status=1 if found.refusals else 0)
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    """Read the log, as far as it can be read."""
+    try:
+        yield from input_file.lines(path, _LONGEST_LINE)
+    except input_file.Damaged as exc:
+        output.complain(f'hpcvirt: {exc}')
+
+
+def _nothing(found: log_reading.Found, request: str | None) -> str:
+    cut = (f'; {words.count_noun(found.unreadable, "line")} of hpcvirt cannot '
+           'be read, and may be cut' if found.unreadable else '')
+    if request is None:
+        return ('has no refused request and no comparison of '
+                f'HPCTopologyFilter, which logs them at INFO level{cut}')
+    return (f'has no refusal and no comparison of {request[:64]!r}, but '
+            f'{found.others} of other requests{cut}')

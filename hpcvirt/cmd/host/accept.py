@@ -33,7 +33,7 @@ from hpcvirt.cmd import output
 from hpcvirt.cmd.bench import progress
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import targets
-from hpcvirt.cmd.host import audit_file
+from hpcvirt.cmd.host import audit
 from hpcvirt.flavors import plan_document
 
 if typing.TYPE_CHECKING:
@@ -129,7 +129,7 @@ for FAIL or INCONCLUSIVE; 2 if the question cannot be answered.
             args.network)
         if args.formatter == 'table':
             sys.stdout.write(printable.lines(
-                _steps(args, asked, host.instances.left())))
+                _steps(args, asked, host.left())))
             sys.stdout.flush()
         if not args.apply:
             return command.CommandResult(serialization.dump(asked), str)
@@ -202,7 +202,8 @@ def _read(args: argparse.Namespace) -> tuple[
         began_at='', command=_command(args), native=args.native or '',
         benchmarks=tuple(args.benchmarks), parts=parts,
         repaired=args.repaired,
-        audit=None if args.audit is None else audit_file.read(args.audit))
+        audit=(None if args.audit is None
+               else audit.read_findings(args.audit)))
     return asked, wanted, own_bounds
 
 

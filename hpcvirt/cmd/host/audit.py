@@ -5,6 +5,10 @@
 import argparse
 import pathlib
 
+from hpcvirt import exception
+from hpcvirt import input_file
+from hpcvirt import serialization
+from hpcvirt.audit import finding
 from hpcvirt.cmd import command
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import terminal
@@ -15,6 +19,9 @@ format nhc is for the configuration of LBNL Node Health Check. Exit
 status: 0 if there is nothing but notes, 1 if there is an error, a warning or
 something unknown, 2 if there is no host to read.
 """
+
+_SCHEMA_VERSION = 1
+_MAX_BYTES = 16 * 1024 * 1024
 
 
 class AuditHost(command.Report):
@@ -55,3 +62,21 @@ class AuditHost(command.Report):
             lambda: report.text(result, terminal.width()),
             status=int(not result.is_clean),
             others={'nhc': lambda: '\n'.join(report.nhc_lines(result)) + '\n'})
+
+
+def read_findings(path: str) -> tuple[finding.Finding, ...]:
+    """Read the findings that the command printed as JSON.
+
+    :raises InvalidInput: if the file cannot be read, or is no audit
+    """
+    where = input_file.name(path)
+    plain = serialization.json_value(
+        input_file.content(path, _MAX_BYTES), where)
+    serialization.require_version(plain, _SCHEMA_VERSION, where)
+    found = plain.get('findings') if isinstance(plain, dict) else None
+    if not isinstance(found, list) or 'checked' not in plain:
+        raise exception.InvalidInput(
+            where, 'is not the output of "hpcvirt host audit --format json"')
+    return tuple(serialization.load(
+        finding.Finding, item, f'{where}: finding {number}')
+        for number, item in enumerate(found, 1))

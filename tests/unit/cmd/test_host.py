@@ -8,7 +8,7 @@ import fixtures
 import testtools
 
 from hpcvirt.cmd import main
-from hpcvirt.cmd.host import audit_file
+from hpcvirt.cmd.host import audit
 from tests.builders import audited
 from tests.builders import commands
 from tests.builders import folders
@@ -71,7 +71,7 @@ class AcceptTest(testtools.TestCase):
         finding = {'code': 'ksm', 'severity': 'warning', 'found': 'KSM runs',
                    'expected': 'no KSM', 'why': 'slow', 'sources': ['X'],
                    'change': ['echo 0']}
-        (found,) = audit_file.read(self.write('audit.json', {
+        (found,) = audit.read_findings(self.write('audit.json', {
             'schema_version': 1, 'host': 'n1', 'clean': False, 'counts': {},
             'findings': [finding], 'checked': ['ksm']}))
         self.assertEqual(('ksm', 'warning', ('echo 0',)),
