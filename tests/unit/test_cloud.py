@@ -104,26 +104,19 @@ class SessionTest(unittest.TestCase):
             endpoint='http://127.0.0.1:1/v2.1'))
         self.assert_unreachable('cannot be used', 'test')
 
-    def test_a_keystone_that_does_not_answer_is_one_line(self):
-        os.environ.update(
-            OS_AUTH_URL='http://127.0.0.1:1/v3', OS_USERNAME='u',
-            OS_PASSWORD='p', OS_PROJECT_NAME='p',
-            OS_USER_DOMAIN_NAME='d', OS_PROJECT_DOMAIN_NAME='d')
-        self.assert_unreachable('cannot be used')
-
-    def test_an_entry_without_password_is_one_line(self):
-        os.environ.update(
-            OS_AUTH_URL='http://127.0.0.1:1/v3', OS_USERNAME='u',
-            OS_PROJECT_NAME='p', OS_USER_DOMAIN_NAME='d',
-            OS_PROJECT_DOMAIN_NAME='d')
-        self.assert_unreachable('password is a required attribute')
-
-    def test_a_password_in_an_address_is_not_shown(self):
-        os.environ.update(
-            OS_AUTH_URL='http://u:pa55@127.0.0.1:1/v3', OS_USERNAME='u',
-            OS_PASSWORD='p', OS_PROJECT_NAME='p',
-            OS_USER_DOMAIN_NAME='d', OS_PROJECT_DOMAIN_NAME='d')
-        self.assert_unreachable(r'http://u:\*\*\*@127.0.0.1')
+    def test_a_keystone_that_cannot_be_used_is_one_line(self):
+        user = {'OS_USERNAME': 'u', 'OS_PROJECT_NAME': 'p',
+                'OS_USER_DOMAIN_NAME': 'd', 'OS_PROJECT_DOMAIN_NAME': 'd'}
+        for address, password, said in (
+                ('127.0.0.1:1', {'OS_PASSWORD': 'p'}, 'cannot be used'),
+                ('127.0.0.1:1', {}, 'password is a required attribute'),
+                # A password in an address is not shown.
+                ('u:pa55@127.0.0.1:1', {'OS_PASSWORD': 'p'},
+                 r'http://u:\*\*\*@127.0.0.1')):
+            with mock.patch.dict(os.environ, {
+                    'OS_AUTH_URL': f'http://{address}/v3', **user,
+                    **password}):
+                self.assert_unreachable(said)
 
     def test_an_api_that_is_too_old_is_reported(self):
         self.serve().failures['GET', 'flavors'] = 406

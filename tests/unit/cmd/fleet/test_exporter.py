@@ -13,10 +13,10 @@ import prometheus_client
 from prometheus_client import registry
 
 from hpcvirt import exception
-from hpcvirt.cmd import main
 from hpcvirt.cmd.fleet import exporter
 from hpcvirt.fleet import count
 from hpcvirt.fleet import metrics
+from tests.builders import commands
 from tests.builders import fleets
 from tests.builders import folders
 
@@ -156,13 +156,8 @@ class CommandTest(unittest.TestCase):
                 ((':0', '--max-age=-1'), '--max-age: must not be negative'),
                 ((':0', '--flavor=x'), "--flavor: 'x' is not a flavor"),
                 ((':0', '--fleet=-'), '--serve: reads files again and')):
-            with contextlib.redirect_stderr(io.StringIO()) as complaint:
-                status = main.main(['capacity', '--fleet', str(fleet),
-                                    '--serve', *words])
-            self.assertEqual(2, status, words)
-            (line,) = [line for line in complaint.getvalue().splitlines()
-                       if not line.startswith('Warning: ')]
-            self.assertIn(expected, line)
+            commands.check_refused(self, expected, commands.run(
+                'capacity', '--fleet', fleet, '--serve', *words))
 
 
 class DashboardTest(unittest.TestCase):
