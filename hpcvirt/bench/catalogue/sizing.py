@@ -95,19 +95,12 @@ def count(rule: ProcessCount, machine: Machine, ranks: int = 1) -> int:
     :param ranks: number of ranks, which REST divides the CPUs by
     """
     cpus = max(1, machine.cpus)
-    if rule is ProcessCount.ONE:
-        return 1
-    if rule is ProcessCount.TWO:
-        return 2
-    if rule is ProcessCount.PER_CELL:
-        return max(1, machine.cells)
-    if rule is ProcessCount.REST:
-        return max(1, cpus // ranks)
-    if rule is ProcessCount.POWER_OF_TWO:
-        return 1 << (cpus.bit_length() - 1)
-    if rule is ProcessCount.SQUARE:
-        return math.isqrt(cpus) ** 2
-    return cpus
+    return {
+        ProcessCount.ONE: 1, ProcessCount.TWO: 2, ProcessCount.PER_CPU: cpus,
+        ProcessCount.PER_CELL: max(1, machine.cells),
+        ProcessCount.REST: max(1, cpus // ranks),
+        ProcessCount.POWER_OF_TWO: 1 << (cpus.bit_length() - 1),
+        ProcessCount.SQUARE: math.isqrt(cpus) ** 2}[rule]
 
 
 def size(rule: SizeParameter, machine: Machine, ranks: int, where: str) -> str:

@@ -146,16 +146,12 @@ def _check(key: ParameterKey, text: str) -> None:
     if key.kind is Kind.WHOLE:
         good = text.isascii() and text.isdigit() and len(text) <= 18
     elif key.kind is Kind.ENERGY:
-        good = _finite(text)
+        try:
+            good = math.isfinite(float(text))
+        except ValueError:
+            good = False
     else:
         good = bool(text) and len(text) <= 200
     if not good:
         raise exception.InvalidInput(
             key.name, f'{text[:60]!r} is not a {key.kind.value}')
-
-
-def _finite(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False

@@ -68,29 +68,29 @@ def parse(name: str, raw: bytes, expect: Mapping[str, str],
     if reason is None and exit_status not in (None, found.exit_status):
         reason = (f'the program ended with exit status {exit_status}, '
                   f'expected {found.exit_status}')
-    kinds = {key.name: key.kind for key in parser.keys
-             if key.name in found.parameters}
-    if reason is not None:
-        return outcome.Outcome(valid=False, reason=reason,
-                               parameters=found.parameters, kinds=kinds)
-    return outcome.Outcome(valid=True, reason=None, metrics=found.metrics,
-                           parameters=found.parameters,
-                           remarks=found.remarks, kinds=kinds)
+    return outcome.Outcome(
+        valid=reason is None, reason=reason,
+        metrics={} if reason else found.metrics, parameters=found.parameters,
+        remarks=() if reason else found.remarks,
+        kinds={key.name: key.kind for key in parser.keys
+               if key.name in found.parameters})
 
 
 def _read(parser: Parser, raw: bytes,
           wanted: Mapping[str, str]) -> reading.Reading:
-    if len(raw) > text.LIMIT_BYTES:
-        raise reading.InvalidOutput(
-            f'the output is larger than {text.LIMIT_BYTES >> 20} MiB')
+    reading.require(
+        len(raw) <= text.LIMIT_BYTES,
+        f'the output is larger than {text.LIMIT_BYTES >> 20} MiB')
     words = text.clean(raw)
     if not words.lstrip().startswith('{'):
         words = text.drop_long_lines(words)
-    if not words.strip():
-        raise reading.InvalidOutput('the output is empty')
+    reading.require(words.strip(), 'the output is empty')
     try:
         found = parser.read(words, wanted)
-        _check_parameters(parser, found)
+        for key in parser.keys:
+            if key.name in found.parameters and (
+                    key.kind is expectation.Kind.WHOLE):
+                reading.whole(found.parameters[key.name], key.name)
     except reading.Missing as exc:
         complaint = text.complaint(words)
         if complaint is None:
@@ -98,18 +98,10 @@ def _read(parser: Parser, raw: bytes,
         raise reading.InvalidOutput(
             f'{exc.reason}; the output says: {complaint}') from exc
     for name, metric in found.metrics.items():
-        if not (math.isfinite(metric.value) and metric.value > 0):
-            raise reading.InvalidOutput(f'{name} is {metric.value}')
-    if not found.metrics:
-        raise reading.InvalidOutput('the output holds no figure')
+        reading.require(math.isfinite(metric.value) and metric.value > 0,
+                        f'{name} is {metric.value}')
+    reading.require(found.metrics, 'the output holds no figure')
     return found
-
-
-def _check_parameters(parser: Parser, found: reading.Reading) -> None:
-    for key in parser.keys:
-        value = found.parameters.get(key.name)
-        if value is not None and key.kind is expectation.Kind.WHOLE:
-            reading.whole(value, key.name)
 
 
 #: The parsers by the names of their modules, to which definitions refer.

@@ -144,14 +144,9 @@ def _result(shown: summary.Shown) -> dict[str, Any]:
 
 
 def _unpaired(run: record.Run) -> dict[str, Any]:
-    samples = [sample for sample in run.samples
-               if not sample.warm_up and sample.outcome.valid]
-    names = dict.fromkeys(name for sample in samples
-                          for name in sample.outcome.metrics)
     sized: dict[str, list[dict[str, Any]]] = {}
-    for name in names:
-        metrics = [sample.outcome.metrics[name] for sample in samples
-                   if name in sample.outcome.metrics]
+    for name, found in text.list_samples(run).items():
+        metrics = [metric for metric in found if metric is not None]
         logs = [math.log(metric.value) for metric in metrics]
         spread = statistics.stdev(logs) if len(logs) > 1 else None
         base, size = bounds.split(name)

@@ -270,20 +270,25 @@ def draw_figures(judgements: Iterable[judgement.Judgement],
         other, 'Guest', ratios, 'Bound', 'Published'}, width)
 
 
+def list_samples(run: record.Run) -> dict[str, list[outcome.Metric | None]]:
+    """List each figure of a run in every sample; None if it lacks there."""
+    outcomes = [sample.outcome for sample in run.samples if not sample.warm_up]
+    return {name: [each.metrics.get(name) for each in outcomes]
+            for name in dict.fromkeys(
+                name for each in outcomes for name in each.metrics)}
+
+
 def _unpaired(run: record.Run, width: int) -> str:
     """Draw the samples of a run that has one side."""
-    samples = [sample for sample in run.samples if not sample.warm_up]
-    names = dict.fromkeys(name for sample in samples
-                          for name in sample.outcome.metrics)
     rows = []
-    for name in names:
-        found = [sample.outcome.metrics.get(name) for sample in samples]
+    for name, found in list_samples(run).items():
         unit = next(metric.unit for metric in found if metric is not None)
         rows.append((name, unit, ' '.join(
             figure(metric.value if metric else None) for metric in found)))
     invalid = [_wrapped(f'INVALID sample {sample.pair + 1}: '
                         f'{sample.outcome.reason}', width)
-               for sample in samples if not sample.outcome.valid]
+               for sample in run.samples
+               if not sample.warm_up and not sample.outcome.valid]
     return '\n'.join((
         printable.escape(f'{run.label}, {run.host}, unpaired'),
         text_table.draw(('Figure', 'Unit', 'Samples'), rows, width=width),
