@@ -2,15 +2,21 @@
 
 """Read and write the files of a host, or of a deployment tool.
 
-Nothing is ever written through a symbolic link that leaves the root, and each
-file that is replaced or removed is copied first.
+Folders are opened once and used by their descriptors, so that nobody can
+exchange one for a link meanwhile. A link to a folder is followed if nobody
+else can change it and it stays in the root; a link to a file is not followed.
+Each file that is replaced or removed is copied first.
 """
 
+import contextlib
 import datetime
 import errno
 import os
 import pathlib
+import shutil
+import stat
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt import exception
@@ -23,6 +29,12 @@ _MAX_BYTES = 1024 * 1024
 _NOVA = ('etc/nova/nova.conf', 'etc/nova/nova-compute.conf')
 _NOVA_FOLDERS = ('etc/nova/nova.conf.d', 'etc/nova/nova-compute.conf.d')
 
+#: The most links on the way to a folder.
+_MAX_LINKS = 8
+
+#: The folder of backups that are not complete.
+_DRAFT = '.hpcvirt-draft'
+
 
 def read_present(root: pathlib.Path, paths: Iterable[str]) -> dict[str, str]:
     """Read those of the files that are there.
@@ -30,13 +42,11 @@ def read_present(root: pathlib.Path, paths: Iterable[str]) -> dict[str, str]:
     :raises InvalidInput: for one that is no file, cannot be read, or leads
         out of the root
     """
-    found = {}
-    for path in paths:
-        place = _inside(root, path)
-        if os.path.lexists(place):
-            found[path] = input_file.content(
-                place, _MAX_BYTES).decode(errors='replace')
-    return found
+    if not os.path.lexists(root):
+        return {}
+    with _Folders(root) as folders:
+        return {path: _decode(present[0]) for path in paths
+                if (present := folders.read(path))}
 
 
 def nova_files(root: pathlib.Path,
@@ -47,16 +57,17 @@ def nova_files(root: pathlib.Path,
         as happens without root
     """
     found, unread = {}, []
-    for path in (*_NOVA, *_NOVA_FOLDERS):
-        try:
-            paths = sorted(
-                f'{path}/{name}' for name in os.listdir(root / path)
-                if name.endswith('.conf')) if path in _NOVA_FOLDERS else [path]
-            found.update(read_present(root, set(paths) - {own}))
-        except FileNotFoundError:
-            continue
-        except (exception.InvalidInput, OSError):
-            unread.append(path)
+    with _Folders(root) as folders:
+        for path in (*_NOVA, *_NOVA_FOLDERS):
+            try:
+                for name in (folders.list_configuration(path)
+                             if path in _NOVA_FOLDERS else [path]):
+                    present = (None if name == own
+                               else folders.read(name, follow=True))
+                    if present:
+                        found[name] = _decode(present[0])
+            except (exception.InvalidInput, OSError):
+                unread.append(path)
     return found, unread
 
 
@@ -64,36 +75,73 @@ def write(root: pathlib.Path, steps: Sequence[step_model.FileChange],
           backups: str) -> pathlib.Path | None:
     """Write the files, and keep a copy of each that is replaced.
 
+    A new file can be read by everybody, whatever the umask; another keeps its
+    mode and its owner. Only the caller can read the copies.
+
     :param backups: the folder for copies, relative to the root
     :returns: the folder of the copies; None if nothing was there before
     :raises InvalidInput: before anything is written, for a file that hpcvirt
-        did not write, and for a path that leads out of the root
+        did not write or that has changed since it was compared, and for a
+        path that leads out of the root
     """
     steps = [step for step in steps
              if step.change is not step_model.FileStatus.SAME]
-    for step in steps:
-        place = _inside(root, step.file.path)
-        if step.change is step_model.FileStatus.FOREIGN:
-            raise exception.InvalidInput(
-                str(place), 'was not written by hpcvirt; move its content to '
-                'another file of yours, and it away')
-        if place.is_symlink():
-            raise exception.InvalidInput(
-                str(place), 'is a symbolic link, which is not replaced')
-        _require_folder(place.parent)
-    kept = None
-    if any(step.before is not None for step in steps):
-        now = datetime.datetime.now(datetime.UTC)
-        kept = _inside(root, f'{backups}/{now:%Y%m%dT%H%M%S.%fZ}')
-    for step in steps:
-        place = root / step.file.path
-        if kept is not None and step.before is not None:
-            _put(kept / step.file.path, place.read_bytes())
-        if step.change is step_model.FileStatus.REMOVED:
-            place.unlink()
-        else:
-            _put(place, step.file.text.encode())
-    return kept
+    with _usual_umask(), _Folders(root) as folders:
+        before = {}
+        for step in steps:
+            path = step.file.path
+            if step.change is step_model.FileStatus.FOREIGN:
+                raise exception.InvalidInput(
+                    str(root / path), 'was not written by hpcvirt; move its '
+                    'content to another file of yours, and it away')
+            folders.require_writable(os.path.dirname(path))
+            present = folders.read(path)
+            if (present and _decode(present[0])) != step.before:
+                raise exception.InvalidInput(
+                    str(root / path),
+                    'has changed since it was compared; run the command again')
+            if present:
+                before[path] = present
+        kept = _back_up(folders, before, backups) if before else None
+        for step in steps:
+            folder, name = folders.place(step.file.path, 0o755)
+            if step.change is step_model.FileStatus.REMOVED:
+                os.unlink(name, dir_fd=folder)
+                continue
+            content, mode, owner = step.file.text.encode(), 0o644, None
+            if step.file.path in before:
+                _, status = before[step.file.path]
+                mode = stat.S_IMODE(status.st_mode)
+                owner = status.st_uid, status.st_gid
+            output_file.replace_in(folder, name, content, mode, owner)
+    return None if kept is None else root / kept
+
+
+def _back_up(folders: '_Folders',
+             files: dict[str, tuple[bytes, os.stat_result]],
+             backups: str) -> str:
+    """Write copies, all or none; return their folder."""
+    folders.place(backups, 0o755)
+    top, _ = folders.place(f'{backups}/{_DRAFT}', 0o700)
+    # What a run that was killed has left.
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(_DRAFT, dir_fd=top)
+    for path, (content, _) in files.items():
+        output_file.replace_in(
+            *folders.place(f'{backups}/{_DRAFT}/{path}', 0o700), content)
+    kept = f'{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S.%fZ}'
+    os.rename(_DRAFT, kept, src_dir_fd=top, dst_dir_fd=top)
+    return f'{backups}/{kept}'
+
+
+@contextlib.contextmanager
+def _usual_umask() -> Iterator[None]:
+    """Let new folders have the modes that they are made with."""
+    before = os.umask(0o022)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def identify(root: pathlib.Path) -> tuple[str | None, frozenset[int] | None]:
@@ -114,28 +162,130 @@ def identify(root: pathlib.Path) -> tuple[str | None, frozenset[int] | None]:
             None if cpus is None else cpuset.parse(cpus, str(root)))
 
 
-def _inside(root: pathlib.Path, path: str) -> pathlib.Path:
-    """Return the place of a path, which must not leave the root."""
-    place = root / path
-    top = root.resolve()
-    if not place.parent.resolve().is_relative_to(top):
-        raise exception.InvalidInput(
-            str(place), f'leads out of {root} by a symbolic link')
-    return place
+def _decode(content: bytes) -> str:
+    return content.decode(errors='replace')
 
 
-def _require_folder(folder: pathlib.Path) -> None:
-    """Check that a folder is there, or can be made."""
-    while not os.path.lexists(folder):
-        folder = folder.parent
-    if not folder.is_dir():
-        raise exception.InvalidInput(str(folder), 'is not a folder')
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES),
-                              str(folder))
+class _Folders:
+    """The folders below a root, each opened once and kept open."""
 
+    _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
-def _put(place: pathlib.Path, content: bytes) -> None:
-    """Write a file, and the folders that it is in."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    output_file.replace(place, content, 0o644)
+    def __init__(self, root: pathlib.Path) -> None:
+        self._root = root
+        self._open: dict[str, int] = {}
+
+    def __enter__(self) -> '_Folders':
+        self._open[''] = os.open(self._root, self._FLAGS)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for folder in self._open.values():
+            os.close(folder)
+
+    def read(self, path: str, follow: bool = False,
+             ) -> tuple[bytes, os.stat_result] | None:
+        """Read a file; return its content and status, None if missing.
+
+        :param follow: whether the file may be a link
+        """
+        parent, name = os.path.split(path)
+        folder = self._find(parent)
+        if folder is None:
+            return None
+        where = str(self._root / path)
+        try:
+            with input_file.open_file(name, where, folder=folder,
+                                      follow=follow) as stream:
+                return (input_file.read_whole(stream, _MAX_BYTES, where),
+                        os.fstat(stream.fileno()))
+        except exception.InvalidInput as exc:
+            if isinstance(exc.__cause__, FileNotFoundError):
+                return None
+            raise
+
+    def list_configuration(self, path: str) -> list[str]:
+        """List the ``*.conf`` of a folder; none if it is missing."""
+        folder = self._find(path)
+        return [] if folder is None else sorted(
+            f'{path}/{name}' for name in os.listdir(folder)
+            if name.endswith('.conf'))
+
+    def place(self, path: str, mode: int) -> tuple[int, str]:
+        """Return the folder that a file is in, and its name there.
+
+        :param mode: of the folders that have to be made
+        """
+        parent, name = os.path.split(path)
+        folder = self._find(parent, mode)
+        if folder is None:  # removed again meanwhile
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT),
+                                    str(self._root / parent))
+        return folder, name
+
+    def require_writable(self, path: str) -> None:
+        """Check that a folder can be written, or made.
+
+        :raises PermissionError: if it cannot
+        """
+        while (folder := self._find(path)) is None:
+            path = os.path.dirname(path)
+        if not os.access('.', os.W_OK | os.X_OK, dir_fd=folder):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES),
+                                  str(self._root / path))
+
+    def _find(self, path: str, mode: int | None = None,
+              links: int = 0) -> int | None:
+        """Open a folder.
+
+        :param mode: None if it is not made where it is missing
+        :param links: how many have led here
+        """
+        path = '' if path == '.' else path
+        if path in self._open:
+            return self._open[path]
+        parent, name = os.path.split(path)
+        above = self._find(parent, mode, links)
+        if above is None:
+            return None
+        place = self._root / path
+        try:
+            if mode is not None:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, mode, dir_fd=above)
+            folder = os.open(name, self._FLAGS | os.O_NOFOLLOW, dir_fd=above)
+        except FileNotFoundError:
+            return None
+        except NotADirectoryError as exc:
+            target = self._follow(above, parent, name)
+            if target is None or links > _MAX_LINKS:
+                raise exception.InvalidInput(
+                    str(place), 'is not a folder') from exc
+            return self._find(target, mode, links + 1)
+        except OSError as exc:
+            raise exception.InvalidInput(
+                str(place), f'cannot be opened ({exc.strerror})') from exc
+        self._open[path] = folder
+        return folder
+
+    def _follow(self, above: int, parent: str, name: str) -> str | None:
+        """Return the path below the root that a link leads to.
+
+        :returns: None if it is no link
+        """
+        place = self._root / parent / name
+        try:
+            target = os.readlink(name, dir_fd=above)
+        except OSError:
+            return None
+        status = os.fstat(above)
+        if status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o022:
+            raise exception.InvalidInput(
+                str(place), 'is a symbolic link that others can change')
+        found = os.path.relpath(
+            os.path.join(os.readlink(f'/proc/self/fd/{above}'), target),
+            os.path.realpath(self._root))
+        if found.split('/')[0] == '..':
+            raise exception.InvalidInput(
+                str(place), f'leads out of {self._root} by a symbolic link')
+        return found
