@@ -59,14 +59,16 @@ class AffinityCheck:
             self.deciding |= self._devices.deciding
         self._answers: dict[frozenset[int], bool] = {}
 
-    def ruled_out(self, cells: Iterable[int], most: int) -> bool:
+    def ruled_out(self, cells: Iterable[int], most: int,
+                  taken: Collection[int] = ()) -> bool:
         """Whether counting devices shows that no subset can be enough.
 
         :param cells: the host cells that the guest can use
         :param most: how many of them it uses
+        :param taken: those of them that it uses in any case
         """
         return (self._devices is not None and
-                self._devices.ruled_out(cells, most))
+                self._devices.ruled_out(tuple(cells), most, taken))
 
     def met(self, cells: Iterable[int]) -> bool:
         """Whether a guest on these cells gets its devices and networks."""

@@ -22,6 +22,7 @@ from hpcvirt.model import shape as shape_model
 #: Keys of a request that Placement has already evaluated.
 IGNORED_TAGS = frozenset(('resource_class', 'traits', 'rp_uuids'))
 
+_STRICT = (shape_model.PCIAffinity.REQUIRED, shape_model.PCIAffinity.SOCKET)
 _TRUE = frozenset(('1', 't', 'true', 'on', 'y', 'yes'))
 
 
@@ -178,32 +179,40 @@ class Allocator:
                 return request, free
         return None
 
-    def ruled_out(self, cells: Iterable[int], most: int) -> bool:
+    def ruled_out(self, cells: Iterable[int], most: int,
+                  taken: Collection[int] = ()) -> bool:
         """Whether counting shows that no set of cells has enough devices.
 
         :param cells: the host cells that the guest can use
         :param most: how many of them it uses
+        :param taken: those of them that it uses in any case
         """
         strict = [(request.count, usable) for request, usable in
                   zip(self._requests, self._usable, strict=True)
-                  if request.affinity is shape_model.PCIAffinity.REQUIRED]
+                  if request.affinity in _STRICT]
+        # The sockets are known only if they matter.
+        place: Mapping[int, object] = {
+            cell: ('socket', self._sockets[cell]) if self._sockets else cell
+            for cell in {*self._sockets, *cells, *taken}}
         # Nova may take fewer devices than requested if Placement allocated
         # them; the counts of all other requests add up.
         if len(strict) == len(self._requests) and not any(self._providers):
             strict.append((sum(count for count, _ in strict),
                            set().union(*self._usable)))
-        near = frozenset(cells)
-        return any(self._most_free(usable, near, most) < count
-                   for count, usable in strict)
-
-    def _most_free(self, usable: Iterable[int], cells: Collection[int],
-                   most: int) -> int:
-        """Count the devices of the cells that have the most."""
-        free: collections.Counter[int | None] = collections.Counter()
-        for index in usable:
-            if self._pools[index].cell in cells:
-                free[self._pools[index].cell] += self._pools[index].free
-        return sum(count for _, count in free.most_common(most))
+        near = {place[cell] for cell in (*cells, *taken)}
+        own = {place[cell] for cell in taken}
+        for count, usable in strict:
+            free: collections.Counter[object] = collections.Counter()
+            for index in usable:
+                cell = self._pools[index].cell
+                if cell is not None and place.get(cell) in near:
+                    free[place[cell]] += self._pools[index].free
+            most_free = sum(free.pop(each, 0) for each in own) + sum(
+                each for _, each in free.most_common(
+                    max(most - len(taken), 0)))
+            if most_free < count:
+                return True
+        return False
 
     def allocate(self, cells: Collection[int] | None) -> list[int] | None:
         """Serve all requests of a guest on a set of host cells.

@@ -183,10 +183,10 @@ class FilterDecision:
         """Say why a guest does not fit, which has been found by counting."""
         try:
             misfit = start.check(supply, allocation)
+            if misfit is None:
+                raise AssertionError('The guest fits, which counting denies')
         except Exception as exc:  # noqa: BLE001
             return malformed_host.misfit(host_state, exc)
-        if misfit is None:
-            raise AssertionError('The guest fits, which counting denies')
         return misfit
 
     def _limits_of(self, host_state: typing.Any) -> typing.Any:

@@ -230,7 +230,7 @@ class EveryRefusalTest(soundness.ClaimingTestCase):
                 host(*[4] * 12, 8), (2, 2, 2), pools=tuple(pools),
                 requests=tuple(cases.Request(
                     {'vendor_id': '10de', 'product_id': name}, 1,
-                    'socket' if name == names[3] else 'required', None,
+                    'legacy' if name == names[3] else 'required', None,
                     f'5505fed3-8bda-db3b-7c58-de7e4646{name}')
                     for name in names)))
 

@@ -457,7 +457,7 @@ class SearchTest(unittest.TestCase):
         self.assertEqual(reasons.Code.DEVICE_AFFINITY,
                          engine.place(guest, supply).code)
         preferred = tiny.guest(1, 1, 1, requests=(
-            *requests[:3], tiny.request('d', affinity='socket')))
+            *requests[:3], tiny.request('d', affinity='legacy')))
         with mock.patch.object(cell_search, 'MAX_SETS', 10):
             misfit = claim.check(preferred, supply)
         self.assertEqual(reasons.Code.UNDECIDED, misfit.code)
