@@ -6,6 +6,7 @@ import os
 import pathlib
 import socket
 import stat
+from collections.abc import Collection
 
 from hpcvirt import exception
 from hpcvirt import input_file
@@ -19,6 +20,9 @@ _MAX_BYTES = 1024 * 1024
 
 #: The folders in which the kernel shows its state.
 _OF_KERNEL = ('sys/', 'proc/')
+
+#: Where a link to other folders does not lead to a file.
+_NO_FILES = ('/sys/', '/proc/', '/dev/')
 
 
 class SysfsTree:
@@ -45,12 +49,17 @@ class SysfsTree:
         self.is_running = sysfs == '/sys'
         self._folders: dict[str, str | None] = {}
 
-    def text(self, name: str) -> str | None:
-        """Read a file without surrounding white space; None if missing."""
+    def text(self, name: str,
+             owners: Collection[int] | None = None) -> str | None:
+        """Read a file without surrounding white space; None if missing.
+
+        :param owners: the users of whom the file may be; None for any
+        """
         here = self._below(name)
         path = self._path(name)
         data = (None if path is None else
-                input_file.find_content(path, _MAX_BYTES, here))
+                input_file.find_content(path, _MAX_BYTES, here,
+                                        owners=owners))
         if data is None:
             return None
         try:
@@ -170,6 +179,9 @@ class SysfsTree:
         if not f'{found}/'.startswith(f'{self._root.rstrip("/")}/'):
             raise exception.InvalidInput(
                 here, 'is a link that leads out of the copy')
+        if self.is_running and found.startswith(_NO_FILES):
+            raise exception.InvalidInput(
+                here, f'is a link to {found}, which is no file on a disk')
         return found
 
 

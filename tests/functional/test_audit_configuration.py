@@ -123,7 +123,8 @@ class ConfigurationTest(unittest.TestCase):
                 line = '\0'.join(['nova-compute', *words]).replace(folder, '')
                 sysfs_files.lay_out({'proc/9/comm': 'nova-compute',
                                      'proc/9/cmdline': line}, folder)
-                names = nova._names(files_module.Files(pathlib.Path(folder)))
+                names, _ = nova._names(
+                    files_module.Files(pathlib.Path(folder)))
                 found = nova.merge([
                     nova.parse(pathlib.Path(folder, name).read_text())
                     for name in names], [('compute', 'one')])

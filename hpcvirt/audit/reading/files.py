@@ -9,6 +9,7 @@ cannot be read raises NotKnown.
 
 import pathlib
 import re
+from collections.abc import Collection
 from collections.abc import Mapping
 
 from hpcvirt import exception
@@ -38,19 +39,23 @@ class Files:
         except exception.InvalidInput:
             return 'host'
 
-    def text(self, name: str, anchor: str) -> str | None:
+    def text(self, name: str, anchor: str,
+             owners: Collection[int] | None = None) -> str | None:
         """Read a file."""
         try:
-            text = self._tree.text(name)
+            text = self._tree.text(name, owners)
         except exception.InvalidInput as exc:
             raise make_unknown(name, exc.what) from exc
         if text is None and not self.exists(anchor):
             raise make_unknown(name)
         return text
 
-    def need(self, name: str) -> str:
-        """Read a file that every host has."""
-        text = self.text(name, name)
+    def need(self, name: str, owners: Collection[int] | None = None) -> str:
+        """Read a file that every host has.
+
+        :param owners: the users of whom it may be; None for any
+        """
+        text = self.text(name, name, owners)
         if text is None:
             raise make_unknown(name)
         return text
@@ -82,6 +87,12 @@ class Files:
         if len(data) != 4:
             raise make_unknown(name, 'is too short')
         return data
+
+    def users(self, process: str) -> frozenset[int]:
+        """Return the real, effective, saved and file system user."""
+        text = self.text(f'proc/{process}/status', 'proc') or ''
+        match = re.search('^Uid:([\t0-9]+)$', text, re.MULTILINE)
+        return frozenset(map(int, match[1].split()) if match else ())
 
     def number(self, name: str, anchor: str) -> int | None:
         """Read a whole number."""

@@ -13,6 +13,7 @@ be repeated.
 """
 
 import itertools
+import os
 import re
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -50,6 +51,10 @@ _ALWAYS = 'sys'
 #: of a regular expression.)
 _REFERENCE = re.compile(r'[$]\{?[A-Za-z_]')
 
+#: The options that name files, and where none of these can be.
+_NAMING = ('--config-file', '--config-dir')
+_NO_FILES = ('', 'proc', 'sys', 'dev')
+
 _KOLLA = 'etc/kolla/nova-compute/nova.conf'
 _TRIPLEO = ('var/lib/config-data/puppet-generated/nova_libvirt/etc/nova/'
             'nova.conf')
@@ -65,13 +70,15 @@ def read(files: Files) -> facts.NovaFacts | None:
 
     :returns: None if there is none
     """
-    names = _names(files)
+    owners = _find_owners(files)
+    names, is_named = _names(files, owners)
     if not names and not files.exists('etc'):
         raise files_module.make_unknown('etc')
     sections = []
     for name in names:
         try:
-            sections.append(parse(files.need(name)))
+            sections.append(parse(files.need(
+                name, owners if is_named else None)))
         except Malformed as exc:
             raise files_module.make_unknown(
                 name, f'is refused by nova-compute: {exc}') from exc
@@ -88,22 +95,44 @@ def read(files: Files) -> facts.NovaFacts | None:
     return facts.NovaFacts(tuple(f'/{name}' for name in names), found)
 
 
-def _names(files: Files) -> tuple[str, ...]:
+def _find_owners(files: Files) -> frozenset[int] | None:
+    """Find who may say what is read: root, nova and the owner of its folder.
+
+    :returns: None for a copy, which is all of one origin
+    """
+    if not files.is_running:
+        return None
+    users = {0}
+    if _is_there(files, 'etc/nova'):
+        users.add(os.stat('/etc/nova').st_uid)
+    text = files.text('etc/passwd', 'etc') or ''
+    users.update(map(int, re.findall(
+        r'^nova:[^:\n]*:([0-9]{1,10}):', text, re.MULTILINE)))
+    return frozenset(users)
+
+
+def _names(files: Files, owners: frozenset[int] | None = None,
+           ) -> tuple[tuple[str, ...], bool]:
     """Find the files, in the order in which nova-compute reads them.
 
     Containers have their configuration outside of ``/etc/nova``, which is
     unused then. Outside of containers, the command line of a running
     nova-compute names the files that it reads.
+
+    :param owners: the users whose nova-compute counts; None for all
+    :returns: the files, and whether a command line names them
     """
     for alone in (_KOLLA, _TRIPLEO):
         if _is_there(files, alone):
-            return (alone,)
-    found = tuple(_directory(files, _EDPM)) or _named(files, _words(files))
-    if not found and _is_there(files, _DEVSTACK):
-        return (_DEVSTACK,)
-    return found or tuple(
-        [name for name in _ETC if _is_there(files, name)]
-        + list(_default_directories(files)))
+            return (alone,), False
+    if found := tuple(_directory(files, _EDPM)):
+        return found, False
+    if found := _named(files, _words(files, owners)):
+        return found, True
+    if _is_there(files, _DEVSTACK):
+        return (_DEVSTACK,), False
+    return tuple([name for name in _ETC if _is_there(files, name)]
+                 + list(_default_directories(files))), False
 
 
 def _default_directories(files: Files) -> Iterator[str]:
@@ -111,12 +140,17 @@ def _default_directories(files: Files) -> Iterator[str]:
         yield from _directory(files, directory)
 
 
-def _words(files: Files) -> list[str]:
-    """Return the command line of a running nova-compute."""
+def _words(files: Files, owners: frozenset[int] | None) -> list[str]:
+    """Return the command line of a running nova-compute.
+
+    Anybody can name a process so; those of other users are left out.
+    """
     for number in files.names('proc', 'sys'):
         here = f'proc/{number}'
-        if number.isdigit() and files.text(f'{here}/comm',
-                                           'proc') == 'nova-compute':
+        if (number.isdigit()
+                and files.text(f'{here}/comm', 'proc') == 'nova-compute'
+                and (owners is None
+                     or frozenset() < files.users(number) <= owners)):
             return (files.text(f'{here}/cmdline', 'proc') or '').split('\0')
     return []
 
@@ -131,7 +165,11 @@ def _named(files: Files, words: Sequence[str]) -> tuple[str, ...]:
     directories = False
     for word, after in itertools.pairwise([*words, '']):
         option, equals, value = word.partition('=')
-        name = (value if equals else after).lstrip('/')
+        name = os.path.normpath(
+            '/' + (value if equals else after)).lstrip('/')
+        if option in _NAMING and name.partition('/')[0] in _NO_FILES:
+            raise files_module.make_unknown(
+                name, 'is no file on a disk, but nova-compute names it')
         if option == '--config-file':
             found.append(name)
         elif option == '--config-dir':

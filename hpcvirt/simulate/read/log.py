@@ -16,6 +16,8 @@ from hpcvirt.simulate import workload as workloads
 LONGEST = 1 << 16
 #: The most jobs that are kept. The longest public log has 2,695,548.
 MAX_JOBS = 2_000_000
+#: The most lines of a log, comments and empty ones included.
+MAX_LINES = 10_000_000
 #: Times and durations in seconds must be less: 3000 years. Times in
 #: milliseconds since 1970 are more.
 MAX_SECONDS = 1e11
@@ -50,7 +52,7 @@ class Log:
         self.path = path
         self.where = input_file.name(path)
         self.number = 0
-        self._source = input_file.lines(path, LONGEST + 1)
+        self._source = input_file.lines(path, LONGEST + 1, MAX_LINES)
         self._entries: list[Entry] = []
         self._added = 0
         self._empty = 0
