@@ -94,10 +94,10 @@ def _fleet(found: cell_hosts.CellHosts,
             if host_state.uuid not in own:
                 raise exception.InvalidInput(
                     name, 'Placement has no resource provider of it')
+            holds = quarantine.holds(host_state) if heeds else ()
             hosts.append(state.FleetHost(
                 name, _state(host_state, own[host_state.uuid], aliases,
-                             found.closed.get(name)
-                             or (_quarantine(host_state) if heeds else None)),
+                             found.closed.get(name), health.sentence(holds)),
                 tuple(translate.translate(instance, name, peers[name])
                       for instance in found.instances[name])))
         except exception.InvalidInput as exc:
@@ -109,11 +109,14 @@ def _fleet(found: cell_hosts.CellHosts,
 
 def _state(host_state: typing.Any, provider: providers.Provider,
            aliases: Mapping[str, devices.DeviceRequest],
-           closed: str | None) -> state.FleetHostState:
+           closed: str | None, quarantined: str) -> state.FleetHostState:
     free = guests.Resources(*(provider.free.get(name, 0)
                               for name in _CLASSES))
     if closed is None and _DISABLED in provider.traits:
         closed = 'its nova-compute is disabled'
+    in_quarantine = closed is None and bool(quarantined)
+    if in_quarantine:
+        closed = quarantined
     supply = supplies.make_supply(host_state, aliases)
     if provider.devices:
         supply = dataclasses.replace(supply, pools=(
@@ -122,13 +125,7 @@ def _state(host_state: typing.Any, provider: providers.Provider,
                     provider=uuid) for name, free, uuid in provider.devices)))
     return state.FleetHostState(supply,
                                 guests.Resources(0, 0, 0) if closed else free,
-                                closed,
-                                provider.traits)
-
-
-def _quarantine(host_state: typing.Any) -> str | None:
-    holds = quarantine.holds(host_state)
-    return f'it is in quarantine: {health.sentence(holds)}' if holds else None
+                                closed, provider.traits, in_quarantine)
 
 
 def _peers(found: cell_hosts.CellHosts,

@@ -25,7 +25,9 @@ def admit(guest: guests.Guest, host: state.FleetHostState,
     """Place a new instance on a host, or say why it does not fit."""
     why = explain_closed(guest, host)
     if why is not None:
-        return reasons.Misfit(reasons.Code.CLOSED, {'what': why})
+        return reasons.Misfit(
+            reasons.Code.QUARANTINED if host.quarantined
+            else reasons.Code.CLOSED, {'what': why})
     misfit = _placement(guest, host)
     if misfit is not None:
         return misfit

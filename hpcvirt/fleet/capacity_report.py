@@ -69,7 +69,9 @@ def _room(room: free_resources.FreeResources) -> dict[str, Any]:
 
 def list_closed(fleet: state.Fleet) -> list[dict[str, str]]:
     """List the hosts that take no new instances, whatever is free."""
-    return [{'name': host.name, 'reason': host.state.closed}
+    return [{'name': host.name, 'reason': (
+                'it is in quarantine: ' if host.state.quarantined else '')
+             + host.state.closed}
             for host in fleet.hosts if host.state.closed is not None]
 
 

@@ -237,7 +237,8 @@ def _replace_reasons(entry: fleet_classes.HostEntry,
     reported: state.FleetHostState | None = entry.reported
     if reported is not None and reported.closed is not None:
         reported = dataclasses.replace(
-            reported, closed=_replace(reported.closed, ids))
+            reported, closed='by a reason that is left out'
+            if reported.quarantined else _replace(reported.closed, ids))
     return dataclasses.replace(
         entry, reported=reported,
         broken=entry.broken and _replace(entry.broken, ids))

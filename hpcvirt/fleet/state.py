@@ -78,12 +78,15 @@ class FleetHostState:
     :ivar free: in total, as Placement counts; none if the host is closed
     :ivar traits: those of its resource provider; None if they are not known
     :ivar closed: why Nova sends no new instance to the host; None if it does
+    :ivar quarantined: whether that is because of a quarantine; then closed
+        says who holds the host in it and why
     """
 
     supply: supplies.Supply
     free: guests.Resources
     closed: str | None = None
     traits: frozenset[str] | None = None
+    quarantined: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,6 +124,7 @@ def group_alike(hosts: Iterable[FleetHost],
         pools = tuple((pool.cell, pool.free, tuple(sorted(pool.tags.items())))
                       for pool in supply.pools or ())
         found.setdefault((supply.cells, pools, host.state.free,
-                          host.state.closed, host.state.traits,
+                          host.state.closed, host.state.quarantined,
+                          host.state.traits,
                           supply.packing), []).append(host)
     return tuple(map(tuple, found.values()))

@@ -212,6 +212,18 @@ class ReportedFleetTest(unittest.TestCase):
                     [dataclasses.replace(item, where='')
                      for item in after.instances])
 
+    def test_what_operators_wrote_of_a_quarantine_can_be_left_out(self):
+        fleet, _ = fleets.with_devices()
+        (host, _) = fleet.hosts
+        reported = dataclasses.replace(
+            host.state, closed='operator by me@here: it swaps',
+            quarantined=True)
+        (entry,) = document.replace_names(document.FleetDocument('f', {
+            'c': fleet_classes.FleetClass(hosts=(fleet_classes.HostEntry(
+                name=host.name, reported=reported),))})).classes['c'].hosts
+        self.assertTrue(entry.reported.quarantined)
+        self.assertNotIn('swaps', entry.reported.closed)
+
     def test_devices_are_reported(self):
         fleet, _ = fleets.with_devices()
         for pools in (None, (devices.Pool(None, 2, {
