@@ -4,23 +4,19 @@
 
 import argparse
 import contextlib
-import datetime
 import pathlib
 import signal
 import socket
 import threading
 from collections.abc import Iterator
-from collections.abc import Sequence
-from typing import Any
 
 from hpcvirt import exception
 from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
-from hpcvirt.health import host_sample
+from hpcvirt.health import host_watch
 from hpcvirt.health import quarantine_reconciler
-from hpcvirt.health import rates
 from hpcvirt.health import recording
 from hpcvirt.health import sampler
 from hpcvirt.health import signature
@@ -92,77 +88,35 @@ class WatchHost(command.Command):
                 '--interval', f'must be from 1 to {_LONGEST_INTERVAL_S}')
         if args.replay is not None and args.record is not None:
             raise exception.InvalidInput('--record', 'is not for --replay')
-        watch = Watch(args)
+        watch = _make_watch(args)
         if args.replay is not None:
             return _replay(watch, args)
+        source = sampler.HostSampler(
+            pathlib.Path('/'), None if args.dedicated is None
+            else cpuset.parse(args.dedicated, '--dedicated'))
         stop = threading.Event()
         before = signal.signal(signal.SIGTERM, lambda *_: stop.set())
         try:
             with _serving(watch, args.serve):
-                for sample in _samples(args, stop):
-                    if args.record is not None:
-                        _attempt(lambda sample=sample: recording.append(
-                            args.record, sample))
-                    watch.take(sample)
+                watch.run(source, args.interval, stop, args.record)
         finally:
             signal.signal(signal.SIGTERM, before)
         return 0
 
 
-class Watch:
-    """The state of the host that is watched.
-
-    :ivar found: the rates since the last sample
-    """
-
-    def __init__(self, args: argparse.Namespace) -> None:
-        self._args = args
-        self.signs: Sequence[signature.Sign] = signature.learn_signs(
+def _make_watch(args: argparse.Namespace) -> host_watch.HostWatch:
+    return host_watch.HostWatch(
+        args.host, signature.learn_signs(
             list(recording.read(path)) for path in args.baseline
-        ) if args.baseline else signature.SIGNS
-        self.state = _load(args.state)
-        self.found: rates.Rates = {}
-        self.reconciler = quarantine_reconciler.QuarantineReconciler(
+        ) if args.baseline else signature.SIGNS,
+        quarantine_reconciler.QuarantineReconciler(
             args.host, lambda: cloud_arguments.connect_quarantine(args),
-            f'hpcvirt-watch@{socket.gethostname()}', args.interval)
-
-    def take(self, sample: host_sample.HostSample) -> None:
-        """Decide anew, and act on it."""
-        before = self.state
-        self.state, self.found = signature.follow(before, sample, self.signs)
-        time = datetime.datetime.fromtimestamp(
-            sample.time, datetime.UTC).strftime('%Y-%m-%dT%H:%M:%SZ')
-        for name, progress in self.state.signs.items():
-            known = before.signs.get(name, signature.SignProgress())
-            if progress.on is not known.on:
-                print(f'{time} {self._args.host}: {name} '
-                      + (f'begins: {progress.words}' if progress.on
-                         else 'is over'), flush=True)
-        if self._args.apply:
-            self.state, line = self.reconciler.settle(self.state, time)
-            if line is not None:
-                print(f'{time} {self._args.host}: {line}', flush=True)
-        if self._args.state is not None:
-            _attempt(lambda: recording.save(self._args.state, self.state))
+            f'hpcvirt-watch@{socket.gethostname()}', args.interval),
+        args.apply, args.state, lambda line: print(line, flush=True),
+        lambda line: output.complain(f'hpcvirt host watch: {line}'))
 
 
-def _load(path: str | None) -> signature.HostHealth:
-    """Read the state; one that cannot be read is put aside.
-
-    The service must not stop because of it. It then leaves the host as it is
-    until it has observed it for long enough.
-    """
-    if path is None:
-        return signature.HostHealth()
-    try:
-        return recording.load(path)
-    except exception.InvalidInput as exc:
-        aside = recording.put_aside(path)
-        output.complain(f'hpcvirt host watch: {exc}; it is now {aside}')
-        return signature.HostHealth()
-
-
-def _replay(watch: Watch, args: argparse.Namespace) -> int:
+def _replay(watch: host_watch.HostWatch, args: argparse.Namespace) -> int:
     for sample in recording.read(args.replay):
         watch.take(sample)
     if watch.state.last is None:
@@ -174,30 +128,9 @@ def _replay(watch: Watch, args: argparse.Namespace) -> int:
     return 2 if args.apply and wanted not in (None, watch.state.held) else 0
 
 
-def _samples(args: argparse.Namespace,
-            stop: threading.Event) -> Iterator[host_sample.HostSample]:
-    """Sample until the end; a sample that fails is left out."""
-    dedicated = None if args.dedicated is None else cpuset.parse(
-        args.dedicated, '--dedicated')
-    source = sampler.HostSampler(pathlib.Path('/'), dedicated)
-    while True:
-        taken: list[host_sample.HostSample] = []
-        _attempt(lambda taken=taken: taken.append(source.take()))
-        yield from taken
-        if stop.wait(args.interval):
-            return
-
-
-def _attempt(act: Any) -> None:
-    """Go on without something that does not work now."""
-    try:
-        act()
-    except exception.HpcvirtError as exc:
-        output.complain(f'hpcvirt host watch: {exc}')
-
-
 @contextlib.contextmanager
-def _serving(watch: Watch, address: str | None) -> Iterator[None]:
+def _serving(watch: host_watch.HostWatch,
+             address: str | None) -> Iterator[None]:
     if address is None:
         yield
         return

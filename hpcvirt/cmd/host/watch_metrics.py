@@ -2,9 +2,7 @@
 
 """What ``hpcvirt host watch`` tells Prometheus."""
 
-import typing
 from collections.abc import Iterator
-from collections.abc import Sequence
 
 from prometheus_client import core
 from prometheus_client import registry
@@ -12,18 +10,7 @@ from prometheus_client import registry
 from hpcvirt.cmd.fleet import exporter
 from hpcvirt.fleet import metrics
 from hpcvirt.health import host_sample
-from hpcvirt.health import quarantine_reconciler
-from hpcvirt.health import rates
-from hpcvirt.health import signature
-
-
-class WatchedHost(typing.Protocol):
-    """What is known of the host that is watched."""
-
-    signs: Sequence[signature.Sign]
-    state: signature.HostHealth
-    found: rates.Rates
-    reconciler: quarantine_reconciler.QuarantineReconciler
+from hpcvirt.health import host_watch
 
 
 class WatchCollector(registry.Collector):
@@ -32,12 +19,12 @@ class WatchCollector(registry.Collector):
     :param watch: its state is replaced as a whole, and thus consistent
     """
 
-    def __init__(self, watch: WatchedHost) -> None:
+    def __init__(self, watch: host_watch.HostWatch) -> None:
         self._watch = watch
 
     def collect(self) -> Iterator[core.Metric]:
         """Yield the metrics of the host."""
-        state, found = self._watch.state, self._watch.found
+        state, found = self._watch.state, self._watch.latest
         yield from map(exporter.metric, [
             metrics.Family(
                 'hpcvirt_host_rate', 'What the host does, in the units of the '
