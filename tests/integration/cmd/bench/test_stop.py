@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 
-from tests.builders import commands
 from tests.integration.bench import run_case
 
 
@@ -92,8 +91,9 @@ class StopTest(run_case.RunCase):
         self.assertEqual(12, len(samples))
         self.assertIn('No run goes on', self.run_('bench', 'runs',
                                                   *self.data)[1])
-        commands.check_refused(
-            self, 'is finished', self.run_('bench', 'stop', name, *self.data))
+        status, _, err = self.run_('bench', 'stop', name, *self.data)
+        self.assertEqual(2, status)
+        self.assertIn('is finished', err)
 
     def test_what_an_interrupted_run_left_is_stopped(self):
         _, process, name = self.started()
@@ -137,9 +137,10 @@ class StopTest(run_case.RunCase):
 
     def test_the_same_command_is_not_run_twice_at_once(self):
         words, process, name = self.started()
-        commands.check_refused(
-            self, f'result {name} is being measured by process '
-            f'{process.pid} on ', self.run_(*words))
+        status, _, err = self.run_(*words)
+        self.assertEqual(2, status)
+        self.assertIn(f'result {name} is being measured by process '
+                      f'{process.pid} on ', err)
         self.slow.unlink()
         process.communicate()
         self.assertEqual(1, process.returncode)
