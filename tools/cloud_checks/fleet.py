@@ -4,7 +4,8 @@
 
 For each kind of refusal a request is made that Nova refuses; ``hpcvirt
 explain`` must say why, and after the change that it names, or that follows
-from the reason, Nova must accept the request.
+from the reason, Nova must accept the request. ``capacity``, ``explain`` and
+``make-room`` must answer from ``fleet dump`` as they do from the cloud.
 """
 
 from tools.cloud import cloud as clouds

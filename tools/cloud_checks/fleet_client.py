@@ -145,6 +145,34 @@ class Client:
                      f'{done.stdout[-1500:]}{done.stderr[-1500:]}')
         print(done.stdout)
 
+    def compare_dump(self, flavor):
+        """Ask a dump of the fleet the same as the cloud; the answers agree."""
+        live = '--config-file', self._conf
+        fleet = self._answer('fleet', 'dump', *live)
+        for asked in (
+                ('capacity',),
+                ('explain', '--flavor', flavor.name, '--hosts',
+                 ','.join(HOSTS)),
+                ('make-room', '--flavor', flavor.name, '--moves', '1')):
+            words = (*asked, '--format', 'json')
+            now = _sort_rows(json.loads(self._answer(*words, *live)))
+            then = _sort_rows(json.loads(self._answer(
+                *words, '--fleet', '-', given=fleet)))
+            if now != then:
+                sys.exit(f'{words} of the cloud and of a dump of it differ: '
+                         f'{now}, {then}')
+        print('a dump gives the same answers as the cloud')
+
+    def _answer(self, *words, given=None):
+        """Run hpcvirt; return what it printed."""
+        done = subprocess.run(
+            [self._hpcvirt, *words], input=given, capture_output=True,
+            text=True, check=False, timeout=LIMIT_S)
+        if done.returncode not in (0, 1) or not done.stdout:
+            sys.exit(f'{words} ended with {done.returncode}: '
+                     f'{done.stderr[-1500:]}')
+        return done.stdout
+
     def refused(self, flavor, step, code, reason, change=None):
         """Have a request refused and explained.
 
@@ -160,6 +188,15 @@ class Client:
                 print(f'{reason}: {found}')
                 return match
         return sys.exit(f'{change!r} is not among the changes {changes}')
+
+
+def _sort_rows(document):
+    """Sort what is listed host by host; the cloud has no order of its own."""
+    for key in ('hosts', 'closed', 'broken'):
+        if key in document:
+            document[key] = sorted(document[key],
+                                   key=lambda row: row['name'])
+    return document
 
 
 def no_cell(client):
@@ -239,6 +276,7 @@ def moved(client):
     client.refused(
         whole, 'filter', 'no-cell', 'has 16 of the 32 free PCPUs needed',
         r'\S+ moves from \S+ to \S+')
+    client.compare_dump(whole)
     client.make_room(whole)
     client.boot(whole, 'ACTIVE')
 
