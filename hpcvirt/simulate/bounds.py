@@ -32,7 +32,7 @@ from hpcvirt.simulate import causes
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import outcome
 from hpcvirt.simulate import replay
-from hpcvirt.simulate import requests as requested
+from hpcvirt.simulate import requests as request_model
 from hpcvirt.simulate import scheduler as schedulers
 from hpcvirt.simulate import strategy as strategies
 
@@ -41,7 +41,7 @@ HOSTS = (4, 16, 64)
 
 #: How guests are chosen a host when they are packed.
 _PACKERS = 'best-fit+fullest,best-fit'
-_Order = Callable[[requested.RequestedFlavor], tuple[float, ...]]
+_Order = Callable[[request_model.RequestedFlavor], tuple[float, ...]]
 #: The guests with the largest of these values are packed first.
 _ORDERS: tuple[_Order, ...] = (
     lambda flavor: (len(flavor.guest.demand.requests), flavor.cpus,
@@ -62,7 +62,7 @@ class Repacker:
     def __init__(self, fleet: Sequence[supplies.Supply],
                  scheduler: schedulers.Scheduler,
                  running: host_table.Population,
-                 flavors: Sequence[requested.RequestedFlavor]) -> None:
+                 flavors: Sequence[request_model.RequestedFlavor]) -> None:
         self._table = scheduler.table
         self._running = running
         self._flavors = flavors
@@ -143,7 +143,7 @@ class Repacker:
 
 
 def _sorted(guests: Sequence[_Guest], order: _Order,
-            flavors: Sequence[requested.RequestedFlavor]) -> list[_Guest]:
+            flavors: Sequence[request_model.RequestedFlavor]) -> list[_Guest]:
     return sorted(guests, key=lambda guest: order(flavors[guest[0]]),
                   reverse=True)
 
@@ -152,7 +152,7 @@ _PCPUS, _VCPUS, _MEMORY = 'PCPU', 'VCPU', 'MEMORY_MB'
 
 
 def replay_as_one_host(fleet: Sequence[supplies.Supply],
-                       requests: requested.Requests,
+                       requests: request_model.Requests,
                        on_progress: Callable[[int, int], None] | None = None,
                        ) -> outcome.ReplayOutcome:
     """Replay requests over one bin that has the sums of the fleet.
@@ -189,7 +189,7 @@ def replay_as_one_host(fleet: Sequence[supplies.Supply],
 
 
 def replay_repacked(fleet: Sequence[supplies.Supply],
-                    requests: requested.Requests,
+                    requests: request_model.Requests,
                     on_progress: Callable[[int, int], None] | None = None,
                     ) -> outcome.ReplayOutcome:
     """Replay requests where all guests may be packed anew at any time.
@@ -235,7 +235,7 @@ class SummedFleet:
 
 
 def add_up(fleet: Sequence[supplies.Supply],
-           flavors: Sequence[requested.RequestedFlavor]) -> SummedFleet:
+           flavors: Sequence[request_model.RequestedFlavor]) -> SummedFleet:
     """Add up what a fleet has of everything that flavors need."""
     kinds: list[devices.Pool] = []
     counts: collections.Counter[int] = collections.Counter()

@@ -16,7 +16,7 @@ from hpcvirt.simulate import causes
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import moving
 from hpcvirt.simulate import outcome
-from hpcvirt.simulate import requests as requested
+from hpcvirt.simulate import requests as request_model
 from hpcvirt.simulate import sampling
 from hpcvirt.simulate import scheduler as schedulers
 from hpcvirt.simulate import strategy as strategies
@@ -27,7 +27,7 @@ Fates = tuple[outcome.Cause | None, ...]
 Rescue = Callable[[int, int], list[host_table.Running]]
 
 
-def replay(fleet: Sequence[supplies.Supply], requests: requested.Requests,
+def replay(fleet: Sequence[supplies.Supply], requests: request_model.Requests,
            strategy: strategies.Strategy,
            on_progress: Callable[[int, int], None] | None = None,
            ) -> outcome.ReplayOutcome:
@@ -52,7 +52,8 @@ def replay(fleet: Sequence[supplies.Supply], requests: requested.Requests,
         time.perf_counter() - start)
 
 
-def run_events(requests: requested.Requests, scheduler: schedulers.Scheduler,
+def run_events(requests: request_model.Requests,
+               scheduler: schedulers.Scheduler,
                running: host_table.Population, rescue: Rescue | None = None,
                on_progress: Callable[[int, int], None] | None = None,
                ) -> tuple[Fates, tuple[outcome.FleetSample, ...]]:

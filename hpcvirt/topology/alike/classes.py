@@ -130,19 +130,19 @@ def _nearest(members: Sequence[host_model.Host],
 
 
 def _example(members: Sequence[host_model.Host]) -> host_model.Host:
-    """Choose the host whose devices are in the usual slots."""
+    """Choose the host whose devices are in the typical slots."""
     by_slots = _by_slots(members)
     return max(by_slots, key=len)[0]
 
 
 def _slots(members: Sequence[host_model.Host]) -> tuple[HostVariant, ...]:
-    usual = _example(members)
+    typical = _example(members)
     return tuple(
         HostVariant(_names(others),
-                    differences.compare_slots(others[0], usual))
+                    differences.compare_slots(others[0], typical))
         for others in _by_slots(members)
         if hardware_features.slots(others[0]) != hardware_features.slots(
-                usual))
+                typical))
 
 
 def _by_slots(members: Sequence[host_model.Host],

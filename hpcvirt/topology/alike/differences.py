@@ -26,7 +26,7 @@ class HostDifference:
 
 
 def compare_hosts(host: host_model.Host,
-                  usual: host_model.Host) -> tuple[HostDifference, ...]:
+                  typical: host_model.Host) -> tuple[HostDifference, ...]:
     """Compare a host with one of a larger class.
 
     Cells are compared one by one only if both hosts have the same ones.
@@ -34,29 +34,29 @@ def compare_hosts(host: host_model.Host,
     found = [HostDifference(subject, what) for subject, compare in (
         ('source', _source), ('processor', _processor),
         ('sockets', _sockets), ('cores', _cores), ('smt', _smt),
-        ('cells', _cells)) for what in compare(host, usual)]
-    if [cell.id for cell in host.cells] == [cell.id for cell in usual.cells]:
+        ('cells', _cells)) for what in compare(host, typical)]
+    if [cell.id for cell in host.cells] == [cell.id for cell in typical.cells]:
         subjects = {item.subject for item in found}
-        found += _cell_by_cell(host, usual, bool(
+        found += _cell_by_cell(host, typical, bool(
             subjects & {'cores', 'smt', 'cells'}))
-        if host.distances != usual.distances and (
-                host.distances and usual.distances):
+        if host.distances != typical.distances and (
+                host.distances and typical.distances):
             found.append(HostDifference(
                 'distances', 'reports other distances between its cells'))
     else:
         found += [HostDifference('memory', what) for what in _memory(
             'it', sum(hardware_features.memory(host)),
-            sum(hardware_features.memory(usual)))]
+            sum(hardware_features.memory(typical)))]
     same_cells = not any(item.subject == 'cells' for item in found)
     found += [HostDifference('devices', what)
-              for what in _devices(host, usual, same_cells)]
+              for what in _devices(host, typical, same_cells)]
     return tuple(found)
 
 
 def compare_slots(host: host_model.Host,
-                  usual: host_model.Host) -> tuple[HostDifference, ...]:
+                  typical: host_model.Host) -> tuple[HostDifference, ...]:
     """Compare the addresses of the devices of two hosts of a class."""
-    there = hardware_features.slots(usual)
+    there = hardware_features.slots(typical)
     return tuple(
         HostDifference('slots', f'has {_kind(kind)} at {_list(mine)}, not at '
                        f'{_list(there[kind, cell])}')
@@ -66,8 +66,8 @@ def compare_slots(host: host_model.Host,
 
 
 def _source(host: host_model.Host,
-            usual: host_model.Host) -> Iterator[str]:
-    mine, theirs = _not_said(host), _not_said(usual)
+            typical: host_model.Host) -> Iterator[str]:
+    mine, theirs = _not_said(host), _not_said(typical)
     clauses = [f'{verb} its {_list(sorted(facts))}' for verb, facts in (
         ('does not say', mine - theirs), ('says', theirs - mine)) if facts]
     if clauses:
@@ -82,28 +82,28 @@ def _not_said(host: host_model.Host) -> set[str]:
 
 
 def _processor(host: host_model.Host,
-               usual: host_model.Host) -> Iterator[str]:
-    if host.processor != usual.processor and (
-            host.processor and usual.processor):
-        yield f'has the processor {host.processor}, not {usual.processor}'
+               typical: host_model.Host) -> Iterator[str]:
+    if host.processor != typical.processor and (
+            host.processor and typical.processor):
+        yield f'has the processor {host.processor}, not {typical.processor}'
 
 
 def _sockets(host: host_model.Host,
-              usual: host_model.Host) -> Iterator[str]:
-    if _say(host, usual, host_model.Unknown.SOCKETS) and len(
-            host.sockets) != len(usual.sockets):
+              typical: host_model.Host) -> Iterator[str]:
+    if _say(host, typical, host_model.Unknown.SOCKETS) and len(
+            host.sockets) != len(typical.sockets):
         yield (f'has {words.count_noun(len(host.sockets), "socket")}, not '
-               f'{len(usual.sockets)}')
+               f'{len(typical.sockets)}')
 
 
-def _cores(host: host_model.Host, usual: host_model.Host) -> Iterator[str]:
-    mine, theirs = _number_of_cores(host), _number_of_cores(usual)
+def _cores(host: host_model.Host, typical: host_model.Host) -> Iterator[str]:
+    mine, theirs = _number_of_cores(host), _number_of_cores(typical)
     if mine != theirs:
         yield f'has {words.count_noun(mine, "core")}, not {theirs}'
 
 
-def _smt(host: host_model.Host, usual: host_model.Host) -> Iterator[str]:
-    mine, theirs = host.threads_per_core, usual.threads_per_core
+def _smt(host: host_model.Host, typical: host_model.Host) -> Iterator[str]:
+    mine, theirs = host.threads_per_core, typical.threads_per_core
     if mine == theirs:
         return
     parts = (' (SMT is off)' if mine == 1 else
@@ -112,31 +112,31 @@ def _smt(host: host_model.Host, usual: host_model.Host) -> Iterator[str]:
            f'{theirs}{parts}')
 
 
-def _cells(host: host_model.Host, usual: host_model.Host) -> Iterator[str]:
+def _cells(host: host_model.Host, typical: host_model.Host) -> Iterator[str]:
     mine = [cell.id for cell in host.cells if cell.cpus]
-    theirs = [cell.id for cell in usual.cells if cell.cpus]
+    theirs = [cell.id for cell in typical.cells if cell.cpus]
     if len(mine) != len(theirs):
         sockets = len(host.sockets)
         per_socket = (f', {len(mine) / sockets:g} instead of '
                        f'{len(theirs) / sockets:g} per socket'
-                       if sockets == len(usual.sockets) > 0 else '')
-        cause = (' (another NPS or SNC setting)'
-                 if _number_of_cores(host) == _number_of_cores(usual) else '')
+                       if sockets == len(typical.sockets) > 0 else '')
+        cause = (' (another NPS or SNC setting)' if _number_of_cores(host)
+                 == _number_of_cores(typical) else '')
         yield (f'has {words.count_noun(len(mine), "cell")} with CPUs, not '
                f'{len(theirs)}{per_socket}{cause}')
     elif [cell.id for cell in host.cells] != [cell.id
-                                              for cell in usual.cells]:
+                                              for cell in typical.cells]:
         yield (f'has the cells {_list([cell.id for cell in host.cells])}, not '
-               f'{_list([cell.id for cell in usual.cells])}')
+               f'{_list([cell.id for cell in typical.cells])}')
 
 
-def _cell_by_cell(host: host_model.Host, usual: host_model.Host,
+def _cell_by_cell(host: host_model.Host, typical: host_model.Host,
                   other_cpus: bool) -> Iterator[HostDifference]:
     """Compare cells.
 
     :param other_cpus: the number of CPUs is known to differ
     """
-    for mine, theirs in zip(host.cells, usual.cells, strict=True):
+    for mine, theirs in zip(host.cells, typical.cells, strict=True):
         name = f'cell {mine.id}'
         if len(mine.siblings) != len(theirs.siblings):
             yield HostDifference(
@@ -147,18 +147,18 @@ def _cell_by_cell(host: host_model.Host, usual: host_model.Host,
             if not other_cpus:
                 yield HostDifference('cores',
                                      f'{name} has CPUs of other numbers')
-        elif mine.llc != theirs.llc and _say(host, usual,
+        elif mine.llc != theirs.llc and _say(host, typical,
                                              host_model.Unknown.CACHES):
             yield HostDifference(
                 'caches', f'{name} has other last-level caches: '
                 f'{len(mine.llc)}, not {len(theirs.llc)}')
         for what in _memory(name, mine.memory_mib, theirs.memory_mib):
             yield HostDifference('memory', what)
-        if _say(host, usual, host_model.Unknown.PAGES):
+        if _say(host, typical, host_model.Unknown.PAGES):
             yield from _pages(name, mine, theirs)
         if (mine.socket != theirs.socket
-                and len(host.sockets) == len(usual.sockets)
-                and _say(host, usual, host_model.Unknown.SOCKETS)):
+                and len(host.sockets) == len(typical.sockets)
+                and _say(host, typical, host_model.Unknown.SOCKETS)):
             yield HostDifference('sockets', f'{name} is in socket '
                                  f'{mine.socket}, not {theirs.socket}')
 
@@ -184,10 +184,10 @@ def _pages(name: str, mine: host_model.Cell,
                 f'{size // 1024} MiB, not {there.get(size, 0)}')
 
 
-def _devices(host: host_model.Host, usual: host_model.Host,
+def _devices(host: host_model.Host, typical: host_model.Host,
              same_cells: bool) -> Iterator[str]:
     mine, theirs = hardware_features.slots(host), hardware_features.slots(
-        usual)
+        typical)
     kinds = sorted({kind for kind, _ in (*mine, *theirs)})
     for kind in kinds:
         here = _by_cell(mine, kind)
@@ -217,9 +217,9 @@ def _places(counts: dict[int | None, int]) -> str:
         for cell, number in sorted(counts.items(), key=str))
 
 
-def _say(host: host_model.Host, usual: host_model.Host,
+def _say(host: host_model.Host, typical: host_model.Host,
          fact: host_model.Unknown) -> bool:
-    return fact not in host.unknown | usual.unknown
+    return fact not in host.unknown | typical.unknown
 
 
 def _number_of_cores(host: host_model.Host) -> int:
