@@ -37,7 +37,7 @@ _CELL_FIELDS = operator.attrgetter(
 
 #: The attributes of a cell that lacks no field. Counting them costs a fourth
 #: of looking each of them up.
-_WHOLE_CELL = len(vars(numa.NUMACell())) + len(numa.NUMACell.fields)
+_WHOLE_CELL = {len(vars(numa.NUMACell())) + len(numa.NUMACell.fields)}
 
 _CELL_ID = operator.attrgetter('_obj_id')
 
@@ -136,7 +136,7 @@ def supply(host_state: typing.Any,
     try:
         topology = host_state.numa_topology
         cells = topology._obj_cells if topology else ()
-        if {*map(len, map(vars, cells))} - {_WHOLE_CELL}:
+        if {*map(len, map(vars, cells))} != _WHOLE_CELL:
             for number, cell in enumerate(cells):
                 where = number
                 _CELL_FIELDS(cell)

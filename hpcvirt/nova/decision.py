@@ -79,7 +79,8 @@ class FilterDecision:
         A host in quarantine is refused for every guest: the host is at fault,
         not the flavor.
         """
-        verdicts = ((host_state, self._judge(host_state))
+        verdicts = ((host_state, self._judge(host_state)
+                     if host_state.aggregates else self.refuse(host_state))
                     for host_state in host_states)
         start = self.start
         if (start is None or start.move is not None or
