@@ -6,9 +6,10 @@ The formats are those of the kernel's documentation, ``proc(5)`` and
 ``Documentation/ABI``. What cannot be read is unknown, not zero.
 
 Foreign tasks are all tasks on dedicated CPUs except the threads of QEMU
-processes with vCPUs and the kernel threads that are bound to their CPUs. Their
-time is counted between two scans of all tasks; one sampler must therefore take
-all samples.
+processes with vCPUs, which are in a control group of libvirt or of systemd's
+machines, and the kernel threads that are bound to their CPUs. A task chooses
+its name, but not its control group. The time of foreign tasks is counted
+between two scans of all tasks; one sampler must therefore take all samples.
 """
 
 import dataclasses
@@ -23,6 +24,12 @@ from hpcvirt.model import cpuset
 
 #: The names of QEMU's vCPU threads, with KVM and without.
 _VCPU = re.compile(r'CPU \d+/(?:KVM|TCG)')
+
+#: The control groups of guests, and of the services that start them where no
+#: groups are made for guests. Users make groups below their own slice only.
+_GROUPS_OF_GUESTS = frozenset({
+    'machine.slice', 'machine', 'libvirtd.service', 'virtqemud.service'})
+_GROUP_OF_USERS = 'user.slice'
 
 #: Kernel threads, and those that cannot be moved to other CPUs
 #: [include/linux/sched.h].
@@ -160,8 +167,9 @@ class HostSampler:
             return 0, None, None
         ticks: dict[tuple[int, int], int] = {}
         most, busiest = 0, None
-        for tasks in self._processes():
-            if any(_VCPU.fullmatch(task.name) for task in tasks):
+        for process, tasks in self._processes():
+            if (any(_VCPU.fullmatch(task.name) for task in tasks)
+                    and _is_guest(_text(process / 'cgroup') or '')):
                 continue
             for task in tasks:
                 ticks[task.key] = task.ticks
@@ -176,12 +184,20 @@ class HostSampler:
         self._ticks = ticks
         return len(dedicated), self._foreign_ticks / _TICKS_PER_S, busiest
 
-    def _processes(self) -> Iterator[list[_Task]]:
+    def _processes(self) -> Iterator[tuple[pathlib.Path, list[_Task]]]:
         """Yield the threads of each process; processes may end meanwhile."""
         for process in self._proc.glob('[0-9]*'):
-            yield [task for task in (
+            yield process, [task for task in (
                 _task(_text(place / 'stat')) for place in
                 (process / 'task').glob('[0-9]*')) if task is not None]
+
+
+def _is_guest(groups: str) -> bool:
+    """Tell whether control groups, as in cgroups(7), are those of a guest."""
+    paths = (line.split(':', 2)[-1].strip('/').split('/')
+             for line in groups.splitlines())
+    return any(path[0] != _GROUP_OF_USERS
+               and not _GROUPS_OF_GUESTS.isdisjoint(path) for path in paths)
 
 
 def _task(stat: str | None) -> _Task | None:

@@ -49,18 +49,20 @@ def start(settings: cloud_settings.Settings,
         'ERL_EPMD_ADDRESS': cloud_settings.IP,
         'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS': '+S 1:1 +sbwt none',
     })
+    # Keystone unpickles what is in it: only root may write there.
+    settings.cache_socket.parent.mkdir(cloud_settings.PRIVATE, exist_ok=True)
     running.start('memcached', [
-        'memcached', '-u', 'nobody', '-l', cloud_settings.IP,
-        '-p', str(settings.port('memcached')), '-U', '0', '-m', '32'])
+        'memcached', '-u', 'root', '-s', str(settings.cache_socket),
+        '-a', '0600', '-m', '32'])
 
 
 def wait(settings: cloud_settings.Settings,
          running: processes.Processes) -> None:
     """Wait until both accept connections."""
-    for name in ('memcached', 'rabbit'):
-        port = settings.port(name)
-        probes.wait_for_service(running, name,
-                            lambda port=port: probes.port_open(port))
+    probes.wait_for_service(running, 'memcached',
+                            settings.cache_socket.is_socket)
+    probes.wait_for_service(
+        running, 'rabbit', lambda: probes.port_open(settings.port('rabbit')))
 
 
 def stop(settings: cloud_settings.Settings) -> None:

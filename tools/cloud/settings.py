@@ -46,7 +46,6 @@ PORTS = {
     'rabbit': 11,
     'rabbit-distribution': 12,
     'epmd': 13,
-    'memcached': 14,
     'ovsdb': 15,
     'openflow': 16,
     'postgres': 17,
@@ -136,6 +135,11 @@ class Settings:
         """Return the SQLAlchemy URL of a database."""
         return (f'mysql+pymysql://cloud:{self.password}@{IP}:'
                 f'{self.port("mariadb")}/{name}?charset=utf8mb4')
+
+    @property
+    def cache_socket(self) -> pathlib.Path:
+        """The socket of memcached, in a directory that only root enters."""
+        return self.run / 'memcached' / 'socket'
 
     @property
     def message_url(self) -> str:

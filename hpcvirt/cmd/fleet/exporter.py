@@ -11,11 +11,16 @@ if it still were.
 import contextlib
 import ipaddress
 import signal
+import socket
+import socketserver
 import threading
 import time
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from typing import Any
+from wsgiref import simple_server
+from wsgiref import types as wsgi
 
 import prometheus_client
 from prometheus_client import core
@@ -24,6 +29,10 @@ from prometheus_client import registry
 from hpcvirt import exception
 from hpcvirt.cmd import output
 from hpcvirt.fleet import metrics
+
+#: Connections at a time, and seconds that a request may take to arrive.
+MAX_CONNECTIONS = 8
+REQUEST_S = 5.0
 
 HOST, PORT = '127.0.0.1', 9834
 
@@ -154,20 +163,89 @@ def run_server(collector: registry.Collector,
     collectors = registry.CollectorRegistry()
     collectors.register(collector)
     try:
-        server, thread = prometheus_client.start_http_server(
-            where[1], where[0], collectors)
+        server = _Server(where, prometheus_client.make_wsgi_app(collectors))
     except (OSError, UnicodeError) as exc:
         raise exception.InvalidInput(
             '--serve', f'{_shown(*where)} cannot be used '
             f'({getattr(exc, "strerror", None) or exc})') from exc
     print(f'Serving http://{_shown(where[0], server.server_port)}/metrics',
           flush=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
     try:
         yield
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
+    """A server of few connections, as strangers may hold them."""
+
+    request_queue_size = 128
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, where: tuple[str, int], app: wsgi.WSGIApplication,
+                 ) -> None:
+        """Listen.
+
+        :raises OSError: if the address cannot be used
+        """
+        self.address_family, *_, found = socket.getaddrinfo(
+            *where, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        super().__init__(found[:2], _Handler)  # type: ignore[arg-type]
+        self.set_app(app)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:
+            # There can be no further thread now.
+            self._free.release()
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any,
+                               client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Do nothing: a connection that breaks is no event."""
+
+
+class _Handler(simple_server.WSGIRequestHandler):
+    #: Of one send or receive.
+    timeout = REQUEST_S
+
+    def setup(self) -> None:
+        super().setup()
+        self._timer = threading.Timer(REQUEST_S, self._hang_up)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def get_environ(self) -> dict[str, Any]:
+        # The request is complete; the fleet may take long to be read.
+        self._timer.cancel()
+        return super().get_environ()
+
+    def finish(self) -> None:
+        self._timer.cancel()
+        super().finish()
+
+    def log_message(self, *_: Any) -> None:
+        """Log nothing."""
+
+    def _hang_up(self) -> None:
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
 
 
 def _is_ipv6(words: str) -> bool:

@@ -114,7 +114,37 @@ class SamplerTest(unittest.TestCase):
         (self.root / 'proc/12/task/12/stat').unlink()
         self.assertEqual(2.3, self.sampler.take().foreign_tasks_s)
 
+    def test_a_task_that_is_named_like_a_vcpu_is_foreign_all_the_same(self):
+        for number, groups in enumerate(start=20, iterable=(
+                None, '', '0::/\n', '0::/user.slice/user-1000.slice\n',
+                '0::/system.slice/cron.service\n', '0::/machine.slices\n',
+                '0::/user.slice/user-1000.slice/machine.slice/machine\n',
+                '3:cpu:/\n0::/user.slice/machine/qemu-1.libvirt-qemu\n')):
+            if groups is not None:
+                self.write(f'proc/{number}/cgroup', groups)
+            self.run_task(number, number, 'CPU 0/KVM', 100, 2)
+            self.sampler.take()
+            before = self.sampler.take().foreign_tasks_s
+            self.run_task(number, number, 'CPU 0/KVM', 200, 2)
+            sample = self.sampler.take()
+            self.assertEqual((1.0, 'CPU 0/KVM'), (
+                round(sample.foreign_tasks_s - before, 9), sample.busiest))
+
+    def test_guests_in_any_group_of_guests_are_not_foreign(self):
+        for number, groups in enumerate(start=20, iterable=(
+                '0::/machine.slice/machine-qemu\\x2d1.scope/libvirt/vcpu0\n',
+                '9:cpu,cpuacct:/machine/qemu-1-a.libvirt-qemu/vcpu0\n0::/\n',
+                '0::/system.slice/docker-1.scope/machine/qemu-1-a\n',
+                '0::/system.slice/libvirtd.service\n',
+                '0::/system.slice/virtqemud.service\n')):
+            self.write(f'proc/{number}/cgroup', groups)
+            for ticks in (100, 200):
+                self.run_task(number, number, 'CPU 0/KVM', ticks, 2)
+                sample = self.sampler.take()
+            self.assertEqual(0.0, sample.foreign_tasks_s)
+
     def test_guests_and_bound_kernel_threads_are_no_foreign_tasks(self):
+        self.write('proc/20/cgroup', '0::/machine.slice/a.scope\n')
         threads = (
             (20, 20, 'qemu-system-x86', 0x400000),
             (20, 21, 'CPU 0/KVM', 0x400000),

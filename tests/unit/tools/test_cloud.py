@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import configparser
 import json
 import os
 import pathlib
+import shutil
 import stat
 from unittest import mock
 
@@ -10,7 +12,9 @@ from tests.unit.tools.cloud import cloud_case
 from tools.cloud import errors
 from tools.cloud import fleet
 from tools.cloud import inifile
+from tools.cloud import rabbit
 from tools.cloud import settings as cloud_settings
+from tools.cloud.config import control
 
 
 class FleetTest(cloud_case.CloudCase):
@@ -138,6 +142,31 @@ class SettingsTest(cloud_case.CloudCase):
         settings = cloud_settings.Settings(state=link)
         self.assertRaisesRegex(errors.CloudError, 'is not a directory',
                                settings.prepare)
+
+    def test_only_root_reaches_the_cache_whose_values_are_unpickled(self):
+        started = {}
+
+        class Processes:
+            def start(self, name, argv, *_):
+                started[name] = argv
+
+        self.settings.prepare()
+        with mock.patch.object(shutil, 'chown', autospec=True):
+            rabbit.start(self.settings, Processes())
+        path = self.settings.cache_socket
+        words = started['memcached']
+        self.assertEqual(str(path), words[words.index('-s') + 1])
+        self.assertEqual('root', words[words.index('-u') + 1])
+        self.assertFalse({'-l', '-p', '-U'} & {*words})
+        self.assertEqual(0o700, stat.S_IMODE(path.parent.stat().st_mode))
+        control.write(self.settings)
+        for service, section, option in (
+                ('keystone/keystone.conf', 'cache', 'memcache_servers'),
+                ('glance/glance-api.conf', 'keystone_authtoken',
+                 'memcached_servers')):
+            found = configparser.RawConfigParser(strict=False)
+            found.read(self.settings.etc / service)
+            self.assertEqual(f'unix:{path}', found[section][option])
 
     def test_no_two_listeners_share_a_port(self):
         ports = list(cloud_settings.PORTS.values())

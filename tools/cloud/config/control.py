@@ -26,8 +26,7 @@ def _keystone(settings: cloud_settings.Settings) -> inifile.Sections:
         'cache': {
             'enabled': True,
             'backend': 'dogpile.cache.memcached',
-            'memcache_servers':
-                f'{cloud_settings.IP}:{settings.port("memcached")}',
+            'memcache_servers': f'unix:{settings.cache_socket}',
         },
         # Hash cheaply: Tempest creates and checks many passwords.
         'identity': {'password_hash_rounds': 4},

@@ -37,8 +37,7 @@ def token(settings: cloud_settings.Settings, user: str) -> inifile.Sections:
     del options['region_name']
     return {'keystone_authtoken': {
         'www_authenticate_uri': settings.url('keystone'),
-        'memcached_servers':
-            f'{cloud_settings.IP}:{settings.port("memcached")}',
+        'memcached_servers': f'unix:{settings.cache_socket}',
         'service_token_roles_required': True,
         'service_token_roles': 'service,admin',
         **options,
