@@ -32,6 +32,7 @@ What is left out or assumed is printed on standard error.
 import argparse
 import contextlib
 import csv
+import heapq
 import math
 import os
 import re
@@ -131,13 +132,20 @@ def _read_pods(log: logs.Log, _machine: Machine) -> workloads.Workload:
 
 
 class _DatabaseTable(tables.Table):
-    """The rows that a database answers to a query."""
+    """The rows of a table of a database; a view is refused."""
 
     def __init__(self, log: logs.Log, database: sqlite3.Connection,
-                 query: str) -> None:
+                 name: str) -> None:
         super().__init__(log, ())
-        self._where = f'{log.where}: row {{}} of {query}'
-        self._cursor = database.execute(query)
+        self._where = f'{log.where}: row {{}} of {name}'
+        kinds = database.execute(
+            'SELECT type, sql FROM sqlite_master '
+            'WHERE lower(name) = lower(?)', (name,)).fetchall()
+        if [kind for kind, _ in kinds] != ['table'] or re.search(
+                r'\bvirtual\b|\bas\b', kinds[0][1], re.IGNORECASE):
+            raise exception.InvalidInput(
+                log.where, f'{name} is not a table of plain columns')
+        self._cursor = database.execute(f'SELECT * FROM {name}')  # noqa: S608
         self._number = 0
 
     def fault(self, what: str) -> exception.InvalidInput:
@@ -149,6 +157,9 @@ class _DatabaseTable(tables.Table):
                   for name in wanted]
         for row in self._cursor:
             self._number += 1
+            if self._number > logs.MAX_LINES:
+                raise self.fault(f'follows {logs.MAX_LINES:,} rows, the most '
+                                 'that are read')
             yield tuple('' if place < 0 or row[place] is None
                         else str(row[place]) for place in places)
 
@@ -161,9 +172,10 @@ def _read_database(log: logs.Log, machine: Machine) -> workloads.Workload:
     try:
         with contextlib.closing(sqlite3.connect(
                 f'file:{path}?mode=ro&immutable=1', uri=True)) as database:
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, logs.LONGEST)
             return _read_parts(log, machine, *(
                 _DatabaseTable(log, database, query) for query in (
-                    'SELECT * FROM vmType', 'SELECT * FROM vm')))
+                    'vmType', 'vm')))
     except sqlite3.Error as exc:
         raise exception.InvalidInput(
             log.where, f'cannot be read as a database of SQLite ({exc}); '
@@ -225,10 +237,18 @@ def _sizes(table: tables.Table) -> Mapping[str, tuple[float, float]]:
             table.number(core, 'core', _MAX_PART),
             table.number(memory, 'memory', _MAX_PART))
     found: dict[str, tuple[float, float]] = {}
-    while machines:
-        best = max(machines, key=lambda machine: len(
-            machines[machine].keys() - found.keys()))
-        found = machines.pop(best) | found
+    sizes = list(machines.values())
+    # What a machine adds only becomes less, so the first of the heap is
+    # counted again, and is taken if it still adds as much.
+    heap = [(-len(own), number) for number, own in enumerate(sizes)]
+    heapq.heapify(heap)
+    while heap:
+        count, number = heapq.heappop(heap)
+        missing = sizes[number].keys() - found.keys()
+        if len(missing) == -count:
+            found.update((kind, sizes[number][kind]) for kind in missing)
+        elif missing:
+            heapq.heappush(heap, (-len(missing), number))
     return found
 
 

@@ -31,7 +31,7 @@ class Output:
     """A stream that writes nothing a terminal would obey.
 
     Text of unknown origin is made printable where it enters a line; this is
-    the net below. Newlines and tabs stay.
+    the net below. Newlines stay.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -47,7 +47,7 @@ class Output:
         :raises Unwritable: if it cannot be written
         """
         try:
-            return self._stream.write(printable.escape(text, '\n\t'))
+            return self._stream.write(printable.escape(text, '\n'))
         except UnicodeEncodeError as exc:
             lacking = exc.object[exc.start]
             raise Unwritable(

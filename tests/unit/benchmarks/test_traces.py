@@ -12,6 +12,7 @@ import io
 import pathlib
 import sqlite3
 import sys
+import time
 
 from hpcvirt import exception
 from hpcvirt.simulate import read
@@ -134,6 +135,27 @@ class AzurePackingTest(TracesTestCase):
             '1 machine that did not live is left out.',
             '\n'.join(workload.notes))
 
+    def test_no_sql_of_a_database_is_executed(self):
+        for statement in (
+                ('ALTER TABLE vm RENAME TO x; CREATE VIEW vm AS '
+                 'WITH RECURSIVE r(vmTypeId) AS (SELECT 1 UNION ALL '
+                 'SELECT 1 FROM r) SELECT * FROM r'),
+                ('DROP TABLE vm; CREATE TABLE vm (vmTypeId, starttime AS '
+                 '(zeroblob(9e8)))')):
+            self.database()
+            path = self.folder / 'database'
+            with contextlib.closing(sqlite3.connect(path)) as database:
+                database.executescript(statement)
+            self.assertIn('vm is not a table of plain columns',
+                          self.fails(path.read_bytes()))
+            path.unlink()
+
+    def test_many_types_of_many_machines_are_read_quickly(self):
+        start = time.process_time()
+        self.read(self.database(types=[
+            (kind, kind, kind, 0.5, 0.5) for kind in range(2000)]))
+        self.assertLess(time.process_time() - start, 5)
+
     def test_a_type_of_another_machine_only_is_a_part_of_that(self):
         workload = self.read(self.database(
             types=(*TYPES, (4, 7, 0, 0.75, 0.5)),
@@ -171,7 +193,7 @@ class AzurePackingTest(TracesTestCase):
         self.assertIn('vmType.csv: line 2: core must be a number from 0',
                       self.fails(vm))
         whole = self.database()
-        self.assertIn('row 1 of SELECT * FROM vm: starttime must be',
+        self.assertIn('row 1 of vm: starttime must be',
                       self.fails(self.database_of((0, 0, 1, 0, 'x', 1))))
         self.assertIn('cannot be read as a database of SQLite',
                       self.fails(whole[:100]))

@@ -22,7 +22,7 @@ from tests.unit.cloud import compute_api
 #: Whatever separates lines, an escape sequence in two forms, a bell, a
 #: character that reverses the text, an invisible one and a carriage return.
 EVIL = ('x\nFORGED\x85FORGED\u2028FORGED\x0bFORGED\x1c\x1b[2J\x9b31m\a\u202e'
-        '\u200b\U000e0041\x7f\r\nFORGED')
+        '\u200b\U000e0041\x7f\r\nFORGED\tFORGED')
 
 
 def result() -> record.Result:

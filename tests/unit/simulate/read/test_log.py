@@ -2,10 +2,13 @@
 
 """Files of every form that were changed at random."""
 
+import gzip
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcvirt import exception
+from hpcvirt.simulate.read import log as logs
 from tests.unit.simulate.read import files
 from tests.unit.simulate.read import test_boots_csv
 from tests.unit.simulate.read import test_swf
@@ -22,6 +25,12 @@ class HostileInputTest(files.FilesTestCase):
         swf, boots = (self.read(sample) for sample in SAMPLES)
         self.assertTrue(swf.splits)
         self.assertFalse(boots.splits)
+
+    def test_the_number_of_lines_has_a_limit(self):
+        bomb = gzip.compress(b'\n' * (logs.MAX_LINES + 1), 1)
+        with self.assertRaisesRegex(exception.InvalidInput,
+                                    'more than 10,000,000 lines'):
+            self.read(bomb)
 
     @given(st.sampled_from(SAMPLES), st.lists(st.tuples(
         st.integers(0, 400), st.integers(0, 9), st.binary(max_size=9) |
