@@ -214,10 +214,12 @@ class NovaFacts:
     :ivar files: the files that were read, in the order in which a later one
         has the last word
     :ivar options: (group, option) -> its values, in order
+    :ivar unreadable: those of the files that the user nova cannot read
     """
 
     files: tuple[str, ...]
     options: Mapping[tuple[str, str], tuple[str, ...]]
+    unreadable: tuple[str, ...] = ()
 
     def all(self, group: str, name: str) -> tuple[str, ...]:
         """Return every value of an option that may be repeated."""

@@ -18,7 +18,7 @@ MAX_CPU = 65535
 #: A list of every second CPU number is shorter.
 _MAX_LENGTH = 400_000
 
-#: So many CPUs are read one by one: each CPU of a machine may have a list.
+#: Up to this number, CPUs are read one by one: each CPU may have a list.
 _FEW = 1024
 
 

@@ -14,7 +14,9 @@ be repeated.
 
 import itertools
 import os
+import pathlib
 import re
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -92,7 +94,37 @@ def read(files: Files) -> facts.NovaFacts | None:
                 names[-1], f'[{group}]{option} refers to another option')
         if values:
             found[group, option] = values
-    return facts.NovaFacts(tuple(f'/{name}' for name in names), found)
+    paths = tuple(f'/{name}' for name in names)
+    return facts.NovaFacts(paths, found, tuple(
+        path for path in paths if path.startswith('/etc/nova/')
+        and files.is_running and not _nova_may_read(files, path)))
+
+
+def _nova_may_read(files: Files, path: str) -> bool:
+    """Whether the user nova may read a file; true without such a user."""
+    match = re.search('^nova:[^:\n]*:([0-9]{1,10}):([0-9]{1,10}):',
+                      files.text('etc/passwd', 'etc') or '', re.MULTILINE)
+    if match is None:
+        return True
+    groups = re.findall('^[^:\n]*:[^:\n]*:([0-9]{1,10}):(?:.*,)?nova(?:,|$)',
+                        files.text('etc/group', 'etc') or '', re.MULTILINE)
+    return may_read(path, int(match[1]), {int(match[2]), *map(int, groups)})
+
+
+def may_read(path: str, user: int, groups: Collection[int]) -> bool:
+    """Whether the modes of a file and its folders let a user read it."""
+    real = os.path.realpath(path)
+    folders = [str(folder) for folder in pathlib.PurePath(real).parents]
+    for place, right in [(real, 4), *((folder, 1) for folder in folders)]:
+        try:
+            status = os.stat(place)
+        except OSError:  # it has gone, or this audit may not see it either
+            return True
+        mine = (6 if status.st_uid == user
+                else 3 if status.st_gid in groups else 0)
+        if user and not status.st_mode >> mine & right:
+            return False
+    return True
 
 
 def _find_owners(files: Files) -> frozenset[int] | None:

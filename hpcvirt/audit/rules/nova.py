@@ -30,6 +30,12 @@ def _found(subject: AuditSubject) -> Iterator[Violation]:
             'no configuration of nova-compute was found',
             'one in /etc/nova, or where kolla-ansible, RHOSO, TripleO or '
             'DevStack have it', (), finding.Severity.UNKNOWN)
+        return
+    for path in subject.nova.unreadable:
+        yield Violation(
+            f'the user nova cannot read {path}',
+            'that nova can read it and enter its folders',
+            (f'# namei -l {path}',), _ERROR)
 
 
 def _reserved_memory(subject: AuditSubject) -> Iterator[Violation]:
@@ -169,7 +175,8 @@ def _cpu_mode(subject: AuditSubject) -> Iterator[Violation]:
 
 RULES = (
     Rule('nova-conf', finding.Severity.UNKNOWN,
-         'The configuration of nova-compute can be found.',
+         'The configuration of nova-compute can be found; an error if nova '
+         'cannot read it.',
          'without it the CPU sets of guests are not known',
          ('Nova-Options',), _found),
     Rule('nova-memory', _WARNING,

@@ -2,6 +2,7 @@
 
 """An audit by a user who may not read everything."""
 
+import itertools
 import multiprocessing
 import os
 import pathlib
@@ -11,6 +12,7 @@ import unittest
 from hpcvirt.audit import audit
 from hpcvirt.audit import finding
 from hpcvirt.audit.reading import host
+from hpcvirt.audit.reading import nova
 from tests.builders import audited
 from tests.builders import sysfs_files
 
@@ -26,6 +28,13 @@ def findings(root, queue):
     result = audit.audit(host.read(root), audited.PROFILE)
     queue.put([(item.severity, item.found, item.change)
                for item in result.findings])
+
+
+def try_to_read(path, groups, pipe):
+    os.setgroups(list(groups))
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+    pipe.send(os.access(path, os.R_OK))
 
 
 class PermissionsTest(unittest.TestCase):
@@ -54,3 +63,31 @@ class PermissionsTest(unittest.TestCase):
                 self.assertEqual(finding.Severity.UNKNOWN, severity, text)
                 self.assertIn('Permission denied', text)
                 self.assertEqual(('# run the audit as root',), change)
+
+    @unittest.skipIf(os.geteuid(), 'only root can become another user')
+    def test_what_nova_may_read_is_what_the_kernel_lets_it_read(self):
+        groups = {NOBODY, 7}
+        context = multiprocessing.get_context('fork')
+        seen = set()
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)  # noqa: S103
+            path = pathlib.Path(folder, 'nova', 'conf')
+            path.parent.mkdir()
+            path.touch()
+            for user, group, mode, of_folder in itertools.product(
+                    (0, NOBODY), (0, 7, NOBODY), (0, 0o004, 0o040, 0o400),
+                    (0o700, 0o710, 0o701, 0o755)):
+                os.chown(path, user, group)
+                os.chown(path.parent, 0, group)
+                path.chmod(mode)
+                path.parent.chmod(of_folder)
+                reader, writer = context.Pipe(duplex=False)
+                child = context.Process(
+                    target=try_to_read, args=(path, groups, writer))
+                child.start()
+                truth = reader.recv()
+                child.join()
+                seen.add(truth)
+                self.assertEqual(truth, nova.may_read(
+                    str(path), NOBODY, groups), path.stat())
+        self.assertEqual({True, False}, seen)

@@ -497,6 +497,11 @@ class NovaTest(audited.Case):
             facts = dataclasses.replace(audited.GOOD, nova=nova)
             self.check('nova-conf', expected, facts)
 
+    def test_what_nova_cannot_read_is_an_error(self):
+        nova = dataclasses.replace(audited.GOOD.nova, unreadable=('/etc/x',))
+        self.check('nova-conf', ['error'],
+                   dataclasses.replace(audited.GOOD, nova=nova))
+
     def test_memory_of_the_plan(self):
         planned = int(audited.GOOD.nova.get(*MEMORY))
         for value, expected in ((planned, []), (planned - 1, ['warning']),
