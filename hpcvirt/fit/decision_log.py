@@ -15,7 +15,6 @@ import collections
 import dataclasses
 import enum
 import json
-import re
 from collections.abc import Mapping
 
 from hpcvirt import words
@@ -29,15 +28,9 @@ EXAMPLES = 2
 #: Kinds of refusal or of difference that get a line.
 MAX_KINDS = 8
 
-#: A line has at most some 1,500 characters, if the names in it are ASCII.
-#: syslog daemons cut a line after 8 KiB.
-_MAX_NAME_LENGTH = 64
-_MAX_LENGTH = 300
-
-#: Guest cells, devices and networks that a line describes.
-_MAX_NEEDS = 3
-
-_FIELD = re.compile(r'(\w+)=(-|\d{1,9}|"(?:[^"\\]|\\.)*")(?: |$)')
+#: Characters of a text in a line. A line has at most some 2,000 characters if
+#: they are ASCII; syslog daemons cut a line after 8 KiB.
+MAX_LENGTH = 300
 
 
 class Disagreement(enum.StrEnum):
@@ -53,7 +46,8 @@ class Disagreement(enum.StrEnum):
 class LoggedRequest:
     """The identity of a request.
 
-    :ivar time: in UTC, as ISO 8601 has it
+    :ivar time: when it was decided about, in UTC, as ISO 8601 has it; the
+        same in all lines about one decision
     """
 
     time: str
@@ -64,26 +58,31 @@ class LoggedRequest:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RefusedHosts(LoggedRequest):
-    """Hosts that refuse a request alike, where no host takes it.
+class LoggedHosts(LoggedRequest):
+    """Hosts of a request that have something in common.
 
-    :ivar kind: the number of this line among those of the request, from 1
-    :ivar kinds: the number of lines of the request
-    :ivar of: all hosts that the filter has looked at
-    :ivar root: the most frequent of the causes
-    :ivar examples: some of the hosts, separated by commas
+    :ivar hosts: how many there are
+    :ivar examples: some of them, separated by commas
     :ivar reason: the message about the first of them
     """
 
-    kind: int
-    kinds: int
     hosts: int
+    examples: str
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RefusedHosts(LoggedHosts):
+    """Hosts that refuse a request alike, where no host takes it.
+
+    :ivar of: all hosts that the filter has looked at
+    :ivar root: the most frequent of the causes
+    """
+
     of: int
     code: reasons.Code
     root: reasons.Code
-    examples: str
     asked: str
-    reason: str
 
     @property
     def sentence(self) -> str:
@@ -119,19 +118,14 @@ class ShadowComparison(LoggedRequest):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ShadowDifference(LoggedRequest):
+class ShadowDifference(LoggedHosts):
     """Hosts on which the two decisions differ in the same way.
 
     :ivar code: why hpcvirt refuses them; None if it passes them
-    :ivar examples: some of the hosts, separated by commas
-    :ivar reason: about the first of them
     """
 
     direction: Disagreement
     code: reasons.Code | None
-    hosts: int
-    examples: str
-    reason: str
 
     @property
     def sentence(self) -> str:
@@ -140,62 +134,34 @@ class ShadowDifference(LoggedRequest):
 
 Record = RefusedHosts | ShadowComparison | ShadowDifference
 
-#: How the sentence of each record begins, the longest first.
+#: How the sentence of each record begins.
 BEGINNINGS: Mapping[str, type[Record]] = {
     'No host of ': RefusedHosts,
-    'Shadow mode, difference ': ShadowDifference,
     'Shadow mode: ': ShadowComparison,
+    'Shadow mode, difference ': ShadowDifference,
 }
 
 
 def write(record: Record) -> str:
     """Write a record as a line."""
     return f'{record.sentence}; ' + ' '.join(
-        f'{field.name}={_write(field.name, getattr(record, field.name))}'
+        f'{field.name}={_write(getattr(record, field.name))}'
         for field in dataclasses.fields(record))
 
 
-def _write(name: str, value: object) -> str:
+def _write(value: object) -> str:
     if value is None:
         return '-'
     if isinstance(value, int):
         return str(value)
-    return json.dumps(clip(str(value), _MAX_LENGTH if name in (
-        'asked', 'error', 'examples', 'reason') else _MAX_NAME_LENGTH))
-
-
-def read(line: str) -> tuple[type[Record], dict[str, object]] | None:
-    """Read the fields of a line, None if it is another line.
-
-    :raises ValueError: if the line is cut
-    """
-    for beginning, record in BEGINNINGS.items():
-        if line.startswith(beginning):
-            return record, _read(line.partition('; ')[2])
-    return None
-
-
-def _read(text: str) -> dict[str, object]:
-    fields: dict[str, object] = {}
-    end = 0
-    while end < len(text):
-        match = _FIELD.match(text, end)
-        if match is None or match[1] in fields:
-            raise ValueError('the line is cut')
-        name, value = match.groups()
-        fields[name] = None if value == '-' else json.loads(value)
-        end = match.end()
-    return fields
-
-
-def clip(text: str, most: int = _MAX_NAME_LENGTH) -> str:
-    """Cut a text that is too long."""
-    return text if len(text) <= most else text[:most - 3] + '...'
+    text = str(value)
+    return json.dumps(text if len(text) <= MAX_LENGTH
+                      else text[:MAX_LENGTH - 3] + '...')
 
 
 def describe_needs(vcpus: int, ram_mib: int, demand: demands.Demand | None,
                    instances: int = 1) -> str:
-    """Say what an instance needs, in a sentence of bounded length."""
+    """Say what an instance needs, in a sentence."""
     parts = [f'{words.count_noun(vcpus, "vCPU")} and {ram_mib} MiB']
     if demand is not None:
         parts += _describe_demand(demand)
@@ -207,15 +173,14 @@ def describe_needs(vcpus: int, ram_mib: int, demand: demands.Demand | None,
 def _describe_demand(demand: demands.Demand) -> list[str]:
     cells = collections.Counter(map(_describe_cell, demand.cells))
     parts = [f'{words.count_noun(count, "guest cell")} of {cell}'
-             for cell, count in list(cells.items())[:_MAX_NEEDS]]
+             for cell, count in cells.items()]
     threads = demand.cells[0].threads if demand.cells else None
     if threads:
         parts.append(f'the thread policy {threads.value}')
-    parts += [
-        f'{words.count_noun(request.count, "device")} for '
-        f'{clip(request.name)} ({request.affinity.value})'
-        for request in demand.requests[:_MAX_NEEDS]]
-    networks = [*map(clip, sorted(demand.physnets)[:_MAX_NEEDS]),
+    parts += [f'{words.count_noun(request.count, "device")} for '
+              f'{request.name} ({request.affinity.value})'
+              for request in demand.requests]
+    networks = [*sorted(demand.physnets),
                 *['tunnelled networks'] * demand.tunneled]
     if networks:
         parts.append(f'the networks {", ".join(networks)}')

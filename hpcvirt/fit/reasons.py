@@ -13,6 +13,8 @@ import typing
 from collections.abc import Iterable
 from collections.abc import Mapping
 
+from hpcvirt import printable
+
 
 class Code(enum.StrEnum):
     """The kinds of refusal: stable names, for counting and for tests."""
@@ -304,7 +306,8 @@ class Misfit:
         return max(dict.fromkeys(codes), key=codes.count)
 
     def __str__(self) -> str:
-        return self.message
+        """Return the message for a log: in one line, whatever it quotes."""
+        return printable.escape(self.message)
 
 
 def refuse_host(free: int, needed: int,

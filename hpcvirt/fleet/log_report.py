@@ -7,11 +7,11 @@ hosts that reached the filter.
 """
 
 import textwrap
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
 from hpcvirt import printable
-from hpcvirt import serialization
 from hpcvirt import text_table
 from hpcvirt import words
 from hpcvirt.fit import decision_log
@@ -28,11 +28,11 @@ _REASONS = ('Requests', 'Hosts', 'hpcvirt', 'Nova', 'Why')
 _FLAVORS = ('Flavor', 'Requests', 'Differing', 'Hosts')
 _NUMBERS = {'Requests', 'Hosts', 'Differing'}
 
-#: What hpcvirt and what Nova do.
+#: What Nova does.
 _DECISIONS = {
-    decision_log.Disagreement.HPCVIRT_REFUSES: ('refuses', 'passes'),
-    decision_log.Disagreement.NOVA_REFUSES: ('passes', 'refuses'),
-    decision_log.Disagreement.NOVA_FAILS: ('passes', 'fails'),
+    decision_log.Disagreement.HPCVIRT_REFUSES: 'passes',
+    decision_log.Disagreement.NOVA_REFUSES: 'refuses',
+    decision_log.Disagreement.NOVA_FAILS: 'fails',
 }
 
 
@@ -42,176 +42,162 @@ def document(found: log_reading.Found) -> dict[str, Any]:
     ``hosts`` has the hosts that the log names; ``refused`` says how many there
     were of each group, and what else the log has of the request.
     """
-    last = ({'schema_version': 1, 'fits': None, 'hosts': [], 'nearest': [],
-             'refused': None} if not found.refusals
-            else _refusal(found.refusals[-1]))
-    return {**last,
-            'refusals': [{
-                **_request(item.first), 'hosts': item.first.of,
-                'reasons': {code.value: hosts for code, hosts
-                            in item.count_roots().items()}}
-                for item in found.refusals],
-            'shadow': _shadow(found.shadow)
-            if found.shadow.requests else None,
+    refusals = list(found.refusals.values())
+    last = (_refusal(refusals[-1]) if refusals else
+            {**explain_report.document((), ()), 'fits': None, 'refused': None})
+    return {**last, 'refused_requests': found.refused,
+            'refusals': [_sum_up(groups) for groups in refusals],
+            'shadow': _shadow(found) if found.shadow else None,
             'unreadable': found.unreadable}
 
 
-def _request(line: decision_log.RefusedHosts) -> dict[str, Any]:
-    return {name: getattr(line, name) for name in (
-        'time', 'request_id', 'global_request_id', 'instance', 'flavor')}
+def _request(groups: Sequence[decision_log.RefusedHosts]) -> dict[str, Any]:
+    return {**{name: getattr(groups[0], name) for name in (
+        'time', 'request_id', 'global_request_id', 'instance', 'flavor')},
+        'hosts': groups[0].of}
 
 
-def _refusal(item: log_reading.Refusal) -> dict[str, Any]:
+def _sum_up(groups: Sequence[decision_log.RefusedHosts]) -> dict[str, Any]:
+    counts: dict[str, int] = {}
+    for group in groups:
+        counts[group.root.value] = (counts.get(group.root.value, 0)
+                                    + group.hosts)
+    return {**_request(groups), 'reasons': counts}
+
+
+def _refusal(groups: Sequence[decision_log.RefusedHosts]) -> dict[str, Any]:
+    written = [{'code': group.code.value, 'root': group.root.value,
+                'step': verdict.step_of(group.code).value,
+                'hosts': group.hosts, 'names': group.examples.split(', '),
+                'reason': group.reason} for group in groups]
     verdicts = [verdict.HostVerdict(name, verdict.step_of(group.code),
                                     group.code, group.root, group.reason)
-                for group in item.groups
-                for name in group.examples.split(', ')]
-    groups = [{'code': group.code.value, 'root': group.root.value,
-               'step': verdict.step_of(group.code).value,
-               'hosts': group.hosts, 'names': group.examples.split(', '),
-               'reason': group.reason} for group in item.groups]
+                for group in groups for name in group.examples.split(', ')]
     return {**explain_report.document(verdicts, ()), 'refused': {
-        **_request(item.first), 'asked': item.first.asked,
-        'hosts': item.first.of, 'groups': groups,
-        'other_hosts': item.other_hosts}}
+        **_request(groups), 'asked': groups[0].asked, 'groups': written,
+        'other_hosts': groups[0].of - sum(group.hosts for group in groups)}}
 
 
-def _shadow(found: log_reading.Shadow) -> dict[str, Any]:
+def _shadow(found: log_reading.Found) -> dict[str, Any]:
     return {
-        'requests': found.requests, 'differing': found.differing,
-        'hosts': found.hosts, 'compared': found.compared,
-        'only_nova_has_a_host': found.only_nova,
-        'only_hpcvirt_has_a_host': found.only_hpcvirt,
+        **found.shadow,
         'by_reason': [
             {'direction': direction.value, 'code': code and code.value,
-             **serialization.dump(kind)}
-            for (direction, code), kind in _sorted(found)],
-        'by_flavor': [{'name': name, **serialization.dump(flavor)}
-                      for name, flavor in found.by_flavor.items()],
-        'errors': found.errors, 'error': found.error,
+             **counts, 'examples': found.examples[direction, code]}
+            for (direction, code), counts in sorted(
+                found.differences.items(),
+                key=lambda item: (-item[1]['requests'], item[0][0]))],
+        'by_flavor': [
+            {'name': name, **counts} for name, counts in sorted(
+                found.flavors.items(),
+                key=lambda item: (-item[1]['differing'], item[0]))],
+        'error': found.error,
     }
 
 
-def text(found: log_reading.Found, width: int | None = None) -> str:
+def text(plain: Mapping[str, Any], width: int | None = None) -> str:
     """Draw the last refusal, the list of the others, and shadow mode.
 
+    :param plain: the document
     :param width: columns of the terminal, None if there is none
     """
     room = width or text_table.WIDTH
     blocks = []
-    items = list(found.refusals)
-    if items:
-        blocks += _draw_refusal(items[-1], room)
-    if items[:-1]:
-        blocks.append(_draw_others(items[:-1], found.refused - 1, room))
-    if found.shadow.requests:
-        blocks += _draw_shadow(found.shadow, room)
-    if found.unreadable:
+    if plain['refused']:
+        blocks += _draw_refusal(plain['refused'], room)
+    if plain['refusals'][:-1]:
+        blocks.append(_draw_others(plain['refusals'][:-1],
+                                   plain['refused_requests'] - 1, room))
+    if plain['shadow']:
+        blocks += _draw_shadow(plain['shadow'], room)
+    if plain['unreadable']:
         blocks.append(
-            f'{words.count_noun(found.unreadable, "line")} of hpcvirt cannot '
-            'be read; a line may be cut.\n')
+            f'{words.count_noun(plain["unreadable"], "line")} of hpcvirt '
+            'cannot be read; a line may be cut.\n')
     return '\n'.join(blocks)
 
 
-def _draw_refusal(item: log_reading.Refusal, room: int) -> list[str]:
-    first = item.first
+def _draw_refusal(item: Mapping[str, Any], room: int) -> list[str]:
     blocks = [
-        _fill(f'At {_time(first)} nova-scheduler refused the request '
-              f'{first.request_id or "(without id)"} for the instance '
-              f'{first.instance or "(without id)"}. It asked for '
-              f'{first.asked}.', room),
+        _fill(f'At {_time(item)} nova-scheduler refused the request '
+              f'{item["request_id"] or "(without id)"} for the instance '
+              f'{item["instance"] or "(without id)"}. It asked for '
+              f'{item["asked"]}.', room),
         printable.escape(
-            f'{first.flavor} fits on 0 of '
-            f'{words.count_noun(first.of, "host")} that reached the filter.')
-        + '\n',
-        text_table.draw(explain_report.HEADINGS, [
-            _row(group) for group in item.groups], {'Hosts'}, room)]
-    if item.other_hosts > 0:
-        blocks.append(f'{words.count_noun(item.other_hosts, "host")} more '
+            f'{item["flavor"]} fits on 0 of '
+            f'{words.count_noun(item["hosts"], "host")} that reached the '
+            'filter.') + '\n',
+        text_table.draw(explain_report.HEADINGS, map(_row, item['groups']),
+                        {'Hosts'}, room)]
+    if item['other_hosts'] > 0:
+        blocks.append(f'{words.count_noun(item["other_hosts"], "host")} more '
                       'failed for other reasons, which the log leaves out.\n')
     return blocks
 
 
-def _row(group: decision_log.RefusedHosts) -> tuple[str, ...]:
-    names = group.examples.split(', ')
-    why = group.reason
-    if group.hosts > 1:
-        why = f'for example {names[0]}: {why}'
-    return (str(group.hosts), words.join_names(names, 'hosts', group.hosts),
-            verdict.step_of(group.code), why)
+def _row(group: Mapping[str, Any]) -> tuple[str, ...]:
+    example = f'for example {group["names"][0]}: ' * (group['hosts'] > 1)
+    return (str(group['hosts']),
+            words.join_names(group['names'], 'hosts', group['hosts']),
+            group['step'], example + group['reason'])
 
 
-def _draw_others(items: Sequence[log_reading.Refusal], total: int,
+def _draw_others(items: Sequence[Mapping[str, Any]], total: int,
                  room: int) -> str:
-    shown = list(reversed(items))[:_MAX_OTHERS]
+    shown = items[:-_MAX_OTHERS - 1:-1]
     title = f'{words.count_noun(total, "other refusal")} in this log'
     if total > len(shown):
         title += f'; the last {len(shown)} are'
     return f'{title}:\n\n' + text_table.draw(
-        _OTHERS, [(_time(item.first),
-                   item.first.request_id or item.first.instance or '-',
-                   item.first.flavor, str(item.first.of),
-                   reasons.tally(item.count_roots()))
-                  for item in shown], {'Hosts'}, room)
+        _OTHERS, [(_time(item), item['request_id'] or item['instance'] or '-',
+                   item['flavor'], str(item['hosts']),
+                   reasons.tally(item['reasons'])) for item in shown],
+        {'Hosts'}, room)
 
 
-def _time(line: decision_log.RefusedHosts) -> str:
-    return line.time.replace('T', ' ').replace('+00:00', ' UTC')
+def _time(item: Mapping[str, Any]) -> str:
+    return f'{item["time"][:19].replace("T", " ")} UTC'
 
 
-def _draw_shadow(found: log_reading.Shadow, room: int) -> list[str]:
+def _draw_shadow(found: Mapping[str, Any], room: int) -> list[str]:
+    hosts, requests = (
+        {name: words.count_noun(found[name], noun) for name in names}
+        for noun, names in (
+            ('host', ('compared',)),
+            ('request', ('requests', 'differing', 'only_nova_has_a_host',
+                         'only_hpcvirt_has_a_host', 'errors'))))
     blocks = [_fill(
-        f'In shadow mode, hpcvirt and Nova judged '
-        f'{words.count_noun(found.compared, "host")} for '
-        f'{words.count_noun(found.requests, "request")}. They disagree for '
-        f'{words.count_noun(found.differing, "request")}. With '
-        'filter_mode = enforce, '
-        f'{words.count_noun(found.only_nova, "request")} would have found no '
-        'host although Nova leaves one, and '
-        f'{words.count_noun(found.only_hpcvirt, "request")} would have found '
-        'one although Nova leaves none.', room)]
-    if found.by_reason:
+        f'In shadow mode, hpcvirt and Nova judged {hosts["compared"]} for '
+        f'{requests["requests"]}. They disagree for {requests["differing"]}. '
+        f'With filter_mode = enforce, {requests["only_nova_has_a_host"]} '
+        'would have found no host although Nova leaves one, and '
+        f'{requests["only_hpcvirt_has_a_host"]} would have found one although '
+        'Nova leaves none.', room)]
+    if found['by_reason']:
         blocks.append(text_table.draw(_REASONS, [
-            (str(kind.requests), str(kind.hosts), *_decisions(direction, code),
-             _why(code)) for (direction, code), kind in _sorted(found)],
-            _NUMBERS, room))
+            (str(kind['requests']), str(kind['hosts']), 'refuses'
+             if kind['code'] else 'passes', _DECISIONS[kind['direction']],
+             _why(kind)) for kind in found['by_reason']], _NUMBERS, room))
         blocks.append(''.join(
-            _fill(f'{_why(code)}, for example: {", ".join(kind.examples)}',
-                  room) for (_, code), kind in _sorted(found)))
+            _fill(f'{_why(kind)}, for example: {", ".join(kind["examples"])}',
+                  room) for kind in found['by_reason']))
         blocks.append(text_table.draw(_FLAVORS, [
-            (name, str(flavor.requests), str(flavor.differing),
-             str(flavor.hosts))
-            for name, flavor in sorted(
-                found.by_flavor.items(),
-                key=lambda item: (-item[1].differing, item[0]))],
+            (kind['name'], str(kind['requests']), str(kind['differing']),
+             str(kind['hosts'])) for kind in found['by_flavor']],
             _NUMBERS, room))
-    if found.compared < found.hosts:
+    left_out = found['hosts'] - found['compared']
+    if left_out > 0:
         blocks.append(_fill(
-            f'{words.count_noun(found.hosts - found.compared, "host")} not '
-            "compared, because Nova's filter would have taken too long.",
-            room))
-    if found.error is not None:
-        blocks.append(_fill(
-            f'The comparison of {words.count_noun(found.errors, "request")} '
-            f'failed: {found.error}', room))
+            f'{words.count_noun(left_out, "host")} not compared, because '
+            "Nova's filter would have taken too long.", room))
+    if found['error'] is not None:
+        blocks.append(_fill(f'The comparison of {requests["errors"]} failed: '
+                            f'{found["error"]}', room))
     return blocks
 
 
-def _why(code: reasons.Code | None) -> str:
-    return reasons.KINDS[code] if code else 'fits by hpcvirt'
-
-
-def _decisions(direction: decision_log.Disagreement,
-               code: reasons.Code | None) -> tuple[str, str]:
-    ours, novas = _DECISIONS[direction]
-    return ('refuses' if code else ours), novas
-
-
-def _sorted(found: log_reading.Shadow) -> list[
-        tuple[tuple[decision_log.Disagreement, reasons.Code | None],
-              log_reading.DifferenceCounts]]:
-    return sorted(found.by_reason.items(),
-                  key=lambda item: (-item[1].requests, item[0][0]))
+def _why(kind: Mapping[str, Any]) -> str:
+    return reasons.KINDS[kind['code']] if kind['code'] else 'fits by hpcvirt'
 
 
 def _fill(text: str, room: int) -> str:

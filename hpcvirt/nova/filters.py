@@ -81,8 +81,7 @@ class HPCTopologyFilter(filters.BaseHostFilter):
                 yield host_state
             return
         request = decision.FilterDecision(spec_obj)
-        refused: no_valid_host_log.NoValidHostLog | None = (
-            no_valid_host_log.NoValidHostLog(spec_obj))
+        refused: list[typing.Any] | None = []
         for host_state, misfit in request.judge(filter_obj_list):
             if misfit is None:
                 refused = None
@@ -91,12 +90,12 @@ class HPCTopologyFilter(filters.BaseHostFilter):
                 yield host_state
                 continue
             if refused is not None:
-                refused.add(host_state, misfit)
+                refused.append((host_state, misfit))
             LOG.debug('%(host)s, %(node)s refused: %(misfit)s',
                       {'host': host_state.host, 'node': host_state.nodename,
                        'misfit': misfit}, instance_uuid=request.uuid)
-        if refused is not None:
-            refused.log(request.demand)
+        if refused:
+            no_valid_host_log.log(spec_obj, refused, request.demand)
 
     def host_passes(self, host_state: typing.Any,
                     filter_properties: typing.Any) -> bool:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The hosts that the filter refuses for a request, and the lines about them.
+"""The lines about a request that no host takes.
 
-They are collected only as long as none has passed. The lines are written only
-if none passes at all, so that requests that pass cost nothing.
+They are written only if no host passes, so that requests that pass cost
+nothing.
 
 When nova-scheduler places several guests of one request, it calls the filter
 for each, and once more to find alternates for the last. That no host is left
@@ -12,6 +12,8 @@ then is no refusal: all guests have one.
 
 import datetime
 import typing
+from collections.abc import Hashable
+from collections.abc import Iterable
 from collections.abc import Sequence
 
 from oslo_context import context as oslo_context
@@ -30,64 +32,60 @@ _PASSED = 'hpcvirt_passed'
 #: A value that is the UUID of no instance.
 _NEVER = object()
 
+_Key = typing.TypeVar('_Key', bound=Hashable)
 
-class NoValidHostLog:
-    """The hosts that were refused for an instance.
 
-    Why they were refused is read only if there is something to write, because
-    it takes longer than to find out that they are.
+def log(spec: typing.Any,
+        refused: Sequence[tuple[typing.Any, reasons.Misfit]],
+        demand: demands.Demand | None) -> None:
+    """Write a line for each kind of refusal.
+
+    :param refused: each HostState, and why it is refused
+    :param demand: what the instance needs; None if that is unknown
     """
-
-    def __init__(self, spec: typing.Any) -> None:
-        self._spec = spec
-        self._hosts: list[tuple[typing.Any, reasons.Misfit]] = []
-
-    def add(self, host_state: typing.Any, misfit: reasons.Misfit) -> None:
-        """Add a host."""
-        self._hosts.append((host_state, misfit))
-
-    def log(self, demand: demands.Demand | None) -> None:
-        """Write a line for each kind of refusal.
-
-        :param demand: what the instance needs; None if that is unknown
-        """
-        if not self._hosts or not LOG.isEnabledFor(logging.INFO):
-            return
-        if any(is_for_alternates(self._spec, host_state)
-               for host_state, _misfit in self._hosts):
-            return
-        # The log must not decide about the request.
-        try:
-            self._log(demand)
-        except Exception:
-            LOG.warning('The refusal of instance %s cannot be summarized',
-                        read_instance(self._spec), exc_info=True)
-
-    def _log(self, demand: demands.Demand | None) -> None:
-        kinds: dict[tuple[reasons.Code, reasons.Code],
-                    list[tuple[typing.Any, reasons.Misfit]]] = {}
-        for host_state, misfit in self._hosts:
-            kinds.setdefault((misfit.code, misfit.root), []).append(
-                (host_state, misfit))
-        largest = sorted(kinds.items(), key=lambda item: -len(item[1]))[
-            :decision_log.MAX_KINDS]
-        flavor = self._spec.flavor
-        asked = decision_log.describe_needs(
-            _field(flavor, 'vcpus', 0), _field(flavor, 'memory_mb', 0),
-            demand, count_instances(self._spec))
-        request = identify(self._spec)
-        for number, ((code, root), hosts) in enumerate(largest, 1):
-            LOG.info('%s', decision_log.write(decision_log.RefusedHosts(
-                **request, kind=number, kinds=len(largest), hosts=len(hosts),
-                of=len(self._hosts), code=code, root=root,
-                examples=name_examples([host for host, _ in hosts]),
-                asked=asked, reason=hosts[0][1].message)))
+    if not LOG.isEnabledFor(logging.INFO) or any(
+            is_for_alternates(spec, host_state) for host_state, _ in refused):
+        return
+    # The log must not decide about the request.
+    try:
+        _log(spec, refused, demand)
+    except Exception:
+        LOG.warning('The refusal of instance %s cannot be summarized',
+                    read_instance(spec), exc_info=True)
 
 
-def name_examples(host_states: Sequence[typing.Any]) -> str:
-    """Name the first of some hosts."""
-    return ', '.join(decision_log.clip(state.host) for state
-                     in host_states[:decision_log.EXAMPLES])
+def _log(spec: typing.Any,
+         refused: Sequence[tuple[typing.Any, reasons.Misfit]],
+         demand: demands.Demand | None) -> None:
+    asked = decision_log.describe_needs(
+        _field(spec.flavor, 'vcpus', 0), _field(spec.flavor, 'memory_mb', 0),
+        demand, count_instances(spec))
+    request = identify(spec)
+    for (code, root), hosts in group(
+            ((misfit.code, misfit.root), host_state, misfit)
+            for host_state, misfit in refused):
+        LOG.info('%s', decision_log.write(decision_log.RefusedHosts(
+            **request, **hosts, of=len(refused), code=code, root=root,
+            asked=asked)))
+
+
+def group(hosts: Iterable[tuple[_Key, typing.Any, object]],
+          ) -> list[tuple[_Key, dict[str, typing.Any]]]:
+    """Group hosts that get a line together, the largest groups first.
+
+    :param hosts: what a group has in common, a HostState, and the reason
+    :returns: at most ``MAX_KINDS`` groups, with the fields of their lines
+    """
+    groups: dict[_Key, list[tuple[typing.Any, object]]] = {}
+    for key, host_state, reason in hosts:
+        groups.setdefault(key, []).append((host_state, reason))
+    largest = sorted(groups.items(), key=lambda item: -len(item[1]))
+    return [(key, {
+        'hosts': len(members),
+        'examples': ', '.join(
+            state.host for state, _ in members[:decision_log.EXAMPLES]),
+        'reason': str(members[0][1]),
+    }) for key, members in largest[:decision_log.MAX_KINDS]]
 
 
 def read_instance(spec: typing.Any) -> str | None:
@@ -125,7 +123,7 @@ def identify(spec: typing.Any) -> dict[str, typing.Any]:
     context = oslo_context.get_current()
     return {
         'time': datetime.datetime.now(datetime.UTC).isoformat(
-            timespec='seconds'),
+            timespec='milliseconds'),
         **{name: getattr(context, name, None)
            for name in ('request_id', 'global_request_id')},
         'instance': read_instance(spec),

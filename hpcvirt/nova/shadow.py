@@ -38,7 +38,6 @@ MAX_ARRANGEMENTS = 5000
 _MAX_ARRANGEMENTS_WITH_DEVICES = 60
 
 _Disagreement = decision_log.Disagreement
-_Key = tuple[_Disagreement, reasons.Code | None, str]
 
 
 def check_configuration() -> None:
@@ -85,7 +84,10 @@ class _Comparison:
         self._spec = spec
         self._hosts = hosts
         self._passed = self._passed_by_nova = self._compared = 0
-        self._differences: dict[_Key, list[tuple[typing.Any, str]]] = {}
+        #: What a line has in common, the host and the reason.
+        self._differences: list[tuple[
+            tuple[_Disagreement, reasons.Code | None, str],
+            typing.Any, str]] = []
         self.error: str | None = None
 
     def run(self, request: decision.FilterDecision) -> None:
@@ -109,54 +111,33 @@ class _Comparison:
 
     def _compare(self, host_state: typing.Any, misfit: reasons.Misfit | None,
                  novas: Sequence[typing.Any]) -> None:
-        twin = _twin(host_state)
         self._compared += 1
         self._passed += misfit is None
-        for novas_filter in novas:
-            name = type(novas_filter).__name__
-            try:
-                passes = novas_filter.host_passes(twin, self._spec)
-            except Exception as exc:  # noqa: BLE001
-                self._add(host_state, misfit, _Disagreement.NOVA_FAILS,
-                          f'{name} fails: {_describe_error(exc)}', name)
+        direction, name, reason = _ask_nova(novas, _twin(host_state),
+                                            self._spec)
+        if direction is None:
+            self._passed_by_nova += 1
+            if misfit is None:
                 return
-            if not passes:
-                if misfit is None:
-                    self._add(
-                        host_state, None, _Disagreement.NOVA_REFUSES,
-                        f'{name} refuses a host on which the guest fits',
-                        name)
-                return
-        self._passed_by_nova += 1
-        if misfit is not None:
-            self._add(host_state, misfit, _Disagreement.HPCVIRT_REFUSES,
-                      misfit.message)
-
-    def _add(self, host_state: typing.Any, misfit: reasons.Misfit | None,
-             direction: _Disagreement, reason: str, name: str = '') -> None:
+            direction, reason = _Disagreement.HPCVIRT_REFUSES, str(misfit)
+        elif misfit is not None and direction is _Disagreement.NOVA_REFUSES:
+            return
         code = misfit.root if misfit else None
-        self._differences.setdefault((direction, code, name), []).append(
-            (host_state, reason))
+        self._differences.append(((direction, code, name), host_state, reason))
 
     def log(self) -> None:
         """Write a line about the request and one for each difference."""
         request = no_valid_host_log.identify(self._spec)
-        differences = sorted(self._differences.items(),
-                             key=lambda item: -len(item[1]))
         LOG.log(
             logging.INFO if self.error is None else logging.WARNING, '%s',
             decision_log.write(decision_log.ShadowComparison(
                 **request, hosts=len(self._hosts), compared=self._compared,
                 passed=self._passed, passed_by_nova=self._passed_by_nova,
-                differing=sum(len(hosts) for _, hosts in differences),
-                error=self.error)))
-        for (direction, code, _), hosts in differences[
-                :decision_log.MAX_KINDS]:
+                differing=len(self._differences), error=self.error)))
+        for (direction, code, _), hosts in no_valid_host_log.group(
+                self._differences):
             LOG.info('%s', decision_log.write(decision_log.ShadowDifference(
-                **request, direction=direction, code=code, hosts=len(hosts),
-                examples=no_valid_host_log.name_examples(
-                    [host_state for host_state, _ in hosts]),
-                reason=hosts[0][1])))
+                **request, **hosts, direction=direction, code=code)))
 
 
 def _twin(host_state: typing.Any) -> typing.Any:
@@ -173,6 +154,21 @@ def _novas_filters() -> list[typing.Any]:
     if 'PciPassthroughFilter' in enabled:
         filters.append(pci_passthrough_filter.PciPassthroughFilter())
     return filters
+
+
+def _ask_nova(novas: Sequence[typing.Any], twin: typing.Any,
+              spec: typing.Any) -> tuple[_Disagreement | None, str, str]:
+    """Return how a host fails, the filter of Nova, and a sentence about it."""
+    for novas_filter in novas:
+        name = type(novas_filter).__name__
+        try:
+            if not novas_filter.host_passes(twin, spec):
+                return (_Disagreement.NOVA_REFUSES, name,
+                        f'{name} refuses a host on which the guest fits')
+        except Exception as exc:  # noqa: BLE001
+            return (_Disagreement.NOVA_FAILS, name,
+                    f'{name} fails: {_describe_error(exc)}')
+    return None, '', ''
 
 
 def _takes_long(demand: demands.Demand | None,

@@ -110,7 +110,7 @@ class EveryRefusalTest(soundness.ClaimingTestCase):
             change(state)
         seen = []
         with fixtures.MonkeyPatch(
-                'hpcvirt.nova.no_valid_host_log.NoValidHostLog.add',
+                'hpcvirt.nova.no_valid_host_log.log',
                 _recording(seen)):
             self.assertEqual([], list(
                 filters.HPCTopologyFilter().filter_all(states, spec)))
@@ -254,9 +254,9 @@ class EveryRefusalTest(soundness.ClaimingTestCase):
 
 
 def _recording(seen):
-    add = no_valid_host_log.NoValidHostLog.add
+    log = no_valid_host_log.log
 
-    def record(self, host_state, misfit):
-        seen.append(misfit)
-        add(self, host_state, misfit)
+    def record(spec, refused, demand):
+        seen.extend(misfit for _, misfit in refused)
+        log(spec, refused, demand)
     return record

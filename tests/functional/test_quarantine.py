@@ -101,13 +101,13 @@ class QuarantineSchedulingTest(QuarantineNova):
             self.assertEqual('node2', self.host_of(self.boot(each)))
         server = self.boot(flavor, host='node1', status='ERROR')
         self.assertIn('No valid host', server['fault']['message'])
-        refused = log_reading.read(
+        refused, = log_reading.read(
             (line.encode() for line in self.log.output.splitlines()),
-            server['id']).refusals[-1]
+            server['id']).refusals.values()
         self.assertEqual(['quarantined'],
-                         [group.code for group in refused.groups])
+                         [group.code for group in refused])
         self.assertIn('the host is in quarantine: operator since',
-                      refused.groups[0].reason)
+                      refused[0].reason)
         # Nova asks no filter about a host that an administrator forces.
         self.assertEqual('node1', self.host_of(self.boot(
             small, availability_zone='nova:node1')))

@@ -10,7 +10,6 @@ import fixtures
 from nova import objects
 from nova.scheduler.filters import numa_topology_filter
 
-from hpcvirt import serialization
 from hpcvirt.fit import decision_log
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import log_reading
@@ -45,13 +44,12 @@ class ShadowTestCase(test_filter.FilterTestCase):
         """Return each comparison with its differences."""
         found = []
         for line in self.log.output.splitlines():
-            record, fields = decision_log.read(line.partition('] ')[2]) or (
-                None, None)
-            if record is decision_log.ShadowComparison:
-                found.append(types.SimpleNamespace(**fields, differences=[]))
-            elif record is decision_log.ShadowDifference:
-                found[-1].differences.append(
-                    serialization.load(record, fields, ''))
+            record = log_reading.read_message(line.partition('] ')[2])
+            if isinstance(record, decision_log.ShadowComparison):
+                found.append(types.SimpleNamespace(
+                    **dataclasses.asdict(record), differences=[]))
+            elif record is not None:
+                found[-1].differences.append(record)
         return found
 
     def compare(self, spec, *hosts):
@@ -311,8 +309,6 @@ class EmbeddedTest(base.HPCNova):
         self.boot(self.create_hpc_flavor(2, 4, 256), status='ERROR')
         found = log_reading.read(
             (line.encode() for line in self.log.output.splitlines()), None)
-        self.assertEqual((0, 3, 0), (found.refused, found.shadow.requests,
-                                     found.unreadable))
-        self.assertEqual((1, 1, 0), (
-            found.shadow.differing, found.shadow.only_nova,
-            found.shadow.errors))
+        self.assertEqual((0, 0), (found.refused, found.unreadable))
+        self.assertEqual((3, 1, 1, 0), tuple(found.shadow[name] for name in (
+            'requests', 'differing', 'only_nova_has_a_host', 'errors')))

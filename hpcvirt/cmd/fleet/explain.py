@@ -23,8 +23,8 @@ from hpcvirt.fleet import verdict
 
 _OPTIONS = ('image', 'port', 'server')
 
-#: A line of the filter is much shorter.
-_LONGEST_LINE = 256 * 1024
+#: Bytes of a line that are read. Those of the filter are much shorter.
+_LONGEST_LINE = 64 * 1024
 
 #: Options that describe a request to a fleet.
 _OPTIONS_OF_FLEETS = ('flavor', 'image', 'port', 'server', 'hosts', 'fleet')
@@ -152,19 +152,27 @@ def _explain_log(args: argparse.Namespace) -> command.CommandResult:
                 'is not for --scheduler-log, which has what was asked '
                 'for and the hosts')
     found = log_reading.read(_lines(args.scheduler_log), args.request_id)
-    if not found.refusals and not found.shadow.requests:
+    if not found.refusals and not found.shadow:
         raise exception.InvalidInput(input_file.name(args.scheduler_log),
                                      _nothing(found, args.request_id))
+    document = log_report.document(found)
     return command.CommandResult(
-        log_report.document(found),
-        lambda: log_report.text(found, terminal.width()),
+        document, lambda: log_report.text(document, terminal.width()),
         status=1 if found.refusals else 0)
 
 
 def _lines(path: str) -> Iterator[bytes]:
-    """Read the log, as far as it can be read."""
+    """Read the log, as far as it can be read.
+
+    Only the beginning of a long line is read: what a user of the cloud has
+    chosen must not become the beginning of another one.
+    """
+    begins = True
     try:
-        yield from input_file.lines(path, _LONGEST_LINE)
+        for piece in input_file.lines(path, _LONGEST_LINE):
+            if begins:
+                yield piece
+            begins = piece.endswith(b'\n')
     except input_file.Damaged as exc:
         output.complain(f'hpcvirt: {exc}')
 
@@ -176,4 +184,5 @@ def _nothing(found: log_reading.Found, request: str | None) -> str:
         return ('has no refused request and no comparison of '
                 f'HPCTopologyFilter, which logs them at INFO level{cut}')
     return (f'has no refusal and no comparison of {request[:64]!r}, but '
-            f'{found.others} of other requests{cut}')
+            f'{words.count_noun(found.others, "line")} about other '
+            f'requests{cut}')

@@ -16,7 +16,7 @@ LOGGER = 'hpcvirt.nova.no_valid_host_log'
 def a_refusal(request='req-1', hosts=3, **more):
     return decision_log.RefusedHosts(**{
         'time': '2026-11-22T10:00:00+00:00', 'request_id': request,
-        'instance': 'uuid-1', 'flavor': 'hpc', 'kind': 1, 'kinds': 1,
+        'instance': 'uuid-1', 'flavor': 'hpc',
         'hosts': hosts, 'of': hosts, 'asked': '4 vCPUs and 1024 MiB',
         'code': reasons.Code.NO_CELL, 'root': reasons.Code.FREE_PCPUS,
         'examples': 'a, b', 'reason': 'no cell has room', **more})
@@ -58,14 +58,51 @@ class FindTest(unittest.TestCase):
         found = self.found(*lines)
         self.assertEqual((refused, unreadable),
                          (found.refused, found.unreadable))
-        for item in found.refusals:
-            self.assertEqual([a_refusal()], item.groups)
+        for item in found.refusals.values():
+            self.assertEqual([a_refusal()], item)
 
-    def test_any_prefix_may_stand_before_it(self):
+    def test_what_a_logger_writes_may_stand_before_it(self):
         for prefix in (
                 b'', b'Nov 22 10:00:00 ctl nova-scheduler[7]: ',
-                b'2026-11-22T10:00:00.123456789+00:00 stderr F '):
-            self.assert_read(b'something else\n', prefix + LINE, b'\n')
+                b'Nov  2 10:00:00.123456 ctl devstack@n-sch.service[7]: ',
+                b'2026-11-22T10:00:00.123456+00:00 ctl nova-scheduler: ',
+                b'2026-11-22T10:00:00+0000 ctl nova-scheduler[7]: ',
+                b'Sun 2026-11-22 10:00:00 UTC ctl nova_scheduler[7]: ',
+                b'[  123.456789] ctl nova-scheduler[7]: ',
+                b'1795341600.123456 ctl nova-scheduler[7]: ',
+                b'2026-11-22T10:00:00.123456789+00:00 stderr F ',
+                b'2026-11-22T10:00:00.123456789Z ',
+                b'nova_scheduler-1  | ', b'[pod/nova-scheduler-0/main] ',
+                b'/var/log/kolla/nova/nova-scheduler.log.1:', b'a.log:12:'):
+            with self.subTest(prefix=prefix):
+                self.assert_read(b'something else\n', prefix + LINE, b'\n')
+
+    def test_a_shorter_beginning_of_oslo_log_is_read(self):
+        text = decision_log.write(a_refusal()).encode()
+        for head in (b'INFO %s ', b'INFO %s [-] ', b'7 INFO %s ',
+                     b'2026-11-22 10:00:00 INFO %s [req-1 - -] ',
+                     b'2026-11-22 10:00:00,123 INFO %s '):
+            self.assert_read(head % LOGGER.encode() + text)
+
+    def test_nothing_else_may_stand_before_it(self):
+        text = LINE.decode().strip()
+        _, _, short = text.partition(' 7 ')
+        forged = json.dumps({'name': LOGGER, 'message': decision_log.write(
+            a_refusal())})
+        nova = '2026-11-22 10:00:00.123 7 '
+        for before in (
+                'Nov 22 10:00:00 ctl sshd[7]: Invalid user ',
+                'Nov 22 10:00:00 ctl sshd[7]: x ', 'x ', ': ', '\t', ' ', '\r',
+                '                        ', '  File "a.py", ', 'x: y: ',
+                # Continuations of a message, as journalctl indents them.
+                '                                    2026-11-22 ',
+                f'{nova}TRACE nova-x [-] ', f'{nova}x [-] ',
+                f'{nova}DEBUG nova/x [-] ', f'{nova}DEBUG nova.x [-] ',
+                f'{nova}DEBUG nova.x [-] properties \x1b[0m',
+                f'{nova}DEBUG nova.x [-] hpcvirt.refusal='):
+            for quoted in (text, short, forged):
+                with self.subTest(before=before, quoted=quoted[:9]):
+                    self.assert_read((before + quoted).encode(), refused=0)
 
     def test_the_colors_and_the_short_beginning_of_devstack_are_read(self):
         self.assert_read(
@@ -82,7 +119,8 @@ class FindTest(unittest.TestCase):
                       json.dumps({'log': oslo + '\n'})):
             with self.subTest(plain=plain):
                 self.assert_read(plain.encode())
-                self.assert_read(b'Nov 22 ctl nova[7]: ' + plain.encode())
+                self.assert_read(b'Nov 22 10:00:00 ctl nova[7]: '
+                                 + plain.encode())
 
     def test_only_lines_of_the_logger_of_the_filter_count(self):
         text = LINE.decode().strip()
@@ -102,13 +140,13 @@ class FindTest(unittest.TestCase):
         record = a_refusal(flavor=hostile + LOGGER[:10], reason='\u2028"; =\\')
         self.assertEqual(1, line(record).count(b'\n'))
         found = self.found(*line(record).splitlines())
-        self.assertEqual([record], found.refusals[0].groups)
+        self.assertEqual([[record]], [*found.refusals.values()])
 
     def test_lines_that_ran_into_each_other_are_counted(self):
         self.assert_read(LINE[:-60] + LINE, refused=0, unreadable=1)
 
     def test_what_is_cut_is_counted(self):
-        end = LINE.index(b' kind=')
+        end = LINE.index(b' hosts=')
         for length in (end, end + 7, end + 30, len(LINE) - 3):
             self.assert_read(LINE[:length], refused=0, unreadable=1)
 
@@ -118,7 +156,8 @@ class FindTest(unittest.TestCase):
                 (' hosts=3', ' hosts="3"'), (' hosts=3', ' hosts=-'),
                 (' hosts=3', ' hosts=3 more=1'), (' hosts=3', ''),
                 ('code="no-cell"', 'code="x"'),
-                (' hosts=3', ' hosts=99999999999')):
+                (' hosts=3', ' hosts=99999999999'),
+                ('"hpc"', json.dumps('x' * 301))):
             with self.subTest(new=new):
                 self.assertIn(old, text)
                 self.assert_read(line(text.replace(old, new)), refused=0,
@@ -141,42 +180,45 @@ class FindTest(unittest.TestCase):
         self.assertLess(time.process_time() - start, 2)
 
     def test_the_lines_of_a_request_are_one_refusal(self):
-        first, second = (a_refusal(kind=number, kinds=2, of=9, hosts=hosts)
-                         for number, hosts in ((1, 5), (2, 3)))
-        other = a_refusal('req-2', instance='uuid-2')
-        found = self.found(*map(line, (first, other, second)))
-        self.assertEqual(2, found.refused)
-        self.assertEqual([[first, second], [other]], [
-            refusal.groups for refusal in found.refusals])
-        self.assertEqual(1, found.refusals[0].other_hosts)
-        self.assert_read(line(second), refused=0, unreadable=1)
+        first, second = (a_refusal(of=9, hosts=hosts) for hosts in (5, 3))
+        others = (a_refusal('req-2'), a_refusal(instance='uuid-2'),
+                  a_refusal(time='2026-11-22T10:00:00.001+00:00'))
+        found = self.found(*map(line, (first, *others, second)))
+        self.assertEqual(4, found.refused)
+        self.assertEqual([[first, second], *([other] for other in others)],
+                         [*found.refusals.values()])
+
+    def test_a_request_does_not_fill_the_memory(self):
+        found = self.found(*[LINE] * 100)
+        kept, = found.refusals.values()
+        self.assertEqual((decision_log.MAX_KINDS, 92),
+                         (len(kept), found.unreadable))
 
     def test_a_request_is_found_by_its_ids_and_its_instance(self):
-        wanted = line(a_refusal(
-            'req-2', global_request_id='req-g', instance='uuid-2'))
+        wanted = a_refusal('req-2', global_request_id='req-g',
+                           instance='uuid-2')
         for name in ('req-2', 'req-g', 'uuid-2'):
-            found = self.found(LINE, wanted, LINE, request=name)
-            self.assertEqual(('req-2', 1, 2), (
-                found.refusals[0].first.request_id, found.refused,
-                found.others))
+            found = self.found(LINE, line(wanted), LINE, request=name)
+            self.assertEqual([[wanted]], [*found.refusals.values()])
+            self.assertEqual((1, 2), (found.refused, found.others))
 
     def test_the_last_refusals_are_kept_and_all_are_counted(self):
         lines = [line(a_refusal(f'req-{number}'))
                  for number in range(log_reading.MAX_REFUSALS + 2)]
         found = self.found(*lines)
         self.assertEqual(len(lines), found.refused)
-        self.assertEqual(['req-2', 'req-1001'], [
-            found.refusals[place].first.request_id for place in (0, -1)])
+        kept = [groups[0].request_id for groups in found.refusals.values()]
+        self.assertEqual((log_reading.MAX_REFUSALS, 'req-2', 'req-1001'),
+                         (len(kept), kept[0], kept[-1]))
 
 
 class ShadowTest(unittest.TestCase):
-    def sums(self, *records):
+    def found(self, *records):
         return log_reading.read(
-            [line(record, 'hpcvirt.nova.shadow') for record in records],
-            None).shadow
+            [line(record, 'hpcvirt.nova.shadow') for record in records], None)
 
     def test_decisions_are_counted_by_reason_and_by_flavor(self):
-        sums = self.sums(
+        found = self.found(
             a_comparison('req-1', passed=3),
             a_comparison('req-2', differing=1), a_difference('req-2'),
             a_comparison('req-3', 'big', passed=0, differing=3),
@@ -184,27 +226,30 @@ class ShadowTest(unittest.TestCase):
                 'req-3', code=None,
                 direction=decision_log.Disagreement.NOVA_REFUSES),
             a_comparison('req-4', 'big', passed=1, novas=0, compared=2))
-        self.assertEqual(
-            (4, 2, 12, 11, 1, 1),
-            (sums.requests, sums.differing, sums.hosts, sums.compared,
-             sums.only_nova, sums.only_hpcvirt))
         self.assertEqual({
-            (decision_log.Disagreement.HPCVIRT_REFUSES,
-             reasons.Code.CLAIM_REFUSES):
-            log_reading.DifferenceCounts(2, 3, ['req-2', 'req-3']),
-            (decision_log.Disagreement.NOVA_REFUSES, None):
-            log_reading.DifferenceCounts(1, 1, ['req-3'])}, sums.by_reason)
-        self.assertEqual({'hpc': log_reading.FlavorCounts(2, 1, 1),
-                          'big': log_reading.FlavorCounts(2, 1, 3)},
-                         sums.by_flavor)
+            'requests': 4, 'differing': 2, 'hosts': 12, 'compared': 11,
+            'only_nova_has_a_host': 1, 'only_hpcvirt_has_a_host': 1,
+            'errors': 0}, found.shadow)
+        both = (decision_log.Disagreement.HPCVIRT_REFUSES,
+                reasons.Code.CLAIM_REFUSES)
+        novas = decision_log.Disagreement.NOVA_REFUSES, None
+        self.assertEqual({both: {'requests': 2, 'hosts': 3},
+                          novas: {'requests': 1, 'hosts': 1}},
+                         found.differences)
+        self.assertEqual({both: ['req-2', 'req-3'], novas: ['req-3']},
+                         found.examples)
+        self.assertEqual({
+            'hpc': {'requests': 2, 'differing': 1, 'hosts': 1},
+            'big': {'requests': 2, 'differing': 1, 'hosts': 3}},
+            found.flavors)
 
     def test_a_comparison_that_failed_is_counted(self):
-        sums = self.sums(a_comparison(error='KeyError: 3'), a_comparison())
-        self.assertEqual((2, 1, 'KeyError: 3'),
-                         (sums.requests, sums.errors, sums.error))
+        found = self.found(a_comparison(error='KeyError: 3'), a_comparison())
+        self.assertEqual((2, 1, 'KeyError: 3'), (
+            found.shadow['requests'], found.shadow['errors'], found.error))
 
     def test_names_of_flavors_do_not_fill_the_memory(self):
-        sums = self.sums(*(a_comparison(flavor=f'f{number}')
-                           for number in range(1200)))
-        self.assertEqual(1200, sums.requests)
-        self.assertEqual(1000, len(sums.by_flavor))
+        found = self.found(*(a_comparison(flavor=f'f{number}')
+                             for number in range(1200)))
+        self.assertEqual(1200, found.shadow['requests'])
+        self.assertEqual(1000, len(found.flavors))

@@ -99,8 +99,8 @@ class ExplainLogTest(unittest.TestCase):
 
     def test_a_request_that_is_not_in_it_is_named(self):
         commands.check_refused(
-            self, "no refusal and no comparison of 'req-9', but 1 of other "
-            'requests',
+            self, "no refusal and no comparison of 'req-9', but 1 line about "
+            'other requests',
             self.explain(a_refusal(), words=['--request-id', 'req-9']))
 
     def test_cut_lines_are_reported(self):
@@ -129,6 +129,15 @@ class ExplainLogTest(unittest.TestCase):
             'direction': 'hpcvirt-refuses', 'code': 'claim-refuses',
             'requests': 1, 'hosts': 3, 'examples': ['req-2']}],
             document['shadow']['by_reason'])
+
+    def test_the_end_of_a_long_line_is_no_line(self):
+        for size in (64 * 1024, 128 * 1024, 192 * 1024):
+            self.log.write_bytes(b'x' * size + line(a_refusal('req-1'))
+                                 + line(a_refusal('req-2')))
+            status, text, _ = self.run_command()
+            self.assertEqual(1, status)
+            self.assertIn('the request req-2 for', text)
+            self.assertNotIn('other refusal', text)
 
     def test_options_without_effect_are_refused(self):
         for words in (['--flavor', 'hpc'], ['--hosts', 'a'],
