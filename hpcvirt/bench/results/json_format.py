@@ -11,9 +11,11 @@ own; one without a version of its schema is of the first.
 
 import functools
 import json
+from collections.abc import Mapping
 from typing import Any
 from typing import TypeVar
 
+from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt.bench.model import record
 
@@ -54,13 +56,12 @@ def dump_document(value: record.Run | record.Sample) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def load_run(document: str) -> record.Run:
+def load_run(document: str, run_id: str) -> record.Run:
     """Read a run; many results have the same earlier attempts.
 
     :raises InvalidInput: if it is none of this schema version
     """
-    plain = json.loads(document)
-    return _load(record.Run, plain, f'run {plain["id"]}')
+    return _load(record.Run, document, f'run {run_id}')
 
 
 def load_sample(document: str, run_id: str) -> record.Sample:
@@ -68,10 +69,35 @@ def load_sample(document: str, run_id: str) -> record.Sample:
 
     :raises InvalidInput: if it is none of this schema version
     """
-    return _load(record.Sample, json.loads(document), f'sample of {run_id}')
+    return _load(record.Sample, document, f'sample of {run_id}')
 
 
-def _load(kind: type[T], plain: dict[str, Any], where: str) -> T:
+def load_software(document: str, entry_id: str) -> dict[str, str]:
+    """Read the versions of the software that measured a result.
+
+    :raises InvalidInput: if they are none
+    """
+    where = f'result {entry_id}: software'
+    found: Any = serialization.load(
+        Mapping[str, str],  # type: ignore[type-abstract]
+        _mapping(document, where), where)
+    return dict(found)
+
+
+def _mapping(document: Any, where: str) -> dict[str, Any]:
+    """Read a document, which SQLite may hold as any type if it is damaged."""
+    try:
+        plain = json.loads(document)
+    except (ValueError, TypeError, RecursionError) as exc:
+        raise exception.InvalidInput(
+            where, f'is damaged in the store ({exc})') from exc
+    if not isinstance(plain, dict):
+        raise exception.InvalidInput(where, 'is damaged in the store')
+    return plain
+
+
+def _load(kind: type[T], document: str, where: str) -> T:
+    plain = _mapping(document, where)
     version = plain.pop(VERSION, 1)
     serialization.require_version({VERSION: version}, record.SCHEMA_VERSION,
                                   where)

@@ -16,6 +16,7 @@ of this version before anything is written (see :mod:`.tables`).
 import contextlib
 import dataclasses
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -206,15 +207,16 @@ class Store:
                     entry_id, 'the store has no such result')
             return record.Result(
                 runs=tuple(self._runs(connection, entry_id)),
-                software=json.loads(row['software']))
+                software=json_format.load_software(row['software'], entry_id))
 
     def _runs(self, connection: sqlalchemy.Connection,
               entry_id: str) -> Iterator[record.Run]:
         """Read the runs of an invocation, with their earlier attempts."""
-        query = sqlalchemy.select(tables.RUNS.c.document).where(
+        query = sqlalchemy.select(
+            tables.RUNS.c.document, tables.RUNS.c.id).where(
             tables.RUNS.c.result_id == entry_id).order_by(tables.RUNS.c.number)
-        for document in connection.execute(query).scalars().all():
-            bare = json_format.load_run(document)
+        for document, run_id in connection.execute(query).all():
+            bare = json_format.load_run(document, run_id)
             before = _before(connection, bare)
             known = before[-record.KNOWN_ATTEMPTS:]
             yield dataclasses.replace(
@@ -279,8 +281,9 @@ def open_existing(url: sqlalchemy.URL | str | None,
 def _entry(row: Any) -> Entry:
     # Directories are named after it, and other people may write to the
     # database.
-    if not re.fullmatch('[0-9A-Za-z]+', row['id']):
-        raise exception.InvalidInput(row['id'], 'is not the id of a result')
+    if not re.fullmatch('[0-9A-Za-z]+', str(row['id'])):
+        raise exception.InvalidInput(
+            str(row['id']), 'is not the id of a result')
     return Entry(row['id'], row['plan'], row['started_at'],
                  row['finished_at'])
 
@@ -290,12 +293,13 @@ def _before(connection: sqlalchemy.Connection,
     """Read the runs on the subject of a run before it, oldest first."""
     if not run.subject:
         return []
-    query = sqlalchemy.select(tables.RUNS.c.document).where(
+    query = sqlalchemy.select(
+        tables.RUNS.c.document, tables.RUNS.c.id).where(
         tables.RUNS.c.benchmark == run.benchmark,
         tables.RUNS.c.host == run.host,
         tables.RUNS.c.document.contains(run.subject))
-    found = [other for other in map(
-        json_format.load_run, connection.execute(query).scalars())
+    found = [other for other in itertools.starmap(
+        json_format.load_run, connection.execute(query))
         if other.subject == run.subject
         and (other.started_at, other.id) < (run.started_at, run.id)]
     return sorted(found, key=lambda one: (one.started_at, one.id))
