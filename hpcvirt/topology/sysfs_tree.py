@@ -63,7 +63,9 @@ class SysfsTree:
         if data is None:
             return None
         try:
-            text = data.decode()
+            # Any user can give a process a name that is not text.
+            text = data.decode(errors='replace' if name.startswith('proc/')
+                               else 'strict')
         except UnicodeDecodeError as exc:
             raise exception.InvalidInput(here, 'is not text') from exc
         # Older kernels end their lists with a NUL.

@@ -3,6 +3,7 @@
 """What other users of the machine can make root's audit read."""
 
 import contextlib
+import fcntl
 import multiprocessing
 import os
 import pathlib
@@ -12,6 +13,7 @@ import unittest
 
 from hpcvirt.audit import fact
 from hpcvirt.audit.reading import files
+from hpcvirt.audit.reading import host
 from hpcvirt.audit.reading import nova
 from tests.builders import folders
 from tests.builders import strangers
@@ -34,6 +36,9 @@ class StrangerTest(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
+        # Each test looks at all processes of the machine: one at a time.
+        lock = self.enterContext(open(__file__, 'rb'))
+        fcntl.flock(lock, fcntl.LOCK_EX)
         self.folder = folders.make(self)
         self.folder.chmod(0o755)
         self.program = self.folder / 'nova-compute'
@@ -77,6 +82,12 @@ class StrangerTest(unittest.TestCase):
                      self.own(strangers.SOMEBODY)):
             with self.process(name, strangers.SOMEBODY):
                 self.assertEqual(before, self.found(), name)
+
+    def test_a_name_that_is_no_text_hides_no_other_process(self):
+        self.program = os.fsencode(self.folder) + b'/\xff'
+        shutil.copy('/bin/sh', self.program)
+        with self.process('none', strangers.SOMEBODY):
+            self.assertIn('\ufffd', host.read().kernel.programs)
 
     def test_that_of_root_counts(self):
         with self.process(self.own(0), 0):

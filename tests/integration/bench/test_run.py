@@ -32,6 +32,7 @@ class TestBuild(testtools.TestCase):
     def build(self, makefile):
         with tempfile.TemporaryDirectory() as scratch:
             (pathlib.Path(scratch) / 'Makefile').write_text(makefile)
+            (pathlib.Path(scratch) / 'run').mkdir(mode=0o700)
             spec = run_spec.make(catalogue.get('npb-ep'), 'serial',
                                  sizing.Machine(1, 512),
                                  {'npb_ser': scratch, 'class': 'S'})

@@ -117,7 +117,8 @@ class JobTest(unittest.TestCase):
         """The processes of a process group, without zombies."""
         for stat in pathlib.Path('/proc').glob('[0-9]*/stat'):
             with contextlib.suppress(OSError):
-                fields = stat.read_text().rpartition(')')[2].split()
+                fields = stat.read_text(
+                    errors='replace').rpartition(')')[2].split()
                 if fields[2] == group and fields[0] != 'Z':
                     yield stat.parent.name
 
