@@ -25,10 +25,12 @@ from hpcvirt.model import cpuset
 #: The names of QEMU's vCPU threads, with KVM and without.
 _VCPU = re.compile(r'CPU \d+/(?:KVM|TCG)')
 
-#: The control groups of guests, and of the services that start them where no
-#: groups are made for guests. Users make groups below their own slice only.
-_GROUPS_OF_GUESTS = frozenset({
-    'machine.slice', 'machine', 'libvirtd.service', 'virtqemud.service'})
+#: The control groups of guests, and of the services and containers that start
+#: them where no groups are made for guests. Only root starts containers that
+#: are not in the slice of the users, and users make groups below it only.
+_GROUPS_OF_GUESTS = re.compile(
+    r'machine(?:\.slice)?|(?:libvirtd|virtqemud)\.service'
+    r'|docker|docker-[0-9a-f]+\.scope')
 _GROUP_OF_USERS = 'user.slice'
 
 #: Kernel threads, and those that cannot be moved to other CPUs
@@ -197,7 +199,8 @@ def _is_guest(groups: str) -> bool:
     paths = (line.split(':', 2)[-1].strip('/').split('/')
              for line in groups.splitlines())
     return any(path[0] != _GROUP_OF_USERS
-               and not _GROUPS_OF_GUESTS.isdisjoint(path) for path in paths)
+               and any(map(_GROUPS_OF_GUESTS.fullmatch, path))
+               for path in paths)
 
 
 def _task(stat: str | None) -> _Task | None:

@@ -30,7 +30,7 @@ FILES = {
     'sys/devices/system/edac/mc/mc0/ce_count': '3\n',
     'sys/devices/system/edac/mc/mc1/ce_count': '4\n',
     'sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count': '5\n',
-    'sys/devices/system/cpu/cpu0/thermal_throttle/socket_throttle_count':
+    'sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count':
         '6\n',
 }
 
@@ -118,6 +118,7 @@ class SamplerTest(unittest.TestCase):
         for number, groups in enumerate(start=20, iterable=(
                 None, '', '0::/\n', '0::/user.slice/user-1000.slice\n',
                 '0::/system.slice/cron.service\n', '0::/machine.slices\n',
+                '0::/user.slice/user-1000.slice/docker-0f3a.scope\n',
                 '0::/user.slice/user-1000.slice/machine.slice/machine\n',
                 '3:cpu:/\n0::/user.slice/machine/qemu-1.libvirt-qemu\n')):
             if groups is not None:
@@ -135,6 +136,7 @@ class SamplerTest(unittest.TestCase):
                 '0::/machine.slice/machine-qemu\\x2d1.scope/libvirt/vcpu0\n',
                 '9:cpu,cpuacct:/machine/qemu-1-a.libvirt-qemu/vcpu0\n0::/\n',
                 '0::/system.slice/docker-1.scope/machine/qemu-1-a\n',
+                '0::/system.slice/docker-0f3a.scope\n', '0::/docker/0f3a\n',
                 '0::/system.slice/libvirtd.service\n',
                 '0::/system.slice/virtqemud.service\n')):
             self.write(f'proc/{number}/cgroup', groups)
