@@ -3,6 +3,7 @@
 """``hpcvirt bench report``: show the results of the store."""
 
 import argparse
+import itertools
 import typing
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ from hpcvirt import exception
 from hpcvirt import printable
 from hpcvirt import serialization
 from hpcvirt.bench.analysis import verdict
+from hpcvirt.bench.model import record
 from hpcvirt.bench.report import summary
 from hpcvirt.bench.report import text
 from hpcvirt.cmd import command
@@ -82,8 +84,11 @@ def _results(args: argparse.Namespace) -> list[summary.Shown]:
     try:
         known = {entry.id: entry for entry in store.entries()}
         _require(args.results, known)
-        return [_judged(store, entry) for name, entry in known.items()
-                if not args.results or name in args.results]
+        if args.results:
+            return [_judged(entry, store.result(name))
+                    for name, entry in known.items() if name in args.results]
+        return list(itertools.starmap(_judged, store_arguments.read_results(
+            store, known.values())))
     finally:
         store.close()
 
@@ -94,7 +99,6 @@ def _require(names: Iterable[str], known: Collection[str]) -> None:
             raise exception.InvalidInput(name, 'the store has no such result')
 
 
-def _judged(store: 'stores.Store', entry: 'stores.Entry') -> summary.Shown:
-    return summary.Shown(entry.id,
-                         verdict.judge_result(store.result(entry.id)),
+def _judged(entry: 'stores.Entry', result: record.Result) -> summary.Shown:
+    return summary.Shown(entry.id, verdict.judge_result(result),
                          entry.started_at, entry.finished_at is not None)

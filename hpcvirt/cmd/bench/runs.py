@@ -69,11 +69,11 @@ def _unfinished(args: argparse.Namespace) -> Iterator[dict[str, typing.Any]]:
     with extras.bench():
         from hpcvirt.bench.results import location
     try:
-        for entry in store.entries():
-            if entry.finished_at is not None:
-                continue
+        for entry, result in store_arguments.read_results(
+                store, (each for each in store.entries()
+                        if each.finished_at is None)):
             process = location.process(args.data, entry.id)
-            for last in store.result(entry.id).runs[-1:]:
+            for last in result.runs[-1:]:
                 missing = schedule.list_missing(last)
                 yield {
                     'result': entry.id, 'run': last.label,

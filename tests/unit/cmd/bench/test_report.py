@@ -2,8 +2,11 @@
 
 """``bench report``: an empty store, a page, a file that is in the way."""
 
+import sqlite3
 import unittest
 
+from hpcvirt.bench.model import record
+from hpcvirt.bench.results import store
 from tests.builders import commands
 from tests.builders import folders
 
@@ -54,3 +57,26 @@ class ReportCommandTest(unittest.TestCase):
 
     def test_an_unknown_result_is_named(self):
         commands.check_refused(self, 'deadbeef', self.report('deadbeef'))
+
+    def test_results_beside_a_damaged_one_are_shown(self):
+        data = self.scratch / 'data'
+        opened = store.Store(None, str(data))
+        for name in ('good', 'bad'):
+            opened.open_entry(store.Entry(
+                name, name, '2026-11-20T10:00:00+00:00', None), {})
+            opened.add_run(name, 0, record.Run(
+                f'of{name}', 'stream', 'openmp', (), host=name))
+        opened.close()
+        with sqlite3.connect(data / 'bench.sqlite') as connection:
+            connection.execute(
+                "UPDATE hpcvirt_runs SET document = '{' WHERE id = 'ofbad'")
+        connection.close()
+        status, out, err = self.report()
+        self.assertEqual(0, status, err)
+        self.assertIn('good', out)
+        self.assertRegex(
+            err, r'^[^\n]*run ofbad: [^\n]*the result bad is left out\n$')
+        commands.check_refused(self, 'run ofbad', self.report('bad'))
+        self.assertEqual(0, commands.run(
+            'study', 'compare', 'S1', '--data', data)[0])
+        self.assertEqual(0, commands.run('bench', 'runs', '--data', data)[0])
