@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The contributor guide describes the packages and import rules there are."""
+"""The contributor guide and the threat model say what is there."""
 
 import configparser
 import pathlib
@@ -56,3 +56,16 @@ class ContributorGuideTest(unittest.TestCase):
         for name in named:
             if not re.search('NAME|SOURCE|ID', name):
                 self.assertTrue((ROOT / name).exists(), name)
+
+
+class ThreatModelTest(unittest.TestCase):
+    def test_each_row_names_tests_that_exist(self):
+        text = (ROOT / 'SECURITY.rst').read_text()
+        _, *rows = text.partition('list-table::')[2].split('   * - ')[1:]
+        self.assertGreater(len(rows), 10)
+        for row in rows:
+            named = re.findall(r'``((?:unit|functional|integration)/[^`]*)``',
+                               row)
+            self.assertTrue(named, row)
+            for name in named:
+                self.assertTrue((ROOT / 'tests' / name).exists(), name)
