@@ -12,7 +12,6 @@ from hpcvirt import bibliography
 from hpcvirt import text_table
 from hpcvirt.bench.report import text
 from hpcvirt.bench.studies import comparison
-from hpcvirt.bench.studies import document
 from hpcvirt.bench.studies import study
 
 #: Sentences are wrapped here on every terminal.
@@ -52,20 +51,6 @@ def describe(study_: study.Study, width: int | None) -> Iterator[str]:
         ('Case', 'Figure', 'Native', 'Guest', 'Unit', 'Ratio', 'Better',
          'Place'), [_published(row) for row in study_.rows],
         {'Native', 'Guest', 'Ratio'}, room))
-    claims = document.check(study_)
-    if claims:
-        yield '\nClaims that follow from the figures\n'
-        yield _indented(text_table.draw(
-            ('Claim', 'Document', 'Figures', 'Place'),
-            [(checked.claim.text, _said(checked.claim),
-              f'{checked.computed:.4g}', checked.claim.place)
-             for checked in claims if checked.agrees],
-            {'Document', 'Figures'}, room))
-    yield from _section('Claims that do not follow from the figures', [
-        f'{checked.claim.text}: the document says {_said(checked.claim)}, '
-        f'the figures give {checked.computed:.4g} ({checked.claim.disputed}; '
-        f'{checked.claim.place})'
-        for checked in claims if not checked.agrees])
     yield from _section('Printed without the figures they follow from', [
         f'{each.text}: {each.figure} ({each.place})'
         + (f'; {each.remark}' if each.remark else '')
@@ -145,10 +130,6 @@ def _published(row: study.PublishedComparison) -> tuple[str, ...]:
     native, guest, ratio = row.figures
     return (row.case, row.title, native, guest, row.unit, ratio,
             text.BETTER[row.direction], row.place)
-
-
-def _said(claim: study.Claim) -> str:
-    return ' '.join(filter(None, (claim.relation, claim.printed)))
 
 
 def _section(title: str, sentences: Sequence[str]) -> Iterator[str]:

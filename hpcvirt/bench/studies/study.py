@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A published study: what it measured, its figures, and what it claims.
+"""A published study: what it measured, its figures and lessons.
 
 The figures are stored as the study prints them; ratios are computed from
 them. Cases are declarative, so that a site can run one on its own cloud and
@@ -127,7 +127,6 @@ class PublishedComparison:
     :ivar relation: of the measurement to the percentage, None if it rounds to
         it
     :ivar native_spread: the number after +/- in the study
-    :ivar each: the figure of one guest where ``guest`` is the sum
     """
 
     id: str
@@ -146,8 +145,6 @@ class PublishedComparison:
     stated_percent: float | None = None
     relation: Relation | None = None
     native_spread: float | None = None
-    each: float | None = None
-    each_spread: float | None = None
 
     @property
     def ratio(self) -> float:
@@ -177,41 +174,6 @@ class PublishedComparison:
             relation = _OPPOSITE.get(relation, relation)
         return native, _number(self.guest), ' '.join(
             filter(None, (relation, f'{self.ratio:.4f}')))
-
-
-class ClaimKind(enum.StrEnum):
-    """How a claim follows from figures a, b, c, d."""
-
-    RATIO = 'ratio'                # a / b
-    GAIN = 'gain'                  # (a / b - 1) x 100
-    LOSS = 'loss'                  # (1 - a / b) x 100
-    POINTS = 'points'              # (a / b - c / d) x 100
-    REDUCTION = 'reduction'        # loss(a, c) relative to loss(b, c), in %
-    TOTAL = 'total'                # a x factor
-    SHARE = 'share'                # a / b x 100
-
-
-@dataclasses.dataclass(frozen=True)
-class Claim:
-    """A number that a study prints and that follows from its figures.
-
-    :ivar place: the table, slide or section of the document
-    :ivar printed: the number as printed, with its decimals
-    :ivar of: ``ROW.native``, ``ROW.guest``, ``ROW.each``, or a number
-    :ivar relation: of the computed number to the printed one, None if it
-        rounds to it
-    :ivar disputed: why another number follows from the figures; empty if
-        the printed one does
-    """
-
-    text: str
-    place: str
-    printed: str
-    kind: ClaimKind
-    of: tuple[str, ...]
-    factor: float = 1.0
-    relation: Relation | None = None
-    disputed: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -255,7 +217,6 @@ class Study:
     setup: tuple[str, ...]
     cases: tuple[Case, ...]
     rows: tuple[PublishedComparison, ...]
-    claims: tuple[Claim, ...]
     lessons: tuple[str, ...]
     statements: tuple[Statement, ...] = ()
 
@@ -278,18 +239,13 @@ class Study:
             f'{", ".join(names)}' + words.nearest(name, names))
 
     def limited_to(self, name: str) -> 'Study':
-        """Return the study with one case, its rows and its claims only.
+        """Return the study with one case and its rows only.
 
         :raises InvalidInput: if the study has no such case
         """
         case = self.case(name)
         rows = tuple(row for row in self.rows if row.case == case.id)
-        ids = {row.id for row in rows}
-        return dataclasses.replace(
-            self, cases=(case,), rows=rows, claims=tuple(
-                claim for claim in self.claims
-                if all(figure.rpartition('.')[0] in ids
-                       for figure in claim.of)))
+        return dataclasses.replace(self, cases=(case,), rows=rows)
 
 
 def _number(value: float | None) -> str:

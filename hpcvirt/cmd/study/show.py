@@ -39,9 +39,8 @@ class ListStudies(command.Report):
 class ShowStudy(command.Report):
     """Show a published study.
 
-    Its document, its cases, its figures with the ratios computed from them,
-    and the claims that do not follow from the figures. The rows are the
-    figures.
+    Its document, its cases, and its figures with the ratios computed from
+    them. The rows are the figures.
     """
 
     rows = 'rows'
