@@ -23,6 +23,7 @@ from hpcvirt.flavors import memory
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.flavors import warning
 from hpcvirt.model import cpuset
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
@@ -42,6 +43,12 @@ class CasePlan:
     scaled: scaling.ScaledCase
     flavor: flavor_model.Flavor
     plan: plans.Plan
+
+    @property
+    def warnings(self) -> tuple[warning.PlanWarning, ...]:
+        """The warnings about the hosts; no flavor of the plan is created."""
+        return tuple(item for item in self.plan.warnings if not item.subjects
+                     or {*self.scaled.hosts} & {*item.subjects})
 
 
 def document(planned: CasePlan | scaling.CaseRefusal) -> dict[str, Any]:

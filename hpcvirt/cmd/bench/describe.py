@@ -12,9 +12,6 @@ from hpcvirt import serialization
 from hpcvirt import text_table
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition as definitions
-from hpcvirt.bench.catalogue import sizing
-from hpcvirt.bench.parsers import parser as parsers
-from hpcvirt.bench.run import run_spec
 from hpcvirt.cmd import command
 from hpcvirt.cmd import terminal
 
@@ -98,6 +95,8 @@ class DescribeBenchmark(command.Report):
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Find the benchmark."""
+        # The list needs none of the parsers.
+        from hpcvirt.bench.parsers import parser as parsers
         definition = catalogue.get(args.name)
         variant = definition.variant(args.variant)
         example = _example(args, definition, variant)
@@ -125,6 +124,8 @@ def _example(args: argparse.Namespace, definition: definitions.Definition,
              variant: definitions.Variant) -> dict[str, object] | None:
     if args.cpus is None or args.memory_mib is None:
         return None
+    from hpcvirt.bench.catalogue import sizing
+    from hpcvirt.bench.run import run_spec
     spec = run_spec.make(
         definition, variant.name, sizing.Machine(
             args.cpus, args.memory_mib, args.cells, args.llc_kib),

@@ -3,9 +3,11 @@
 """Arguments that several verbs of ``hpcvirt study`` share."""
 
 import argparse
+from collections.abc import Iterable
 
 from hpcvirt.acceptance import case_plan
 from hpcvirt.bench.studies import catalogue as study_catalogue
+from hpcvirt.bench.studies import scaling
 from hpcvirt.bench.studies import study
 from hpcvirt.cmd import hosts
 from hpcvirt.flavors import profile as profiles
@@ -49,3 +51,10 @@ def planner(args: argparse.Namespace) -> case_plan.CasePlanner:
                else hosts.read_profile(args.profile))
     return case_plan.CasePlanner(hosts.read_hosts(args.path, args.source),
                                  profile)
+
+
+def warn(planned: Iterable[case_plan.CasePlan | scaling.CaseRefusal]) -> None:
+    """Print the warnings of the plans of cases, each once."""
+    hosts.warn(dict.fromkeys(
+        item for each in planned if isinstance(each, case_plan.CasePlan)
+        for item in each.warnings))

@@ -94,6 +94,7 @@ Status 1: these hosts cannot run the case, or its verdict is not PASS.
         if args.formatter == 'table':
             sys.stdout.write(printable.lines(_steps(args, planned, chosen)))
             sys.stdout.flush()
+        arguments.warn([planned])
         if not args.apply:
             return command.CommandResult(
                 {**case_plan.document(planned), 'runs': []}, str)

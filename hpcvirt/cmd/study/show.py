@@ -79,6 +79,7 @@ class ScaleStudy(command.Report):
         study_ = arguments.find_study(args)
         planner = arguments.planner(args)
         plans = [planner.plan(study_, case) for case in study_.cases]
+        arguments.warn(plans)
         return command.CommandResult(
             [case_plan.document(each) for each in plans],
             lambda: case_plan.table(plans, terminal.width()),
