@@ -25,7 +25,6 @@ from hpcvirt.fit import pins
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import verdict
 from hpcvirt.nova import charged_supply
-from hpcvirt.nova import claim_input
 from hpcvirt.nova import config
 from hpcvirt.nova import decision
 from hpcvirt.nova import filters
@@ -199,19 +198,13 @@ class _Judging:
         if start is None or not start.demand.cells:
             return (), frozenset()
         try:
-            first = (state.allocation_candidates[0]['mappings']
-                     if state.allocation_candidates else None)
-            allocation = (claim_input.Allocation() if first is None
-                          else start.allocation(state, first))
-            demand = start.bound(allocation)
-            found = charged_supply.predict(
-                state, self._spec, start.demand, config.read_packing(),
-                demand, allocation.providers)
+            found = charged_supply.predict(state, self._spec, start,
+                                           config.read_packing())
         except exception.InvalidInput:
             return (), frozenset()
         if found is None:
             return (), frozenset()
-        return found.placed.cells, pins.pin_guest(demand, found.supply,
+        return found.placed.cells, pins.pin_guest(found.demand, found.supply,
                                                   found.placed.cells)
 
 

@@ -70,6 +70,16 @@ class MoveClaim:
     limited: bool = True
     page_kib: int | None = None
 
+    def reach(self, supply: supplies.Supply,
+              ) -> tuple[demands.Demand, supplies.Supply]:
+        """Return what the claim asks for, and the host as it judges it."""
+        if self.limited:
+            return self.claimed, supply
+        return (dataclasses.replace(self.claimed, physnets=frozenset(),
+                                    tunneled=False),
+                dataclasses.replace(supply, cpu_ratio=math.inf,
+                                    ram_ratio=math.inf))
+
 
 def check(move: MoveClaim, supply: supplies.Supply,
           providers: devices.Providers = (),
@@ -81,13 +91,7 @@ def check(move: MoveClaim, supply: supplies.Supply,
     :param kept_providers: the same, for the devices that the guest gets
     :returns: None if it can move there
     """
-    claimed, reached = move.claimed, supply
-    if not move.limited:
-        claimed = dataclasses.replace(claimed, physnets=frozenset(),
-                                      tunneled=False)
-        reached = dataclasses.replace(supply, cpu_ratio=math.inf,
-                                      ram_ratio=math.inf)
-    placed = claim.predict(claimed, reached, providers)
+    placed = claim.predict(*move.reach(supply), providers)
     if isinstance(placed, cell_assignments.CellAssignment):
         return _lost(move, supply, placed, kept_providers)
     if (move.claimed == move.wanted or

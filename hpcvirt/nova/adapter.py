@@ -109,19 +109,6 @@ def is_of_flavor(request: typing.Any) -> bool:
     return bool(request.source != objects.InstancePCIRequest.NEUTRON_PORT)
 
 
-def providers(spec: typing.Any, mappings: Mapping[str, Sequence[str]],
-              ) -> tuple[tuple[str, ...], ...]:
-    """Return the PCI devices of one allocation candidate.
-
-    :param mappings: request group -> UUIDs of resource providers, as in the
-        candidate
-    :returns: for each PCI request the resource provider of each device; an
-        empty tuple for a request whose devices are not in Placement
-    """
-    return tuple(providers_of(request, mappings)
-                 for request in pci_requests(spec))
-
-
 def supply(host_state: typing.Any,
            packing: bool = False) -> supplies.Supply:
     """Describe the resources of a HostState for a guest with NUMA topology.
@@ -236,7 +223,13 @@ def device_request(request: typing.Any) -> devices.DeviceRequest:
 
 def providers_of(request: typing.Any,
                  mappings: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return the devices of one PCI request; see :func:`providers`."""
+    """Return the devices of one PCI request in an allocation candidate.
+
+    :param mappings: request group -> UUIDs of resource providers, as in the
+        candidate
+    :returns: the resource provider of each device; empty if the devices are
+        not in Placement
+    """
     # The devices of Neutron ports are not in Placement. The request group of a
     # port with a guaranteed bandwidth is named after the port.
     if request.source == objects.InstancePCIRequest.NEUTRON_PORT:

@@ -77,9 +77,8 @@ class _Claims:
                  start: claim_input.ClaimInput, packing: bool) -> None:
         self.host_state = host_state
         self._left: Sequence[supplies.Supply] = charged_supply.find_supplies(
-            host_state, spec, start.demand, packing)
-        allocation = start.allocation(
-            host_state, host_state.allocation_candidates[0]['mappings'])
+            host_state, spec, start, packing)
+        allocation = start.first_allocation(host_state)
         self._demand = start.bound(allocation)
         self._providers = allocation.providers
         found = {move_check.predict_pages(self._demand, supply,

@@ -26,6 +26,7 @@ from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.nova import adapter
 from hpcvirt.nova import cell_order_by_release
+from hpcvirt.nova import claim_input
 
 #: The attribute of a HostState that has its account.
 ACCOUNT = 'hpcvirt_account'
@@ -50,11 +51,11 @@ class _Account:
 
 
 def find_supplies(host_state: typing.Any, spec: typing.Any,
-                  demand: demands.Demand,
+                  start: claim_input.ClaimInput,
                   packing: bool) -> tuple[supplies.Supply, ...]:
     """Look at a HostState as the next claim will find the host.
 
-    :param demand: what each guest of the request needs
+    :param start: from what the claim of each guest of the request starts
     :param packing: see :func:`hpcvirt.nova.config.read_packing`
     :returns: one supply, or several if it is unknown which of them is true,
         the likeliest first
@@ -65,11 +66,11 @@ def find_supplies(host_state: typing.Any, spec: typing.Any,
         if not picks and account.topology is host_state.numa_topology:
             return account.left
         if picks > 0:
-            charged = _charge(account.left, demand, picks,
-                              find_providers(host_state, spec))
+            charged = _charge(account.left, start, picks,
+                              start.first_allocation(host_state))
             if charged is not None:
                 return _record(host_state, spec, charged)
-    if not demand.cells:
+    if not start.demand.cells:
         return _record(host_state, spec, (adapter.device_supply(host_state),))
     supply = adapter.supply(host_state, packing)
     return _record(host_state, spec, tuple([
@@ -81,49 +82,36 @@ def find_supplies(host_state: typing.Any, spec: typing.Any,
 class Prediction(typing.NamedTuple):
     """The predicted placement of a guest on one host.
 
+    :ivar demand: the demand with which the claim starts
     :ivar supply: the resources of the host before the claim
     :ivar placed: the cells and pages that the claim will give it
-    :ivar providers: the resource providers of each PCI request
+    :ivar providers: the resource providers of each PCI request, as far as the
+        claim observes them
     """
 
+    demand: demands.Demand
     supply: supplies.Supply
     placed: cell_assignments.CellAssignment
     providers: devices.Providers
 
 
-def predict(host_state: typing.Any, spec: typing.Any, demand: demands.Demand,
-            packing: bool, claimed: demands.Demand | None = None,
-            providers: devices.Providers | None = None) -> Prediction | None:
+def predict(host_state: typing.Any, spec: typing.Any,
+            start: claim_input.ClaimInput, packing: bool) -> Prediction | None:
     """Predict the placement of the next guest on a host; None if none.
 
+    :param start: from what the claim of the guest starts
     :param packing: see :func:`hpcvirt.nova.config.read_packing`
-    :param claimed: the demand with which the claim starts, if it is another
-    :param providers: the resource providers that the claim observes; by
-        default those that Placement allocates
     """
-    supply = find_supplies(host_state, spec, demand, packing)[0]
-    if providers is None:
-        providers = find_providers(host_state, spec)
-    placed = claim.predict(claimed or demand, supply, providers)
+    supply = find_supplies(host_state, spec, start, packing)[0]
+    demand, reached, providers = start.reach(
+        supply, start.first_allocation(host_state))
+    placed = claim.predict(demand, reached, providers)
     return (None if isinstance(placed, reasons.Misfit)
-            else Prediction(supply, placed, providers))
+            else Prediction(demand, supply, placed, providers))
 
 
-def find_providers(host_state: typing.Any,
-                   spec: typing.Any) -> devices.Providers:
-    """Tell which devices Placement allocates if the host is picked.
-
-    The scheduler claims the first candidate that the filters leave.
-    """
-    candidates = host_state.allocation_candidates
-    if not candidates or not any(map(adapter.is_of_flavor,
-                                     adapter.pci_requests(spec))):
-        return ()
-    return adapter.providers(spec, candidates[0]['mappings'])
-
-
-def _charge(before: Sequence[supplies.Supply], demand: demands.Demand,
-            picks: int, providers: devices.Providers,
+def _charge(before: Sequence[supplies.Supply], start: claim_input.ClaimInput,
+            picks: int, first: claim_input.Allocation,
             ) -> tuple[supplies.Supply, ...] | None:
     """Charge a host with picks.
 
@@ -132,7 +120,8 @@ def _charge(before: Sequence[supplies.Supply], demand: demands.Demand,
     left = list(before)
     for _ in range(picks):
         for number, supply in enumerate(left):
-            placed = claim.predict(demand, supply, providers)
+            demand, reached, providers = start.reach(supply, first)
+            placed = claim.predict(demand, reached, providers)
             if isinstance(placed, reasons.Misfit):
                 return None
             left[number] = allocation.allocate(demand, supply, placed,

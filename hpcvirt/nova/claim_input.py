@@ -54,11 +54,15 @@ LOG = logging.getLogger(__name__)
 #: nova-conductor is assumed to have the release of nova-scheduler.
 LIMITED_LIVE_MIGRATION = 74
 
+#: The attribute of a RequestSpec that has the instance, for the filter and
+#: the weighers.
+_INSTANCE = 'hpcvirt_instance'
+
 
 class Allocation(typing.NamedTuple):
     """What an allocation candidate settles, for each PCI request.
 
-    :ivar providers: see :func:`hpcvirt.nova.adapter.providers`
+    :ivar providers: see :func:`hpcvirt.nova.adapter.providers_of`
     :ivar interfaces: see :func:`hpcvirt.nova.port_interface.find`
     """
 
@@ -94,9 +98,30 @@ class ClaimInput:
             tuple(port_interface.find(request, mappings, host_state)
                   for request in self.requests))
 
+    def first_allocation(self, host_state: typing.Any) -> Allocation:
+        """Read the candidate that the scheduler claims if a host is picked.
+
+        That is the first one that the filters leave.
+        """
+        candidates = host_state.allocation_candidates
+        return (self.allocation(host_state, candidates[0]['mappings'])
+                if candidates else Allocation())
+
     def bound(self, allocation: Allocation) -> demands.Demand:
         """Return the demand of a new instance with this allocation."""
         return port_interface.bind(self.demand, allocation.interfaces)
+
+    def reach(self, supply: supplies.Supply, allocation: Allocation,
+              ) -> tuple[demands.Demand, supplies.Supply, devices.Providers]:
+        """Return what the claim asks for, the host, and the devices.
+
+        These are the arguments of :func:`hpcvirt.fit.claim.predict`.
+        """
+        if self.move is None:
+            return self.bound(allocation), supply, allocation.providers
+        demand, supply = self.move.reach(supply)
+        return (port_interface.bind(demand, allocation.interfaces), supply,
+                allocation.providers if self.follows_placement else ())
 
     def is_short(self, supply: supplies.Supply) -> bool:
         """Whether counting shows that a guest must not be sent to a host."""
@@ -152,7 +177,13 @@ def _get(thing: typing.Any, field: str) -> typing.Any:
 
 
 def _read_instance(spec: typing.Any, cell: typing.Any) -> typing.Any:
-    """Read the instance of a request; None if that is impossible."""
+    """Read the instance of a request once; None if that is impossible."""
+    if not hasattr(spec, _INSTANCE):
+        setattr(spec, _INSTANCE, _query_instance(spec, cell))
+    return getattr(spec, _INSTANCE)
+
+
+def _query_instance(spec: typing.Any, cell: typing.Any) -> typing.Any:
     context = nova_context.get_admin_context()
     try:
         with nova_context.target_cell(context, cell) as targeted:

@@ -114,7 +114,7 @@ class FilterDecision:
     def _refuse(self, start: claim_input.ClaimInput,
                 host_state: typing.Any) -> reasons.Misfit | None:
         left = charged_supply.find_supplies(host_state, self._spec,
-                                            start.demand, self._packing)
+                                            start, self._packing)
         if not start.demand.cells:
             return self._narrow(start, left, host_state)
         if not left[0].cells:

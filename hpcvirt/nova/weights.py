@@ -43,6 +43,7 @@ from hpcvirt.fit import scarcity
 from hpcvirt.fit import score
 from hpcvirt.nova import adapter
 from hpcvirt.nova import charged_supply
+from hpcvirt.nova import claim_input
 from hpcvirt.nova import config
 from hpcvirt.nova import malformed_host
 
@@ -84,8 +85,9 @@ class _PlacementWeigher(weights.BaseHostWeigher, typing.Generic[_Judgement]):
         demand = _demand(spec)
         if demand is None or not self._prepare(demand, spec):
             return [0.0] * len(hosts)
+        start = claim_input.read(spec, demand)
         packing = config.read_packing()
-        judged = [self._judge_host(demand, spec, host, packing)
+        judged = [self._judge_host(start, spec, host, packing)
                   for host in hosts]
         found = self._weights([each for each in judged if each is not None])
         # Without HPCTopologyFilter a host may have no placement for the
@@ -94,14 +96,13 @@ class _PlacementWeigher(weights.BaseHostWeigher, typing.Generic[_Judgement]):
         next_weight = iter(found).__next__
         return [lowest if each is None else next_weight() for each in judged]
 
-    def _judge_host(self, demand: demands.Demand, spec: typing.Any,
+    def _judge_host(self, start: claim_input.ClaimInput, spec: typing.Any,
                     host_state: typing.Any,
                     packing: bool) -> _Judgement | None:
         try:
-            prediction = charged_supply.predict(host_state, spec, demand,
+            prediction = charged_supply.predict(host_state, spec, start,
                                                 packing)
-            return (None if prediction is None
-                    else self._judge(demand, prediction))
+            return None if prediction is None else self._judge(prediction)
         except Exception as exc:  # noqa: BLE001
             malformed_host.misfit(host_state, exc)
             return None
@@ -110,8 +111,7 @@ class _PlacementWeigher(weights.BaseHostWeigher, typing.Generic[_Judgement]):
         """Tell whether hosts can differ for this guest."""
         raise NotImplementedError
 
-    def _judge(self, demand: demands.Demand,
-               prediction: charged_supply.Prediction) -> _Judgement:
+    def _judge(self, prediction: charged_supply.Prediction) -> _Judgement:
         """Judge the placement on one host."""
         raise NotImplementedError
 
@@ -147,10 +147,8 @@ class NUMAFragmentationWeigher(_PlacementWeigher[host_room.Taken]):
             self._room = host_room.HostRoom(self._mix.kinds, _warn_of_kind)
         return True
 
-    def _judge(self, demand: demands.Demand,
-               prediction: charged_supply.Prediction) -> host_room.Taken:
-        return self._room.displaced(demand, prediction.supply,
-                                    prediction.placed, prediction.providers)
+    def _judge(self, prediction: charged_supply.Prediction) -> host_room.Taken:
+        return self._room.displaced(*prediction)
 
     def _weights(self, judged: Sequence[host_room.Taken]) -> list[float]:
         losses = scarcity.losses(
@@ -172,10 +170,8 @@ class DeviceLocalityWeigher(_PlacementWeigher[float]):
                  spec: typing.Any) -> bool:  # noqa: ARG002
         return score.has_choice(demand)
 
-    def _judge(self, demand: demands.Demand,
-               prediction: charged_supply.Prediction) -> float:
-        return score.locality(demand, prediction.supply, prediction.placed,
-                              prediction.providers)
+    def _judge(self, prediction: charged_supply.Prediction) -> float:
+        return score.locality(*prediction)
 
     def _weights(self, judged: Sequence[float]) -> list[float]:
         return list(judged)

@@ -53,6 +53,7 @@ class Lived:
     :ivar policy: the affinity policy of its flavor
     :ivar alias_policies: those of ``[pci]alias``, for each PCI request
     :ivar forgotten: its PCI requests have lost the policy of the flavor
+    :ivar cells: the host cells of the last claim that :meth:`fault` has made
     """
 
     life: Life
@@ -61,6 +62,7 @@ class Lived:
     policy: str | None
     alias_policies: tuple
     forgotten: bool
+    cells: tuple = ()
 
     def spec(self):
         """What nova-scheduler receives."""
@@ -132,6 +134,7 @@ class Lived:
                     else soundness.REFUSED)
         except ValueError:
             return soundness.RAISED
+        self.cells = tuple(cell.id for cell in claimed.cells)
         fault = soundness.fault(self.case, claimed)
         if fault is not None:
             return fault

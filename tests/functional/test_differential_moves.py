@@ -4,7 +4,8 @@
 
 Random instances move, evacuate, migrate live and unshelve to random hosts.
 Each candidate that the filter passes must be one that the claim of the
-installed Nova, from the start of that life, serves as the flavor requests.
+installed Nova, from the start of that life, serves as the flavor requests,
+on the cells that the weighers predict.
 """
 
 import collections
@@ -58,15 +59,20 @@ class MovesTestCase(soundness.ClaimingTestCase):
         self.instance = lived.instance()
         state = nova_objects.host_state(lived.case)
         offered = state.allocation_candidates
-        hosts = list(self.filter.filter_all([state], lived.spec()))
+        spec = lived.spec()
+        hosts = list(self.filter.filter_all([state], spec))
+        remaining = state.allocation_candidates
         for candidate in offered:
             fault = lived.fault(candidate['mappings'])
             if fault is soundness.NO_DEVICES:
                 # What PciPassthroughFilter refuses.
                 continue
-            passed = bool(hosts) and candidate in state.allocation_candidates
+            passed = bool(hosts) and candidate in remaining
             if passed or not _by_chance(lived):
                 self.assertEqual(passed, fault is None, (fault, lived))
+            if passed:
+                state.allocation_candidates = [candidate]
+                self.assertEqual(lived.cells, soundness.foretell(state, spec))
             yield passed, fault
 
     def test_moves(self):

@@ -5,6 +5,7 @@
 Nova's own function adds the interface to the PCI request after scheduling.
 """
 
+import dataclasses
 import types
 import uuid
 
@@ -75,3 +76,16 @@ class PortInterfaceTest(soundness.ClaimingTestCase):
         self.assertEqual([None, 1], [
             claimed and claimed.cells[0].id
             for claimed in map(self.claimed, self.case.mappings)])
+
+    def test_the_weighers_predict_the_cell_of_the_interface(self):
+        self.case = dataclasses.replace(self.case, host=tuple(
+            dataclasses.replace(cell, pinned=frozenset())
+            for cell in self.case.host))
+        spec = nova_objects.request_spec(self.case)
+        for mapping in self.case.mappings:
+            state = nova_objects.host_state(dataclasses.replace(
+                self.case, mappings=(mapping,)))
+            with self.subTest(mapping):
+                self.assertEqual(
+                    tuple(cell.id for cell in self.claimed(mapping).cells),
+                    soundness.foretell(state, spec))
