@@ -47,7 +47,6 @@ class Code(enum.StrEnum):
     MALFORMED_HOST = 'malformed-host'
     NO_CANDIDATES = 'no-candidates'
     NO_TOPOLOGY = 'no-topology'
-    NO_THREADS = 'no-threads'
     HOST_CELLS = 'host-cells'
     NO_CELL = 'no-cell'
     NO_CELL_FOR = 'no-cell-for'
@@ -146,8 +145,6 @@ _MESSAGES: Mapping[Code, str] = {
     Code.MALFORMED_HOST: 'the host reports malformed data: {what}',
     Code.NO_CANDIDATES: 'no allocation candidate is left',
     Code.NO_TOPOLOGY: 'the host reports no NUMA topology',
-    Code.NO_THREADS:
-        'the host has no SMT siblings, but the thread policy is require',
     Code.HOST_CELLS: 'the host has {total} of the {needed} cells needed',
     Code.NO_CELL: 'no cell has room',
     Code.NO_CELL_FOR: 'no cell has room for guest cell {guest_cell}',
@@ -245,7 +242,6 @@ KINDS: Mapping[Code, str] = {
     Code.MALFORMED_HOST: 'malformed data',
     Code.NO_CANDIDATES: 'no allocation candidate',
     Code.NO_TOPOLOGY: 'no NUMA topology',
-    Code.NO_THREADS: 'no SMT siblings',
     Code.HOST_CELLS: 'too few cells',
     Code.NO_CELL: 'no cell with room',
     Code.NO_CELL_FOR: 'no cell with room',

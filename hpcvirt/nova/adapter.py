@@ -78,22 +78,6 @@ def guest_cells(topology: typing.Any) -> tuple[demands.CellDemand, ...]:
         for number, cell in enumerate(topology.cells))
 
 
-def needs_threads(spec: typing.Any) -> bool:
-    """Tell whether the guest needs a host with SMT.
-
-    Flavor and image are evaluated together, as in Nova's filter. The engine
-    evaluates the thread policy of each guest cell separately.
-    """
-    image = spec.image.properties if spec.image else {}
-    specs = _extra_specs(spec)
-    policies = (specs.get(vocabulary.CPU_POLICY.name),
-                image.get('hw_cpu_policy'))
-    threads = (specs.get(vocabulary.CPU_THREAD_POLICY.name),
-               image.get('hw_cpu_thread_policy'))
-    return (shape_model.CPUPolicy.DEDICATED in policies and
-            shape_model.ThreadPolicy.REQUIRE in threads)
-
-
 def network(spec: typing.Any) -> typing.Any:
     """Return the NetworkMetadata of the guest, None if it has none."""
     return spec.network_metadata if 'network_metadata' in spec else None

@@ -54,7 +54,6 @@ class FilterDecision:
         except exception.InvalidInput as exc:
             self._malformed = reasons.Misfit(
                 reasons.Code.EXTRA_SPEC, {'key': exc.where, 'what': exc.what})
-        self._needs_threads = adapter.needs_threads(spec)
         # Counting first pays if a host is refused, and costs one that passes:
         # each host is expected to do what the one before it did.
         self._expects_refusal = True
@@ -119,8 +118,6 @@ class FilterDecision:
             return self._narrow(start, left, host_state)
         if not left[0].cells:
             return reasons.Misfit(reasons.Code.NO_TOPOLOGY)
-        if self._needs_threads and not host_state.numa_topology.has_threads:
-            return reasons.Misfit(reasons.Code.NO_THREADS)
         misfit = self._narrow(start, left, host_state)
         if misfit is None:
             host_state.limits['numa_topology'] = self._limits_of(host_state)

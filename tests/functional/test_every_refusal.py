@@ -66,8 +66,8 @@ BEFORE = {Code.RESOURCES, Code.CLOSED}
 #: Kinds that have a test of their own below.
 OTHERS = {
     Code.MEMORY, Code.NO_CORES, Code.CLAIM_RAISES, Code.NO_TOPOLOGY,
-    Code.NO_CANDIDATES, Code.MALFORMED_HOST, Code.NO_THREADS,
-    Code.SCOPE_SOCKET, Code.CELL_OCCUPIED, Code.EXTRA_SPEC,
+    Code.NO_CANDIDATES, Code.MALFORMED_HOST, Code.SCOPE_SOCKET,
+    Code.CELL_OCCUPIED, Code.EXTRA_SPEC,
     Code.SOCKET_UNKNOWN, Code.CLAIM_TOO_LONG, Code.UNDECIDED,
     Code.CLAIM_OF_A_MOVE, Code.UNSAFE_ALTERNATE, Code.QUARANTINED,
 }
@@ -191,14 +191,6 @@ class EveryRefusalTest(soundness.ClaimingTestCase):
                 state, 'watch', 'since 2026-01-02T03:04:05Z by me@x: steal'))
         self.assertEqual('the host is in quarantine: watch since '
                          '2026-01-02T03:04:05Z by me@x: steal', reason)
-
-    def test_threads_that_no_cell_has(self):
-        flat = dataclasses.replace(host_cell(), siblings=tuple(
-            frozenset({cpu}) for cpu in range(8)))
-        question = case((flat,), threads='require')
-        self.explain(Code.NO_THREADS, question, specs={
-            **PINNED, 'hw:cpu_thread_policy': 'require'})
-        self.assert_claim_fails(Code.NO_THREADS, question)
 
     def test_own_extra_specs(self):
         for code, taken, specs in (

@@ -150,7 +150,7 @@ class RequestsTest(FilterTestCase):
         self.assertEqual(['host0'], self.run_filter(
             nova_objects.request_spec(question), state))
 
-    def test_the_policy_require_of_an_image_needs_smt(self):
+    def test_the_policy_require_needs_smt(self):
         flat = tuple(dataclasses.replace(cell, siblings=tuple(
             frozenset({cpu}) for cpu in cell.dedicated))
             for cell in host(0))
@@ -158,9 +158,10 @@ class RequestsTest(FilterTestCase):
         spec = nova_objects.request_spec(question, PINNED)
         self.assertEqual(['host0'],
                          self.run_filter(spec, *self.states(question)))
-        spec.image.properties.hw_cpu_thread_policy = 'require'
+        question = dataclasses.replace(question, threads='require')
+        spec = nova_objects.request_spec(question, PINNED)
         self.assertEqual([], self.run_filter(spec, *self.states(question)))
-        self.assertIn('the host has no SMT siblings', self.log.output)
+        self.assertIn('has no SMT siblings', self.log.output)
 
     def test_a_single_host_can_be_checked(self):
         question = case(host(0))

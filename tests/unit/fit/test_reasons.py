@@ -82,6 +82,6 @@ class CountingTest(unittest.TestCase):
 
     def test_kinds_with_the_same_name_are_counted_together(self):
         self.assertEqual(
-            'no SMT siblings (3)',
-            reasons.tally({reasons.Code.NO_SIBLINGS: 2,
-                           reasons.Code.NO_THREADS: 1}))
+            'no cell with room (3)',
+            reasons.tally({reasons.Code.NO_CELL: 2,
+                           reasons.Code.NO_CELL_FOR: 1}))
