@@ -21,12 +21,13 @@ from hpcvirt.fit import devices
 from hpcvirt.fit import fit_matrix
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
+from hpcvirt.fit import taken_devices
 from hpcvirt.model import shape as shape_model
 
 
 def device_allocator(demand: demands.Demand, supply: supplies.Supply,
                      providers: devices.Providers = (),
-                     ) -> devices.Allocator | None:
+                     ) -> taken_devices.TakingAllocator | None:
     """Match the PCI requests of a guest with the pools of a host.
 
     :returns: None if the guest requests no devices, or if Nova does not
@@ -38,8 +39,8 @@ def device_allocator(demand: demands.Demand, supply: supplies.Supply,
                      for request in demand.requests)
     sockets = {cell.id: cell.socket
                 for cell in supply.cells} if by_socket else {}
-    return devices.Allocator(demand.requests, supply.pools, sockets,
-                             providers)
+    return taken_devices.TakingAllocator(demand.requests, supply.pools,
+                                         sockets, providers)
 
 
 class AffinityCheck:
@@ -95,6 +96,10 @@ class AffinityCheck:
             return None
         return self._shortage() or reasons.Misfit(
             reasons.Code.DEVICES_TAKEN, {'request': request.name})
+
+    def loss(self, cells: Collection[int]) -> reasons.Misfit | None:
+        """Say why a guest would not get all its devices after the claim."""
+        return self._devices.loss(cells) if self._devices else None
 
     def misfit(self, matrix: fit_matrix.FitMatrix) -> reasons.Misfit:
         """Say why no set of host cells with room meets the conditions."""

@@ -7,6 +7,7 @@ come and gone between.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from collections.abc import Set
 
 from hpcvirt.fit import affinity_check
@@ -15,6 +16,7 @@ from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import pins
 from hpcvirt.fit import supply as supplies
+from hpcvirt.fit import taken_devices
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -23,8 +25,8 @@ class Holding:
 
     :ivar placement: its host cells, and the page size on each of them
     :ivar cpus: the host CPUs that are its own
-    :ivar devices: how many devices it has of each PCI pool of the host; empty
-        if it has none
+    :ivar devices: how many devices each PCI pool of the host loses to it, see
+        :mod:`hpcvirt.fit.taken_devices`; empty if it has none
     """
 
     placement: cell_assignments.CellAssignment
@@ -41,13 +43,12 @@ def allocate(demand: demands.Demand, supply: supplies.Supply,
     :param providers: what Placement allocated to each PCI request
     :returns: the host without the resources of the guest
     """
-    left = _devices_left(demand, supply, placement, providers)
-    pools = supply.pools
-    if pools is not None and left is not None:
+    pools, lost = _charged_pools(demand, supply, placement, providers)
+    if lost:
         # The scheduler drops a pool when it becomes empty.
-        pools = tuple(pool._replace(free=free)
-                      for pool, free in zip(pools, left, strict=True)
-                      if free or not pool.free)
+        pools = tuple(after for before, after
+                      in zip(supply.pools or (), pools or (), strict=True)
+                      if after.free or not before.free)
     return dataclasses.replace(
         supply, cells=_charged_cells(demand, supply, placement), pools=pools)
 
@@ -65,16 +66,9 @@ def charge(demand: demands.Demand, supply: supplies.Supply,
     cpus = frozenset[int]().union(*(
         old.free - new.free for old, new
         in zip(supply.cells, cells, strict=True) if old is not new))
-    left = _devices_left(demand, supply, placement, ())
-    pools = supply.pools
-    own: tuple[int, ...] = ()
-    if pools is not None and left is not None:
-        own = tuple(pool.free - free
-                    for pool, free in zip(pools, left, strict=True))
-        pools = tuple(pool._replace(free=free)
-                      for pool, free in zip(pools, left, strict=True))
+    pools, lost = _charged_pools(demand, supply, placement, ())
     return (dataclasses.replace(supply, cells=cells, pools=pools),
-            Holding(placement, cpus, own))
+            Holding(placement, cpus, lost))
 
 
 def release(demand: demands.Demand, supply: supplies.Supply,
@@ -87,8 +81,7 @@ def release(demand: demands.Demand, supply: supplies.Supply,
         if cell.id in own else cell for cell in supply.cells)
     pools = supply.pools
     if pools is not None and holding.devices:
-        pools = tuple(pool._replace(free=pool.free + count) for pool, count
-                      in zip(pools, holding.devices, strict=True))
+        pools = tuple(map(taken_devices.give, pools, holding.devices))
     return dataclasses.replace(supply, cells=cells, pools=pools)
 
 
@@ -142,10 +135,15 @@ def _charged_cells(demand: demands.Demand, supply: supplies.Supply,
         if cell.id in guest_cells else cell for cell in supply.cells)
 
 
-def _devices_left(demand: demands.Demand, supply: supplies.Supply,
-                  placement: cell_assignments.CellAssignment,
-                  providers: devices.Providers) -> list[int] | None:
-    """Count the devices that each pool has left; None if none are taken."""
+def _charged_pools(demand: demands.Demand, supply: supplies.Supply,
+                   placement: cell_assignments.CellAssignment,
+                   providers: devices.Providers,
+                   ) -> tuple[Sequence[devices.Pool] | None, tuple[int, ...]]:
+    """Take devices from pools, and count what each pool loses."""
     allocator = affinity_check.device_allocator(demand, supply, providers)
     # Affinity means nothing for a guest without NUMA topology.
-    return allocator.allocate(placement.cells or None) if allocator else None
+    lost = allocator.take(placement.cells or None) if allocator else ()
+    if supply.pools is None or not isinstance(lost, list):
+        return supply.pools, ()
+    return tuple(taken_devices.give(pool, -count) for pool, count in zip(
+        supply.pools, lost, strict=True)), tuple(lost)

@@ -12,7 +12,8 @@ cell that is tried fixes a page size that is requested by class (defect C). If
 no arrangement succeeds, the claim tries all of them (defect D). This is the
 behavior of ``nova.virt.hardware.numa_fit_instance_to_host`` in Nova 32 to 34.
 The claim then looks for PCI devices once more, regardless of cells; for a
-guest without NUMA topology, it does nothing else.
+guest without NUMA topology, it does nothing else. At last nova-compute takes
+the devices, which can be fewer than the claim has found (defects L and M).
 
 :func:`predict` returns the placement at which the claim will arrive, and
 refuses a host if there is none or if the placement is not sound. Most guests
@@ -68,6 +69,15 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
     :returns: the placement, or why the guest must not be sent to this host
     """
     affinity = affinity_check.AffinityCheck(demand, supply, providers)
+    placed = _place(demand, supply, affinity)
+    if isinstance(placed, reasons.Misfit):
+        return placed
+    return affinity.loss(placed.cells) or placed
+
+
+def _place(demand: demands.Demand, supply: supplies.Supply,
+           affinity: affinity_check.AffinityCheck,
+           ) -> cell_assignments.CellAssignment | reasons.Misfit:
     misfit = affinity.second_look()
     if misfit is not None:
         return misfit
@@ -128,7 +138,8 @@ def find_defect(demand: demands.Demand, supply: supplies.Supply,
         return _defect(demand, supply, ordered, affinity, outcome, ())
     placed = _accept(demand, supply, ordered, outcome.ranks,
                      outcome.pages_kib)
-    return placed if isinstance(placed, reasons.Misfit) else None
+    return (placed if isinstance(placed, reasons.Misfit)
+            else affinity.loss(placed.cells))
 
 
 def depends_on_start(demand: demands.Demand) -> bool:

@@ -34,12 +34,14 @@ class Pool(typing.NamedTuple):
     :ivar tags: the properties that requests match, such as vendor_id,
         dev_type and physical_network
     :ivar provider: UUID of the resource provider in Placement, if any
+    :ivar owed: see :mod:`hpcvirt.fit.taken_devices`
     """
 
     cell: int | None
     free: int
     tags: Mapping[str, typing.Any]
     provider: str | None = None
+    owed: int = 0
 
     @property
     def is_pci(self) -> bool:
@@ -194,8 +196,8 @@ class Allocator:
         place: Mapping[int, object] = {
             cell: ('socket', self._sockets[cell]) if self._sockets else cell
             for cell in {*self._sockets, *cells, *taken}}
-        # Nova may take fewer devices than requested if Placement allocated
-        # them; the counts of all other requests add up.
+        # The claim may take fewer devices than requested if Placement
+        # allocated them; the counts of all other requests add up.
         if len(strict) == len(self._requests) and not any(self._providers):
             strict.append((sum(count for count, _ in strict),
                            set().union(*self._usable)))
@@ -308,9 +310,7 @@ class Allocator:
         if len(providers) != len(set(providers)):
             return False
         for index in usable:
-            provider = self._pools[index].provider
-            if provider is not None:
-                left[index] -= allocated.pop(provider, 0)
+            left[index] -= allocated.pop(self._pools[index].provider or '', 0)
             if not left[index]:
                 emptied.add(index)
         return True

@@ -117,9 +117,9 @@ def _lost(move: MoveClaim, supply: supplies.Supply,
         if misfit is not None:
             return _misfit(reasons.Defect.LOST_LIMITS, 'exceed a limit',
                            misfit)
-    if affinity_check.AffinityCheck(_kept(move), supply,
-                                    providers).met(placed.cells):
-        return None
+    affinity = affinity_check.AffinityCheck(_kept(move), supply, providers)
+    if affinity.met(placed.cells):
+        return affinity.loss(placed.cells)
     defect = (move.defect if move.claimed.requests != move.wanted.requests
               else reasons.Defect.LOST_LIMITS)
     return _misfit(

@@ -66,6 +66,7 @@ class Code(enum.StrEnum):
     CLAIM_MISACCOUNTS = 'claim-misaccounts'
     CLAIM_RAISES = 'claim-raises'
     CLAIM_TOO_LONG = 'claim-too-long'
+    CLAIM_TAKES_FEWER = 'claim-takes-fewer'
     CLAIM_OF_A_MOVE = 'claim-of-a-move'
     UNSAFE_ALTERNATE = 'unsafe-alternate'
 
@@ -93,6 +94,10 @@ class Defect(enum.StrEnum):
     FORMER_HOST = 'J'
     #: A live migration ignores allocation ratios and networks.
     LOST_LIMITS = 'K'
+    #: The claim takes fewer devices than Placement has allocated.
+    FEWER_DEVICES = 'L'
+    #: The claim does not know which devices become unusable with others.
+    DEPENDENT_DEVICES = 'M'
 
 
 _MESSAGES: Mapping[Code, str] = {
@@ -193,6 +198,9 @@ _MESSAGES: Mapping[Code, str] = {
     Code.CLAIM_TOO_LONG:
         'the claim on the compute host would try more than {tried} '
         "arrangements of cells (Nova's defect {defect})",
+    Code.CLAIM_TAKES_FEWER:
+        'the claim on the compute host would take {free} of the {needed} PCI '
+        "devices of request {request} (Nova's defect {defect})",
     Code.CLAIM_OF_A_MOVE:
         "{why} (Nova's defect {defect}): the claim would {what}",
     Code.UNSAFE_ALTERNATE:
@@ -212,6 +220,9 @@ _MESSAGES_FOR_ONE: Mapping[Code, str] = {
     Code.HOST_CELLS: 'the host has no cell',
     Code.DEVICES:
         'the host has no free PCI device, but request {request} needs one',
+    Code.CLAIM_TAKES_FEWER:
+        'the claim on the compute host would take no PCI device for request '
+        "{request} (Nova's defect {defect})",
 }
 
 #: The name of each kind where refusals are counted.
@@ -260,6 +271,7 @@ KINDS: Mapping[Code, str] = {
     Code.CLAIM_MISACCOUNTS: "fits, but Nova's claim would fail",
     Code.CLAIM_RAISES: "fits, but Nova's claim would fail",
     Code.CLAIM_TOO_LONG: "fits, but Nova's claim would take too long",
+    Code.CLAIM_TAKES_FEWER: "fits, but Nova's claim would take fewer devices",
     Code.CLAIM_OF_A_MOVE: "fits, but Nova's claim of a move goes wrong",
     Code.UNSAFE_ALTERNATE: 'unsafe if a build fails on another host',
 }

@@ -29,6 +29,7 @@ from hpcvirt.nova import claim_input
 from hpcvirt.nova import config
 from hpcvirt.nova import malformed_host
 from hpcvirt.nova import no_valid_host_log
+from hpcvirt.nova import port_interface
 from hpcvirt.nova import quarantine
 
 LOG = logging.getLogger(__name__)
@@ -82,6 +83,8 @@ class FilterDecision:
                      if host_state.aggregates else self.refuse(host_state))
                     for host_state in host_states)
         start = self.start
+        if start is not None:
+            port_interface.learn(start.requests, host_states)
         if (start is None or start.move is not None or
                 not move_check.needs_retry_check(start.demand) or
                 nova.conf.CONF.scheduler.max_attempts < 2):

@@ -7,15 +7,21 @@ After scheduling, nova-compute adds the name of its interface to the PCI
 request, so that the virtual function is one of this physical function. An
 allocation candidate has only the UUID of the resource provider; Neutron's
 SR-IOV agent derives it from the names of the compute node and the interface.
+A host does not report an interface without free virtual functions. Its name is
+known if any host has reported an interface of this name before.
 """
 
+import contextlib
 import dataclasses
 import typing
 import uuid
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.fit import demand as demands
+from hpcvirt.nova import adapter
+from hpcvirt.nova import lazy_sequence
 
 #: ``resource_provider_uuid5_namespace`` of Neutron's mechanism driver
 #: sriovnicswitch, the same in all releases.
@@ -23,6 +29,22 @@ NAMESPACE = uuid.UUID('87f1895c-73bb-11e8-9008-c4d987b2a692')
 
 #: The tag of PCI devices and requests.
 TAG = 'parent_ifname'
+
+#: Names are learned until this number is reached.
+_MAX_NAMES = 1000
+_known_names: set[str] = set()
+
+
+def learn(requests: Iterable[typing.Any],
+          host_states: Iterable[typing.Any]) -> None:
+    """Remember the interfaces that hosts report, for requests of ports."""
+    if all(map(adapter.is_of_flavor, requests)):
+        return
+    for host_state in host_states:
+        # A malformed host is refused later.
+        with contextlib.suppress(*lazy_sequence.BROKEN):
+            if len(_known_names) < _MAX_NAMES:
+                _known_names.update(_names(host_state))
 
 
 def find(request: typing.Any, mappings: Mapping[str, Sequence[str]],
@@ -32,18 +54,25 @@ def find(request: typing.Any, mappings: Mapping[str, Sequence[str]],
     :param request: an InstancePCIRequest
     :param mappings: request group -> UUIDs of resource providers, as in the
         allocation candidate
-    :returns: None if the request is not bound to an interface, or if another
-        agent than Neutron's SR-IOV agent has made the resource provider
+    :returns: None if the request is not bound to an interface, if its name is
+        not known, or if another agent than Neutron's SR-IOV agent has made
+        the resource provider
     """
     providers = mappings.get(request.requester_id or '')
     if not providers or host_state.pci_stats is None:
         return None
-    for pool in host_state.pci_stats.pools:
-        name = pool.get(TAG)
-        if name and str(uuid.uuid5(
-                NAMESPACE, f'{host_state.nodename}:{name}')) == providers[0]:
-            return str(name)
+    for name in (*_names(host_state), *tuple(_known_names)):
+        if str(uuid.uuid5(NAMESPACE, f'{host_state.nodename}:{name}')
+               ) == providers[0]:
+            return name
     return None
+
+
+def _names(host_state: typing.Any) -> set[str]:
+    if host_state.pci_stats is None:
+        return set()
+    return {str(pool[TAG]) for pool in host_state.pci_stats.pools
+            if pool.get(TAG)}
 
 
 def bind(demand: demands.Demand,

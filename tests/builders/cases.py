@@ -18,6 +18,13 @@ PAGE_KIB = 4
 HUGE_KIB = 2048
 GIANT_KIB = 1 << 20
 
+#: The resource providers that Neutron's SR-IOV agent makes for interfaces of
+#: the host: ``resource_provider_uuid5_namespace`` of its mechanism driver.
+PROVIDERS = {
+    name: str(uuid.uuid5(uuid.UUID('87f1895c-73bb-11e8-9008-c4d987b2a692'),
+                         f'host:{name}'))
+    for name in ('ens0', 'ens1', 'ens2', 'ens3')}
+
 
 @dataclasses.dataclass(frozen=True)
 class Pages:
@@ -133,6 +140,114 @@ def a_case(dice, most_cells=5):
         ram_ratio=dice.choice((1.0, 1.5, 2.0, 0.9)),
         packing=dice.random() < 0.3,
         spares_devices=dice.random() < 0.7)
+
+
+def a_case_with_devices(dice):
+    """Create a guest with several devices of several kinds.
+
+    The host has network cards, which Placement does not know but for the
+    bandwidth of their interfaces, and GPUs or VFs, which it may know. The
+    guest may request a card and its VFs, or more than one device at once.
+    """
+    case = (a_case(dice) if dice.random() < 0.3 else
+            a_case_with_distant_devices(dice))
+    cells = [*(cell.id for cell in case.host), *[None] * (dice.random() < .1)]
+    tracked = dice.random() < 0.7
+    pools = [pool for number in range(dice.choice((0, 1, 2, 3, 3)))
+             for pool in a_card(dice, number, dice.choice(cells))]
+    most = dice.choice((1, 4, 4))
+    pools += [
+        Pool(dice.choice(cells), dice.randint(most - 1 or 1, most),
+             {'vendor_id': '8086', 'dev_type': 'type-PCI',
+              'product_id': dice.choice(('1515', '1515', '1515', '1528')),
+              'remote_managed': 'false', 'address': f'0000:8{number}:00.0'},
+             an_id(dice) if tracked else None)
+        for number in range(dice.choice((0, 2, 3, 4, 6)))]
+    pools.sort(key=lambda pool: len(pool.tags) + (pool.provider is not None))
+    requests = tuple(a_device_request(dice) for _ in range(
+        dice.choice((1, 1, 1, 2, 2, 3))))
+    case = dataclasses.replace(case, pools=tuple(pools), requests=requests)
+    mappings = [with_bandwidth(dice, case, an_allocation(
+        dice, pools, requests) if tracked else {'': ['root']})
+        for _ in range(dice.randint(1, 4))]
+    case = dataclasses.replace(case, mappings=tuple(mappings), guest=tuple(
+        GuestCell(min(cell.pcpus, 2), min(cell.vcpus, 1), 256)
+        for cell in case.guest))
+    return without_numa(case) if dice.random() < 0.1 else case
+
+
+def an_id(dice):
+    return str(uuid.UUID(int=dice.getrandbits(128)))
+
+
+def a_card(dice, number, cell):
+    """Create the pools of a card: its PF, if it is free, and its VFs."""
+    tags = {'vendor_id': '15b3', 'remote_managed': 'false',
+            'address': f'0000:1{number}:00.0',
+            'physical_network': dice.choice(('p1', 'p1', 'p1', 'p2'))}
+    count = dice.choice((0, 1, 2, 3, 4, 4))
+    if dice.random() < 0.6:
+        yield Pool(cell, 1, {**tags, 'dev_type': 'type-PF',
+                             'product_id': '101d'})
+    kind = dice.choice(('type-VF', 'type-VF', 'type-VF', 'vdpa'))
+    for network in sorted({tags['physical_network'],
+                           dice.choice(('p1', 'p2'))}):
+        if count:
+            yield Pool(cell, count, {
+                **tags, 'dev_type': kind, 'product_id': '101e',
+                'physical_network': network,
+                'parent_ifname': f'ens{number}'})
+
+
+def a_device_request(dice):
+    """Request 1 to 4 devices by an alias, or one by a port."""
+    affinity = dice.choice((None, 'legacy', 'preferred', 'preferred',
+                            'required', 'socket'))
+    if dice.random() < 0.4:
+        spec = {'physical_network': dice.choice(('p1', 'p1', 'p1', 'p2')),
+                'remote_managed': 'False'}
+        kind = dice.choice((None, None, None, 'type-PF', 'type-PF', 'vdpa'))
+        if kind:
+            spec['dev_type'] = kind
+        return Request(spec, 1, affinity, None, an_id(dice))
+    spec = dice.choice((
+        {'vendor_id': '8086', 'product_id': '1515', 'dev_type': 'type-PCI'},
+        {'vendor_id': '8086', 'product_id': '1515', 'dev_type': 'type-PCI'},
+        {'vendor_id': '8086', 'product_id': '1515', 'dev_type': 'type-PCI'},
+        {'vendor_id': '8086', 'product_id': '1528', 'dev_type': 'type-PCI'},
+        {'vendor_id': '15b3', 'product_id': '101d', 'dev_type': 'type-PF'},
+        {'vendor_id': '15b3', 'product_id': '101e', 'dev_type': 'type-VF'}))
+    return Request(dict(spec), dice.choice((1, 2, 2, 3, 4)), affinity,
+                   f"{spec['product_id']}", an_id(dice))
+
+
+def an_allocation(dice, pools, requests):
+    """Allocate devices as Placement does: any that are free and match."""
+    mapping = {'': ['root']}
+    free = {pool.provider: pool.count for pool in pools if pool.provider}
+    for request in requests:
+        for number in range(request.count):
+            alike = [pool.provider for pool in pools if request.alias and
+                     free.get(pool.provider) and
+                     pool.tags['product_id'] == request.spec['product_id']]
+            if alike:
+                chosen = dice.choice(alike[:2])
+                free[chosen] -= 1
+                mapping[f'{request.id}-{number}'] = [chosen]
+    return mapping
+
+
+def with_bandwidth(dice, case, mapping):
+    """Add the bandwidth of ports, perhaps on interfaces without free VFs."""
+    return {**mapping, **{
+        request.id: [dice.choice(list(PROVIDERS.values()))]
+        for request in case.requests
+        if request.alias is None and dice.random() < 0.3}}
+
+
+def interface_of(provider):
+    """Name the interface of a resource provider."""
+    return next(name for name, known in PROVIDERS.items() if known == provider)
 
 
 def without_numa(case):

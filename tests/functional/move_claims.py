@@ -6,13 +6,15 @@ The requests are those of ``ResourceTracker._move_claim`` for a move, and those
 of the instance for an unshelve.
 """
 
-import collections
+import contextlib
 import copy
 import dataclasses
 import enum
 import json
 import types
+from unittest import mock
 
+from nova import context
 from nova import exception
 from nova import objects
 from nova.compute import claims
@@ -29,10 +31,8 @@ from tests.functional import soundness
 LIVE_MIGRATION_HAS_LIMITS = service.SERVICE_VERSION > 72
 
 #: What the guest would not have, beside what :mod:`soundness` knows.
-FEWER_DEVICES = 'fewer devices'
 FAR_DEVICES = 'far devices'
 FAR_NETWORKS = 'far networks'
-CLAIM_FAILED = 'claim of devices failed'
 
 
 class Life(enum.StrEnum):
@@ -94,7 +94,8 @@ class Lived:
     def _aliases(self):
         return [json.dumps({key: value for key, value in {
             'name': request.alias,
-            'vendor_id': '8086', 'product_id': request.spec['product_id'],
+            'vendor_id': request.spec['vendor_id'],
+            'product_id': request.spec['product_id'],
             'device_type': request.spec.get('dev_type'),
             'numa_policy': policy}.items() if value})
             for request, policy in zip(
@@ -103,7 +104,8 @@ class Lived:
 
     def requests(self, mapping=None):
         """The PCI requests of the instance, as Placement serves them."""
-        requests = nova_objects.pci_requests(self.case, mapping)
+        requests = nova_objects.requests_with_allocation(
+            self.case, mapping or {})
         for request, policy in zip(requests, self.alias_policies, strict=True):
             if request.alias_name and self.forgotten:
                 request.numa_policy = policy
@@ -115,6 +117,22 @@ class Lived:
         instance.pci_requests = objects.InstancePCIRequests(
             requests=self.requests(mapping))
         return instance
+
+    @contextlib.contextmanager
+    def in_database(self):
+        """Let nova-scheduler read the instance; configure its options."""
+        self.configure()
+        with (mock.patch.object(
+                context, 'target_cell', lambda anyone, _cell:
+                contextlib.nullcontext(anyone)),
+              mock.patch.object(
+                  objects.Instance, 'get_by_uuid',
+                  lambda *_, **__: self.instance())):
+            try:
+                yield
+            finally:
+                soundness.CONF.clear_override('alias', 'pci')
+                pci_request.get_alias_from_config.cache_clear()
 
     def fault(self, mapping):
         """Let Nova claim, and say what is wrong with the result."""
@@ -181,19 +199,17 @@ class Lived:
                   request.numa_policy for request in self.requests()}
         sockets = {cell.id: cell.socket for cell in self.case.host}
         for request in requests:
-            before = _counts(stats)
             try:
-                stats.consume_requests([request], claimed.cells)
+                taken = stats.consume_requests([request], claimed.cells)
             except exception.PciDeviceRequestFailed:
-                return CLAIM_FAILED
-            taken = before - _counts(stats)
-            if taken.total() < request.count:
-                return FEWER_DEVICES
+                return soundness.CLAIM_FAILED
+            if len(taken) < request.count:
+                return soundness.FEWER_DEVICES
             policy = wanted[request.requester_id or request.alias_name]
             if request.alias_name and self.policy:
                 policy = self.policy
-            if not all(_is_near(policy, cell, chosen, sockets)
-                       for cell in taken):
+            if not all(_is_near(policy, device.numa_node, chosen, sockets)
+                       for device in taken):
                 return FAR_DEVICES
         return None
 
@@ -204,13 +220,6 @@ class _Instance(soundness.Topological):
 
 class _Node(soundness.Topological):
     """A compute node."""
-
-
-def _counts(stats):
-    counts = collections.Counter()
-    for pool in stats.pools:
-        counts[pool['numa_node']] += pool['count']
-    return counts
 
 
 def _is_near(policy, cell, chosen, sockets):

@@ -4,9 +4,11 @@
 
 import copy
 import dataclasses
+import types
 import uuid
 
 from nova import objects
+from nova.compute import utils
 from nova.objects import pci_device_pool
 from nova.objects import service
 from nova.pci import stats
@@ -14,6 +16,7 @@ from nova.pci import whitelist
 from nova.scheduler import host_manager
 
 from hpcvirt.model import quarantine
+from tests.builders import cases
 
 objects.register_all()
 
@@ -21,8 +24,25 @@ objects.register_all()
 NO_DEVICE_FILTER = whitelist.Whitelist([])
 
 
+class Device:
+    """A PCI device, as far as PciDeviceStats asks for it.
+
+    :ivar keys: what its pool has but devices
+    """
+
+    def __init__(self, keys):
+        self.keys = keys
+        self.dev_type = keys['dev_type']
+        self.numa_node = keys['numa_node']
+        self.parent_device = None
+        self.child_devices = []
+
+
 class Stats(stats.PciDeviceStats):
     """Nova's, but quick to copy: support_requests() changes only pools."""
+
+    def _create_pool_keys_from_dev(self, dev):
+        return dev.keys
 
     def __deepcopy__(self, memo):
         twin = copy.copy(self)
@@ -89,10 +109,54 @@ def pci_stats(case, topology, devices=False):
          **({'rp_uuid': pool.provider} if pool.provider else {})}
         for pool in case.pools])
     found = Stats(topology, stats=pools, dev_filter=NO_DEVICE_FILTER)
-    for pool in found.pools if devices else ():
-        pool['devices'] = [objects.PciDevice(dev_type='type-PCI')
-                           for _ in range(pool['count'])]
+    if devices:
+        _add_devices(found.pools)
     return found
+
+
+def _add_devices(pools):
+    """Put the devices of cards into their pools."""
+    parents = {}
+    for pool in sorted(pools, key=lambda pool: pool['dev_type'] != 'type-PF'):
+        keys = {key: value for key, value in pool.items()
+                if key not in ('count', 'rp_uuid')}
+        pool['devices'] = [Device(keys) for _ in range(pool['count'])]
+        for device in pool['devices']:
+            if device.dev_type == 'type-PF':
+                parents[pool['address']] = device
+            elif device.dev_type in ('type-VF', 'vdpa'):
+                device.parent_device = parents.get(pool.get('address'))
+                if device.parent_device:
+                    device.parent_device.child_devices.append(device)
+
+
+def pools_left(case, devices):
+    """The pools of a case, after some of its devices have been taken."""
+    counts = {_identity(pool): pool['count'] for pool in devices.pools}
+    left = (dataclasses.replace(pool, count=counts.get(_identity(
+        {**pool.tags, 'numa_node': pool.cell}), 0)) for pool in case.pools)
+    return tuple(pool for pool in left if pool.count)
+
+
+def _identity(pool):
+    return frozenset(
+        (key, value) for key, value in pool.items()
+        if key not in ('count', 'devices', 'rp_uuid'))
+
+
+def requests_with_allocation(case, mapping):
+    """Let Nova add an allocation to the requests, as it does for a claim."""
+    requests = pci_requests(case)
+    for request in requests:
+        if request.alias_name is None:
+            # That of a port is not the id of the port.
+            request.request_id = str(uuid.uuid4())
+    utils.update_pci_request_with_placement_allocations(
+        None, types.SimpleNamespace(
+            get_resource_provider_name=lambda _context, provider:
+                f'host:NIC Switch agent:{cases.interface_of(provider)}'),
+        requests, mapping)
+    return requests
 
 
 def pci_requests(case, mapping=None):
@@ -140,6 +204,16 @@ def host_state_of(case, name, topology, devices):
     state.ram_allocation_ratio = case.ram_ratio
     state.allocation_candidates = candidates(case, state.uuid)
     return state
+
+
+def idle_host():
+    """A HostState that has an interface of every name."""
+    return host_state(cases.Case(
+        host=(), guest=(), policy=None, pools=tuple(
+            cases.Pool(0, 1, {
+                'vendor_id': '15b3', 'product_id': '101e',
+                'dev_type': 'type-VF', 'parent_ifname': name})
+            for name in cases.PROVIDERS)), 'idle')
 
 
 def hold(state, holder, text):

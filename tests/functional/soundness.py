@@ -36,6 +36,8 @@ OUT_OF_PLACE = 'out of place'
 NO_PAGE_SIZE = 'no page size'
 FOREIGN_PINS = 'foreign pins'
 NOT_ACCOUNTED = 'not accounted'
+FEWER_DEVICES = 'fewer devices'
+CLAIM_FAILED = 'claim of devices failed'
 
 
 def as_installed(case):
@@ -120,8 +122,9 @@ class Claims:
         :param guest: another InstanceNUMATopology to start from
         :returns: an InstanceNUMATopology (without cells for a guest that has
             none), None, NO_DEVICES if only the second look at the devices,
-            which ignores cells, refuses the guest, or the error that was
-            raised
+            which ignores cells, refuses the guest, FEWER_DEVICES or
+            CLAIM_FAILED for the devices that it then takes, or the error that
+            was raised
         """
         CONF.set_override('packing_host_numa_cells_allocation_strategy',
                           self.case.packing, 'compute')
@@ -142,8 +145,11 @@ class Claims:
                     None, instance, 'node', self._tracker, self._compute_node,
                     requests, limits=limits).claimed_numa_topology
             if claimed is None and not self.case.guest:
-                return objects.InstanceNUMATopology(cells=[])
-            return claimed
+                claimed = objects.InstanceNUMATopology(cells=[])
+            if claimed is None or claimed is NO_DEVICES:
+                return claimed
+            taken = self._take(requests.requests, claimed)
+            return taken if isinstance(taken, str) else claimed
         except exception.ComputeResourcesUnavailable as exc:
             return (NO_DEVICES if str(exc).endswith(': Claim pci failed.')
                     else None)
@@ -159,18 +165,27 @@ class Claims:
         if fault(self.case, claimed) is not None:
             return None
         host = hardware.numa_usage_from_instance_numa(self.topology, claimed)
-        pools = self.case.pools
-        if self.case.requests and self.pci_stats is not None:
-            left = nova_objects.pci_stats(self.case, host, devices=True)
-            left.consume_requests(
-                nova_objects.pci_requests(self.case, mapping), claimed.cells)
-            pools = tuple(
-                dataclasses.replace(pool, count=now['count'])
-                for pool, now in zip(pools, left.pools, strict=True)
-                if now['count'])
+        pools = self._take(
+            nova_objects.pci_requests(self.case, mapping), claimed)
         return dataclasses.replace(
             self.case, pools=pools, host=tuple(map(
                 nova_objects.with_usage, self.case.host, host.cells)))
+
+    def _take(self, requests, claimed):
+        """Take the devices after the claim, and count them.
+
+        :returns: the pools that are left, or what is wrong
+        """
+        if not requests or self.pci_stats is None:
+            return self.case.pools
+        left = nova_objects.pci_stats(self.case, self.topology, devices=True)
+        try:
+            taken = left.consume_requests(requests, claimed.cells)
+        except exception.PciDeviceRequestFailed:
+            return CLAIM_FAILED
+        if len(taken) < sum(request.count for request in requests):
+            return FEWER_DEVICES
+        return nova_objects.pools_left(self.case, left)
 
     def _fit(self, guest, requests):
         """Claim as the nova-compute of another release does.
@@ -218,8 +233,8 @@ def fault(case, claimed):
     """
     if claimed is None:
         return REFUSED
-    if claimed is NO_DEVICES:
-        return NO_DEVICES
+    if isinstance(claimed, str):
+        return claimed
     if isinstance(claimed, ValueError):
         return RAISED
     host = {cell.id: cell for cell in case.host}

@@ -7,17 +7,21 @@ installed Nova. One is for compute hosts of a release that orders cells in the
 other way.
 """
 
+import collections
 import dataclasses
 import random
 
 from hpcvirt.fit import claim
 from hpcvirt.fit import pins
 from hpcvirt.fit import reasons
+from hpcvirt.nova import filters
 from tests import oracle
 from tests.builders import cases
+from tests.functional import nova_objects
 from tests.functional import soundness
 
 CASES = 625
+DEVICE_CASES = 400
 
 #: Which of Nova's defects may be named for what, in which kind of guest.
 DEFECTS = {
@@ -28,6 +32,7 @@ DEFECTS = {
     'D': lambda case: len(case.host) > 4,
     'F': lambda case: case.threads == 'isolate' and case.isolated_emulator,
     'G': lambda case: any(not cell.siblings for cell in case.host),
+    'L': lambda case: any(request.count > 1 for request in case.requests),
 }
 
 
@@ -114,3 +119,49 @@ class ClaimTestCase(soundness.ClaimingTestCase):
     def test_periodic_4_blocks_of_cases_for_another_release(self):
         for block in range(28, 32):
             self.roll(block, not soundness.SPARES_DEVICES)
+
+
+class DevicesTestCase(soundness.ClaimingTestCase):
+    """Guests with several devices: what they have after the claim."""
+
+    def setUp(self):
+        super().setUp()
+        self.filter = filters.HPCTopologyFilter()
+
+    def roll(self, first, count):
+        found = collections.Counter()
+        for number in range(first, first + count):
+            with self.subTest(number=number):
+                found += self.compare(soundness.as_installed(
+                    cases.a_case_with_devices(
+                        random.Random(f'devices {number}'))))
+        self.assertGreater(found[None], count // 4)
+        for fault in (soundness.FEWER_DEVICES, soundness.CLAIM_FAILED,
+                      soundness.REFUSED, soundness.NO_DEVICES):
+            self.assertGreater(found[fault], count // 400, fault)
+
+    def compare(self, case):
+        """Send a request to the host, and claim each of its candidates."""
+        soundness.CONF.set_override(
+            'packing_host_numa_cells_allocation_strategy', case.packing,
+            'compute')
+        state = nova_objects.host_state(case)
+        offered = state.allocation_candidates
+        list(self.filter.filter_all([state, nova_objects.idle_host()],
+                                    nova_objects.request_spec(case)))
+        claims = soundness.Claims(case)
+        found = collections.Counter()
+        for candidate in offered:
+            mapping = candidate['mappings']
+            fault = soundness.fault(case, claims.claim(
+                mapping, nova_objects.requests_with_allocation(case, mapping)))
+            self.assertEqual(candidate in state.allocation_candidates,
+                             fault is None, (fault, mapping, case))
+            found[fault] += 1
+        return found
+
+    def test_guests_with_devices(self):
+        self.roll(0, DEVICE_CASES)
+
+    def test_periodic_100_000_candidates_of_guests_with_devices(self):
+        self.roll(DEVICE_CASES, 40_400)

@@ -26,6 +26,7 @@ from tests.functional import nova_objects
 from tests.functional import soundness
 
 INSTANCES = 50
+DEVICE_INSTANCES = 100
 
 POLICIES = (None, None, 'legacy', 'preferred', 'required', 'socket')
 
@@ -44,14 +45,15 @@ class MovesTestCase(soundness.ClaimingTestCase):
         self.enterContext(mock.patch.object(
             objects.Instance, 'get_by_uuid', lambda *_, **__: self.instance))
 
-    def roll(self, life, block=0):
+    def roll(self, life, block=0, create=None, count=INSTANCES):
         found = collections.Counter()
-        for number in range(block * INSTANCES, (block + 1) * INSTANCES):
+        for number in range(block * count, (block + 1) * count):
             with self.subTest(number=number):
-                lived = an_instance(random.Random(f'{life} {number}'), life)
+                dice = random.Random(f'{life} {number}')
+                lived = (create or an_instance)(dice, life)
                 for passed, fault in self.compare(lived):
                     found[passed, fault] += 1
-        self.assertGreater(found[True, None], INSTANCES // 20)
+        self.assertGreater(found[True, None], count // 20)
         return found
 
     def compare(self, lived):
@@ -60,14 +62,15 @@ class MovesTestCase(soundness.ClaimingTestCase):
         state = nova_objects.host_state(lived.case)
         offered = state.allocation_candidates
         spec = lived.spec()
-        hosts = list(self.filter.filter_all([state], spec))
+        hosts = list(self.filter.filter_all(
+            [state, nova_objects.idle_host()], spec))
         remaining = state.allocation_candidates
         for candidate in offered:
             fault = lived.fault(candidate['mappings'])
             if fault is soundness.NO_DEVICES:
                 # What PciPassthroughFilter refuses.
                 continue
-            passed = bool(hosts) and candidate in remaining
+            passed = state in hosts and candidate in remaining
             if passed or not _by_chance(lived):
                 self.assertEqual(passed, fault is None, (fault, lived))
             if passed:
@@ -84,10 +87,22 @@ class MovesTestCase(soundness.ClaimingTestCase):
     def test_unshelves(self):
         self.roll(move_claims.Life.UNSHELVE)
 
+    def test_guests_with_devices(self):
+        found = collections.Counter()
+        for life in move_claims.Life:
+            found += self.roll(life, 0, an_instance_with_devices,
+                               DEVICE_INSTANCES)
+        for fault in (soundness.FEWER_DEVICES, soundness.CLAIM_FAILED):
+            self.assertTrue(found[False, fault], fault)
+
     def test_periodic_2_more_blocks_of_each(self):
         for life in move_claims.Life:
             for block in (1, 2):
                 self.roll(life, block)
+
+    def test_periodic_20_000_moves_of_guests_with_devices(self):
+        for life in move_claims.Life:
+            self.roll(life, 1, an_instance_with_devices, 2000)
 
 
 def an_instance(dice, life):
@@ -114,13 +129,43 @@ def an_instance(dice, life):
         if multi_create.request_spec(case, 1) is None:
             continue
         source = cases.on_another_host(dice, case)
-        former = soundness.Claims(source).claim(source.mappings[0])
-        if soundness.fault(source, former) is not None:
+        lived = _lived(dice, life, case, source, policy)
+        if lived is not None:
+            return lived
+
+
+def an_instance_with_devices(dice, life):
+    """The same, of a guest with several devices."""
+    while True:
+        case = cases.a_case_with_devices(dice)
+        if not case.guest or not all(cell.pages for cell in case.host):
             continue
-        return move_claims.Lived(
-            life, case, former, policy, tuple(
-                dice.choice(POLICIES) if policy else request.affinity
-                for request in requests), dice.random() < 0.3)
+        policy = dice.choice(POLICIES)
+        case = soundness.as_installed(dataclasses.replace(case, requests=tuple(
+            dataclasses.replace(
+                request, alias=request.alias and f'{request.alias}{number}',
+                affinity=policy if request.alias and policy
+                else request.affinity)
+            for number, request in enumerate(sorted(
+                case.requests, key=lambda request: not request.alias)))))
+        if multi_create.request_spec(case, 1) is None:
+            continue
+        source = dataclasses.replace(
+            cases.on_another_host(dice, case), requests=(), mappings=({},))
+        lived = _lived(dice, life, case, source, policy)
+        if lived is not None:
+            return lived
+
+
+def _lived(dice, life, case, source, policy):
+    """An instance from a host; None if it cannot have been there."""
+    former = soundness.Claims(source).claim(source.mappings[0])
+    if soundness.fault(source, former) is not None:
+        return None
+    return move_claims.Lived(
+        life, case, former, policy, tuple(
+            dice.choice(POLICIES) if policy else request.affinity
+            for request in case.requests), dice.random() < 0.3)
 
 
 def _by_chance(lived):

@@ -25,6 +25,7 @@ from tests.functional import multi_create
 from tests.functional import nova_objects
 from tests.functional import soundness
 from tests.functional import test_alternates
+from tests.functional import test_devices_taken as devices
 from tests.functional import test_filter
 from tests.functional.test_filter import case
 from tests.functional.test_filter import gpu
@@ -57,6 +58,8 @@ WRONG = {
                            soundness.NO_PAGE_SIZE},
     Code.CLAIM_MISACCOUNTS: {soundness.NOT_ACCOUNTED},
     Code.CLAIM_RAISES: {soundness.RAISED},
+    Code.CLAIM_TAKES_FEWER: {soundness.FEWER_DEVICES,
+                             soundness.CLAIM_FAILED},
 }
 
 #: What keeps a host from the filter: test_fleet_explain_live, test_refusals.
@@ -70,6 +73,7 @@ OTHERS = {
     Code.CELL_OCCUPIED, Code.EXTRA_SPEC,
     Code.SOCKET_UNKNOWN, Code.CLAIM_TOO_LONG, Code.UNDECIDED,
     Code.CLAIM_OF_A_MOVE, Code.UNSAFE_ALTERNATE, Code.QUARANTINED,
+    Code.CLAIM_TAKES_FEWER,
 }
 
 
@@ -237,6 +241,25 @@ class EveryRefusalTest(soundness.ClaimingTestCase):
             Code.CLAIM_OF_A_MOVE, question, spec=spec))
         self.assert_claim_fails(Code.CLAIM_OF_A_MOVE, dataclasses.replace(
             question, requests=(gpu_request(affinity='legacy'),)))
+
+    def test_devices_that_the_claim_does_not_take(self):
+        request = dataclasses.replace(devices.VF, count=2)
+        fewer = case(
+            host(0, 0), requests=(request,), pools=(
+                devices.functions(0, 3, provider='a'),
+                devices.functions(1, 3, provider='b')),
+            mappings=({'': ['root'], f'{request.id}-0': ['a'],
+                       f'{request.id}-1': ['b']},))
+        self.assertIn("would take 1 of the 2 PCI devices of request vf "
+                      "(Nova's defect L)",
+                      self.explain(Code.CLAIM_TAKES_FEWER, fewer))
+        self.assert_claim_fails(Code.CLAIM_TAKES_FEWER, fewer)
+        both = case(host(0), requests=(devices.PF, devices.VF),
+                    pools=devices.card(0))
+        self.assertIn("would take no PCI device for request vf (Nova's "
+                      'defect M)',
+                      self.explain(Code.CLAIM_TAKES_FEWER, both))
+        self.assert_claim_fails(Code.CLAIM_TAKES_FEWER, both)
 
     def test_alternates_that_are_unsafe(self):
         soundness.CONF.set_override('max_attempts', 3, 'scheduler')

@@ -6,10 +6,8 @@ Nova's own function adds the interface to the PCI request after scheduling.
 """
 
 import dataclasses
-import types
 import uuid
-
-from nova.compute import utils
+from unittest import mock
 
 from hpcvirt.nova import filters
 from hpcvirt.nova import port_interface
@@ -25,10 +23,6 @@ class PortInterfaceTest(soundness.ClaimingTestCase):
 
     def setUp(self):
         super().setUp()
-        self.names = {
-            str(uuid.uuid5(port_interface.NAMESPACE, f'host:{name}')):
-                f'host:NIC Switch agent:{name}'
-            for name in ('ens0', 'ens1')}
         cells = tuple(
             cases.HostCell(
                 id=number, socket=number, shared=frozenset(),
@@ -52,20 +46,20 @@ class PortInterfaceTest(soundness.ClaimingTestCase):
             requests=(cases.Request({'physical_network': 'hpc0'}, 1,
                                     'required', None, PORT),),
             mappings=tuple({'': ['root'], PORT: [provider]}
-                           for provider in self.names)))
+                           for name, provider in cases.PROVIDERS.items()
+                if name in ('ens0', 'ens1'))))
 
-    def claimed(self, mapping):
+    def claimed(self, mapping, question=None):
         """Claim with the request that Nova gives to the claim."""
-        claims = soundness.Claims(self.case)
-        requests = nova_objects.pci_requests(self.case, mapping)
-        # Nova gives the request of a port an id of its own.
-        requests[0].request_id = str(uuid.uuid4())
-        utils.update_pci_request_with_placement_allocations(
-            None, types.SimpleNamespace(
-                get_resource_provider_name=lambda _context, provider:
-                    self.names[provider]), requests, mapping)
+        question = question or self.case
+        requests = nova_objects.requests_with_allocation(question, mapping)
         self.assertIn('parent_ifname', requests[0].spec[0])
-        return claims.claim(mapping, requests)
+        return soundness.Claims(question).claim(mapping, requests)
+
+    def passes(self, question, *others):
+        state = nova_objects.host_state(question)
+        return state in filters.HPCTopologyFilter().filter_all(
+            [state, *others], nova_objects.request_spec(question))
 
     def test_candidates_of_other_cells_are_removed(self):
         state = nova_objects.host_state(self.case)
@@ -89,3 +83,36 @@ class PortInterfaceTest(soundness.ClaimingTestCase):
                 self.assertEqual(
                     tuple(cell.id for cell in self.claimed(mapping).cells),
                     soundness.foretell(state, spec))
+
+    def test_an_interface_without_free_virtual_functions(self):
+        question = dataclasses.replace(
+            self.case, pools=self.case.pools[1:],
+            mappings=self.case.mappings[:1])
+        self.assertIsNone(self.claimed(question.mappings[0], question))
+        self.assertFalse(self.passes(question, nova_objects.idle_host()))
+        # Its name is still known when no other host reports it.
+        self.assertFalse(self.passes(question))
+
+    def test_a_resource_provider_of_another_agent(self):
+        mapping = {'': ['root'], PORT: [str(uuid.uuid4())]}
+        self.assertTrue(self.passes(dataclasses.replace(
+            self.case, mappings=(mapping,)), nova_objects.idle_host()))
+
+    def test_hosts_with_malformed_devices_teach_nothing(self):
+        broken = nova_objects.idle_host()
+        broken.pci_stats.pools = [None]
+        self.assertTrue(self.passes(dataclasses.replace(
+            self.case, mappings=self.case.mappings[1:]), broken))
+
+    def test_names_are_not_learned_without_end(self):
+        many = nova_objects.idle_host()
+        many.pci_stats.pools = [{port_interface.TAG: f'ens{number}'}
+                                for number in range(900)]
+        known = set()
+        with mock.patch.object(port_interface, '_known_names', known):
+            for number in range(10):
+                port_interface.learn(
+                    nova_objects.pci_requests(self.case), [many])
+                for pool in many.pci_stats.pools:
+                    pool[port_interface.TAG] += f'.{number}'
+        self.assertLess(len(known), 2000)

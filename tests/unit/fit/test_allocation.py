@@ -2,6 +2,7 @@
 
 """A host gets back from a guest what the guest has of it."""
 
+import dataclasses
 import random
 import unittest
 
@@ -34,10 +35,22 @@ def random_host(dice):
     pools = tuple(
         devices.pool(dice.choice((None, *range(len(cells)))),
                      dice.randrange(4), dice.choice(('gpu', 'vf')))
-        for _ in range(dice.randrange(5)))
+        for _ in range(dice.randrange(5))) + tuple(
+        pool for number in range(dice.randrange(3))
+        for pool in card(number, dice.randrange(len(cells))))
     return supplies.Supply(
         tuple(cells), dice.choice((pools, pools, None)), cpu_ratio=4.0,
         ram_ratio=1.5)
+
+
+def card(number, cell):
+    """A free card with four virtual functions."""
+    return tuple(
+        devices.Pool(cell, count, {
+            devices.alias_tag(alias): True, 'dev_type': kind,
+            'address': f'0000:1{number}:00.0'})
+        for alias, kind, count in (('pf', 'type-PF', 1),
+                                   ('vf', 'type-VF', 4)))
 
 
 def random_guest(dice):
@@ -53,11 +66,17 @@ def random_guest(dice):
         vcpus=0 if policy is tiny.DEDICATED else dice.randrange(1, 3),
         emulator_pcpus=int(isolates and not index))
         for index in range(dice.choice((0, 1, 1, 2))))
-    requests = tuple(tiny.request(
-        dice.choice(('gpu', 'vf')), dice.choice((1, 2)),
+    requests = tuple(request(
+        dice.choice(('gpu', 'vf', 'vf', 'pf')), dice.choice((1, 2)),
         dice.choice(tuple(shape.PCIAffinity)))
         for _ in range(dice.choice((0, 0, 1, 2))))
     return demands.Demand(cells, requests)
+
+
+def request(alias, count=1, affinity=shape.PCIAffinity.PREFERRED):
+    wanted = tiny.request(alias, count, affinity)
+    return wanted if alias != 'pf' else dataclasses.replace(
+        wanted, count=1, specs=({**wanted.specs[0], 'dev_type': 'type-pf'},))
 
 
 class ReleaseTest(unittest.TestCase):
@@ -85,6 +104,7 @@ class ReleaseTest(unittest.TestCase):
                 seen.update((cell.policy, cell.threads, placed.pages_kib[:1])
                             for cell in guest.cells)
                 seen.add(bool(holding.devices))
+                self.assert_cards(after)
                 guests.append((guest, holding))
                 supply = after
             while guests:
@@ -108,3 +128,47 @@ class ReleaseTest(unittest.TestCase):
         self.assertLessEqual(holding.cpus, free)
         self.assertEqual(free - holding.cpus, frozenset().union(
             *(cell.free for cell in after.cells)))
+
+    def assert_cards(self, supply):
+        """A card is in use as a whole, or by its virtual functions."""
+        free = {(pool.tags.get('address'), pool.tags.get('dev_type')):
+                pool.free for pool in supply.pools or ()}
+        for (address, kind), count in free.items():
+            if kind == 'type-PF' and count:
+                self.assertEqual(4, free[address, 'type-VF'])
+
+
+class CardTest(unittest.TestCase):
+    def supply(self):
+        return supplies.Supply((), card(0, 0) + card(1, 0))
+
+    def charge(self, supply, *aliases):
+        guest = demands.Demand((), tuple(map(request, aliases)))
+        placed = claim.predict(guest, supply)
+        after, holding = allocation.charge(guest, supply, placed)
+        return after, (guest, holding)
+
+    def free(self, supply):
+        return [pool.free for pool in supply.pools]
+
+    def test_a_card_is_free_when_all_its_virtual_functions_are(self):
+        supply, first = self.charge(self.supply(), 'vf')
+        self.assertEqual([0, 3, 1, 4], self.free(supply))
+        supply, second = self.charge(supply, 'vf', 'vf')
+        self.assertEqual([0, 1, 1, 4], self.free(supply))
+        supply = allocation.release(first[0], supply, first[1])
+        self.assertEqual([0, 2, 1, 4], self.free(supply))
+        self.assertEqual(self.supply(), allocation.release(
+            second[0], supply, second[1]))
+
+    def test_the_virtual_functions_go_and_come_with_the_card(self):
+        supply, whole = self.charge(self.supply(), 'pf', 'vf')
+        self.assertEqual([0, 0, 0, 3], self.free(supply))
+        self.assertEqual(self.supply(), allocation.release(
+            whole[0], supply, whole[1]))
+
+    def test_the_scheduler_drops_the_pools_of_a_card(self):
+        guest = demands.Demand((), (request('vf'), request('pf')))
+        left = allocation.allocate(guest, self.supply(), claim.predict(
+            guest, self.supply()))
+        self.assertEqual([3], self.free(left))

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What nova-compute takes after its claim."""
+
+import unittest
+
+from hpcvirt.fit import reasons
+from hpcvirt.fit import taken_devices
+from tests.unit.fit.test_devices import pool
+from tests.unit.fit.test_devices import request
+from tests.unit.fit.test_devices import SOCKETS
+
+
+class TakeTest(unittest.TestCase):
+    def take(self, requests, pools, providers=()):
+        allocator = taken_devices.TakingAllocator(requests, pools, SOCKETS,
+                                                  providers)
+        taken = allocator.take({0})
+        if isinstance(taken, list):
+            self.assertIsNone(allocator.loss({0}))
+            return taken
+        # It is a loss for the claim as well.
+        self.assertEqual(taken, allocator.loss({0}))
+        return taken.details
+
+    def test_devices_of_distant_providers_are_missing(self):
+        self.assertEqual(
+            {'request': '', 'free': 2, 'needed': 3,
+             'defect': reasons.Defect.FEWER_DEVICES},
+            self.take([request(3, affinity='legacy')],
+                      [pool(0, 3, 'x'), pool(1, 3, 'y')], [['x', 'y', 'x']]))
+
+    def test_each_device_of_a_provider_is_counted(self):
+        self.assertEqual([2, 1], self.take(
+            [request(3)], [pool(0, 3, 'x'), pool(0, 3, 'y')],
+            [['x', 'y', 'x']]))
+
+    def test_devices_without_an_address_belong_to_no_card(self):
+        self.assertEqual([1, 1], self.take(
+            [request(kind='pf', dev_type='type-pf'), request(kind='vf')],
+            [pool(0, 1, kind='pf', dev_type='type-PF'),
+             pool(0, 4, kind='vf', dev_type='type-VF')]))
+
+    def test_a_vdpa_device_is_one_of_its_card(self):
+        self.assertEqual(
+            {'request': '', 'free': 0, 'needed': 1,
+             'defect': reasons.Defect.DEPENDENT_DEVICES},
+            self.take([request(dev_type='vdpa'),
+                       request(kind='pf', dev_type='type-pf')],
+                      [pool(0, 1, kind='pf', dev_type='type-PF', address='a'),
+                       pool(0, 4, dev_type='vdpa', address='a')]))
