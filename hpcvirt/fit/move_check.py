@@ -92,6 +92,10 @@ def check(move: MoveClaim, supply: supplies.Supply,
     :returns: None if it can move there
     """
     placed = claim.predict(*move.reach(supply), providers)
+    if not move.claimed.cells:
+        # Without cells there is no affinity to lose.
+        return (placed if isinstance(placed, reasons.Misfit) else
+                claim.check(move.wanted, supply, kept_providers))
     if isinstance(placed, cell_assignments.CellAssignment):
         return _lost(move, supply, placed, kept_providers)
     if (move.claimed == move.wanted or

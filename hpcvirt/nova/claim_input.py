@@ -20,6 +20,7 @@ that matters, the instance is read from the database of its Nova cell, which
 the scheduler has just asked for the compute nodes.
 """
 
+import collections
 import dataclasses
 import functools
 import typing
@@ -36,6 +37,7 @@ from nova.virt import hardware
 from oslo_db import exception as db_exception
 from oslo_log import log as logging
 
+from hpcvirt.fit import allocation as allocations
 from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
@@ -123,6 +125,38 @@ class ClaimInput:
         return (port_interface.bind(demand, allocation.interfaces), supply,
                 allocation.providers if self.follows_placement else ())
 
+    def prefer_claimed_devices(self, supply: supplies.Supply,
+                       host_state: typing.Any) -> bool:
+        """Put an allocation candidate first that the claim of a move meets.
+
+        :returns: False if no candidate has the devices that the claim takes,
+            so that Placement will hold others as well
+        """
+        if self.keeps_to_placement or not any(
+                map(adapter.is_of_flavor, self.requests)):
+            return True
+        demand, reached, providers = self.reach(
+            supply, self.first_allocation(host_state))
+        placed = claim.predict(demand, reached, providers)
+        if isinstance(placed, reasons.Misfit):
+            return True
+        taken = allocations.charge(demand, supply, placed)[1].devices
+        claimed = collections.Counter({
+            pool.provider: count for pool, count in zip(
+                supply.pools or (), taken, strict=True)
+            if pool.provider and count})
+        host_state.allocation_candidates.sort(
+            key=lambda each: self._allocated(each) != claimed)
+        first = self._allocated(host_state.allocation_candidates[0])
+        return not first or first == claimed
+
+    def _allocated(self, candidate: Mapping[str, typing.Any],
+                   ) -> collections.Counter[str]:
+        """Count the devices that a candidate allocates for the flavor."""
+        return collections.Counter(
+            provider for request in self.requests for provider
+            in adapter.providers_of(request, candidate['mappings']))
+
     def is_short(self, supply: supplies.Supply) -> bool:
         """Whether counting shows that a guest must not be sent to a host."""
         return (self.move is None and bool(self.demand.cells) and
@@ -159,7 +193,9 @@ def read(spec: typing.Any, demand: demands.Demand) -> ClaimInput:
     # Only nova-conductor sets the Nova cell, and only for a move.
     cell = _get(destination, 'cell')
     moves = cell is not None or _get(destination, 'allow_cross_cell_move')
-    if not moves or not claim.depends_on_start(demand):
+    # The claim need not follow Placement, even for a guest without cells.
+    if not moves or not (claim.depends_on_start(demand) or
+                         any(map(adapter.is_of_flavor, requests))):
         return ClaimInput(demand, requests)
     instance = None if cell is None else _read_instance(spec, cell)
     if instance is not None:

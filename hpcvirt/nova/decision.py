@@ -40,12 +40,15 @@ class FilterDecision:
 
     :ivar start: what the claim begins with; None if no host can be refused,
         or if the request is malformed
+    :ivar misallocated: the hosts that pass although Placement will hold other
+        devices than the guest
     """
 
     def __init__(self, spec: typing.Any) -> None:
         self._spec = spec
         self.uuid = no_valid_host_log.read_instance(spec)
         self.start: claim_input.ClaimInput | None = None
+        self.misallocated: list[str] = []
         self._malformed: reasons.Misfit | None = None
         self._quarantine = quarantine.QuarantinedHosts()
         try:
@@ -152,6 +155,8 @@ class FilterDecision:
                 first_misfit = first_misfit or misfit
         host_state.allocation_candidates = remaining
         if remaining:
+            if not start.prefer_claimed_devices(left[0], host_state):
+                self.misallocated.append(host_state.host)
             if first_misfit is not None:
                 LOG.debug('%(host)s, %(node)s: removed allocation candidates, '
                           '%(remaining)d remain: %(misfit)s',

@@ -48,6 +48,9 @@ from hpcvirt.nova import shadow
 
 LOG = logging.getLogger(__name__)
 
+#: Lets a move take the devices that Placement has allocated.
+MOVES_PATCH = '0006-Claim-allocated-PCI-devices-in-moves.patch'
+
 
 class HPCTopologyFilter(filters.BaseHostFilter):
     """Pass the hosts on which a NUMA topology and PCI requests can start."""
@@ -94,6 +97,15 @@ class HPCTopologyFilter(filters.BaseHostFilter):
             LOG.debug('%(host)s, %(node)s refused: %(misfit)s',
                       {'host': host_state.host, 'node': host_state.nodename,
                        'misfit': misfit}, instance_uuid=request.uuid)
+        if request.misallocated:
+            LOG.warning(
+                'On %(count)d of the hosts that pass, the claim of this move '
+                'takes other PCI devices than Placement allocates, which then '
+                'holds both: %(hosts)s. The patch %(patch)s in contrib/nova '
+                'of hpcvirt cures this.',
+                {'count': len(request.misallocated), 'patch': MOVES_PATCH,
+                 'hosts': ', '.join(request.misallocated[:3])},
+                instance_uuid=request.uuid)
         if refused:
             no_valid_host_log.log(spec_obj, refused, request.demand)
 
