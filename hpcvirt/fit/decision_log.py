@@ -48,6 +48,7 @@ class LoggedRequest:
 
     :ivar time: when it was decided about, in UTC, as ISO 8601 has it; the
         same in all lines about one decision
+    :ivar hosts: how many hosts the line is about
     """
 
     time: str
@@ -55,18 +56,17 @@ class LoggedRequest:
     global_request_id: str | None = None
     instance: str | None = None
     flavor: str
+    hosts: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LoggedHosts(LoggedRequest):
     """Hosts of a request that have something in common.
 
-    :ivar hosts: how many there are
     :ivar examples: some of them, separated by commas
     :ivar reason: the message about the first of them
     """
 
-    hosts: int
     examples: str
     reason: str
 
@@ -94,7 +94,6 @@ class RefusedHosts(LoggedHosts):
 class ShadowComparison(LoggedRequest):
     """The decisions of hpcvirt and of Nova about the hosts of a request.
 
-    :ivar hosts: hosts that reached the filter
     :ivar compared: hosts on which both have decided
     :ivar passed: hosts that HPCTopologyFilter would pass, of those compared
     :ivar passed_by_nova: hosts that Nova's filters pass, of those compared
@@ -102,7 +101,6 @@ class ShadowComparison(LoggedRequest):
     :ivar error: why the comparison ended early
     """
 
-    hosts: int
     compared: int
     passed: int
     passed_by_nova: int
@@ -161,46 +159,28 @@ def _write(value: object) -> str:
 
 def describe_needs(vcpus: int, ram_mib: int, demand: demands.Demand | None,
                    instances: int = 1) -> str:
-    """Say what an instance needs, in a sentence."""
+    """Say what an instance needs, without the rules that reasons quote."""
     parts = [f'{words.count_noun(vcpus, "vCPU")} and {ram_mib} MiB']
     if demand is not None:
-        parts += _describe_demand(demand)
+        cells = collections.Counter(map(_describe_cell, demand.cells))
+        parts += [f'{words.count_noun(count, "guest cell")} of {cell}'
+                  for cell, count in cells.items()]
+        parts += [f'{words.count_noun(request.count, "device")} for '
+                  f'{request.name} ({request.affinity.value})'
+                  for request in demand.requests]
     if instances > 1:
         parts.append(f'one of {instances} instances')
     return ', '.join(parts)
 
 
-def _describe_demand(demand: demands.Demand) -> list[str]:
-    cells = collections.Counter(map(_describe_cell, demand.cells))
-    parts = [f'{words.count_noun(count, "guest cell")} of {cell}'
-             for cell, count in cells.items()]
-    threads = demand.cells[0].threads if demand.cells else None
-    if threads:
-        parts.append(f'the thread policy {threads.value}')
-    parts += [f'{words.count_noun(request.count, "device")} for '
-              f'{request.name} ({request.affinity.value})'
-              for request in demand.requests]
-    networks = [*sorted(demand.physnets),
-                *['tunnelled networks'] * demand.tunneled]
-    if networks:
-        parts.append(f'the networks {", ".join(networks)}')
-    if demand.numa_scope is not shape_model.NUMAScope.HOST:
-        parts.append(f'cells of one {demand.numa_scope.value}')
-    if demand.exclusive_cells:
-        parts.append('cells of its own')
-    return parts
-
-
 def _describe_cell(cell: demands.CellDemand) -> str:
-    cpus = ' and '.join(
-        words.count_noun(number, noun) for number, noun in (
+    text = ' and '.join(
+        [words.count_noun(number, noun) for number, noun in (
             (cell.pcpus, 'dedicated CPU'), (cell.vcpus, 'shared vCPU'))
-        if number)
+            if number] + [f'{cell.memory_mib} MiB'])
     pages = cell.page_kib
     if pages is None:
-        kind = ''
-    elif isinstance(pages, shape_model.PageClass):
-        kind = f' in {pages.name.lower()} pages'
-    else:
-        kind = f' in pages of {pages} KiB'
-    return f'{cpus} and {cell.memory_mib} MiB{kind}'
+        return text
+    return f'{text} in ' + (
+        f'{pages.name.lower()} pages' if isinstance(
+            pages, shape_model.PageClass) else f'pages of {pages} KiB')

@@ -13,7 +13,6 @@ plain text, cannot be told from the end of a line.
 """
 
 import collections
-import dataclasses
 import json
 import re
 from collections.abc import Iterable
@@ -22,14 +21,13 @@ from typing import Any
 from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt.fit import decision_log
-from hpcvirt.fit import reasons
 
 #: Refusals that are kept, the last ones of the log.
 MAX_REFUSALS = 1000
 
-#: Flavors that are counted each for itself; a log is not trusted to have few.
-_MAX_FLAVORS = 1000
-_MAX_EXAMPLES = 3
+#: Differences that are counted each for itself; a log is not trusted to have
+#: few flavors.
+MAX_DIFFERENCES = 1000
 
 #: The loggers of the filter.
 _LOGGERS = ('hpcvirt.nova.no_valid_host_log', 'hpcvirt.nova.shadow')
@@ -54,18 +52,18 @@ _LINE = re.compile(
     r'(?:\[[^\]]*+\] )?(?P<message>.*)|(?P<object>\{.*))',
     re.ASCII | re.DOTALL)
 
-_FIELD = re.compile(r'(\w+)=(-|\d{1,9}|"(?:[^"\\]|\\.)*+")(?: |$)')
+#: The longest text in a line: JSON writes one character as two escapes of
+#: five characters behind a backslash.
+_LONGEST = 10 * decision_log.MAX_LENGTH
+_FIELD = re.compile(r'\b(\w{1,20})='
+                    rf'(-|\d{{1,9}}|"(?:[^"\\]|\\.){{0,{_LONGEST}}}+")(?: |$)')
 
 #: Where a JSON object without the name of a logger may have a whole line.
 _LINES = ('MESSAGE', 'log', 'message')
 #: A container may wrap the JSON object of oslo.log in one of its own.
 _MAX_LEVELS = 2
 
-#: What hpcvirt and Nova disagree on: the direction, and why hpcvirt refuses.
-DifferenceKey = tuple[decision_log.Disagreement, reasons.Code | None]
 
-
-@dataclasses.dataclass
 class Found:
     """What a log has.
 
@@ -73,27 +71,19 @@ class Found:
     :ivar refusals: the last ones, by the decision: hosts that fail alike
     :ivar shadow: the sums of shadow mode, by the names in the document
     :ivar error: why a comparison failed
-    :ivar differences: requests and hosts of each kind of difference
-    :ivar examples: some requests of each kind of difference
-    :ivar flavors: requests, differing ones and hosts of each flavor
+    :ivar differences: requests and hosts of each kind of difference, by the
+        direction, the code and the flavor, and the first record
     :ivar unreadable: lines that are cut or of another form
     :ivar others: lines about other requests than the wanted one
     """
 
-    refused: int = 0
-    refusals: dict[object, list[decision_log.RefusedHosts]] = (
-        dataclasses.field(default_factory=dict))
-    shadow: collections.Counter[str] = (
-        dataclasses.field(default_factory=collections.Counter))
-    error: str | None = None
-    differences: dict[DifferenceKey, collections.Counter[str]] = (
-        dataclasses.field(default_factory=dict))
-    examples: dict[DifferenceKey, list[str]] = (
-        dataclasses.field(default_factory=dict))
-    flavors: dict[str, collections.Counter[str]] = (
-        dataclasses.field(default_factory=dict))
-    unreadable: int = 0
-    others: int = 0
+    def __init__(self) -> None:
+        self.refused = self.unreadable = self.others = 0
+        self.refusals: dict[object, list[decision_log.RefusedHosts]] = {}
+        self.shadow: collections.Counter[str] = collections.Counter()
+        self.error: str | None = None
+        self.differences: dict[object, tuple[
+            collections.Counter[str], decision_log.ShadowDifference]] = {}
 
     def add(self, item: decision_log.Record) -> None:
         """Add what a line has."""
@@ -102,12 +92,12 @@ class Found:
         elif isinstance(item, decision_log.ShadowComparison):
             self._add_comparison(item)
         else:
-            key = item.direction, item.code
-            self.differences.setdefault(key, collections.Counter()).update(
-                requests=1, hosts=item.hosts)
-            examples = self.examples.setdefault(key, [])
-            if len(examples) < _MAX_EXAMPLES:
-                examples.append(item.request_id or item.instance or '-')
+            key = item.direction, item.code, item.flavor
+            if (key in self.differences
+                    or len(self.differences) < MAX_DIFFERENCES):
+                sums, _ = self.differences.setdefault(
+                    key, (collections.Counter(), item))
+                sums.update(requests=1, hosts=item.hosts)
 
     def _add_refused(self, item: decision_log.RefusedHosts) -> None:
         # Lines of other requests may stand between those of this one.
@@ -123,19 +113,14 @@ class Found:
             self.unreadable += 1
 
     def _add_comparison(self, item: decision_log.ShadowComparison) -> None:
-        differing = int(item.differing > 0)
-        self.shadow.update({
-            'requests': 1, 'differing': differing, 'hosts': item.hosts,
-            'compared': item.compared, 'errors': int(item.error is not None),
-            'only_nova_has_a_host': int(item.passed_by_nova > 0
-                                        == item.passed),
-            'only_hpcvirt_has_a_host': int(item.passed > 0
-                                           == item.passed_by_nova)})
+        self.shadow.update({name: int(number) for name, number in (
+            ('requests', 1), ('differing', item.differing > 0),
+            ('hosts', item.hosts), ('compared', item.compared),
+            ('errors', item.error is not None),
+            ('only_nova_has_a_host', item.passed_by_nova > 0 == item.passed),
+            ('only_hpcvirt_has_a_host',
+             item.passed > 0 == item.passed_by_nova))})
         self.error = self.error or item.error
-        if item.flavor in self.flavors or len(self.flavors) < _MAX_FLAVORS:
-            self.flavors.setdefault(
-                item.flavor, collections.Counter()).update(
-                    requests=1, differing=differing, hosts=item.differing)
 
 
 def read(lines: Iterable[bytes], request: str | None) -> Found:
@@ -179,17 +164,11 @@ def read_message(message: str) -> decision_log.Record | None:
 
 
 def _read_fields(text: str) -> dict[str, object]:
-    fields: dict[str, object] = {}
-    end = 0
-    while end < len(text):
-        match = _FIELD.match(text, end)
-        if match is None or match[1] in fields:
-            raise ValueError('the line is cut')
-        value = None if match[2] == '-' else json.loads(match[2])
-        if isinstance(value, str) and len(value) > decision_log.MAX_LENGTH:
-            raise ValueError('the filter has not written it')
-        fields[match[1]] = value
-        end = match.end()
+    pairs = _FIELD.findall(text)
+    fields = {name: None if value == '-' else json.loads(value)
+              for name, value in pairs}
+    if len(fields) < len(pairs) or _FIELD.sub('', text):
+        raise ValueError('the line is cut')
     return fields
 
 

@@ -48,25 +48,19 @@ def log(spec: typing.Any,
         return
     # The log must not decide about the request.
     try:
-        _log(spec, refused, demand)
+        asked = decision_log.describe_needs(
+            _field(spec.flavor, 'vcpus', 0),
+            _field(spec.flavor, 'memory_mb', 0), demand, count_instances(spec))
+        request = identify(spec)
+        for (code, root), hosts in group(
+                ((misfit.code, misfit.root), host_state, misfit)
+                for host_state, misfit in refused):
+            LOG.info('%s', decision_log.write(decision_log.RefusedHosts(
+                **request, **hosts, of=len(refused), code=code, root=root,
+                asked=asked)))
     except Exception:
         LOG.warning('The refusal of instance %s cannot be summarized',
                     read_instance(spec), exc_info=True)
-
-
-def _log(spec: typing.Any,
-         refused: Sequence[tuple[typing.Any, reasons.Misfit]],
-         demand: demands.Demand | None) -> None:
-    asked = decision_log.describe_needs(
-        _field(spec.flavor, 'vcpus', 0), _field(spec.flavor, 'memory_mb', 0),
-        demand, count_instances(spec))
-    request = identify(spec)
-    for (code, root), hosts in group(
-            ((misfit.code, misfit.root), host_state, misfit)
-            for host_state, misfit in refused):
-        LOG.info('%s', decision_log.write(decision_log.RefusedHosts(
-            **request, **hosts, of=len(refused), code=code, root=root,
-            asked=asked)))
 
 
 def group(hosts: Iterable[tuple[_Key, typing.Any, object]],

@@ -12,6 +12,7 @@ import copy
 import math
 import time
 import typing
+from collections.abc import Iterator
 from collections.abc import Sequence
 
 import nova.conf
@@ -38,6 +39,10 @@ MAX_ARRANGEMENTS = 5000
 _MAX_ARRANGEMENTS_WITH_DEVICES = 60
 
 _Disagreement = decision_log.Disagreement
+
+#: How Nova's filters fail a host, and a sentence about it; None if they pass.
+_Answer = tuple[_Disagreement, str] | None
+_Key = tuple[_Disagreement, reasons.Code | None]
 
 
 def check_configuration() -> None:
@@ -66,78 +71,56 @@ def watch(spec: typing.Any, hosts: Sequence[typing.Any]) -> None:
 
 
 def _watch(spec: typing.Any, hosts: Sequence[typing.Any]) -> None:
-    comparison = _Comparison(spec, hosts)
+    sums: dict[str, typing.Any] = dict.fromkeys(
+        ('compared', 'passed', 'passed_by_nova'), 0)
+    differences: list[tuple[_Key, typing.Any, str]] = []
+    error = None
     try:
         request = decision.FilterDecision(spec)
         if not request.may_refuse(hosts):
             return
-        comparison.run(request)
-    except Exception as exc:  # noqa: BLE001
-        comparison.error = _describe_error(exc)
-    comparison.log()
-
-
-class _Comparison:
-    """The decisions about the hosts of a request."""
-
-    def __init__(self, spec: typing.Any, hosts: Sequence[typing.Any]) -> None:
-        self._spec = spec
-        self._hosts = hosts
-        self._passed = self._passed_by_nova = self._compared = 0
-        #: What a line has in common, the host and the reason.
-        self._differences: list[tuple[
-            tuple[_Disagreement, reasons.Code | None, str],
-            typing.Any, str]] = []
-        self.error: str | None = None
-
-    def run(self, request: decision.FilterDecision) -> None:
-        """Compare the decisions about one host after the other."""
-        twins = [_twin(host_state) for host_state in self._hosts]
-        verdicts = {id(twin): misfit for twin, misfit
-                    in request.judge(twins)}
-        novas = _novas_filters()
-        end = time.monotonic() + MAX_SECONDS
-        for host_state, twin in zip(self._hosts, twins, strict=True):
-            # What earlier picks of the request have taken from the host.
-            account = vars(twin).get(charged_supply.ACCOUNT)
-            if account is not None:
-                setattr(host_state, charged_supply.ACCOUNT, account)
-            misfit = verdicts[id(twin)]
-            if time.monotonic() > end or (
-                    misfit is not None and
-                    _takes_long(request.demand, host_state)):
+        for host_state, misfit, nova in _compare(request, spec, hosts):
+            sums['compared'] += 1
+            sums['passed'] += misfit is None
+            sums['passed_by_nova'] += nova is None
+            if nova is None and misfit is not None:
+                difference = _Disagreement.HPCVIRT_REFUSES, str(misfit)
+            elif nova is not None and (misfit is None or nova[0] is
+                                       _Disagreement.NOVA_FAILS):
+                difference = nova
+            else:
                 continue
-            self._compare(host_state, misfit, novas)
-
-    def _compare(self, host_state: typing.Any, misfit: reasons.Misfit | None,
-                 novas: Sequence[typing.Any]) -> None:
-        self._compared += 1
-        self._passed += misfit is None
-        direction, name, reason = _ask_nova(novas, _twin(host_state),
-                                            self._spec)
-        if direction is None:
-            self._passed_by_nova += 1
-            if misfit is None:
-                return
-            direction, reason = _Disagreement.HPCVIRT_REFUSES, str(misfit)
-        elif misfit is not None and direction is _Disagreement.NOVA_REFUSES:
-            return
-        code = misfit.root if misfit else None
-        self._differences.append(((direction, code, name), host_state, reason))
-
-    def log(self) -> None:
-        """Write a line about the request and one for each difference."""
-        request = no_valid_host_log.identify(self._spec)
-        LOG.log(
-            logging.INFO if self.error is None else logging.WARNING, '%s',
+            key = difference[0], misfit.root if misfit else None
+            differences.append((key, host_state, difference[1]))
+    except Exception as exc:  # noqa: BLE001
+        error = _describe_error(exc)
+    identity = no_valid_host_log.identify(spec)
+    LOG.log(logging.INFO if error is None else logging.WARNING, '%s',
             decision_log.write(decision_log.ShadowComparison(
-                **request, hosts=len(self._hosts), compared=self._compared,
-                passed=self._passed, passed_by_nova=self._passed_by_nova,
-                differing=len(self._differences), error=self.error)))
-        for (direction, code, _), hosts in no_valid_host_log.group(
-                self._differences):
-            LOG.info('%s', decision_log.write(decision_log.ShadowDifference(
-                **request, **hosts, direction=direction, code=code)))
+                **identity, **sums, hosts=len(hosts),
+                differing=len(differences), error=error)))
+    for (direction, code), group in no_valid_host_log.group(differences):
+        LOG.info('%s', decision_log.write(decision_log.ShadowDifference(
+            **identity, **group, direction=direction, code=code)))
+
+
+def _compare(request: decision.FilterDecision, spec: typing.Any,
+             hosts: Sequence[typing.Any],
+             ) -> Iterator[tuple[typing.Any, reasons.Misfit | None, _Answer]]:
+    """Yield the decisions about one host after the other."""
+    twins = [_twin(host_state) for host_state in hosts]
+    verdicts = {id(twin): misfit for twin, misfit in request.judge(twins)}
+    novas = _novas_filters()
+    end = time.monotonic() + MAX_SECONDS
+    for host_state, twin in zip(hosts, twins, strict=True):
+        # What earlier picks of the request have taken from the host.
+        account = vars(twin).get(charged_supply.ACCOUNT)
+        if account is not None:
+            setattr(host_state, charged_supply.ACCOUNT, account)
+        misfit = verdicts[id(twin)]
+        if time.monotonic() <= end and (misfit is None or not _takes_long(
+                request.demand, host_state)):
+            yield host_state, misfit, _ask_nova(novas, _twin(host_state), spec)
 
 
 def _twin(host_state: typing.Any) -> typing.Any:
@@ -157,18 +140,18 @@ def _novas_filters() -> list[typing.Any]:
 
 
 def _ask_nova(novas: Sequence[typing.Any], twin: typing.Any,
-              spec: typing.Any) -> tuple[_Disagreement | None, str, str]:
-    """Return how a host fails, the filter of Nova, and a sentence about it."""
+              spec: typing.Any) -> _Answer:
+    """Ask the filters of Nova about a host, up to the first that fails."""
     for novas_filter in novas:
         name = type(novas_filter).__name__
         try:
             if not novas_filter.host_passes(twin, spec):
-                return (_Disagreement.NOVA_REFUSES, name,
+                return (_Disagreement.NOVA_REFUSES,
                         f'{name} refuses a host on which the guest fits')
         except Exception as exc:  # noqa: BLE001
-            return (_Disagreement.NOVA_FAILS, name,
+            return (_Disagreement.NOVA_FAILS,
                     f'{name} fails: {_describe_error(exc)}')
-    return None, '', ''
+    return None
 
 
 def _takes_long(demand: demands.Demand | None,

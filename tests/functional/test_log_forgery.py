@@ -113,7 +113,7 @@ class ForgeryTest(unittest.TestCase):
         self.assertEqual(len(written) - len(refused),
                          found.shadow['requests'], lines)
         self.assertEqual(0, found.unreadable, lines)
-        text = log_report.text(log_report.document(found), 100)
+        text = log_report.text(found, 100)
         self.assertTrue(text.replace('\n', '').isprintable(), text)
 
     def check_all(self, numbers):

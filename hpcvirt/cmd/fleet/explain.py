@@ -155,9 +155,9 @@ def _explain_log(args: argparse.Namespace) -> command.CommandResult:
     if not found.refusals and not found.shadow:
         raise exception.InvalidInput(input_file.name(args.scheduler_log),
                                      _nothing(found, args.request_id))
-    document = log_report.document(found)
     return command.CommandResult(
-        document, lambda: log_report.text(document, terminal.width()),
+        log_report.document(found),
+        lambda: log_report.text(found, terminal.width()),
         status=1 if found.refusals else 0)
 
 

@@ -54,7 +54,9 @@ class ExplainLogTest(unittest.TestCase):
             'reason': 'no cell has room', 'cells': [], 'cpus': [],
             'weight': 0, 'scores': {}} for name in 'ab'],
             document['hosts'])
-        self.assertEqual(300, document['refused']['groups'][0]['hosts'])
+        (group,), = document['refusals']
+        self.assertEqual((300, 'free-pcpus', 'a, b'), (
+            group['hosts'], group['root'], group['examples']))
 
     def test_the_last_of_several_is_explained_and_the_others_are_listed(self):
         documents = [a_refusal(f'req-{number}')
@@ -118,17 +120,16 @@ class ExplainLogTest(unittest.TestCase):
         status, text, _ = self.explain(*documents)
         self.assertEqual(0, status)
         self.assertIn('judged 6 hosts for 2 requests. They disagree', text)
-        self.assertIn("       1      3  refuses  passes  fits, but Nova's "
-                      'claim would refuse it', text)
-        self.assertRegex(text, r'(?m)^hpc +2 +1 +3$')
+        self.assertIn("       1      3  hpc     hpcvirt-refuses  fits, but "
+                      "Nova's claim would refuse it\n", text)
+        self.assertIn('For example req-2: why\n', text)
         _, text, _ = self.explain(*documents, words=['--format', 'json'])
         document = json.loads(text)
         self.assertIsNone(document['fits'])
         self.assertEqual(1, document['shadow']['only_nova_has_a_host'])
-        self.assertEqual([{
-            'direction': 'hpcvirt-refuses', 'code': 'claim-refuses',
-            'requests': 1, 'hosts': 3, 'examples': ['req-2']}],
-            document['shadow']['by_reason'])
+        kind, = document['shadow']['differences']
+        self.assertEqual(('hpcvirt-refuses', 'claim-refuses', 1, 3), (
+            kind['direction'], kind['code'], kind['requests'], kind['hosts']))
 
     def test_the_end_of_a_long_line_is_no_line(self):
         for size in (64 * 1024, 128 * 1024, 192 * 1024):
