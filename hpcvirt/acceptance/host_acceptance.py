@@ -195,8 +195,9 @@ class HostAcceptance:
         if found.native:
             return verdict.judge_result(record.Result(tuple(runs))).verdict
         store = self.bench.store
-        stored = [run for entry in store.entries() if entry.finished_at
-                  for run in store.result(entry.id).runs]
+        stored = [run for _, result in store.results(
+            entry for entry in store.entries() if entry.finished_at)
+            for run in result.runs]
         return class_verdict.judge(runs, stored, self.records.refused())
 
     def _close(self, found: acceptance.Acceptance) -> None:

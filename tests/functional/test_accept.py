@@ -16,6 +16,7 @@ import fixtures
 
 from hpcvirt import exception
 from hpcvirt.acceptance import acceptance
+from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store
 from hpcvirt.cloud import accepted_host
 from hpcvirt.cloud import benchmark_instances
@@ -128,6 +129,7 @@ class AcceptTest(base.HPCNova):
     def decided(self, word, *words):
         status, out, err = self.accept('--apply', *words)
         self.assertEqual(int(word != 'PASS'), status, err)
+        self.said = err
         found = json.loads(out)
         self.assertEqual(word, found['word'], found['reason'])
         self.assertEqual((), self.left())
@@ -189,7 +191,13 @@ class AcceptTest(base.HPCNova):
         first = self.first()
         self.assertIn('0 peer hosts are known', first['reason'])
         self.add_peers(first['parts'][0]['result'])
+        opened = store.Store(None, str(self.data))
+        self.addCleanup(opened.close)
+        opened.open_entry(store.Entry('bad', 'p', '', None), {})
+        opened.add_run('bad', 0, record.Run('bad', 'none', 'serial', ()))
+        opened.finish('bad', 'later')
         found = self.decided('PASS')
+        self.assertEqual(1, self.said.count('run bad: benchmark: '))
         self.assertEqual([acceptance.AUDITED], found['traits'])
         self.assertEqual(['operator'], self.holders())
         self.assertEqual({quarantine.TRAIT, acceptance.AUDITED}, self.traits())

@@ -107,9 +107,8 @@ def _of_metric(pilot: record.Run, metric: str, cost_ratio: float) -> float:
 
 def _cost_ratio(pilot: record.Run) -> float | None:
     """Return the time for a boot / that for a pair; None if unknown."""
-    relaunches = [float(sample.environment[RELAUNCH_S])
-                  for sample in pilot.samples
-                  if RELAUNCH_S in sample.environment]
+    relaunches = [value for sample in pilot.samples
+                  for value in sample.numbers(RELAUNCH_S)]
     pairs, warm_ups = ([sample.elapsed_s or 0.0 for sample in pilot.samples
                         if sample.warm_up is warm_up
                         and (sample.side is record.Side.GUEST or not warm_up)]

@@ -63,9 +63,6 @@ _WAITING = 5.0
 _READ_MIB = 64.0
 _PART = 0.25
 
-#: A fact that is a number; one of a damaged store may be any text.
-_NUMBER = re.compile(r'[0-9]{1,15}(\.[0-9]{1,15})?')
-
 _SIDES = (record.Side.NATIVE, record.Side.GUEST)
 
 
@@ -143,8 +140,8 @@ class _Facts:
 
     def typical(self, side: record.Side, name: str) -> float | None:
         """Return the median of a fact that is a number, None if unknown."""
-        found = [float(value) for sample in self._samples[side]
-                 for value in sample.facts(name) if _NUMBER.fullmatch(value)]
+        found = [value for sample in self._samples[side]
+                 for value in sample.numbers(name)]
         return statistics.median(found) if found else None
 
     def names(self, prefix: str) -> list[str]:

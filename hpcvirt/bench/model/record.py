@@ -9,8 +9,11 @@ A :class:`Result` is everything that one ``hpcvirt bench run`` measured.
 """
 
 import dataclasses
+import datetime
 import enum
+import re
 from collections.abc import Mapping
+from typing import Annotated
 
 from hpcvirt import serialization
 from hpcvirt.bench.model import judgement
@@ -23,6 +26,26 @@ SCHEMA_VERSION = 1
 #: The attempts before a run that are read with it, twice as many as count: the
 #: earlier ones are judged as well, each with those before it.
 KNOWN_ATTEMPTS = 20
+
+
+#: A fact that is a number; one of a damaged store may be any text.
+_NUMBER = re.compile(r'[0-9]{1,15}(\.[0-9]{1,15})?')
+
+#: A damaged record must not ask for more samples than fit in memory.
+_Pairs = Annotated[int, serialization.whole(0, 10_000)]
+_WarmUps = Annotated[int, serialization.whole(0, 100)]
+_Seconds = Annotated[float, serialization.number(0, 1e9)]
+
+
+def _check_time(value: object) -> str:
+    if isinstance(value, str):
+        try:
+            if not value or datetime.datetime.fromisoformat(value).tzinfo:
+                return value
+        except ValueError:
+            pass
+    raise serialization.make_error(
+        'a time such as 2026-11-20T10:00:00+00:00', value)
 
 
 class Side(enum.StrEnum):
@@ -104,8 +127,8 @@ class Sample:
     control: bool = False
     launch: Launch | None = None
     launch_id: str = ''
-    started_at: str = ''
-    elapsed_s: float | None = None
+    started_at: Annotated[str, _check_time] = ''
+    elapsed_s: _Seconds | None = None
     exit_status: int | None = None
     command: tuple[str, ...] = ()
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -115,6 +138,18 @@ class Sample:
         """List the values of a fact, one unless several guests differ."""
         return [value for key, value in self.environment.items()
                 if key.partition('@')[0] == name]
+
+    def numbers(self, name: str) -> list[float]:
+        """List the values of a fact that are numbers."""
+        return [float(value) for value in self.facts(name)
+                if _NUMBER.fullmatch(value)]
+
+    def reduce(self) -> 'Sample':
+        """Leave out what the evidence of a sample does not need."""
+        return dataclasses.replace(
+            self, command=(), outputs=(), environment={
+                name: value for name, value in self.environment.items()
+                if name.partition('@')[0] == 'boot_id'})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,14 +212,14 @@ class Run:
     host: str = ''
     shape: str = ''
     purpose: Purpose = Purpose.COMPARE
-    planned_pairs: int = 10
+    planned_pairs: _Pairs = 10
     interim_analyses: tuple[int, ...] = dataclasses.field(
         default=(), metadata=serialization.keep_key('looks'))
-    planned_warm_ups: int = 1
+    planned_warm_ups: _WarmUps = 1
     bounds: Mapping[str, judgement.Bound] = dataclasses.field(
         default_factory=dict)
     launch: Launch | None = None
-    planned_controls: int = 0
+    planned_controls: _Pairs = 0
     relaunched: bool = False
     of_launch: bool = False
     study: str | None = None

@@ -10,8 +10,10 @@ import logging
 import os
 import pathlib
 import re
+import sqlite3
 import urllib.parse
 from collections.abc import Iterator
+from typing import Any
 
 import sqlalchemy
 from oslo_db import exception as db_exception
@@ -118,6 +120,8 @@ def connect(url: sqlalchemy.URL) -> sqlalchemy.Engine:
     with one_line_errors(url):
         try:
             engine: sqlalchemy.Engine = context.writer.get_engine()
+            if url.get_backend_name() == 'sqlite':
+                sqlalchemy.event.listen(engine, 'checkout', _read_any_text)
             return engine
         except (AttributeError, ImportError, OSError, TypeError,
                 ValueError) as exc:
@@ -125,11 +129,22 @@ def connect(url: sqlalchemy.URL) -> sqlalchemy.Engine:
             raise exception.Unreachable(f'{format_url(url)}: {exc}') from exc
 
 
+def _read_any_text(connection: Any, *_: object) -> None:
+    """Let a byte that is no UTF-8 damage one document, not the query.
+
+    What stands for it is no JSON.
+    """
+    connection.text_factory = lambda raw: raw.decode(
+        'utf-8', 'backslashreplace')
+
+
 @contextlib.contextmanager
 def one_line_errors(url: sqlalchemy.URL) -> Iterator[None]:
     """Turn database errors into one line, but a duplicate into itself.
 
-    :raises Unreachable: instead
+    :raises InvalidInput: instead, if a page of an SQLite file is damaged;
+        what is on other pages can be read
+    :raises Unreachable: instead of any other error
     """
     try:
         yield
@@ -138,6 +153,11 @@ def one_line_errors(url: sqlalchemy.URL) -> Iterator[None]:
     except (db_exception.DBError, sa_exception.SQLAlchemyError) as exc:
         cause = getattr(exc, 'inner_exception', None) or exc
         message = getattr(cause, 'orig', None) or cause
+        code = getattr(message, 'sqlite_errorcode', None)
+        # The other bits say where.
+        if code is not None and code & 0xFF == sqlite3.SQLITE_CORRUPT:
+            raise exception.InvalidInput(format_url(url),
+                                         str(message)) from exc
         raise exception.Unreachable(f'{format_url(url)}: {message}') from exc
 
 

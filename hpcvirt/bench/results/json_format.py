@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.model import record
 
 T = TypeVar('T', record.Run, record.Sample)
@@ -59,17 +60,31 @@ def dump_document(value: record.Run | record.Sample) -> str:
 def load_run(document: str, run_id: str) -> record.Run:
     """Read a run; many results have the same earlier attempts.
 
-    :raises InvalidInput: if it is none of this schema version
+    :raises InvalidInput: if it is none of this schema version, or of a
+        benchmark that has no definition
     """
-    return _load(record.Run, document, f'run {run_id}')
+    run = _load(record.Run, document, f'run {run_id}')
+    if run.id != run_id:
+        raise exception.InvalidInput(f'run {run_id}: id', f'is {run.id!r}')
+    if run.benchmark not in catalogue.names():
+        raise exception.InvalidInput(
+            f'run {run_id}: benchmark',
+            f'{run.benchmark[:64]!r} has no definition')
+    return run
 
 
-def load_sample(document: str, run_id: str) -> record.Sample:
+def load_sample(document: str, run_id: str, position: int) -> record.Sample:
     """Read a sample.
 
-    :raises InvalidInput: if it is none of this schema version
+    :raises InvalidInput: if it is none of this schema version, or not the
+        sample at this position
     """
-    return _load(record.Sample, document, f'sample of {run_id}')
+    where = f'sample {position} of {run_id}'
+    sample = _load(record.Sample, document, where)
+    if sample.position != position:
+        raise exception.InvalidInput(f'{where}: position',
+                                     f'is {sample.position}')
+    return sample
 
 
 def load_software(document: str, entry_id: str) -> dict[str, str]:
@@ -88,7 +103,11 @@ def _mapping(document: Any, where: str) -> dict[str, Any]:
     """Read a document, which SQLite may hold as any type if it is damaged."""
     try:
         plain = json.loads(document)
-    except (ValueError, TypeError, RecursionError) as exc:
+        if r'\ud' in document.lower():
+            # One half of a surrogate pair is no text.
+            json.dumps(plain, ensure_ascii=False).encode()
+    except (ValueError, TypeError, AttributeError,
+            RecursionError) as exc:
         raise exception.InvalidInput(
             where, f'is damaged in the store ({exc})') from exc
     if not isinstance(plain, dict):

@@ -15,16 +15,20 @@ of this version before anything is written (see :mod:`.tables`).
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import itertools
 import json
+import logging
 import os
 import pathlib
 import re
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
+from typing import TypeVar
 
 import sqlalchemy
 from oslo_db import exception as db_exception
@@ -32,12 +36,18 @@ from sqlalchemy import exc as sa_exception
 
 from hpcvirt import exception
 from hpcvirt import output_file
+from hpcvirt import printable
+from hpcvirt import serialization
 from hpcvirt import waiting
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import database
 from hpcvirt.bench.results import json_format
 from hpcvirt.bench.results import location
 from hpcvirt.bench.results import tables
+
+T = TypeVar('T')
+
+LOG = logging.getLogger(__name__)
 
 #: How long to try to create the tables while other processes do so, too.
 CREATION_LIMIT_S = 5
@@ -68,14 +78,17 @@ class Store:
     :param raw: directory of the raw outputs, the caller's own
     :param create: create the directory and the tables if they are missing,
         and bring the tables to the present format
+    :param warn: called with a line for each damaged result that is left out
     :raises InvalidInput: if the URL is not a database URL, or the store is of
         a newer format
     :raises Unreachable: if the database does not answer
     """
 
     def __init__(self, url: sqlalchemy.URL | str | None, raw: str, *,
-                 create: bool = True) -> None:
+                 create: bool = True,
+                 warn: Callable[[str], object] = LOG.warning) -> None:
         self._raw = pathlib.Path(raw)
+        self._warn = warn
         self._url = database.resolve(url, raw)
         if create:
             database.make_parent(self._url)
@@ -185,12 +198,31 @@ class Store:
         return record.RawOutput(name, str(relative), digest, len(content))
 
     def entries(self) -> tuple[Entry, ...]:
-        """List the invocations, oldest first."""
+        """List the invocations, oldest first, without damaged ones."""
         query = sqlalchemy.select(tables.RESULTS).order_by(
             tables.RESULTS.c.started_at, tables.RESULTS.c.id)
         with self._errors(), self._engine.connect() as connection:
-            return tuple(_entry(row)
-                         for row in connection.execute(query).mappings())
+            rows = connection.execute(query).mappings().all()
+        read = (self._undamaged(row['id'], functools.partial(_entry, row))
+                for row in rows)
+        return tuple(entry for entry in read if entry is not None)
+
+    def results(self, entries: Iterable[Entry],
+                ) -> Iterator[tuple[Entry, record.Result]]:
+        """Read invocations, without those that have a damaged record."""
+        for entry in entries:
+            result = self._undamaged(
+                entry.id, functools.partial(self.result, entry.id))
+            if result is not None:
+                yield entry, result
+
+    def _undamaged(self, entry_id: object, read: Callable[[], T]) -> T | None:
+        try:
+            return read()
+        except exception.InvalidInput as exc:
+            self._warn(printable.one_line(
+                f'{exc}; the result {str(entry_id)[:64]} is left out'))
+            return None
 
     def result(self, entry_id: str) -> record.Result:
         """Read an invocation with all finished samples.
@@ -238,8 +270,8 @@ class Store:
         if (run.id, count) not in self._attempts:
             self._attempts[run.id, count] = record.Attempt(
                 run.id, run.started_at, run.planned_pairs,
-                tuple(_bare(sample) for sample in _samples(connection, run.id)
-                      if not sample.warm_up), run.interim_analyses)
+                tuple(each.reduce() for each in _samples(connection, run.id)
+                      if not each.warm_up), run.interim_analyses)
         return self._attempts[run.id, count]
 
     def _create(self) -> None:
@@ -258,16 +290,18 @@ class Store:
 
 
 def open_existing(url: sqlalchemy.URL | str | None,
-                  raw: str) -> Store | None:
+                  raw: str, warn: Callable[[str], object] = LOG.warning,
+                  ) -> Store | None:
     """Open a store to read it; nothing is created.
 
+    :param warn: called with a line for each damaged result that is left out
     :returns: None if there is no store yet
     """
     resolved = database.resolve(url, raw)
     file = database.file_of(resolved)
     if file is not None and not os.path.exists(file):
         return None
-    store = Store(resolved, raw, create=False)
+    store = Store(resolved, raw, create=False, warn=warn)
     try:
         if store.exists():
             return store
@@ -283,9 +317,10 @@ def _entry(row: Any) -> Entry:
     # database.
     if not re.fullmatch('[0-9A-Za-z]+', str(row['id'])):
         raise exception.InvalidInput(
-            str(row['id']), 'is not the id of a result')
-    return Entry(row['id'], row['plan'], row['started_at'],
-                 row['finished_at'])
+            str(row['id'])[:64], 'is not the id of a result')
+    return serialization.load(Entry, {
+        field.name: row[field.name] for field in dataclasses.fields(Entry)},
+        f'result {row["id"]}')
 
 
 def _before(connection: sqlalchemy.Connection,
@@ -307,15 +342,8 @@ def _before(connection: sqlalchemy.Connection,
 
 def _samples(connection: sqlalchemy.Connection,
              run_id: str) -> Iterator[record.Sample]:
-    query = sqlalchemy.select(tables.SAMPLES.c.document).where(
+    query = sqlalchemy.select(
+        tables.SAMPLES.c.document, tables.SAMPLES.c.position).where(
         tables.SAMPLES.c.run_id == run_id).order_by(tables.SAMPLES.c.position)
-    for document in connection.execute(query).scalars():
-        yield json_format.load_sample(document, run_id)
-
-
-def _bare(sample: record.Sample) -> record.Sample:
-    """Leave out what the evidence of a sample does not need."""
-    return dataclasses.replace(
-        sample, command=(), outputs=(), environment={
-            name: value for name, value in sample.environment.items()
-            if name.partition('@')[0] == 'boot_id'})
+    for document, position in connection.execute(query):
+        yield json_format.load_sample(document, run_id, position)

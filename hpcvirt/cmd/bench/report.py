@@ -87,8 +87,8 @@ def _results(args: argparse.Namespace) -> list[summary.Shown]:
         if args.results:
             return [_judged(entry, store.result(name))
                     for name, entry in known.items() if name in args.results]
-        return list(itertools.starmap(_judged, store_arguments.read_results(
-            store, known.values())))
+        return list(itertools.starmap(
+            _judged, store.results(known.values())))
     finally:
         store.close()
 

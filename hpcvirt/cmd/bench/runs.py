@@ -69,9 +69,9 @@ def _unfinished(args: argparse.Namespace) -> Iterator[dict[str, typing.Any]]:
     with extras.bench():
         from hpcvirt.bench.results import location
     try:
-        for entry, result in store_arguments.read_results(
-                store, (each for each in store.entries()
-                        if each.finished_at is None)):
+        for entry, result in store.results(
+                each for each in store.entries()
+                if each.finished_at is None):
             process = location.process(args.data, entry.id)
             for last in result.runs[-1:]:
                 missing = schedule.list_missing(last)

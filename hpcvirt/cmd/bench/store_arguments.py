@@ -4,11 +4,7 @@
 
 import argparse
 import typing
-from collections.abc import Iterable
-from collections.abc import Iterator
 
-from hpcvirt import exception
-from hpcvirt.bench.model import record
 from hpcvirt.bench.results import location
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
@@ -38,7 +34,7 @@ def open_store(args: argparse.Namespace) -> 'store.Store':
         from hpcvirt.bench.results import database
         from hpcvirt.bench.results import store
     return store.Store(args.store and database.parse_argument(args.store),
-                       args.data)
+                       args.data, warn=output.warn)
 
 
 def open_existing(args: argparse.Namespace) -> 'store.Store | None':
@@ -50,17 +46,5 @@ def open_existing(args: argparse.Namespace) -> 'store.Store | None':
         from hpcvirt.bench.results import database
         from hpcvirt.bench.results import store
     return store.open_existing(
-        args.store and database.parse_argument(args.store), args.data)
-
-
-def read_results(opened: 'store.Store', entries: 'Iterable[store.Entry]',
-                 ) -> 'Iterator[tuple[store.Entry, record.Result]]':
-    """Read results, and pass over those with a damaged record.
-
-    A line on standard error names the record.
-    """
-    for entry in entries:
-        try:
-            yield entry, opened.result(entry.id)
-        except exception.InvalidInput as exc:
-            output.warn(f'{exc}; the result {entry.id} is left out')
+        args.store and database.parse_argument(args.store), args.data,
+        output.warn)

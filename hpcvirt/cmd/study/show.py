@@ -126,7 +126,7 @@ def _runs(args: argparse.Namespace) -> list[record.Run]:
     if store is None:
         return []
     try:
-        return [run for _, result in store_arguments.read_results(
-            store, store.entries()) for run in result.runs]
+        return [run for _, result in store.results(store.entries())
+                for run in result.runs]
     finally:
         store.close()

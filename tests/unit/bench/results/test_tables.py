@@ -100,7 +100,8 @@ class TestMigration(testtools.TestCase):
         with connection:
             connection.execute(
                 'INSERT INTO hpcvirt_samples SELECT run_id, 1, replace('
-                """document, '"schema_version": 1, ', '') """
+                """replace(document, '"schema_version": 1, ', ''), """
+                """'"position": 0', '"position": 1') """
                 "FROM hpcvirt_samples WHERE run_id = '20261121b-0'")
         connection.close()
         *_, result = self.read().values()
@@ -136,7 +137,7 @@ class TestMigration(testtools.TestCase):
     def test_a_document_of_a_newer_schema_is_refused(self):
         self.load(FIRST.replace('{"arm"', '{"schema_version": 2, "arm"', 1))
         error = self.assertRaises(exception.InvalidInput, self.read)
-        self.assertIn('sample of 20261120a-0: schema_version: is 2',
+        self.assertIn('sample 0 of 20261120a-0: schema_version: is 2',
                       str(error))
 
     def test_the_revisions_are_those_of_alembic(self):
