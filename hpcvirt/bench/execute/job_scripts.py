@@ -79,34 +79,6 @@ create() {
 }
 """
 
-#: ``trust DIRECTORY`` refuses a directory of programs if other users can
-#: replace what is in it. Its group is trusted: a group has to be set on
-#: purpose.
-TRUST = f"""
-trust() (
-  cd "$1" || exit
-  self=$(id -u)
-  leaf=$(pwd -P)
-  here=$leaf
-  cd "$leaf" || exit
-  while :; do
-    ls -ldn . | {{
-      read -r mode links owner rest
-      case $owner:$mode in
-      "$self":d???????-*|0:d???????-*) exit 0 ;;
-      0:d????????[tT]*) [ "$here" = "$leaf" ] || exit 0 ;;
-      esac
-      echo "$here belongs to user $owner with mode $mode: others could" \
-        "replace the programs in $1" >&2
-      exit {REFUSED}
-    }} || exit
-    [ "$here" != / ] || exit 0
-    cd .. || exit
-    here=$(pwd -P)
-  done
-)
-"""
-
 #: ``look PID`` sets ``state``, ``session``, ``terminal``, ``began`` and
 #: ``memory`` to the state of a process, its session, its terminal, 0 for none,
 #: its start time in ticks since boot, and its bytes of virtual memory: fields

@@ -26,6 +26,7 @@ from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import job as detached_jobs
 from hpcvirt.bench.execute import job_scripts
+from hpcvirt.bench.execute import program_directory
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store as stores
@@ -53,8 +54,8 @@ exec "$@"
 """
 
 #: Prints the SHA-256 sum of the file $1; status 0 even if there is none.
-_SUM = job_scripts.TRUST + """
-mkdir -p "$(dirname "$1")" && trust "$(dirname "$1")" || exit
+_SUM = program_directory.TRUST_PATH + """
+trust_path "$(dirname "$1")" || exit
 [ ! -e "$1" ] || sha256sum "$1"
 """
 
@@ -264,11 +265,16 @@ def distribute(products: Mapping[str, bytes],
             others[posixpath.basename(product)] = content
             continue
         for place in places:
-            _install(place, product, content)
+            install(place, product, content)
     return others
 
 
-def _install(place: executor.Executor, path: str, content: bytes) -> None:
+def install(place: executor.Executor, path: str, content: bytes) -> None:
+    """Copy a binary to a place, unless it is there.
+
+    :raises InvalidInput: if another binary is there
+    :raises Unreachable: if other users could replace it
+    """
     present = _command(place, ['sh', '-c', _SUM, 'sum', path],
                        timeout_s=COPY_LIMIT_S).stdout.split()
     if not present:

@@ -14,6 +14,7 @@ import unittest
 from hpcvirt import exception
 from hpcvirt.bench.execute import job
 from hpcvirt.bench.execute import local
+from hpcvirt.bench.run import runner
 from tests.builders import folders
 
 #: A user without rights.
@@ -144,4 +145,69 @@ class PlantedLinkTest(unittest.TestCase):
             done.set()
             thread.join()
         self.assertEqual([], os.listdir(self.target / '1'))
+        self.assertGreater(refused, 0)
+
+
+@unittest.skipIf(os.geteuid(), 'only root gives links away')
+class PlantedProgramTest(unittest.TestCase):
+    """Links on the way to a binary that root copies."""
+
+    def setUp(self):
+        self.scratch = folders.make(self)
+        self.scratch.chmod(0o755)
+        self.target = self.scratch / 'target'
+        self.target.mkdir(0o755)
+        self.link = self.scratch / 'every user' / 'sw'
+        self.link.parent.mkdir()
+        self.link.symlink_to(self.target)
+        self.program = self.link / 'npb' / 'bin' / 'cg'
+
+    def install(self):
+        runner.install(local.LocalExecutor(), str(self.program), b'program')
+
+    def test_nothing_is_made_behind_the_link_of_another_user(self):
+        # The kernel may protect links in sticky directories only.
+        self.link.parent.chmod(0o777)
+        os.lchown(self.link, SOMEBODY, SOMEBODY)
+        with self.assertRaisesRegex(exception.Unreachable,
+                                    f'sw is a symbolic link of user '
+                                    f'{SOMEBODY}'):
+            self.install()
+        self.assertEqual([], os.listdir(self.target))
+
+    def test_a_link_of_root_is_followed(self):
+        for _ in range(2):
+            self.install()
+            self.assertEqual(b'program', (
+                self.target / 'npb' / 'bin' / 'cg').read_bytes())
+
+    def test_nothing_is_made_behind_a_link_that_appears_meanwhile(self):
+        self.link.unlink()
+        self.link.parent.chmod(0o1777)
+        planted = self.scratch / 'planted'
+        done = threading.Event()
+
+        def exchange():
+            while not done.is_set():
+                shutil.rmtree(self.link, ignore_errors=True)
+                planted.symlink_to(self.target)
+                os.lchown(planted, SOMEBODY, SOMEBODY)
+                with contextlib.suppress(OSError):
+                    planted.rename(self.link)
+                    self.link.unlink()
+                planted.unlink(missing_ok=True)
+
+        thread = threading.Thread(target=exchange)
+        thread.start()
+        refused = 0
+        try:
+            for _ in range(150):
+                try:
+                    self.install()
+                except exception.Unreachable:
+                    refused += 1
+        finally:
+            done.set()
+            thread.join()
+        self.assertEqual([], os.listdir(self.target))
         self.assertGreater(refused, 0)

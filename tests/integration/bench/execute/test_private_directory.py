@@ -10,6 +10,7 @@ from hpcvirt import exception
 from hpcvirt.bench.execute import job
 from hpcvirt.bench.execute import job_scripts
 from hpcvirt.bench.execute import local
+from hpcvirt.bench.execute import program_directory
 from tests.builders import folders
 
 #: Any user but the one that runs the tests.
@@ -99,7 +100,7 @@ class TrustTest(unittest.TestCase):
 
     def trust(self):
         return subprocess.run(
-            ['sh', '-c', job_scripts.TRUST + 'trust "$1"', 'test',
+            ['sh', '-c', program_directory.TRUST + 'trust "$1"', 'test',
              str(self.leaf)], capture_output=True, text=True, check=False)
 
     def test_a_directory_of_the_caller_is_trusted(self):
