@@ -7,6 +7,7 @@ limits of its claim, and loses the allocation candidates on which the guest
 does not fit.
 """
 
+import collections
 import functools
 import typing
 from collections.abc import Iterator
@@ -23,7 +24,6 @@ from hpcvirt.fit import move_check
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.nova import adapter
-from hpcvirt.nova import alternates
 from hpcvirt.nova import charged_supply
 from hpcvirt.nova import claim_input
 from hpcvirt.nova import config
@@ -33,6 +33,9 @@ from hpcvirt.nova import port_interface
 from hpcvirt.nova import quarantine
 
 LOG = logging.getLogger(__name__)
+
+#: A HostState, and why it is refused.
+Verdict = tuple[typing.Any, reasons.Misfit | None]
 
 
 class FilterDecision:
@@ -76,7 +79,7 @@ class FilterDecision:
                 or any(map(self._quarantine.misfit, host_states)))
 
     def judge(self, host_states: Sequence[typing.Any],
-              ) -> Iterator[alternates.Verdict]:
+              ) -> Iterator[Verdict]:
         """Tell of each host why it is refused, None if it passes.
 
         A host in quarantine is refused for every guest: the host is at fault,
@@ -92,8 +95,68 @@ class FilterDecision:
                 not move_check.needs_retry_check(start.demand) or
                 nova.conf.CONF.scheduler.max_attempts < 2):
             return verdicts
-        return alternates.sift(list(verdicts), self._spec, start,
-                               self._packing)
+        return self._sift(list(verdicts), start)
+
+    def _sift(self, verdicts: Sequence[Verdict],
+              start: claim_input.ClaimInput) -> Iterator[Verdict]:
+        """Refuse the hosts that must not become alternates.
+
+        nova-scheduler chooses one of the hosts that pass, and up to
+        ``[scheduler]max_attempts`` - 1 others as alternates, on which the
+        guest is built if the build fails. The filter cannot see which host
+        will be what. If no other host remains, the first one passes after all:
+        it is chosen, and there is no alternate. That does not hold if several
+        guests are created.
+        """
+        several = 'num_instances' in self._spec and (
+            self._spec.num_instances > 1)
+        passed = [host_state for host_state, misfit in verdicts
+                  if misfit is None]
+        unsafe = (self._find_unsafe(passed, start, several)
+                  if len(passed) > 1 or several else {})
+        if len(unsafe) == len(passed) and unsafe and not several:
+            del unsafe[id(passed[0])]
+        for host_state, misfit in verdicts:
+            yield host_state, misfit or unsafe.get(id(host_state))
+
+    def _find_unsafe(self, hosts: Sequence[typing.Any],
+                     start: claim_input.ClaimInput,
+                     several: bool) -> dict[int, reasons.Misfit]:
+        """Say what would be wrong with each host as an alternate of another.
+
+        The claim on a host is that of the first of its allocation candidates.
+        """
+        unsafe: dict[int, reasons.Misfit] = {}
+        claims = []
+        for host_state in hosts:
+            try:
+                left = charged_supply.find_supplies(host_state, self._spec,
+                                                    start, self._packing)
+                allocation = start.first_allocation(host_state)
+                demand = start.bound(allocation)
+                found = {move_check.predict_pages(demand, supply,
+                                                  allocation.providers)
+                         for supply in left}
+            except Exception as exc:  # noqa: BLE001
+                unsafe[id(host_state)] = malformed_host.misfit(host_state, exc)
+            else:
+                claims.append((host_state, left, demand, allocation.providers,
+                               {pages for pages in found if pages is not None}
+                               ))
+        counts = collections.Counter(
+            pages for *_, own in claims for pages in own)
+        for host_state, left, demand, providers, own in claims:
+            possible = {pages for pages, count in counts.items()
+                        if several or count > (pages in own)}
+            try:
+                misfit = next(filter(None, (
+                    move_check.check_retry(demand, supply, possible, providers)
+                    for supply in left)), None)
+            except Exception as exc:  # noqa: BLE001
+                misfit = malformed_host.misfit(host_state, exc)
+            if misfit is not None:
+                unsafe[id(host_state)] = misfit
+        return unsafe
 
     def _judge(self, host_state: typing.Any) -> reasons.Misfit | None:
         try:

@@ -147,7 +147,7 @@ def _sift_alternates(known: fit_cache.FitCache, number: int,
                      several: bool) -> host_table.Integers:
     """Leave out the hosts that must not become alternates.
 
-    It is what :mod:`hpcvirt.nova.alternates` does for HPCTopologyFilter: a
+    It is what :mod:`hpcvirt.nova.decision` does for HPCTopologyFilter: a
     guest whose cells differ is not sent where it would be misplaced if it had
     failed to start on another host. Nova is assumed to try several hosts
     (``[scheduler]max_attempts``), as it does by default.
