@@ -11,6 +11,7 @@ own; one without a version of its schema is of the first.
 
 import functools
 import json
+from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
 from typing import TypeVar
@@ -73,18 +74,29 @@ def load_run(document: str, run_id: str) -> record.Run:
     return run
 
 
-def load_sample(document: str, run_id: str, position: int) -> record.Sample:
-    """Read a sample.
+def load_samples(rows: Iterable[Any], run_id: str,
+                 ) -> tuple[record.Sample, ...]:
+    """Read the samples of a run.
 
-    :raises InvalidInput: if it is none of this schema version, or not the
-        sample at this position
+    :param rows: the document and the position of each sample
+    :raises InvalidInput: if one is none of this schema version or of another
+        position, or if a side has two samples of a pair that counts
     """
-    where = f'sample {position} of {run_id}'
-    sample = _load(record.Sample, document, where)
-    if sample.position != position:
-        raise exception.InvalidInput(f'{where}: position',
-                                     f'is {sample.position}')
-    return sample
+    samples = []
+    seen: set[tuple[record.Side, int]] = set()
+    for document, position in rows:
+        where = f'sample {position} of {run_id}'
+        sample = _load(record.Sample, document, where)
+        if sample.position != position:
+            raise exception.InvalidInput(f'{where}: position',
+                                         f'is {sample.position}')
+        if sample.outcome.metrics and not (sample.warm_up or sample.control):
+            if (sample.side, sample.pair) in seen:
+                raise exception.InvalidInput(
+                    f'{where}: pair', f'has another {sample.side} sample')
+            seen.add((sample.side, sample.pair))
+        samples.append(sample)
+    return tuple(samples)
 
 
 def load_software(document: str, entry_id: str) -> dict[str, str]:

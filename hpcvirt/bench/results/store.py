@@ -252,7 +252,7 @@ class Store:
             before = _before(connection, bare)
             known = before[-record.KNOWN_ATTEMPTS:]
             yield dataclasses.replace(
-                bare, samples=tuple(_samples(connection, bare.id)),
+                bare, samples=_samples(connection, bare.id),
                 earlier=tuple(self._attempt(connection, other)
                               for other in known),
                 omitted=len(before) - len(known))
@@ -341,9 +341,8 @@ def _before(connection: sqlalchemy.Connection,
 
 
 def _samples(connection: sqlalchemy.Connection,
-             run_id: str) -> Iterator[record.Sample]:
+             run_id: str) -> tuple[record.Sample, ...]:
     query = sqlalchemy.select(
         tables.SAMPLES.c.document, tables.SAMPLES.c.position).where(
         tables.SAMPLES.c.run_id == run_id).order_by(tables.SAMPLES.c.position)
-    for document, position in connection.execute(query):
-        yield json_format.load_sample(document, run_id, position)
+    return json_format.load_samples(connection.execute(query), run_id)

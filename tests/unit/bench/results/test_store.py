@@ -21,7 +21,7 @@ GOOD = outcome.Outcome(True, None, {
 
 
 def sample(position, side=record.Side.NATIVE, **more):
-    return record.Sample(side, position // 2, position, GOOD, **more)
+    return record.Sample(side, position, position, GOOD, **more)
 
 
 class StoreTest(unittest.TestCase):
