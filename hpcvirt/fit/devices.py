@@ -249,8 +249,8 @@ class Allocator:
             matching = self._near(request, matching, cells, left)
         allocated = collections.Counter(self._providers[number])
         usable = [index for index in matching
-                  if index in self._usable[number] and
-                  (not allocated or self._allocated(index, allocated, left))]
+                  if index in self._usable[number] and (not allocated or 0 <
+                  allocated[self._pools[index].provider or ''] <= left[index])]
         if request.one_pool:
             usable = [index for index in usable
                       if left[index] >= request.count][:1]
@@ -295,12 +295,6 @@ class Allocator:
         sockets = {self._sockets.get(cell) for cell in cells}
         return {cell for cell, socket in self._sockets.items()
                 if socket in sockets}
-
-    def _allocated(self, index: int, allocated: Mapping[str, int],
-                   left: list[int]) -> bool:
-        provider = self._pools[index].provider
-        return (provider is not None and provider in allocated and
-                left[index] >= allocated[provider])
 
     def _take_allocated(self, usable: list[int],
                         allocated: collections.Counter[str],

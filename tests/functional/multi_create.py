@@ -59,6 +59,20 @@ def a_fleet(dice):
             return [soundness.as_installed(case) for case in fleet]
 
 
+def a_fleet_with_devices(dice):
+    """Create a random guest with several devices, and a host."""
+    while True:
+        case = cases.a_case_with_devices(dice)
+        # Nova creates one instance only with ports that exist.
+        ports = {request.id for request in case.requests}
+        case = dataclasses.replace(case, mappings=tuple(
+            {group: uuids for group, uuids in mapping.items()
+             if group not in ports} for mapping in case.mappings))
+        if all(cell.pages for cell in case.host) and (
+                request_spec(case, 2) is not None):
+            return [soundness.as_installed(case)]
+
+
 def extra_specs(case):
     """The extra specs of a flavor for the guest."""
     if not case.guest:

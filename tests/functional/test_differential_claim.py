@@ -39,10 +39,10 @@ DEFECTS = {
 class ClaimTestCase(soundness.ClaimingTestCase):
     """Each test has its own random cases, to run in parallel."""
 
-    def roll(self, block, spares_devices=soundness.SPARES_DEVICES):
+    def roll(self, blocks, spares_devices=soundness.SPARES_DEVICES):
         accepted = explained = deviceless = 0
-        for number in range(CASES):
-            seed = block * CASES + number
+        seeds = range(blocks.start * CASES, blocks.stop * CASES)
+        for seed in seeds:
             case = dataclasses.replace(cases.a_case(random.Random(seed)),
                                        spares_devices=spares_devices)
             if not seed % 10:
@@ -55,9 +55,9 @@ class ClaimTestCase(soundness.ClaimingTestCase):
                     explained += verdict in DEFECTS
                     deviceless += verdict is soundness.NO_DEVICES
         # The cases must cover enough that is worth comparing.
-        self.assertGreater(accepted, CASES // 10)
-        self.assertGreater(explained, CASES // 500)
-        self.assertGreater(deviceless, CASES // 500)
+        self.assertGreater(accepted, len(seeds) // 10)
+        self.assertGreater(explained, len(seeds) // 500)
+        self.assertGreater(deviceless, len(seeds) // 500)
 
     def compare(self, claims, mapping):
         """Compare a prediction with what Nova does.
@@ -84,7 +84,7 @@ class ClaimTestCase(soundness.ClaimingTestCase):
             self.assertIn(predicted.code, (reasons.Code.DEVICES,
                                            reasons.Code.DEVICES_TAKEN))
             return fault
-        if oracle.first(case, mapping) is None:
+        if case.guest and oracle.first(case, mapping) is None:
             # Nova may well accept it, but it does not fit.
             self.assertNotIn('defect', predicted.details)
             return 'misfit'
@@ -110,15 +110,13 @@ class ClaimTestCase(soundness.ClaimingTestCase):
                                  chosen.emulator)
 
     def test_first_block_of_cases(self):
-        self.roll(0)
+        self.roll(range(1))
 
     def test_periodic_27_more_blocks_of_cases(self):
-        for block in range(1, 28):
-            self.roll(block)
+        self.roll(range(1, 28))
 
     def test_periodic_4_blocks_of_cases_for_another_release(self):
-        for block in range(28, 32):
-            self.roll(block, not soundness.SPARES_DEVICES)
+        self.roll(range(28, 32), not soundness.SPARES_DEVICES)
 
 
 class DevicesTestCase(soundness.ClaimingTestCase):

@@ -57,13 +57,13 @@ GUESTS = 4
 class MultiCreateTestCase(soundness.ClaimingTestCase):
     """Each test rolls its own requests, so that they can run in parallel."""
 
-    def roll(self, block):
+    def roll(self, block, a_fleet=multi_create.a_fleet):
         later = collections.Counter()
         scheduler = multi_create.Scheduler(filters.HPCTopologyFilter())
         for number in range(REQUESTS):
             seed = block * REQUESTS + number
             dice = random.Random(f'multi-create {seed}')
-            fleet = multi_create.a_fleet(dice)
+            fleet = a_fleet(dice)
             with self.subTest(seed=seed):
                 for pick in scheduler.create(dice, fleet, GUESTS):
                     self.assertFalse(pick.wrong, pick)
@@ -73,6 +73,13 @@ class MultiCreateTestCase(soundness.ClaimingTestCase):
 
     def test_first_block_of_requests(self):
         self.roll(0)
+
+    def test_guests_with_devices(self):
+        self.roll(0, multi_create.a_fleet_with_devices)
+
+    def test_periodic_20_more_blocks_of_guests_with_devices(self):
+        for block in range(1, 21):
+            self.roll(block, multi_create.a_fleet_with_devices)
 
     def test_periodic_3_more_blocks_of_requests(self):
         for block in range(1, 4):
