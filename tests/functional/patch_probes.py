@@ -17,6 +17,7 @@ import nova.conf
 from nova import exception
 from nova import objects
 from nova.compute import claims
+from nova.compute import manager
 from nova.compute import resource_tracker
 from nova.objects import fields
 from nova.objects import pci_device_pool
@@ -162,6 +163,123 @@ def pci_copies():
             for policy in fields.PCINUMAAffinityPolicy.ALL]
     return {'copies': len(copies), 'answers': answers,
             'unchanged': before == found.pools}
+
+
+def moves_in_placement():
+    """The claim of an evacuation, with one device in each of two providers.
+
+    :returns: the provider of the device that it takes, where Placement has
+        allocated that of the second
+    """
+    nova.conf.CONF.set_override('alias', [json.dumps({
+        'name': 'gpu', 'vendor_id': '10de', 'product_id': '2330',
+        'device_type': 'type-PCI'})], 'pci')
+    providers = [str(uuid.UUID(int=number)) for number in (1, 2)]
+    found = _stats(*({**pool(0), 'rp_uuid': each} for each in providers))
+    scheduled = requests().requests
+    scheduled[0].request_id = str(uuid.UUID(int=1))
+    spec = objects.RequestSpec(
+        pci_requests=objects.InstancePCIRequests(requests=scheduled),
+        requested_resources=[objects.RequestGroup(
+            requester_id=f'{scheduled[0].request_id}-0',
+            provider_uuids=providers[1:])])
+    taken = []
+
+    def claim(_context, wanted, _topology):
+        before = {each['rp_uuid'] for each in found.pools}
+        found.apply_requests(wanted.requests, None)
+        taken.extend(before - {each['rp_uuid'] for each in found.pools})
+        raise ReachedError
+    tracker = resource_tracker.ResourceTracker.__new__(
+        resource_tracker.ResourceTracker)
+    tracker.host = 'host'
+    tracker.compute_nodes = {'node': objects.ComputeNode(
+        id=1, hypervisor_hostname='node', numa_topology=host(0)._to_json())}
+    tracker.pci_tracker = types.SimpleNamespace(
+        stats=found, claim_instance=claim)
+    tracker.driver = types.SimpleNamespace(get_host_ip_addr=lambda: None)
+    compute = manager.ComputeManager.__new__(manager.ComputeManager)
+    compute.reportclient = None
+    instance = objects.Instance(
+        uuid='1', flavor=flavor(1, {'pci_passthrough:alias': 'gpu:1'}),
+        pci_requests=objects.InstancePCIRequests(requests=[]))
+    with mock.patch.object(objects.Migration, 'save', new=lambda _: None), \
+            mock.patch.object(resource_tracker.ResourceTracker, 'disabled',
+                              new=lambda *_: False):
+        try:
+            compute._do_rebuild_instance_with_claim(
+                None, instance, None, IMAGE, [], None, {}, None, True, True,
+                False, objects.Migration(migration_type='evacuation'), spec,
+                {}, tracker.rebuild_claim, 'node', None, [], False, None)
+        except ReachedError:
+            return [providers.index(each) for each in taken]
+
+
+def _stats(*pools):
+    return stats.PciDeviceStats(
+        host(0, 0), stats=pci_device_pool.from_pci_stats(list(pools)),
+        dev_filter=whitelist.Whitelist([]))
+
+
+def fewer_devices():
+    """A request for two devices, of which one is near and one is far.
+
+    Each is in a provider with three devices.
+
+    :returns: for each policy, how many devices the claim takes; None if it
+        refuses the request
+    """
+    return {policy: _taken_devices(policy)
+            for policy in fields.PCINUMAAffinityPolicy.ALL}
+
+
+def _taken_devices(policy):
+    found = _stats(*({**pool(cell), 'count': 3, 'rp_uuid': provider}
+                     for cell, provider in enumerate('AB')))
+    for each in found.pools:
+        each['devices'] = [objects.PciDevice(dev_type='type-PCI')
+                           for _ in range(3)]
+    wanted = requests(policy).requests
+    wanted[0].count = 2
+    wanted[0].spec[0]['rp_uuids'] = 'A,B'
+    cells = [objects.InstanceNUMACell(id=0)]
+    if not found.support_requests(wanted, None, cells):
+        return None
+    return len(found.consume_requests(wanted, cells))
+
+
+def dependents():
+    """A PF and a VF, where one card is left.
+
+    :returns: for both orders of the requests, whether the check accepts them,
+        and how many devices are free after the claim has failed
+    """
+    answers = []
+    for kinds in (('type-PF', 'type-VF'), ('type-VF', 'type-PF')):
+        nova.conf.CONF.set_override(
+            'device_spec', [json.dumps({'vendor_id': '15b3'})], 'pci')
+        found = stats.PciDeviceStats(host(0))
+        card, *functions = (objects.PciDevice(
+            compute_node_id=1, vendor_id='15b3', product_id='1019',
+            dev_type='type-VF' if number else 'type-PF', numa_node=0,
+            parent_addr='0000:81:00.0' if number else None, extra_info={},
+            address=f'0000:81:00.{number}') for number in range(3))
+        card.child_devices = functions
+        for each in functions:
+            each.parent_device = card
+        for each in (card, *functions):
+            found.add_device(each)
+        wanted = [objects.InstancePCIRequest(
+            count=1, alias_name=kind, request_id=kind, numa_policy=None,
+            spec=[{'vendor_id': '15b3', 'dev_type': kind}])
+            for kind in kinds]
+        supported = found.support_requests(wanted, {})
+        try:
+            found.consume_requests(wanted)
+        except exception.PciDeviceRequestFailed:
+            answers.append((supported, sum(
+                len(each['devices']) for each in found.pools)))
+    return answers
 
 
 def topologies_read():

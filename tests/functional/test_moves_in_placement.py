@@ -8,7 +8,9 @@ allocated. Afterwards nova-compute adds them to the allocation.
 
 import dataclasses
 import json
+import pathlib
 
+from hpcvirt.nova import filters
 from testing import machines
 from tests.functional import lives
 
@@ -79,4 +81,6 @@ class MovesInPlacementTest(lives.LivesNova):
         line, = (line for line in self.log.output.splitlines()
                  if WARNING in line)
         self.assertTrue(line.startswith('WARNING '))
-        self.assertIn('contrib/nova', line)
+        self.assertIn(f'{filters.MOVES_PATCH} in contrib/nova', line)
+        self.assertTrue((pathlib.Path(__file__).parents[2] / 'contrib/nova'
+                         / filters.MOVES_PATCH).is_file())

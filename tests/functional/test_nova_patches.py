@@ -16,10 +16,12 @@ import nova
 
 ROOT = pathlib.Path(__file__).parents[2]
 PATCHES = sorted((ROOT / 'contrib/nova').glob('*.patch'))
+IN_README = (ROOT / 'contrib/nova/README.rst').read_text().split('``')
 INSTALLED = pathlib.Path(nova.__file__).parent
 PROBES = ROOT / 'tests/functional/patch_probes.py'
 NAMES = ('cell_ids', 'move_policy', 'pci_copies', 'topologies_read',
-         'topologies_kept')
+         'topologies_kept', 'moves_in_placement', 'fewer_devices',
+         'dependents')
 
 
 def patched_files(patch):
@@ -65,14 +67,17 @@ class PatchesTest(unittest.TestCase):
         return run.stdout
 
     def test_each_patch_has_a_message_for_novas_reviewers(self):
-        self.assertEqual(5, len(PATCHES))
+        self.assertEqual(8, len(PATCHES))
         for number, patch in enumerate(PATCHES, 1):
             header = patch.read_text().partition('\n---\n')[0].splitlines()
             with self.subTest(patch.name):
                 subject = header[3].removeprefix('Subject: ')
-                self.assertTrue(subject.startswith(f'[PATCH {number}/5] '))
-                self.assertLessEqual(len(subject), 50 + len('[PATCH 1/5] '))
+                self.assertTrue(subject.startswith(f'[PATCH {number}/8] '))
+                self.assertLessEqual(len(subject), 50 + len('[PATCH 1/8] '))
                 self.assertLessEqual(max(map(len, header[4:])), 72)
+                self.assertTrue(header[-1].startswith('Signed-off-by: '))
+                self.assertIn('Releases: 2025.2 ', '\n'.join(header))
+                self.assertIn(patch.name, IN_README)
 
     def test_periodic_a_rescheduled_guest_is_never_left_unpinned(self):
         # Two of its seven dedicated vCPUs are pinned; it does not fit at all.
@@ -84,6 +89,19 @@ class PatchesTest(unittest.TestCase):
             [{**refused, 'preferred': False, 'socket': False},
              {**refused, 'preferred': True, 'socket': True}],
             self.see('move_policy'))
+
+    def test_a_move_takes_the_device_that_placement_has_allocated(self):
+        self.assertEqual([[0], [1]], self.see('moves_in_placement'))
+
+    def test_no_guest_gets_fewer_devices_than_it_requests(self):
+        policies = ('required', 'legacy', 'preferred', 'socket')
+        self.assertEqual([dict.fromkeys(policies, 1),
+                          dict.fromkeys(policies)], self.see('fewer_devices'))
+
+    def test_a_card_is_not_taken_whole_and_in_part(self):
+        # Two of the three devices of the card are lost, or one.
+        self.assertEqual([[[True, 1], [True, 2]], [[False, 3], [False, 3]]],
+                         self.see('dependents'))
 
     def test_devices_are_checked_without_a_copy_of_the_topology(self):
         installed, patched = self.see('pci_copies')
