@@ -129,8 +129,7 @@ def row(log: str, name: str, load: float, compared: str) -> dict[str, Any]:
     :returns: what is known of each strategy, and of the bound
     """
     result = simulation.simulate(scenario(log, name, load),
-                                 strategies.parse(compared, 2), WINDOWS,
-                                 repacking=False)
+                                 strategies.parse(compared, 2), WINDOWS)
     document = report.document(result)
     found = {each['name']: each for each in document['strategies']}
     for each in found.values():

@@ -46,8 +46,7 @@ def page() -> str:
     return pages.page(scenario.ScenarioResult(
         described, 10,
         {name: (_replay(asked, name, dice),) for name in names},
-        {name: (_replay(asked, name, dice),)
-         for name in (report.POOL, report.REPACKING)}))
+        (_replay(asked, report.BOUND, dice),)))
 
 
 def _replay(asked: requests.Requests, name: str,

@@ -17,12 +17,8 @@ from hpcvirt.simulate import totals
 
 SCHEMA_VERSION = 1
 
-#: The names of the bounds: a fleet that is one bin without fragmentation, and
-#: placements that may move all guests at each request.
-POOL = 'pool'
-REPACKING = 'repacking'
-POOL_IN_WORDS = 'one bin'
-REPACKING_IN_WORDS = 'repacking at will'
+#: The name of the bound: a fleet that is one bin without fragmentation.
+BOUND = 'one bin'
 
 #: The number of points in time that are given.
 _MAX_POINTS = 250
@@ -56,8 +52,6 @@ def document(result: scenarios.ScenarioResult) -> dict[str, Any]:
     requested = _requested(scenario)
     tallies = {name: totals.count_totals(replays)
                for name, replays in result.replays.items()}
-    bounds = {name: totals.count_totals(replays)
-              for name, replays in result.bounds.items()}
     total = next(iter(tallies.values()))
     return {
         'schema_version': SCHEMA_VERSION,
@@ -83,12 +77,8 @@ def document(result: scenarios.ScenarioResult) -> dict[str, Any]:
             'name': name, **_tallied(tallies[name]),
             **_used(replays, scenario.cpus)}
             for name, replays in result.replays.items()],
-        'bound': {
-            'lost_percent': _round(bounds[POOL].total.lost_percent),
-            'repacking_lost_percent': _round(
-                bounds[REPACKING].total.lost_percent)
-            if REPACKING in bounds else None,
-        },
+        'bound': {'lost_percent': _round(
+            totals.count_totals(result.bound).total.lost_percent)},
         'paired': [_difference(each) for each in differences(result)],
     }
 
@@ -243,12 +233,8 @@ def _rows(found: Mapping[str, Any]) -> Iterator[list[str]]:
                f'{each["stranded_cpus_percent"]:.1f} %',
                f'{each["across_sockets_percent"]:.1f} %',
                str(each['moves'])]
-    bound = found['bound']
-    for name, percent in (
-            (REPACKING_IN_WORDS, bound['repacking_lost_percent']),
-            (POOL_IN_WORDS, bound['lost_percent'])):
-        if percent is not None:
-            yield [name, f'{percent:.1f} %', *[''] * (len(_HEADINGS) - 2)]
+    yield [BOUND, f'{found["bound"]["lost_percent"]:.1f} %',
+           *[''] * (len(_HEADINGS) - 2)]
 
 
 def _paired(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

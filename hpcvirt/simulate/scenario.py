@@ -83,10 +83,10 @@ class ScenarioResult:
 
     :ivar windows: the parts that one replay is divided into for intervals
     :ivar replays: name of a strategy -> its replay of each of the requests
-    :ivar bounds: name of a bound -> likewise
+    :ivar bound: those over a fleet that is one bin
     """
 
     scenario: Scenario
     windows: int
     replays: Mapping[str, tuple[totals.Replay, ...]]
-    bounds: Mapping[str, tuple[totals.Replay, ...]]
+    bound: tuple[totals.Replay, ...]

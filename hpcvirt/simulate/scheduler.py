@@ -47,14 +47,7 @@ class Scheduler:
         :param number: of the flavor
         :returns: nothing if some guest has no host
         """
-        return self.place_among(self._everywhere, number, count)
-
-    def place_among(self, hosts: host_table.Integers, number: int,
-                    count: int) -> list[host_table.Running]:
-        """Place all guests of a request on some hosts, or none.
-
-        :param hosts: the numbers of the hosts, in their order
-        """
+        hosts = self._everywhere
         placed: list[host_table.Running] = []
         picks: dict[int, int] = {}
         hosts = hosts[self._has_sums(number, hosts)]

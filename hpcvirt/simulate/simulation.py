@@ -179,18 +179,14 @@ def simulate(scenario: scenarios.Scenario,
              compared: Sequence[strategies.Strategy], windows: int,
              show_bars: ShowBars | None = None,
              others: Mapping[str, Engine] | None = None,
-             repacking: bool = True) -> scenarios.ScenarioResult:
-    """Replay the requests with all strategies, and find the bounds.
+             ) -> scenarios.ScenarioResult:
+    """Replay the requests with all strategies, and find the bound.
 
     :param others: engines that are no strategies of this package, by name
-    :param repacking: whether that bound is found, which takes longest
     """
-    bounding: dict[str, Engine] = {report.POOL: bounds.replay_as_one_host}
-    if repacking:
-        bounding[report.REPACKING] = bounds.replay_repacked
     engines: dict[str, Engine] = {
         **{each.name: functools.partial(_replay, each) for each in compared},
-        **(others or {}), **bounding}
+        **(others or {}), report.BOUND: bounds.replay_as_one_host}
     fleet = scenario.fleet.hosts
     pairs = [(name, requests) for name in engines
              for requests in scenario.requests]
@@ -202,8 +198,8 @@ def simulate(scenario: scenarios.Scenario,
     for (name, requests), outcome in zip(pairs, found, strict=True):
         replays[name] = (*replays.get(name, ()),
                          totals.Replay(requests, outcome))
-    bounded = {name: replays.pop(name) for name in bounding}
-    return scenarios.ScenarioResult(scenario, windows, replays, bounded)
+    bound = replays.pop(report.BOUND)
+    return scenarios.ScenarioResult(scenario, windows, replays, bound)
 
 
 def _replay(strategy: strategies.Strategy, fleet: Sequence[supplies.Supply],

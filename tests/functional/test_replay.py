@@ -221,7 +221,7 @@ class CommandTest(unittest.TestCase):
         return subprocess.run(
             [sys.executable, '-m', 'hpcvirt.cmd.main', 'simulate',
              '--workload', str(folder / 'log.swf'),
-             f'{TOPOLOGY}*3', '--no-repacking', '--nova-conf',
+             f'{TOPOLOGY}*3', '--nova-conf',
              str(folder / 'nova.conf'), *more],
             capture_output=True, text=True, check=False)
 

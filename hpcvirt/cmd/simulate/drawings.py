@@ -21,11 +21,11 @@ Points = Sequence[Mapping[str, Any]]
 
 
 def draw_stack(parts: Mapping[str, float], whole: float, label: str,
-               limits: Mapping[str, float] | None = None) -> markupsafe.Markup:
-    """Draw parts of a whole one after the other, and limits across them.
+               bound: float | None = None) -> markupsafe.Markup:
+    """Draw parts of a whole one after the other, and a bound across them.
 
     :param parts: kind -> size
-    :param limits: kind of a line -> where it is
+    :param bound: where its line is; None for no line
     """
     drawn = [svg.rectangle('outline', 0.5, 0.5, _BAR - 1, _BAR_HEIGHT - 1)]
     at = 0.0
@@ -35,9 +35,9 @@ def draw_stack(parts: Mapping[str, float], whole: float, label: str,
             drawn.append(svg.rectangle(kind, round(at, 1), 1,
                                        round(width, 1), _BAR_HEIGHT - 2))
         at += width
-    for kind, size in (limits or {}).items():
-        place = round(_BAR * size / whole, 1) if whole else 0
-        drawn.append(svg.line(kind, place, 0, place, _BAR_HEIGHT))
+    if bound is not None:
+        place = round(_BAR * bound / whole, 1) if whole else 0
+        drawn.append(svg.line('bound', place, 0, place, _BAR_HEIGHT))
     return svg.drawing(_BAR, _BAR_HEIGHT, drawn, label)
 
 

@@ -26,21 +26,14 @@ def page(result: scenarios.ScenarioResult) -> str:
         notes=[*found['workload']['notes'], *found['workload']['rule']],
         causes=_CAUSES, lost=[*_lost(found)], refused=[*_refused(found)],
         paired=[*_paired(found)], intervals=report.intervals(result),
-        bound=found['bound'],
         time=[*_over_time(found)], flavors=found['flavors'],
         first='the first seed' if found['workload']['replays'] > 1 else '')
     return html + '\n'
 
 
 def _lost(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    bound = found['bound']
-    known = {kind: percent for kind, percent in (
-        (report.REPACKING, bound['repacking_lost_percent']),
-        (report.POOL, bound['lost_percent'])) if percent is not None}
-    words = {report.REPACKING: report.REPACKING_IN_WORDS,
-             report.POOL: report.POOL_IN_WORDS}
-    most = max([each['lost_percent'] for each in found['strategies']]
-               + list(known.values()))
+    bound = found['bound']['lost_percent']
+    most = max(bound, *(each['lost_percent'] for each in found['strategies']))
     for each in found['strategies']:
         hours = each['core_hours']
         # Those of a few milliseconds are rounded to 0.
@@ -55,13 +48,11 @@ def _lost(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 parts, most, f'{each["name"]} loses '
                 f'{each["lost_percent"]:.2f} % of the core-hours: '
                 + ', '.join(f'{size:.2f} to {cause}'
-                            for cause, size in parts.items()), known)}
-    for kind, percent in known.items():
-        name = words[kind]
-        yield {'name': name, 'lost': f'{percent:.2f} %', 'hours': '',
-               'largest': '', 'moves': '', 'drawing': drawings.draw_stack(
-                   {'busy': percent}, most, f'{name} loses {percent:.2f} % '
-                   'of the core-hours')}
+                            for cause, size in parts.items()), bound)}
+    yield {'name': report.BOUND, 'lost': f'{bound:.2f} %', 'hours': '',
+           'largest': '', 'moves': '', 'drawing': drawings.draw_stack(
+               {'busy': bound}, most, f'{report.BOUND} loses {bound:.2f} % '
+               'of the core-hours')}
 
 
 def _refused(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -92,10 +92,6 @@ made in a second is printed on standard error.
             help='the replays of a model, each with a seed of its own, that '
             'intervals are computed over (1 by default)')
         parser.add_argument(
-            '--no-repacking', dest='repacking', action='store_false',
-            help='leave out the bound of repacking at will, which takes '
-            'longer than all strategies together')
-        parser.add_argument(
             '--html', metavar='FILE', help='also write one self-contained '
             'page with drawings; an existing file is replaced only if it is '
             'such a page')
@@ -116,8 +112,7 @@ made in a second is printed on standard error.
         others = ({} if args.nova_conf is None else {
             strategies.NOVA_CONF: _load_nova(args.nova_conf)})
         result = simulation.simulate(scenario, compared, args.windows,
-                                     progress.show_bars, others,
-                                     args.repacking)
+                                     progress.show_bars, others)
         for name, replays in result.replays.items():
             _tell_speed(name, replays)
         if args.html is not None:

@@ -45,8 +45,9 @@ class Scene:
         return self._percent(replay.replay(
             self.fleet, self.requests, strategy.parse(name, moves)[0]))
 
-    def bound(self, of):
-        return self._percent(of(self.fleet, self.requests))
+    def bound(self):
+        return self._percent(bounds.replay_as_one_host(
+            self.fleet, self.requests))
 
     def _percent(self, outcome):
         return totals.count_totals([totals.Replay(
@@ -76,7 +77,6 @@ class StrategiesTest(unittest.TestCase):
         scene = Scene('xeon-2s-24c-snc2-1g', 14, 0.9, 500)
         none = scene.lost('hpcvirt')
         one, two = (scene.lost('hpcvirt+moves', moves) for moves in (1, 2))
-        pool = scene.bound(bounds.replay_as_one_host)
+        pool = scene.bound()
         self.assertLess(one, none)
         self.assertLess(two - pool, (none - pool) / 2)
-        self.assertLess(scene.bound(bounds.replay_repacked), one)

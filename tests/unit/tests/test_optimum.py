@@ -117,8 +117,6 @@ class OptimumTest(unittest.TestCase):
         self.assertLessEqual(repack, stay)
         self.assertLessEqual(pool, lost(
             wanted, bounds.replay_as_one_host(fleet, wanted).fates))
-        self.assertLessEqual(repack, lost(
-            wanted, bounds.replay_repacked(fleet, wanted).fates))
         least = float('inf')
         for name in STAYING:
             found = lost(wanted, replay.replay(

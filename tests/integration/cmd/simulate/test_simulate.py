@@ -105,14 +105,6 @@ class SimulateTest(unittest.TestCase):
         first, again = (self.run_command(*words)[1] for _ in range(2))
         self.assertEqual(first, again)
 
-    def test_the_bound_that_takes_long_can_be_left_out(self):
-        found = self.document(f'n={SMALL}', '--no-repacking')
-        self.assertIsNone(found['bound']['repacking_lost_percent'])
-        full = self.document(f'n={SMALL}')
-        self.assertEqual(found['bound']['lost_percent'],
-                         full['bound']['lost_percent'])
-        self.assertEqual(found['strategies'], full['strategies'])
-
     def test_more_hosts_lose_less(self):
         lost = []
         for count in (1, 2, 4):
@@ -226,7 +218,7 @@ class SimulateTest(unittest.TestCase):
     def test_a_model_has_a_replay_for_each_seed(self):
         status, out, _ = self.run_command(
             '--workload', 'lublin:100', f'n={SMALL}*8', '--seeds',
-            3, '--load', 1, '--no-repacking', '--format', 'json')
+            3, '--load', 1, '--format', 'json')
         self.assertEqual(0, status)
         found = json.loads(out)
         self.assertEqual((3, 300), (found['workload']['replays'],
@@ -283,9 +275,7 @@ class SimulateTest(unittest.TestCase):
         self.assertEqual(
             [(each['name'], f'{each["lost_percent"]:.2f} %')
              for each in found['strategies']]
-            + [(name, f'{found["bound"][key]:.2f} %') for name, key in (
-                ('repacking at will', 'repacking_lost_percent'),
-                ('one bin', 'lost_percent'))],
+            + [('one bin', f'{found["bound"]["lost_percent"]:.2f} %')],
             [(row[0], row[1]) for row in lost])
         self.assertEqual(
             [[str(number) for number in each['refused'].values()]
@@ -298,7 +288,7 @@ class SimulateTest(unittest.TestCase):
         cards = [item for item in root.iter() if item.get('class') == 'card']
         self.assertEqual([3, 3], [len([*card.iter('svg')])
                                   for card in cards])
-        self.assertIn('repacking at will</span>', text)
+        self.assertIn('one bin</span>', text)
 
     def test_the_page_shows_requests_of_no_length(self):
         log = self.folder / 'boots.csv'
@@ -306,12 +296,10 @@ class SimulateTest(unittest.TestCase):
                        + '0,0.0001,1,512\n' * 4)
         target = self.folder / 'page.html'
         status, *_ = self.run_command(
-            '--workload', log, SMALL, '--html', target,
-            '--no-repacking')
+            '--workload', log, SMALL, '--html', target)
         self.assertEqual(0, status)
         text = target.read_text()
         self.assertIn('over 4 windows with equal numbers', text)
-        self.assertNotIn('epacking at will', text)
         card = next(item for item in test_page.Reader(text).root.iter()
                     if item.get('class') == 'card')
         # No label covers another one.
