@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""What the options of Placement in the page on scale do."""
+
+import uuid
+from importlib import metadata
+
+import testtools
+import webob
+from placement import deploy
+from placement.tests.functional.fixtures import placement as fixture
+
+#: More candidates than this are cut off: one and a half hosts' worth.
+LIMIT = 84
+DEVICES = 8
+
+#: The option came with Placement 15 (2026.1).
+OPTIMIZES = int(metadata.version('openstack-placement').split('.')[0]) >= 15
+
+
+class CandidatesTest(testtools.TestCase):
+    """Three hosts with eight devices each, and requests for two of them.
+
+    Each host has 56 candidates.
+    """
+
+    def setUp(self):
+        super().setUp()
+        self.placement = self.useFixture(
+            fixture.PlacementFixture(use_intercept=False))
+        self.app = deploy.loadapp(self.placement.conf_fixture.conf)
+
+    def set_option(self, name, value, group='placement'):
+        self.placement.conf_fixture.config(group=group, **{name: value})
+
+    def call(self, method, path, body=None):
+        request = webob.Request.blank(path, method=method, headers={
+            'x-auth-token': 'admin',
+            'openstack-api-version': 'placement 1.39'})
+        if body is not None:
+            request.json = body
+            request.content_type = 'application/json'
+        answer = request.get_response(self.app)
+        return answer.status_int, answer.json if answer.body else None
+
+    def provide(self, resource_class, total, parent=None):
+        provider = str(uuid.uuid4())
+        self.call('POST', '/resource_providers', {
+            'name': provider, 'uuid': provider,
+            **({'parent_provider_uuid': parent} if parent else {})})
+        status, _ = self.call(
+            'PUT', f'/resource_providers/{provider}/inventories', {
+                'resource_provider_generation': 0,
+                'inventories': {resource_class: {
+                    'total': total, 'max_unit': total}}})
+        self.assertEqual(200, status)
+        return provider
+
+    def add_hosts(self, hosts, devices, total):
+        """Add hosts; return the devices, and the host of each of them."""
+        self.call('PUT', '/resource_classes/CUSTOM_DEVICE')
+        parents = {}
+        for _ in range(hosts):
+            host = self.provide('VCPU', 8)
+            for _ in range(devices):
+                parents[self.provide('CUSTOM_DEVICE', total, host)] = host
+        return parents
+
+    def candidates(self, limit=1000):
+        _, found = self.call(
+            'GET', '/allocation_candidates?resources=VCPU:1&group_policy=none'
+            '&resources1=CUSTOM_DEVICE:1&resources2=CUSTOM_DEVICE:1'
+            f'&limit={limit}')
+        return [each['allocations'] for each in found['allocation_requests']]
+
+    def claim(self, allocations):
+        consumer = f'/allocations/{uuid.uuid4()}'
+        status, _ = self.call('PUT', consumer, {
+            'allocations': allocations, 'project_id': 'p', 'user_id': 'u',
+            'consumer_generation': None, 'consumer_type': 'INSTANCE'})
+        return status, consumer
+
+    def hosts(self, **options):
+        """The candidates of each host within the limit."""
+        for name, value in options.items():
+            self.set_option(name, value)
+        counts = dict.fromkeys(self.parents.values(), 0)
+        for each in self.candidates(LIMIT):
+            counts[next(self.parents[provider] for provider in each
+                        if provider in self.parents)] += 1
+        return counts
+
+    def test_breadth_first_needs_a_cap(self):
+        self.parents = self.add_hosts(3, DEVICES, 1)
+        deep = self.hosts()
+        self.assertEqual(deep, self.hosts(
+            allocation_candidates_generation_strategy='breadth-first'))
+        self.assertEqual({LIMIT // 3}, set(self.hosts(
+            max_allocation_candidates=LIMIT).values()))
+        self.assertIn(0, self.hosts(
+            allocation_candidates_generation_strategy='depth-first').values())
+
+    def test_optimized_candidates_need_not_be_claimable(self):
+        """One function of eight is left of the first of two cards."""
+        used = next(iter(self.add_hosts(1, 2, DEVICES)))
+        status, _ = self.claim(
+            {used: {'resources': {'CUSTOM_DEVICE': DEVICES - 1}}})
+        self.assertEqual(204, status)
+        self.assertEqual({204}, self.outcomes())
+        if OPTIMIZES:
+            self.set_option('optimize_for_wide_provider_trees', True,
+                            'workarounds')
+        self.assertEqual({204, 409} if OPTIMIZES else {204}, self.outcomes())
+
+    def outcomes(self):
+        found = set()
+        for each in self.candidates():
+            status, consumer = self.claim(each)
+            found.add(status)
+            if status == 204:
+                self.call('DELETE', consumer)
+        return found
