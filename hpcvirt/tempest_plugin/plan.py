@@ -6,11 +6,15 @@ import dataclasses
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from oslo_log import log
+
 from hpcvirt import input_file
 from hpcvirt import serialization
 from hpcvirt.flavors import plan_document
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
+
+LOG = log.getLogger(__name__)
 
 Flavor = plan_document.FlavorSummary
 
@@ -18,12 +22,15 @@ _MAX_BYTES = 64 * 1024 * 1024
 
 
 def load(path: str) -> plan_document.PlanDocument:
-    """Read a plan.
+    """Read a plan, and log its warnings.
 
     :raises InvalidInput: if it cannot be read or is not a plan
     """
-    return plan_document.load(serialization.json_value(
+    document = plan_document.load(serialization.json_value(
         input_file.content(path, _MAX_BYTES), path), path)
+    for warning in document.warnings:
+        LOG.warning('%s: %s: %s', path, warning.code, warning.message)
+    return document
 
 
 def decode(flavor: Flavor) -> shape_model.Shape:

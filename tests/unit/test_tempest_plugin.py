@@ -266,6 +266,18 @@ class LoadTest(unittest.TestCase):
         text = json.dumps({'schema_version': 1, 'flavors': []})
         self.assertEqual((), self.load(text).flavors)
 
+    def test_warnings_are_logged(self):
+        text = json.dumps({
+            'schema_version': 1, 'flavors': [], 'warnings': [
+                {'code': 'no-parts', 'message': 'n1: no flavor'}]})
+        with self.assertLogs('hpcvirt.tempest_plugin.plan',
+                             'WARNING') as logged:
+            self.load(text)
+        (line,) = logged.output
+        self.assertTrue(line.endswith('plan.json: no-parts: n1: no flavor'))
+        with self.assertNoLogs('hpcvirt.tempest_plugin.plan', 'WARNING'):
+            self.load(json.dumps({'schema_version': 1, 'flavors': []}))
+
     def test_other_files_are_refused(self):
         for text in ('', '[]', '{}', '{"schema_version": 2, "flavors": []}'):
             with self.subTest(text=text):
