@@ -35,7 +35,8 @@ one; ``flavors`` are those of the cloud, and ``flavor_files`` further files
 with some. Without any, the flavors are those that the profiles plan.
 
 ``cells`` of an instance are host cells in the order of the guest cells, each
-with its pages; ``cpus`` are the host CPUs that belong to the instance alone.
+with its pages, by their size in KiB or with a unit (``2M``, ``1GiB``);
+``cpus`` are the host CPUs that belong to the instance alone.
 ``stays`` says why it must not move, ``only_cold`` why not live, and ``hosts``
 to which hosts it may move (those of its class, without it). The flavor of an
 instance may be the name of one of ``flavors``.

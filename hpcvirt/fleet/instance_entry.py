@@ -11,6 +11,7 @@ from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt import words
 from hpcvirt.fit import allocation
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fleet import classes
@@ -155,15 +156,17 @@ def _read_pages(cell: _InstanceCell, memory_mib: int,
     if not cell.pages:
         return None
     (size, count), *others = cell.pages.items()
-    if others or not (size.isascii() and size.isdecimal() and int(size)):
+    size_kib = words.read_size(size)
+    if others or not size_kib:
         raise exception.InvalidInput(
-            where, 'must have one page size in KiB, such as {"2048": 512}')
-    needed = count_pages(memory_mib, int(size))
+            where, 'must have one page size, in KiB or with a unit, such as '
+            '{"2048": 512} or {"2M": 512}')
+    needed = count_pages(memory_mib, size_kib)
     if count != needed:
         raise exception.InvalidInput(
-            where, f'are {count} of {size} KiB, but the {memory_mib} MiB of '
-            f'the guest cell are {needed}')
-    return int(size)
+            where, f'are {count} of {words.format_size(size_kib)}, but the '
+            f'{memory_mib} MiB of the guest cell are {needed}')
+    return size_kib
 
 
 def count_pages(memory_mib: int, size_kib: int) -> int:

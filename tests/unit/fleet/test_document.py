@@ -70,15 +70,23 @@ class FleetDocumentTest(unittest.TestCase):
             found.holding.placement.pages_kib, found.devices,
             found.stays, found.hosts, found.group))
 
+    def test_sizes_of_pages_have_any_usual_unit(self):
+        first, second = INSTANCE['cells']
+        for size in ('2048', '2M', '2MB', '2 MiB'):
+            with self.subTest(size=size):
+                (found,) = read({**INSTANCE, 'cells': [
+                    {**first, 'pages': {size: 256}}, second]}).instances
+                self.assertEqual(2048, found.holding.placement.pages_kib[0])
+
     def test_an_error_names_the_instance(self):
         cells = INSTANCE['cells']
         self.check(
             ({'cells': cells[:1]}, r'.cells: has 1 host cells for the 2'),
             ({'cells': cells[:1] * 2}, '.cells: has a host cell twice'),
             ({'cells': [{**cells[0], 'pages': {'2048': 3}}, cells[1]]},
-             r'.cells\[0\].pages: are 3 of 2048 KiB, but the 512 MiB'),
-            ({'cells': [{**cells[0], 'pages': {'2M': 3}}, cells[1]]},
-             r'.cells\[0\].pages: must have one page size in KiB'),
+             r'.cells\[0\].pages: are 3 of 2 MiB, but the 512 MiB'),
+            ({'cells': [{**cells[0], 'pages': {'2X': 3}}, cells[1]]},
+             r'.cells\[0\].pages: must have one page size, in KiB or'),
             ({'cpus': [3, 3]}, '.cpus: has 3 twice'),
             ({'cpus': [-1]}, r'.cpus\[0\]: must be a whole number'),
             ({'host': ''}, ".host: must be text such as node1, not ''"),
