@@ -10,7 +10,6 @@ of Nova's defects are those of :mod:`hpcvirt.fit.claim`.
 import dataclasses
 import enum
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Iterator
 
 from hpcvirt import exception
@@ -61,16 +60,6 @@ class LintFinding:
         if not self.hosts:
             return self.problem
         return f'{words.join_names(self.hosts, "hosts")}: {self.problem}'
-
-
-def gather(findings: Iterable[LintFinding]) -> tuple[LintFinding, ...]:
-    """Merge equal findings about different hosts."""
-    hosts: dict[LintFinding, list[str]] = {}
-    for item in findings:
-        hosts.setdefault(dataclasses.replace(item, hosts=()),
-                         []).extend(item.hosts)
-    return tuple(dataclasses.replace(item, hosts=tuple(names))
-                 for item, names in hosts.items())
 
 
 _ERROR = LintSeverity.ERROR

@@ -21,6 +21,7 @@ from hpcvirt.flavors import lint
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.flavors import warning
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
@@ -44,10 +45,11 @@ def check_hosts(flavor: flavor_model.Flavor, hosts: Iterable[host_model.Host],
     """
     hosts = tuple(hosts)
     device_type = offered_devices.device_type(profile.device, hosts)
-    return lint.gather(
+    return warning.gather((
         dataclasses.replace(item, hosts=tuple(host.name for host in same))
         for same in host_model.group_twins(hosts)
-        for item in _host(flavor, same[0], profile, part, device_type))
+        for item in _host(flavor, same[0], profile, part, device_type)),
+        'hosts')
 
 
 def _host(flavor: flavor_model.Flavor, host: host_model.Host,

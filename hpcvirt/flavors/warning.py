@@ -4,10 +4,17 @@
 
 import dataclasses
 import enum
+import typing
 from collections.abc import Iterable
 from collections.abc import Mapping
 
 from hpcvirt import words
+
+if typing.TYPE_CHECKING:
+    import _typeshed
+
+#: A frozen dataclass.
+T = typing.TypeVar('T', bound='_typeshed.DataclassInstance')
 
 
 class WarningCode(enum.StrEnum):
@@ -78,11 +85,15 @@ class PlanWarning:
             name for host in self.subjects for name in names[host]))
 
 
-def gather(warnings: Iterable[PlanWarning]) -> tuple[PlanWarning, ...]:
-    """Merge equal warnings about different hosts or flavors."""
-    subjects: dict[tuple[WarningCode, str], dict[str, None]] = {}
-    for item in warnings:
-        merged = subjects.setdefault((item.code, item.what), {})
-        merged.update(dict.fromkeys(item.subjects))
-    return tuple(PlanWarning(code, what, tuple(merged))
-                 for (code, what), merged in subjects.items())
+def gather(items: Iterable[T], subjects: str = 'subjects') -> tuple[T, ...]:
+    """Merge equal warnings or findings about different subjects.
+
+    :param subjects: the field that names hosts or flavors
+    """
+    merged: dict[T, dict[str, None]] = {}
+    for item in items:
+        merged.setdefault(
+            dataclasses.replace(item, **{subjects: ()}), {}).update(
+                dict.fromkeys(getattr(item, subjects)))
+    return tuple(dataclasses.replace(item, **{subjects: tuple(names)})
+                 for item, names in merged.items())

@@ -74,8 +74,8 @@ class FindingTest(unittest.TestCase):
     def test_equal_findings_become_one_with_all_hosts(self):
         self.assertEqual(
             (found('a', 'b', 'c'), found('a', code='other')),
-            lint.gather([found('a'), found('a', code='other'),
-                         found('b', 'c')]))
+            warning.gather([found('a'), found('a', code='other'),
+                            found('b', 'c')], 'hosts'))
 
 
 def states(host, base=profiles.DENSE, **choices):
