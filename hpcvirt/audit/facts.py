@@ -154,7 +154,7 @@ class KernelFacts:
     :ivar interrupts: without those of single CPUs
     :ivar banned_cpus: the CPUs to which irqbalance gives no interrupts by its
         configuration, None if that names none
-    :ivar programs: the names of all programs that run
+    :ivar programs: the names of all programs that root runs
     :ivar vulnerabilities: name -> state, as the kernel words it
     :ivar tuned_profile: None without an active profile
     :ivar has_tuned: whether tuned is installed

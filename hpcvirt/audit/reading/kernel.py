@@ -132,12 +132,19 @@ def _banned_cpus(files: Files) -> frozenset[int] | None:
 
 
 def _programs(files: Files) -> frozenset[str]:
-    # A process that has ended meanwhile has no name.
+    """Name the programs of root; anybody can give a process any name.
+
+    A process that has ended meanwhile has no users and no name.
+    """
+    trusted = {frozenset({0})}
+    if not files.is_running:  # the processes in a copy may lack their users
+        trusted.add(frozenset())
     found = [files.text(f'proc/{name}/comm', 'proc') or ''
              for name in files.names('proc', 'proc')
-             if re.fullmatch('[0-9]{1,9}', name)]
+             if re.fullmatch('[0-9]{1,9}', name)
+             and files.users(name) in trusted]
     if not any(found):
-        raise files_module.make_unknown('proc', 'shows no process')
+        raise files_module.make_unknown('proc', 'shows no process of root')
     return frozenset(found) - {''}
 
 

@@ -86,8 +86,16 @@ class StrangerTest(unittest.TestCase):
     def test_a_name_that_is_no_text_hides_no_other_process(self):
         self.program = os.fsencode(self.folder) + b'/\xff'
         shutil.copy('/bin/sh', self.program)
-        with self.process('none', strangers.SOMEBODY):
+        with self.process('none', 0):
             self.assertIn('\ufffd', host.read().kernel.programs)
+
+    def test_only_programs_of_root_count(self):
+        self.program = self.folder / 'hpcvirt-numad'
+        shutil.copy('/bin/sh', self.program)
+        for user in (strangers.SOMEBODY, 0):
+            with self.process('none', user):
+                self.assertEqual(user == 0, self.program.name
+                                 in host.read().kernel.programs)
 
     def test_that_of_root_counts(self):
         with self.process(self.own(0), 0):
