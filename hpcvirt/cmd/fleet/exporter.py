@@ -171,7 +171,12 @@ def run_server(collector: registry.Collector,
     print(f'Serving http://{_shown(where[0], server.server_port)}/metrics',
           flush=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
+    # A signal that another thread takes does not wake the main thread.
+    usual = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, usual)
     try:
         yield
     finally:

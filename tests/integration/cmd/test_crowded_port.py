@@ -3,8 +3,12 @@
 """Another user of the machine holds connections to the port of metrics."""
 
 import contextlib
+import json
 import os
+import pathlib
+import re
 import resource
+import signal
 import socket
 import subprocess
 import sys
@@ -18,9 +22,13 @@ from prometheus_client import core
 from prometheus_client import registry
 
 from hpcvirt.cmd.fleet import exporter
+from hpcvirt.health import recording
+from tests.builders import folders
+from tests.builders import strangers
 
-#: A user without rights.
-SOMEBODY = 65534
+HPCVIRT = (sys.executable, '-m', 'hpcvirt.cmd.main')
+FLEET = pathlib.Path(
+    __file__).parents[3] / 'etc/hpcvirt/fleets/three-hosts.json'
 #: Holds connections, says so, and ends when its input ends.
 CROWD = """
 import contextlib, encodings.idna, os, resource, socket, sys
@@ -33,13 +41,45 @@ for number in range(1100):
     sockets.append(socket.socket())
     sockets[-1].setblocking(False)
     sockets[-1].connect_ex(("127.0.0.1", int(sys.argv[1])))
-for number, each in enumerate(sockets):
+for number, each in enumerate(sockets if sys.argv[3:] else ()):
     with contextlib.suppress(OSError):
         each.send([b"", b"G", b"\\xff\\0" * 99, b"GET / HTTP/9"]
                          [number % 4])
 print(len(sockets), flush=True)
 sys.stdin.read()
 """
+
+
+@contextlib.contextmanager
+def crowd(port, *words):
+    """Let another user hold 1,100 connections to a port.
+
+    :param words: any, if some of the connections shall not be idle
+    """
+    with subprocess.Popen(
+            [sys.executable, '-c', CROWD, str(port), str(strangers.SOMEBODY),
+             *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True) as process:
+        try:
+            if process.stdout.readline() != '1100\n':
+                raise AssertionError('there is no crowd')
+            yield
+        finally:
+            process.stdin.close()
+
+
+def scrape(url, seconds):
+    """Scrape again and again until that is answered."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            with opener.open(url, timeout=5) as answer:
+                return answer.read().decode()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 class Figures(registry.Collector):
@@ -65,29 +105,16 @@ class CrowdedPortTest(unittest.TestCase):
         return self.used
 
     def scrape(self):
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f'http://127.0.0.1:{self.used}/metrics',
-                         timeout=5) as answer:
-            return answer.read().decode()
+        return scrape(f'http://127.0.0.1:{self.used}/metrics', 20)
 
     def test_1100_connections_cost_few_threads_files_and_time(self):
         before = resource.getrusage(resource.RUSAGE_SELF)
-        with subprocess.Popen(
-                [sys.executable, '-c', CROWD, str(self.used), str(SOMEBODY)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE) as crowd:
-            self.assertEqual(b'1100\n', crowd.stdout.readline())
+        with crowd(self.used, 'not idle'):
             self.assertLess(len(os.listdir('/proc/self/fd')), 64)
             # A timer for each connection, and the server.
             self.assertLessEqual(threading.active_count(),
                                  2 * exporter.MAX_CONNECTIONS + 2)
-            deadline = time.monotonic() + 20
-            while True:
-                with contextlib.suppress(OSError):
-                    self.assertIn('figure 3.0', self.scrape())
-                    break
-                self.assertLess(time.monotonic(), deadline)
-                time.sleep(0.1)
-            crowd.stdin.close()
+            self.assertIn('figure 3.0', self.scrape())
         after = resource.getrusage(resource.RUSAGE_SELF)
         self.assertLess(after.ru_utime + after.ru_stime - before.ru_utime
                         - before.ru_stime, 3)
@@ -107,3 +134,124 @@ class CrowdedPortTest(unittest.TestCase):
             yield core.GaugeMetricFamily('figure', 'A figure', value=4)
         with mock.patch.object(Figures, 'collect', collect):
             self.assertIn('figure 4.0', self.scrape())
+
+
+@unittest.skipIf(os.geteuid(), 'only root starts processes of other users')
+class CrowdedProcessTest(unittest.TestCase):
+    """The commands, while another user holds 1,100 idle connections."""
+
+    #: The commands begin with up to 1,024 files.
+    LIMIT = ('sh', '-c', 'ulimit -n 1024; exec "$@"', 'sh')
+
+    def setUp(self):
+        self.folder = folders.make(self)
+        self.output = self.folder / 'output'
+
+    @contextlib.contextmanager
+    def command(self, *words):
+        """Run a command that serves; yield the process and its port."""
+        environment = {key: value for key, value in os.environ.items()
+                       if not key.startswith('OS_')}
+        environment['OS_CLIENT_CONFIG_FILE'] = '/nowhere'
+        with (self.output.open('wb') as output, subprocess.Popen(
+                [*self.LIMIT, *HPCVIRT, *words, '--serve=127.0.0.1:0'],
+                stdout=output, stderr=output, env=environment) as process):
+            try:
+                self.wait(lambda: b'/metrics\n' in self.output.read_bytes())
+                yield process, int(re.search(
+                    r':(\d+)/metrics', self.output.read_text())[1])
+                process.send_signal(signal.SIGTERM)
+                self.assertEqual(0, process.wait(30), self.output.read_text())
+            finally:
+                process.kill()
+
+    def wait(self, is_done, seconds=60):
+        deadline = time.monotonic() + seconds
+        while not is_done():
+            self.assertLess(time.monotonic(), deadline, self.output.read_text(
+                ) if self.output.exists() else None)
+            time.sleep(0.05)
+
+    def size(self, process):
+        """Return the threads, files and MiB of a process."""
+        status = pathlib.Path(f'/proc/{process.pid}/status').read_text()
+        return (int(re.search(r'Threads:\s+(\d+)', status)[1]),
+                len(os.listdir(f'/proc/{process.pid}/fd')),
+                int(re.search(r'VmRSS:\s+(\d+)', status)[1]) // 1024)
+
+    def check_level(self, process, before):
+        threads, files, mib = self.size(process)
+        # A timer for each connection.
+        self.assertLessEqual(threads,
+                             before[0] + 2 * exporter.MAX_CONNECTIONS)
+        self.assertLessEqual(files, before[1] + exporter.MAX_CONNECTIONS + 2)
+        self.assertLessEqual(mib, before[2] + 8)
+
+    def check_signals(self, process):
+        """Check that SIGTERM can only wake the thread that waits for it."""
+        masks = {path.parent.name: int(re.search(
+            r'SigBlk:\s+(\w+)', path.read_text())[1], 16)
+            for path in pathlib.Path(f'/proc/{process.pid}/task').glob(
+                '*/status')}
+        self.assertGreater(len(masks), 1)
+        self.assertEqual({str(process.pid)}, {
+            thread for thread, mask in masks.items()
+            if not mask >> signal.SIGTERM - 1 & 1})
+
+    def samples(self):
+        path = self.folder / 'samples'
+        return len(path.read_bytes().splitlines()) if path.exists() else 0
+
+    def test_the_watch_samples_and_decides(self):
+        state = self.folder / 'state'
+        words = ('host', 'watch', '--host=n1', '--interval=1', '--apply',
+                 f'--dedicated={min(os.sched_getaffinity(0))}',
+                 f'--state={state}', f'--record={self.folder / "samples"}')
+        with self.command(*words):
+            self.wait(lambda: self.samples() > 1)
+        # A sign of two hours, of which few seconds are left.
+        plain = json.loads(state.read_text())
+        plain['signs']['foreign-tasks'].update(over_s=7196.0)
+        state.write_text(json.dumps(plain))
+        # The other user takes the time of a dedicated CPU, too.
+        with (self.command(*words) as (process, port),
+              strangers.acting(lambda: None) as busy):
+            os.sched_setaffinity(busy, {min(os.sched_getaffinity(0))})
+            self.wait(lambda: self.samples() > 3)
+            before = self.size(process)
+            with crowd(port):
+                begin = self.samples()
+                self.wait(lambda: b'foreign-tasks begins: foreign tasks take'
+                          in self.output.read_bytes())
+                self.wait(lambda: b'quarantine failed, next attempt'
+                          in self.output.read_bytes())
+                # The clients of OpenStack are loaded only now.
+                before = *before[:2], self.size(process)[2]
+                for least in range(6):
+                    self.wait(lambda least=least:
+                              self.samples() > begin + least)
+                    self.check_level(process, before)
+                self.wait(lambda: self.output.read_bytes().count(
+                    b'quarantine failed, next attempt') >= 2)
+                self.assertIn('hpcvirt_host_quarantine_wanted 1.0', scrape(
+                    f'http://127.0.0.1:{port}/metrics', 60))
+                self.check_level(process, before)
+        times = [each.time for each in recording.read(
+            str(self.folder / 'samples'))]
+        self.assertGreaterEqual(len(times), begin + 6)
+
+    def test_the_capacity_is_served(self):
+        with self.command('capacity', f'--fleet={FLEET}',
+                          '--max-age=0') as (process, port):
+            url = f'http://127.0.0.1:{port}/metrics'
+            self.assertIn('openstack_free_capacity_by_flavor_total',
+                          scrape(url, 60))
+            before = self.size(process)
+            self.wait(lambda: self.size(process)[0] == 2)
+            self.check_signals(process)
+            for _ in range(3):
+                with crowd(port):
+                    self.check_level(process, before)
+                    self.assertIn('openstack_free_capacity_by_flavor_total',
+                                  scrape(url, 60))
+                    self.check_level(process, before)
