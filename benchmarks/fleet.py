@@ -138,7 +138,7 @@ def _host(name: str, cells: int, occupancy: Occupancy,
         for cell in range(cells)])
     pools = []
     for number, cell in enumerate(nics):
-        pools += _nic(number, dice.randrange(cells) if cell is None else cell)
+        pools += nic(number, dice.randrange(cells) if cell is None else cell)
     state.pci_stats = stats.PciDeviceStats(
         state.numa_topology, stats=pci_device_pool.from_pci_stats(pools),
         dev_filter=NO_DEVICE_FILTER)
@@ -170,10 +170,11 @@ def _cell(number: int, cells: int, full: float, dice: random.Random) -> Any:
                                                  tunneled=False))
 
 
-def _nic(number: int, cell: int) -> list[dict[str, Any]]:
+def nic(number: int, cell: int) -> list[dict[str, Any]]:
+    """Build the pools of a network card with eight VFs."""
     alike = {'vendor_id': '8086', 'numa_node': cell,
              'physical_network': PHYSNET, 'remote_managed': 'false',
-             'address': f'0000:{number + 0x81:02x}:00.0'}
+             'address': f'{number >> 7:04x}:{number + 0x81 & 0xff:02x}:00.0'}
     return [{**alike, 'product_id': '1528', 'dev_type': 'type-PF',
              'count': 1},
             {**alike, 'product_id': '1515', 'dev_type': 'type-VF',
