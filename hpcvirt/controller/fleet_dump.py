@@ -32,9 +32,8 @@ def make_document(view: views.View) -> documents.FleetDocument:
     """
     kinds: dict[frozenset[str], list[str]] = {}
     hosts = {host.name: host for host in view.fleet.hosts}
-    for name, peers in view.peers.items():
-        if name in hosts:
-            kinds.setdefault(peers, []).append(name)
+    for name in hosts:
+        kinds.setdefault(view.peers[name], []).append(name)
     found: dict[str, classes.FleetClass] = {}
     for names in kinds.values():
         first = view.found.states[names[0]]
