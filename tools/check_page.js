@@ -3,8 +3,10 @@
 
 // Measures a page in the browser and adds the result as JSON to the page around
 // it. check_page.py inserts this script at the end of the page and evaluates
-// the result.
-(() => {
+// the result. A frame knows its width and colour scheme only when the page
+// around it has been laid out, so it is measured when that has loaded.
+parent.addEventListener('load', () => {
+  parent.document.body.getBoundingClientRect();
   for (const folded of document.querySelectorAll('details')) {
     folded.open = true;
   }
@@ -143,4 +145,4 @@
     scripts: document.scripts.length - 1,
   });
   parent.document.body.append(result);
-})();
+});

@@ -43,6 +43,7 @@ WIDTHS = (360, 718, 1024, 1280, 1600, 1920, 2500)
 #: The values of Blink's preferredColorScheme.
 SCHEMES = {'dark': 0, 'light': 1}
 LIMIT_S = 120
+ATTEMPTS = 3
 CHROMIUM = (
     '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic',
     '--no-first-run', '--disable-background-networking',
@@ -98,21 +99,19 @@ def check(page: str, results: Sequence[dict[str, Any]],
     findings = []
     for scheme, number in SCHEMES.items():
         with tempfile.TemporaryDirectory() as scratch:
-            dom, messages = _load(page, number, pathlib.Path(scratch))
+            loaded, messages = _load(page, number, pathlib.Path(scratch))
             for width in WIDTHS if pictures is not None else ():
                 _picture(page, width, number, pathlib.Path(scratch),
                          pictures / f'{width}-{scheme}.png')
         findings += [f'{scheme}: the browser logs {line}' for line in messages]
-        loaded = {}
-        for match in _MEASURED.finditer(dom):
-            measured = json.loads(html.unescape(match[1]))
-            loaded[measured['width'], measured['dark']] = measured
-        for width in WIDTHS:
+        if sorted(loaded) != sorted(WIDTHS):
+            findings.append(
+                f'{scheme}: measured in windows of {sorted(loaded)} px')
+        for width in sorted(loaded):
+            measured = loaded[width]
             where = f'{width} px, {scheme}'
-            measured = loaded.get((width, scheme == 'dark'))
-            if measured is None:
-                findings.append(f'{where}: the page does not load')
-                continue
+            if measured['dark'] != (scheme == 'dark'):
+                findings.append(f'{where}: the page has the other scheme')
             findings += [f'{where}: {fault}' for fault in (
                 *faults(measured), *missing(measured, results))]
     return findings
@@ -158,13 +157,24 @@ def missing(measured: dict[str, Any],
                 yield f'no drawing of {" ".join(row)}'
 
 
-def _load(page: str, scheme: int,
-          scratch: pathlib.Path) -> tuple[str, list[str]]:
-    """Return the document in all widths and the messages of the browser."""
+def _load(page: str, scheme: int, scratch: pathlib.Path,
+          ) -> tuple[dict[int, dict[str, Any]], list[str]]:
+    """Return what each width measured and the messages of the browser.
+
+    The page is loaded again if a busy browser did not lay out every window.
+    """
     probe = f'<script>{PROBE.read_text(encoding="utf-8")}</script>'
-    done = _chromium(page.replace('</body>', f'{probe}</body>'), WIDTHS,
-                     scheme, scratch, '--dump-dom')
-    return done.stdout, _CONSOLE.findall(done.stderr)
+    for _attempt in range(ATTEMPTS):
+        done = _chromium(page.replace('</body>', f'{probe}</body>'), WIDTHS,
+                         scheme, scratch, '--dump-dom')
+        found = [json.loads(html.unescape(match[1]))
+                 for match in _MEASURED.finditer(done.stdout)]
+        loaded = {measured['width']: measured for measured in found}
+        if sorted(loaded) == sorted(WIDTHS) and all(
+                measured['dark'] == (scheme == SCHEMES['dark'])
+                for measured in found):
+            break
+    return loaded, _CONSOLE.findall(done.stderr)
 
 
 def _picture(page: str, width: int, scheme: int, scratch: pathlib.Path,
