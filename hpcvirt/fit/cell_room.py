@@ -2,80 +2,171 @@
 
 """Count the guest cells of one kind that a host cell still takes.
 
-The count needs no search: it is the least of what CPUs and memory take.
+The count needs no search: it is the least of what CPUs and memory take. It
+depends on numbers only. A fleet has many cells, so that these are kept in
+plain tuples, which Python's garbage collection does not look at again.
 """
 
+import operator
 import sys
+import typing
 from collections.abc import Sequence
 
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
 
-Pages = Sequence[supplies.PageSupply]
+#: Size in KiB, total and free pages.
+_Pages = tuple[int, int, int]
+#: The fields of a CellState that change with its guests.
+Changing = tuple[int, tuple[int, ...], int, int, tuple[int, ...]]
+_NONE: tuple[tuple[int, ...], ...] = ((), (), (), ())
 
 #: The count of a resource that does not limit a guest cell.
 AMPLE = sys.maxsize
 
+#: The policies of guest cells for which each core is looked at.
+BY_CORE = (shape_model.ThreadPolicy.REQUIRE, shape_model.ThreadPolicy.ISOLATE)
 
-def count(demand: demands.CellDemand, cell: supplies.CellSupply,
-          cpu_ratio: float = 1.0, ram_ratio: float = 1.0) -> int:
+
+class CellState(typing.NamedTuple):
+    """All that matters of a cell for the guests that it takes.
+
+    The fields up to ``ram_ratio`` do not change with the guests on the cell.
+    CPUs and free pages are numbers, of each core and each size of pages.
+
+    :ivar siblings: whether the cell has cores; these are looked at only
+        where a kind of guests has a thread policy
+    :ivar usable: pages of each size that are not reserved
+    """
+
+    id: int
+    socket: int | None
+    dedicated: int
+    shared: int
+    siblings: bool
+    width: int
+    all_shared: bool
+    core_cpus: tuple[int, ...]
+    core_pcpus: tuple[int, ...]
+    memory_mib: int
+    sizes_kib: tuple[int, ...]
+    totals: tuple[int, ...]
+    usable: tuple[int, ...]
+    physnets: tuple[str, ...]
+    tunneled: bool
+    cpu_ratio: float
+    ram_ratio: float
+    free: int
+    core_free: tuple[int, ...]
+    cpu_usage: int
+    memory_used_mib: int
+    pages_free: tuple[int, ...]
+
+    @property
+    def shared_left(self) -> float:
+        """How many more shared vCPUs the cell takes."""
+        return self.shared * self.cpu_ratio - self.cpu_usage
+
+    @property
+    def memory_free_mib(self) -> int:
+        return self.memory_mib - self.memory_used_mib
+
+    @property
+    def empty(self) -> bool:
+        """No instance uses CPUs, memory or pages of this cell."""
+        return self[_FIXED:] == self.emptied()
+
+    def emptied(self) -> Changing:
+        """Return the last fields as they are without guests."""
+        return self.dedicated, self.core_pcpus, 0, 0, self.usable
+
+
+#: How many fields of a CellState do not change.
+_FIXED = CellState._fields.index('free')
+
+
+def describe(cell: supplies.CellSupply, supply: supplies.Supply,
+             by_core: bool) -> tuple[tuple[typing.Any, ...], Changing]:
+    """Describe a cell of a host by the fields of a CellState.
+
+    :param by_core: whether cores matter
+    :returns: those that do not change with its guests, and the others
+    """
+    free, siblings = cell.free, cell.siblings
+    sizes, totals, used, unused = (zip(*cell.pages, strict=True)
+                                   if cell.pages else _NONE)
+    width, all_shared, cores = 0, False, _NONE
+    if by_core and siblings:
+        width, all_shared = (cell.threads_per_core,
+                             cell.dedicated == cell.shared)
+        cores = tuple(zip(*sorted([
+            (len(core), len(core & cell.dedicated), len(core & free))
+            for core in siblings]), strict=True))
+    return (cell.id, cell.socket, len(cell.dedicated), len(cell.shared),
+            bool(siblings), width, all_shared, cores[0], cores[1],
+            cell.memory_mib, sizes, totals,
+            tuple(map(operator.add, used, unused)), tuple(cell.physnets),
+            cell.tunneled, supply.cpu_ratio, supply.ram_ratio), (
+                len(free), cores[2], cell.cpu_usage, cell.memory_used_mib,
+                unused)
+
+
+def count(demand: demands.CellDemand, cell: CellState) -> int:
     """Count the equal guest cells that fit on a host cell side by side."""
     shared = demand.policy is shape_model.CPUPolicy.SHARED
     room = AMPLE
     if not shared:
-        room = _dedicated(demand, cell)
+        room = count_by_pcpus(demand, cell)
     if room and demand.policy is not shape_model.CPUPolicy.DEDICATED:
-        room = min(room, _shared(demand, cell, cpu_ratio, ram_ratio))
-    return max(0, min(room, _memory(demand, cell))) if room else 0
+        room = min(room, _shared(demand, cell))
+    return min(room, count_by_memory(demand, cell)) if room > 0 else 0
 
 
-def _dedicated(demand: demands.CellDemand, cell: supplies.CellSupply) -> int:
+def count_by_pcpus(demand: demands.CellDemand, cell: CellState) -> int:
+    """Count by dedicated CPUs only.
+
+    The count depends on ``free``, on ``core_free`` and on the fields that do
+    not change.
+    """
     needed = demand.pcpus + demand.emulator_pcpus
-    if len(cell.free) < needed or not cell.siblings:
+    if cell.free < needed or not cell.siblings:
         return 0
     if not demand.pcpus:
         # Nova neither pins nor counts a guest cell without dedicated vCPUs,
         # and has no CPU for its emulator threads.
         return 0 if demand.emulator_pcpus or not demand.vcpus else AMPLE
+    if demand.threads not in BY_CORE:
+        return cell.free // needed
     if demand.threads is shape_model.ThreadPolicy.ISOLATE:
-        width = cell.threads_per_core
-        if width > 1 and cell.dedicated != cell.shared:
+        if cell.width > 1 and not cell.all_shared:
             return 0
-        whole = sum(len(core & cell.free) >= width for core in cell.siblings)
-        return whole // needed
-    if demand.threads is shape_model.ThreadPolicy.REQUIRE:
-        if cell.threads_per_core < 2:
-            return 0
-        # Threads of shared CPUs are siblings, too.
-        if len(cell.free) < len(cell.dedicated) or cell.shared:
-            counts = [len(core & cell.free) for core in cell.siblings]
-        else:
-            counts = list(map(len, cell.siblings))
-        return min(len(cell.free) // needed, max(
-            sum(free >= threads for free in counts)
-            // -(-demand.pcpus // threads)
-            for threads in range(2, cell.threads_per_core + 1)))
-    return len(cell.free) // needed
+        return sum(free >= cell.width for free in cell.core_free) // needed
+    if cell.width < 2:
+        return 0
+    # Threads of shared CPUs are siblings, too.
+    counts = (cell.core_free if cell.free < cell.dedicated or cell.shared
+              else cell.core_cpus)
+    return min(cell.free // needed, max(
+        sum(free >= threads for free in counts) // -(-demand.pcpus // threads)
+        for threads in range(2, cell.width + 1)))
 
 
-def _shared(demand: demands.CellDemand, cell: supplies.CellSupply,
-            cpu_ratio: float, ram_ratio: float) -> int:
+def _shared(demand: demands.CellDemand, cell: CellState) -> int:
     """Count by the CPUs and memory that may be overcommitted."""
-    if demand.vcpus > len(cell.shared):
+    if demand.vcpus > cell.shared:
         return 0
     room = AMPLE
     if demand.vcpus:
-        room = int(min(AMPLE, (len(cell.shared) * cpu_ratio - cell.cpu_usage)
-                       // demand.vcpus))
+        room = int(min(AMPLE, cell.shared_left // demand.vcpus))
     if demand.memory_mib:
         room = min(room, int(min(AMPLE, (
-            cell.memory_mib * ram_ratio - cell.memory_used_mib)
+            cell.memory_mib * cell.ram_ratio - cell.memory_used_mib)
             // demand.memory_mib)))
     return room
 
 
-def _memory(demand: demands.CellDemand, cell: supplies.CellSupply) -> int:
+def count_by_memory(demand: demands.CellDemand, cell: CellState) -> int:
     """Count by pages, or by memory where the host does not report pages."""
     needed = demand.memory_mib * 1024
     if not needed:
@@ -83,31 +174,70 @@ def _memory(demand: demands.CellDemand, cell: supplies.CellSupply) -> int:
     page_kib = demand.page_kib
     overcommits = (page_kib is None
                    and demand.policy is shape_model.CPUPolicy.SHARED)
-    if not cell.pages:
+    if not cell.sizes_kib:
         if page_kib is not None:
             return 0
         if overcommits:
             return AMPLE if demand.memory_mib <= cell.memory_mib else 0
-        return cell.memory_free_mib // demand.memory_mib
+        return max(cell.memory_free_mib // demand.memory_mib, 0)
     room = 0
-    for pool in _pools(page_kib, cell.pages):
-        if needed % pool.size_kib:
+    for size_kib, total, free in _pools(page_kib, list(zip(
+            cell.sizes_kib, cell.totals, cell.pages_free, strict=True))):
+        if needed % size_kib:
             continue
         if overcommits:
-            return AMPLE if needed <= pool.total * pool.size_kib else 0
-        room += max(pool.free, 0) * pool.size_kib // needed
+            return AMPLE if needed <= total * size_kib else 0
+        room += max(free, 0) * size_kib // needed
     return room
 
 
-def _pools(page_kib: int | None, pages: Pages) -> Pages:
+def _pools(page_kib: int | None,
+           pages: Sequence[_Pages]) -> Sequence[_Pages]:
     """Select the pages that a guest cell may use."""
     if page_kib is None:
         return (min(pages),)
     if page_kib > 0:
-        return [pool for pool in pages if pool.size_kib == page_kib]
+        return [pool for pool in pages if pool[0] == page_kib]
     ascending = sorted(pages)
     if page_kib == shape_model.PageClass.SMALL:
         return ascending[:1]
     if page_kib == shape_model.PageClass.LARGE:
         return ascending[1:]
     return ascending
+
+
+def spread_in_sockets(needs: Sequence[tuple[Sequence[int], int]],
+                      cells: Sequence[CellState]) -> int:
+    """Count guests, each with all of its cells in one socket.
+
+    :param needs: for each kind of guest cell, how many each host cell takes,
+        and how many cells of the kind a guest has
+    """
+    sockets = [cell.socket for cell in cells]
+    return sum(
+        min(spread([room for room, other in zip(
+            column, sockets, strict=True) if other == socket], number)
+            for column, number in needs)
+        for socket in set(sockets) if socket is not None)
+
+
+def spread(room: Sequence[int], cells: int) -> int:
+    """Count guests of several equal cells, each on another host cell.
+
+    :param room: how many guest cells each host cell takes
+    :param cells: the cells of a guest
+    :returns: the largest number of guests n for which the host cells take
+        n cells each, as far as they have room, and ``n * cells`` in total
+    """
+    total = sum(room)
+    if cells == 1:
+        return total
+    guests = total // cells
+    while guests:
+        if max(room) <= guests:
+            return guests
+        taken = sum([min(each, guests) for each in room])
+        if taken >= guests * cells:
+            return guests
+        guests = taken // cells
+    return 0

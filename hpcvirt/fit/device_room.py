@@ -11,9 +11,9 @@ from collections.abc import Hashable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from hpcvirt.fit import cell_room
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
-from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
 
 #: More guests than a host ever takes.
@@ -23,35 +23,46 @@ _MANY = 1 << 20
 #: where. Without them, the pools of a fleet are of few kinds.
 _NOT_NAMED = frozenset(('count', 'numa_node', 'rp_uuid'))
 
-#: For each pool its cell, its free devices, and the number of its tags; None
-#: if Nova does not track devices on the host.
-State = tuple[tuple[int | None, int, int], ...] | None
+#: For each pool its cell, its free devices, and the number of its tags.
+_Pools = tuple[tuple[int | None, int, int], ...]
+#: The free devices of each cell.
+_Free = Mapping[int | None, int]
 
 
 class DeviceRoom:
-    """Counts guests of given kinds by their devices."""
+    """Counts guests of kinds by their devices."""
 
-    def __init__(self, kinds: Sequence[demands.Demand]) -> None:
-        self._guest_cells = [len(demand.cells) for demand in kinds]
-        self._wanted = [_wanted(demand) for demand in kinds]
-        self._any = any(self._wanted)
+    def __init__(self) -> None:
+        self._kinds: list[tuple[int, list[
+            tuple[int, devices.DeviceRequest, int]]]] = []
         self._numbers: dict[Hashable, int] = {}
         self._tags: list[devices.Pool] = []
-        self._served: dict[tuple[Hashable, int], bool] = {}
+        self._states: dict[_Pools, int] = {(): 0}
+        self._pools: list[_Pools] = [()]
+        self._requests: dict[Hashable, int] = {}
+        self._served: dict[tuple[int, int], bool] = {}
+        self._free: dict[tuple[int, int], _Free] = {}
 
     @property
-    def kinds_of_pools(self) -> int:
-        """How many kinds of pools are remembered."""
-        return len(self._tags)
+    def known(self) -> int:
+        """How much is remembered."""
+        return max(len(self._tags), len(self._states))
 
-    def state(self, pools: Sequence[devices.Pool] | None) -> State:
-        """Return all of the devices of a host that matters."""
-        if pools is None:
-            return None
-        if not self._any:
-            return ()
-        return tuple([(pool.cell, pool.free, self._number(pool))
-                      for pool in pools])
+    def add(self, demand: demands.Demand) -> None:
+        """Prepare to count guests of another kind."""
+        self._kinds.append((len(demand.cells), [
+            (self._requests.setdefault(key, len(self._requests)),
+             request, count) for key, request, count in _wanted(demand)]))
+
+    def number(self, pools: Sequence[devices.Pool] | None) -> int:
+        """Number the state of the devices of a host, 0 if it has none."""
+        state = tuple([(pool.cell, pool.free, self._number(pool))
+                       for pool in pools or ()])
+        number = self._states.get(state)
+        if number is None:
+            number = self._states[state] = len(self._pools)
+            self._pools.append(state)
+        return number
 
     def _number(self, pool: devices.Pool) -> int:
         tags = tuple([(tag, str(value)) for tag, value in pool.tags.items()
@@ -62,32 +73,37 @@ class DeviceRoom:
             self._tags.append(pool)
         return number
 
-    def limit(self, index: int, state: State,
-              cells: Sequence[supplies.CellSupply],
+    def limit(self, index: int, state: int,
+              cells: Sequence[cell_room.CellState],
               near: Mapping[int, int]) -> int:
         """Count the guests of a kind for which there are devices.
 
-        :param index: of the kind
+        :param index: of the kind, in the order in which they were added
+        :param state: the number of the state of the devices
         :param near: how many guests of the kind each cell takes
         """
         guests = _MANY
-        for key, request, count in self._wanted[index]:
-            free: collections.Counter[int | None] = collections.Counter()
-            for cell, number, tags in state or ():
-                if self._serves(key, request, tags):
-                    free[cell] += number
-            guests = min(guests, _served(
-                request.affinity, count, self._guest_cells[index], free,
-                cells, near))
+        guest_cells, wanted = self._kinds[index]
+        for number, request, count in wanted:
+            free = self._free.get((number, state))
+            if free is None:
+                free = self._free[number, state] = self._add_up(
+                    number, request, state)
+            guests = min(guests, _served(request.affinity, count, guest_cells,
+                                         free, cells, near))
         return guests
 
-    def _serves(self, key: Hashable, request: devices.DeviceRequest,
-                tags: int) -> bool:
-        known = self._served.get((key, tags))
-        if known is None:
-            known = self._served[key, tags] = devices.serves(
-                self._tags[tags], request)
-        return known
+    def _add_up(self, number: int, request: devices.DeviceRequest,
+                state: int) -> _Free:
+        free: dict[int | None, int] = {}
+        for cell, count, tags in self._pools[state]:
+            serves = self._served.get((number, tags))
+            if serves is None:
+                serves = self._served[number, tags] = devices.serves(
+                    self._tags[tags], request)
+            if serves:
+                free[cell] = free.get(cell, 0) + count
+        return free
 
 
 def _wanted(demand: demands.Demand,
@@ -105,8 +121,7 @@ def _wanted(demand: demands.Demand,
 
 
 def _served(affinity: shape_model.PCIAffinity, count: int, guest_cells: int,
-            free: Mapping[int | None, int],
-            cells: Sequence[supplies.CellSupply],
+            free: _Free, cells: Sequence[cell_room.CellState],
             near: Mapping[int, int]) -> int:
     """Count the guests that get the same number of devices each.
 
@@ -131,9 +146,8 @@ def _served(affinity: shape_model.PCIAffinity, count: int, guest_cells: int,
     return (sum(usable) + anywhere) // count
 
 
-def _sockets(free: Mapping[int | None, int],
-              cells: Sequence[supplies.CellSupply],
-              near: Mapping[int, int]) -> list[tuple[int, int]]:
+def _sockets(free: _Free, cells: Sequence[cell_room.CellState],
+             near: Mapping[int, int]) -> list[tuple[int, int]]:
     """Add up the free devices and the guests of the cells of each socket."""
     there: collections.Counter[int] = collections.Counter()
     room: collections.Counter[int] = collections.Counter()

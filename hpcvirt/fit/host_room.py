@@ -14,22 +14,23 @@ become free in proportion to CPUs.
 
 The cells of a fleet are in few different states, and most hosts have not
 changed since the last request. The counts for each state of a cell or of a
-host are therefore remembered.
+host are therefore remembered. They do not depend on other kinds: another kind
+is another column of the table, which is filled where it is needed.
 """
 
 import collections
-import dataclasses
 import itertools
 import math
+import operator
 import typing
 from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Sequence
 
-from hpcvirt.fit import affinity_check
 from hpcvirt.fit import allocation
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import cell_room
+from hpcvirt.fit import cell_table
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import device_room
 from hpcvirt.fit import devices
@@ -38,6 +39,8 @@ from hpcvirt.model import shape as shape_model
 
 #: States that are remembered; then all are forgotten.
 MAX_STATES = 50_000
+#: Kinds that are remembered, those that are not counted any more included.
+MAX_KINDS = 64
 #: More guests of a kind than a host ever takes.
 _MANY = 1 << 20
 
@@ -47,24 +50,13 @@ LATER = 0.5
 #: Later guests are rounded to such a part, so that sums are exact.
 _PARTS = 1 << 20
 
-Counts = tuple[int, ...]
+Counts = cell_table.Counts
 #: Guests now and later.
 Prospects = tuple[float, ...]
-_Cells = tuple[supplies.CellSupply, ...]
 #: Whether guests need PCPUs, and whether they need shared CPUs.
 _NeedsCPUs = tuple[bool, bool]
-
-
-class _State(typing.NamedTuple):
-    """The part of a host's state that its counts depend on.
-
-    :ivar cells: the number of the state of each cell
-    :ivar places: the id and the socket of each cell, where they matter
-    """
-
-    cells: tuple[int, ...]
-    places: tuple[tuple[int, int | None], ...]
-    devices: device_room.State
+#: The numbers of the states of the cells of a host, and of its devices.
+_State = tuple[tuple[int, ...], int]
 
 
 class Taken(typing.NamedTuple):
@@ -77,6 +69,19 @@ class Taken(typing.NamedTuple):
 
     before: Prospects
     fewer: Prospects
+    left: tuple[float, int]
+
+
+class Displaced(typing.NamedTuple):
+    """A host before and after it takes a guest, for :meth:`HostRoom.taken`.
+
+    :ivar before: the number of its state
+    :ivar after: likewise
+    :ivar left: see :func:`count_left`
+    """
+
+    before: int
+    after: int
     left: tuple[float, int]
 
 
@@ -98,49 +103,74 @@ class HostRoom:
         :param forgive: is told of the kind, or of a cell of its guests, for
             which an error was raised; then a host takes none of them
         """
-        self.kinds = tuple(kinds)
         self._forgive = forgive
-        numbers: dict[demands.CellDemand, int] = {}
-        self._needs = [
-            tuple(collections.Counter(
-                numbers.setdefault(cell, len(numbers))
-                for cell in demand.cells).items())
-            for demand in self.kinds]
-        self._guest_cells = tuple(numbers)
-        self._needs_cpus = list(map(_needs_cpus, self.kinds))
-        self._selective = any(demand.selective for demand in self.kinds)
-        self._by_core = any(
-            cell.threads in (shape_model.ThreadPolicy.REQUIRE,
-                             shape_model.ThreadPolicy.ISOLATE)
-            for cell in self._guest_cells)
+        # Whether cores and devices matter to any kind.
+        self._aspects = False, False
+        self._chosen: list[int] = []
+        self.kinds: tuple[demands.Demand, ...] = ()
         self._forget()
+        self.choose(kinds)
+
+    def choose(self, kinds: Sequence[demands.Demand]) -> bool:
+        """Count guests of these kinds from now on.
+
+        :returns: whether all states have been forgotten
+        """
+        keeps = max(len(self._cells), len(self._states),
+                    len(self._displaced), self._devices.known) <= MAX_STATES
+        if keeps and kinds is self.kinds:
+            return False
+        self.kinds = tuple(kinds)
+        aspects = (
+            self._aspects[0] or any(
+                cell.threads in cell_room.BY_CORE
+                for kind in kinds for cell in kind.cells),
+            self._aspects[1] or any(kind.requests for kind in kinds))
+        known = {*self._places, *[kind.key for kind in kinds]}
+        keeps = (keeps and aspects == self._aspects
+                 and len(known) <= MAX_KINDS)
+        self._aspects = aspects
+        if not keeps:
+            self._forget()
+        for kind in kinds:
+            if kind.key not in self._places:
+                self._add(kind)
+        self._chosen = [self._places[kind.key] for kind in kinds]
+        return not keeps
 
     def _forget(self) -> None:
-        self._devices = device_room.DeviceRoom(self.kinds)
-        self._numbers: dict[Hashable, int] = {}
-        self._on_cell: list[Counts] = []
-        self._on_host: dict[_State, Counts] = {}
-        self._prospects: dict[_State, Prospects] = {}
-        self._displaced: dict[Hashable, Taken] = {}
+        # The tables have a row for each state, and a column for each kind.
+        self._places: dict[Hashable, int] = {}
+        self._columns: list[demands.Demand] = []
+        self._needs_cpus: list[_NeedsCPUs] = []
+        self._needs: list[tuple[tuple[int, int], ...]] = []
+        self._devices: device_room.DeviceRoom = device_room.DeviceRoom()
+        self._cells = cell_table.CellTable(self._aspects[0], self._forgive)
+        self._states: dict[_State, int] = {}
+        self._hosts: list[_State] = []
+        self._on_empty: dict[tuple[int, ...], Counts] = {}
+        self._prospects: list[Prospects] = []
+        self._demand: demands.Demand | None = None
+        self._guests: dict[Hashable, int] = {}
+        self._displaced: dict[Hashable, Displaced] = {}
 
-    def _keep_few(self) -> None:
-        if max(len(self._on_cell), len(self._on_host),
-               self._devices.kinds_of_pools) > MAX_STATES:
-            self._forget()
-        # These are for each kind of guest; the counts before are not.
-        if len(self._displaced) > MAX_STATES:
-            self._displaced.clear()
+    def _add(self, kind: demands.Demand) -> None:
+        self._places[kind.key] = len(self._columns)
+        self._needs_cpus.append(_needs_cpus(kind))
+        self._needs.append(tuple(collections.Counter(map(
+            self._cells.add, kind.cells)).items()))
+        self._columns.append(kind)
+        self._devices.add(kind)
 
     def count(self, supply: supplies.Supply) -> Counts:
         """Count the guests of each kind that a host takes now."""
-        cells = tuple(supply.cells)
-        return self._count(cells, self._state(supply, cells))
+        found = self._count(self._hosts[self._number(supply)], 0)
+        return tuple([found[place] for place in self._chosen])
 
     def prospects(self, supply: supplies.Supply) -> Prospects:
         """Count the guests of each kind that a host takes, now and later."""
-        self._keep_few()
-        cells = tuple(supply.cells)
-        return self._now_and_later(supply, cells, self._state(supply, cells))
+        self.choose(self.kinds)
+        return self._now_and_later(self._number(supply))
 
     def displaced(self, demand: demands.Demand, supply: supplies.Supply,
                   placement: cell_assignments.CellAssignment,
@@ -151,131 +181,138 @@ class HostRoom:
         :param placement: where the guest will be placed
         :param providers: what Placement allocated to its PCI requests
         """
-        self._keep_few()
-        cells = tuple(supply.cells)
-        state = self._state(supply, cells)
-        key = (state, demand.key, placement.cells, placement.pages_kib,
+        self.choose(self.kinds)
+        return self.taken(self.displace(demand, supply, placement, providers))
+
+    def taken(self, displaced: Displaced) -> Taken:
+        """Count the guests of each kind that were displaced."""
+        before = self._now_and_later(displaced.before)
+        after = self._now_and_later(displaced.after)
+        fewer = tuple(map(operator.sub, before, after))
+        # One such host would make the sums over all hosts useless.
+        if not math.isfinite(sum((*before, *fewer, *displaced.left))):
+            raise ValueError('the room on the host is not finite')
+        return Taken(before, fewer, displaced.left)
+
+    def displace(self, demand: demands.Demand, supply: supplies.Supply,
+                 placement: cell_assignments.CellAssignment,
+                 providers: devices.Providers = ()) -> Displaced:
+        """Number the states of a host before and after it takes a guest."""
+        before = self._number(supply)
+        if demand is not self._demand:
+            # It takes long to hash a key.
+            self._demand = demand
+            self._guest = self._guests.setdefault(demand.key,
+                                                  len(self._guests))
+        key = (before, self._guest, placement.cells, placement.pages_kib,
                tuple(map(tuple, providers)))
         known = self._displaced.get(key)
         if known is None:
-            before = self._now_and_later(supply, cells, state)
             rest = allocation.allocate(demand, supply, placement, providers)
-            now = tuple(rest.cells)
-            after = self._now_and_later(rest, now, _State(
-                tuple([number if new is old else self._number(new, rest)
+            numbers, device_state = self._hosts[before]
+            after = self._number_of((
+                tuple([number if new is old else self._cells.number(new, rest)
                        for number, old, new in zip(
-                           state.cells, cells, now, strict=True)]),
-                state.places, self._devices.state(rest.pools)))
-            fewer = tuple(old - new for old, new in zip(before, after,
-                                                        strict=True))
-            left = count_left(demand, supply)
-            # One such host would make the sums over all hosts useless.
-            if not math.isfinite(sum((*before, *fewer, *left))):
-                raise ValueError('the room on the host is not finite')
-            known = self._displaced[key] = Taken(before, fewer, left)
+                           numbers, supply.cells, rest.cells, strict=True)]),
+                device_state if rest.pools is supply.pools
+                else self._device_state(rest)))
+            known = self._displaced[key] = Displaced(
+                before, after, count_left(demand, self._cells.states(numbers)))
         return known
 
-    def _state(self, supply: supplies.Supply, cells: _Cells) -> _State:
-        return _State(
-            tuple([self._number(cell, supply) for cell in cells]),
-            tuple([(cell.id, cell.socket) for cell in cells])
-            if self._selective else (),
-            self._devices.state(supply.pools))
+    def _number(self, supply: supplies.Supply) -> int:
+        """Number the state of a host."""
+        return self._number_of((
+            tuple([self._cells.number(cell, supply) for cell in supply.cells]),
+            self._device_state(supply)))
 
-    def _number(self, cell: supplies.CellSupply,
-                supply: supplies.Supply) -> int:
-        free, size = len(cell.free), len(cell.dedicated)
-        cores: Hashable = len(cell.siblings)
-        if self._by_core and free and (free < size or cell.shared):
-            cores = (cell.threads_per_core, cell.dedicated == cell.shared,
-                     *sorted([len(core & cell.free)
-                              for core in cell.siblings]))
-        key = (free, size, cores, len(cell.shared), cell.cpu_usage,
-               cell.memory_mib, cell.memory_used_mib, tuple(cell.pages),
-               tuple(cell.physnets), cell.tunneled,
-               supply.cpu_ratio, supply.ram_ratio)
-        number = self._numbers.get(key)
+    def _number_of(self, state: _State) -> int:
+        number = self._states.get(state)
         if number is None:
-            number = len(self._on_cell)
-            self._on_cell.append(tuple([
-                self._isolate(guest_cell, cell_room.count, guest_cell, cell,
-                              supply.cpu_ratio, supply.ram_ratio)
-                for guest_cell in self._guest_cells]))
-            self._numbers[key] = number
+            number = self._states[state] = len(self._hosts)
+            self._hosts.append(state)
+            self._prospects.append(())
         return number
 
-    def _count(self, cells: _Cells, state: _State) -> Counts:
-        known = self._on_host.get(state)
-        if known is None:
-            rooms = [self._on_cell[number] for number in state.cells]
-            columns = list(zip(*rooms, strict=True))
-            known = self._on_host[state] = tuple([
-                self._isolate(kind, self._guests, index, cells, columns,
-                              state.devices)
-                for index, kind in enumerate(self.kinds)])
-        return known
+    def _device_state(self, supply: supplies.Supply) -> int:
+        return self._devices.number(supply.pools) if self._aspects[1] else 0
 
-    def _isolate(self, kind: object, count: Callable[..., int],
-                 *arguments: object) -> int:
-        try:
-            return count(*arguments)
-        except Exception as exc:  # noqa: BLE001
-            self._forgive(kind, exc)
-            return 0
+    def _count(self, state: _State, first: int) -> list[int]:
+        """Count guests, from the first kind that has not been counted."""
+        numbers, device_state = state
+        columns = list(zip(*self._cells.rooms(numbers), strict=True))
+        spread = {
+            (column, number): cell_room.spread(columns[column], number)
+            for column, number in {*itertools.chain.from_iterable(
+                self._needs[first:])}}
+        found = [min([_MANY, *[spread[need] for need in needs]])
+                 for needs in self._needs[first:]]
+        cells: list[cell_room.CellState] = []
+        for place, kind in enumerate(self._columns[first:]):
+            if kind.selective and found[place]:
+                cells = cells or self._cells.states(numbers)
+                found[place] = self._cells.isolate(
+                    kind, self._select, first + place, found[place], cells,
+                    columns, device_state)
+        return found
 
-    def _now_and_later(self, supply: supplies.Supply, cells: _Cells,
-                       state: _State) -> Prospects:
-        known = self._prospects.get(state)
-        if known is None:
-            empty = dataclasses.replace(supply, cells=tuple(map(
-                _emptied, cells)))
-            shares = {needs: _share(needs, supply, empty)
-                      for needs in {*self._needs_cpus}}
-            known = self._prospects[state] = tuple([
+    def _now_and_later(self, number: int) -> Prospects:
+        known = self._prospects[number]
+        first = len(known)
+        if first < len(self._columns):
+            state = self._hosts[number]
+            empty = self._cells.emptied(state[0])
+            then = self._on_empty.get(empty, ())
+            if len(then) < len(self._columns):
+                then = self._on_empty[empty] = (
+                    *then, *self._count((empty, 0), len(then)))
+            cells = self._cells.states(state[0])
+            shares = {needs: _share(needs, cells, self._cells.states(empty))
+                      for needs in {*self._needs_cpus[first:]}}
+            known = self._prospects[number] = (*known, *[
                 now + (0.0 if kind.requests else LATER * round(
-                    then * shares[needs] * _PARTS) / _PARTS)
-                for kind, needs, now, then in zip(
-                    self.kinds, self._needs_cpus, self._count(cells, state),
-                    self.count(empty), strict=True)])
-        return known
+                    later * shares[needs] * _PARTS) / _PARTS)
+                for kind, needs, now, later in zip(
+                    self._columns[first:], self._needs_cpus[first:],
+                    self._count(state, first), then[first:], strict=True)])
+        return tuple([known[place] for place in self._chosen])
 
-    def _guests(self, index: int, cells: _Cells,
-                columns: Sequence[Counts],
-                free_devices: device_room.State) -> int:
-        demand = self.kinds[index]
-        if not demand.selective:
-            return min(_MANY, *(_spread(columns[place], number)
-                                for place, number in self._needs[index]))
+    def _select(self, index: int, guests: int,
+                cells: Sequence[cell_room.CellState],
+                columns: Sequence[Counts], device_state: int) -> int:
+        """Count guests for which it matters which cells they get.
+
+        :param guests: how many there are if it does not matter
+        """
+        demand = self._columns[index]
         needs = [(columns[place], number)
                  for place, number in self._needs[index]]
         if demand.exclusive_cells:
             needs = [(tuple(min(room, int(cell.empty)) for room, cell in zip(
                 column, cells, strict=True)), number)
                 for column, number in needs]
+            guests = min(itertools.starmap(cell_room.spread, needs))
         if (demand.numa_scope is shape_model.NUMAScope.SOCKET
                 and len(demand.cells) > 1):
-            guests = _in_sockets(needs, cells)
-        else:
-            guests = min(itertools.starmap(_spread, needs))
-        if not guests:
-            return 0
-        near = {cell.id: max(column[place] for column, _ in needs)
-                for place, cell in enumerate(cells)}
-        for affinity in affinity_check.find_affinities(demand, cells):
-            guests = min(guests, sum(near[cell] for cell in affinity.cells))
+            guests = cell_room.spread_in_sockets(needs, cells)
+        near = dict(zip([cell.id for cell in cells], map(max, *[
+            column for column, _ in needs]) if len(needs) > 1
+            else needs[0][0], strict=True))
+        for ids in _affine_cells(demand, cells):
+            guests = min(guests, sum(near[cell] for cell in ids))
         return min(guests, _MANY, self._devices.limit(
-            index, free_devices, cells, near))
+            index, device_state, cells, near)) if guests else 0
 
 
 def count_left(demand: demands.Demand,
-               supply: supplies.Supply) -> tuple[float, int]:
+               cells: Sequence[cell_room.CellState]) -> tuple[float, int]:
     """Return the values that decide between hosts with equal losses.
 
     :returns: the free CPUs of the kinds that a guest needs, and the free
         memory in MiB
     """
-    return _cpus_left(_needs_cpus(demand), supply), sum(
-        cell.memory_free_mib for cell in supply.cells)
+    return _cpus_left(_needs_cpus(demand), cells), sum([
+        cell.memory_free_mib for cell in cells])
 
 
 def _needs_cpus(demand: demands.Demand) -> _NeedsCPUs:
@@ -283,58 +320,30 @@ def _needs_cpus(demand: demands.Demand) -> _NeedsCPUs:
             any(cell.vcpus for cell in demand.cells))
 
 
-def _cpus_left(needs: _NeedsCPUs, supply: supplies.Supply) -> float:
+def _cpus_left(needs: _NeedsCPUs,
+               cells: Sequence[cell_room.CellState]) -> float:
     """Count the free CPUs of the kinds that a guest needs."""
     left = 0.0
     if needs[0]:
-        left += sum(len(cell.free) for cell in supply.cells)
+        left += sum([cell.free for cell in cells])
     if needs[1]:
-        left += sum(len(cell.shared) * supply.cpu_ratio - cell.cpu_usage
-                    for cell in supply.cells)
+        left += sum([cell.shared_left for cell in cells])
     return left
 
 
-def _share(needs: _NeedsCPUs, supply: supplies.Supply,
-           empty: supplies.Supply) -> float:
+def _share(needs: _NeedsCPUs, cells: Sequence[cell_room.CellState],
+           empty: Sequence[cell_room.CellState]) -> float:
     """Return the share of free CPUs, of the kinds that a guest needs."""
     most = _cpus_left(needs, empty)
-    free = max(_cpus_left(needs, supply), 0.0)
+    free = max(_cpus_left(needs, cells), 0.0)
     return min(free / most, 1.0) if most else 0.0
 
 
-def _emptied(cell: supplies.CellSupply) -> supplies.CellSupply:
-    """Return a cell as it is without guests."""
-    return cell._replace(
-        free=cell.dedicated, cpu_usage=0, memory_used_mib=0,
-        pages=tuple([pool._replace(used=0, free=pool.free + pool.used)
-                     for pool in cell.pages]))
-
-
-def _in_sockets(needs: Sequence[tuple[Counts, int]],
-                 cells: _Cells) -> int:
-    sockets = [cell.socket for cell in cells]
-    return sum(
-        min(_spread([room for room, other in zip(
-            column, sockets, strict=True) if other == socket], number)
-            for column, number in needs)
-        for socket in set(sockets) if socket is not None)
-
-
-def _spread(room: Sequence[int], cells: int) -> int:
-    """Count guests of several equal cells, each on another host cell.
-
-    :param room: how many guest cells each host cell takes
-    :param cells: the cells of a guest
-    :returns: the largest number of guests n for which the host cells take
-        n cells each, as far as they have room, and ``n * cells`` in total
-    """
-    total = sum(room)
-    if cells == 1:
-        return total
-    guests = total // cells
-    while guests:
-        taken = sum(min(each, guests) for each in room)
-        if taken >= guests * cells:
-            return guests
-        guests = taken // cells
-    return 0
+def _affine_cells(demand: demands.Demand,
+                  cells: Sequence[cell_room.CellState]) -> list[list[int]]:
+    """List the cells near each network of a guest that is near some."""
+    near = [[cell.id for cell in cells if physnet in cell.physnets]
+            for physnet in demand.physnets]
+    if demand.tunneled:
+        near.append([cell.id for cell in cells if cell.tunneled])
+    return [ids for ids in near if ids]

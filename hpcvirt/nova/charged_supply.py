@@ -15,6 +15,7 @@ anew for each request.
 
 import dataclasses
 import typing
+from collections.abc import Hashable
 from collections.abc import Sequence
 
 from hpcvirt.fit import allocation
@@ -27,6 +28,7 @@ from hpcvirt.fit import supply as supplies
 from hpcvirt.nova import adapter
 from hpcvirt.nova import cell_order_by_release
 from hpcvirt.nova import claim_input
+from hpcvirt.nova import host_record
 
 #: The attribute of a HostState that has its account.
 ACCOUNT = 'hpcvirt_account'
@@ -42,12 +44,14 @@ class _Account:
     :ivar instances: instances on the HostState at that time
     :ivar left: what is left; several where it is unknown how the claims of
         the host order cells, the likeliest first
+    :ivar charged: it is less than what the HostState says
     """
 
     spec: typing.Any
     topology: typing.Any
     instances: int
     left: tuple[supplies.Supply, ...]
+    charged: bool = False
 
 
 def find_supplies(host_state: typing.Any, spec: typing.Any,
@@ -69,7 +73,7 @@ def find_supplies(host_state: typing.Any, spec: typing.Any,
             charged = _charge(account.left, start, picks,
                               start.first_allocation(host_state))
             if charged is not None:
-                return _record(host_state, spec, charged)
+                return _record(host_state, spec, charged, True)
     if not start.demand.cells:
         return _record(host_state, spec, (adapter.device_supply(host_state),))
     supply = adapter.supply(host_state, packing)
@@ -110,6 +114,32 @@ def predict(host_state: typing.Any, spec: typing.Any,
             else Prediction(demand, supply, placed, providers))
 
 
+def key(start: claim_input.ClaimInput) -> Hashable:
+    """Return what :func:`predict` needs to know of a request."""
+    demand = start.move.claimed if start.move else start.demand
+    return (demand.key, demand.numbers,
+            repr([request.specs for request in demand.requests]),
+            start.follows_placement, start.move and start.move.limited)
+
+
+def find_record(host_state: typing.Any, spec: typing.Any,
+                start: claim_input.ClaimInput,
+                packing: bool) -> Hashable | None:
+    """Return what :func:`predict` needs to know of a host.
+
+    :returns: None if that is not only what the host has reported
+    """
+    supply = find_supplies(host_state, spec, start, packing)[0]
+    record = (None if getattr(host_state, ACCOUNT).charged
+              else host_record.digest(host_state))
+    if record is None or not start.requests:
+        return record and (record, packing, supply.spares_devices)
+    # A pick changes the pools of the HostState, from which it is charged.
+    list(supply.pools or ())
+    return (record, packing, supply.spares_devices,
+            start.first_allocation(host_state))
+
+
 def _charge(before: Sequence[supplies.Supply], start: claim_input.ClaimInput,
             picks: int, first: claim_input.Allocation,
             ) -> tuple[supplies.Supply, ...] | None:
@@ -130,7 +160,9 @@ def _charge(before: Sequence[supplies.Supply], start: claim_input.ClaimInput,
 
 
 def _record(host_state: typing.Any, spec: typing.Any,
-            left: tuple[supplies.Supply, ...]) -> tuple[supplies.Supply, ...]:
+            left: tuple[supplies.Supply, ...], charged: bool = False,
+            ) -> tuple[supplies.Supply, ...]:
     setattr(host_state, ACCOUNT, _Account(
-        spec, host_state.numa_topology, host_state.num_instances, left))
+        spec, host_state.numa_topology, host_state.num_instances, left,
+        charged))
     return left

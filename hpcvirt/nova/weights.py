@@ -30,6 +30,7 @@ on it.
 
 import threading
 import typing
+from collections.abc import Hashable
 from collections.abc import Sequence
 
 from nova.scheduler import utils
@@ -49,6 +50,10 @@ from hpcvirt.nova import malformed_host
 
 LOG = logging.getLogger(__name__)
 
+_MISSING = object()
+#: Judgements that are remembered; then all are forgotten.
+MAX_KNOWN = 200_000
+
 #: The attribute of a RequestSpec that names the weigher which has counted it.
 _OBSERVED = 'hpcvirt_observed'
 
@@ -64,6 +69,9 @@ class _PlacementWeigher(weights.BaseHostWeigher, typing.Generic[_Judgement]):
     def __init__(self) -> None:
         super().__init__()
         self._conf = config.register()
+        # For each kind of request, the judgement for the record of each host:
+        # most hosts have not reported anew since.
+        self._known: dict[Hashable, dict[Hashable, typing.Any]] = {}
 
     def weight_multiplier(self, host_state: typing.Any) -> float:
         return utils.get_weight_multiplier(
@@ -85,9 +93,12 @@ class _PlacementWeigher(weights.BaseHostWeigher, typing.Generic[_Judgement]):
         demand = _demand(spec)
         if demand is None or not self._prepare(demand, spec):
             return [0.0] * len(hosts)
+        if sum(map(len, self._known.values()), len(self._known)) > MAX_KNOWN:
+            self._known.clear()
         start = claim_input.read(spec, demand)
+        known = self._known.setdefault(charged_supply.key(start), {})
         packing = config.read_packing()
-        judged = [self._judge_host(start, spec, host, packing)
+        judged = [self._judge_host(start, spec, host, packing, known)
                   for host in hosts]
         found = self._weights([each for each in judged if each is not None])
         # Without HPCTopologyFilter a host may have no placement for the
@@ -97,12 +108,24 @@ class _PlacementWeigher(weights.BaseHostWeigher, typing.Generic[_Judgement]):
         return [lowest if each is None else next_weight() for each in judged]
 
     def _judge_host(self, start: claim_input.ClaimInput, spec: typing.Any,
-                    host_state: typing.Any,
-                    packing: bool) -> _Judgement | None:
+                    host_state: typing.Any, packing: bool,
+                    known: dict[Hashable, typing.Any],
+                    ) -> _Judgement | None:
+        """Judge the placement on a host; None if there is none.
+
+        :param known: the judgement for the record of each host
+        """
         try:
-            prediction = charged_supply.predict(host_state, spec, start,
+            record = charged_supply.find_record(host_state, spec, start,
                                                 packing)
-            return None if prediction is None else self._judge(prediction)
+            judged = known.get(record, _MISSING)
+            if judged is _MISSING:
+                prediction = charged_supply.predict(host_state, spec, start,
+                                                    packing)
+                judged = prediction and self._judge(prediction)
+                if record is not None:
+                    known[record] = judged
+            return None if judged is None else self._recall(judged)
         except Exception as exc:  # noqa: BLE001
             malformed_host.misfit(host_state, exc)
             return None
@@ -111,9 +134,13 @@ class _PlacementWeigher(weights.BaseHostWeigher, typing.Generic[_Judgement]):
         """Tell whether hosts can differ for this guest."""
         raise NotImplementedError
 
-    def _judge(self, prediction: charged_supply.Prediction) -> _Judgement:
+    def _judge(self, prediction: charged_supply.Prediction) -> typing.Any:
         """Judge the placement on one host."""
         raise NotImplementedError
+
+    def _recall(self, judged: typing.Any) -> _Judgement:
+        """Return what a judgement that is remembered says now."""
+        return typing.cast(_Judgement, judged)
 
     def _weights(self, judged: Sequence[_Judgement]) -> list[float]:
         """Weigh the hosts; a higher weight is better."""
@@ -130,7 +157,7 @@ class NUMAFragmentationWeigher(_PlacementWeigher[host_room.Taken]):
         # The scheduler has one weigher for requests in several threads.
         self._lock = threading.Lock()
         self._mix = scarcity.Mix()
-        self._room = host_room.HostRoom(())
+        self._room = host_room.HostRoom((), _warn_of_kind)
 
     def _weigh(self, hosts: Sequence[typing.Any],
                spec: typing.Any) -> list[float]:
@@ -143,17 +170,21 @@ class NUMAFragmentationWeigher(_PlacementWeigher[host_room.Taken]):
         if getattr(spec, _OBSERVED, None) is not self:
             setattr(spec, _OBSERVED, self)
             self._mix.observe(demand)
-        if self._room.kinds is not self._mix.kinds:
-            self._room = host_room.HostRoom(self._mix.kinds, _warn_of_kind)
+        if self._room.choose(self._mix.kinds):
+            self._known.clear()
         return True
 
-    def _judge(self, prediction: charged_supply.Prediction) -> host_room.Taken:
-        return self._room.displaced(*prediction)
+    def _judge(self, prediction: charged_supply.Prediction,
+               ) -> host_room.Displaced:
+        return self._room.displace(*prediction)
+
+    def _recall(self, judged: host_room.Displaced) -> host_room.Taken:
+        return self._room.taken(judged)
 
     def _weights(self, judged: Sequence[host_room.Taken]) -> list[float]:
         losses = scarcity.losses(
             self._mix.weights(),
-            list(map(sum, zip(*(each.before for each in judged),
+            list(map(sum, zip(*[each.before for each in judged],
                               strict=True))),
             [each.fewer for each in judged])
         return scarcity.weights([

@@ -6,6 +6,8 @@ Nothing is raised, and what one tenant requests or one host reports does not
 change what becomes of the others.
 """
 
+import contextlib
+import copy
 import gc
 import logging
 import math
@@ -164,7 +166,7 @@ class IsolationTest(HostileTestCase):
         self.weigh(spec, hostile.fresh(states))
         usual = self.weigh(other, hostile.fresh(states))
         self.assertNotEqual(*usual[0])
-        real = host_room.cell_room.count
+        real = host_room.cell_room.count_by_pcpus
 
         def fail_for_four(demand, *arguments):
             if demand.pcpus == 4:
@@ -175,7 +177,7 @@ class IsolationTest(HostileTestCase):
         log = self.enterContext(fixtures.FakeLogger(
             'hpcvirt.nova.weights', level=logging.WARNING))
         self.weighers = [weights.NUMAFragmentationWeigher()]
-        with fixtures.MonkeyPatch('hpcvirt.fit.cell_room.count',
+        with fixtures.MonkeyPatch('hpcvirt.fit.cell_room.count_by_pcpus',
                                   fail_for_four):
             for _ in range(3):
                 self.weigh(spec, hostile.fresh(states))
@@ -184,6 +186,91 @@ class IsolationTest(HostileTestCase):
                 vars(spec).pop(weights._OBSERVED)
                 vars(other).pop(weights._OBSERVED)
         self.assertEqual(1, log.output.count('cannot be counted'))
+
+
+class Forgetful(weights.NUMAFragmentationWeigher):
+    """A weigher that remembers only the mix of requests."""
+
+    def _judge_host(self, *arguments):
+        self._room = host_room.HostRoom(self._mix.kinds,
+                                        lambda _kind, _error: None)
+        return super()._judge_host(*arguments[:-1], {})
+
+
+class RememberingTest(HostileTestCase):
+    """What a weigher remembers changes no weight."""
+
+    def test_weights_are_those_without_memory(self):
+        self.compare_weights(40, 'usual')
+
+    def test_periodic_weights_are_those_without_memory(self):
+        self.compare_weights(500, 'periodic')
+
+    def compare_weights(self, fleets, name):
+        dice = random.Random(f'remembering {name}')
+        real = host_room.cell_room.count_by_pcpus
+        self.told_apart = self.reused = 0
+        for number in range(fleets):
+            raising = dice.choice((None, None, 2, 4))
+
+            def count(demand, cell, raising=raising):
+                if demand.pcpus == raising:
+                    raise ZeroDivisionError
+                return real(demand, cell)
+
+            with self.subTest(number=number), fixtures.MonkeyPatch(
+                    'hpcvirt.fit.cell_room.count_by_pcpus', count):
+                self.compare_fleet(dice)
+        self.assertGreater(self.told_apart, fleets // 2)
+        self.assertGreater(self.reused, fleets)
+
+    def compare_fleet(self, dice):
+        """Weigh hosts for requests that return, while the hosts change."""
+        case = cases.a_case(dice)
+        specs = [nova_objects.request_spec(case)]
+        states = hostile.a_fleet(dice) + [
+            nova_objects.host_state(case, f'equal{number}')
+            for number in range(3)]
+        for number in range(3):
+            case = cases.a_case(dice)
+            states.append(nova_objects.host_state(case, f'other{number}'))
+            spec = hostile.a_request(dice)
+            specs += [nova_objects.request_spec(case), *([spec] * bool(spec))]
+        if dice.random() < 0.5:
+            hostile.break_host(dice, states[0])
+        weigher, truth = weights.NUMAFragmentationWeigher(), Forgetful()
+        for _ in range(12):
+            soundness.CONF.set_override(
+                'packing_host_numa_cells_allocation_strategy',
+                dice.random() < 0.3, 'compute')
+            spec = dice.choice(specs)
+            some = dice.sample(states, dice.randint(1, len(states)))
+            ours, theirs = hostile.fresh(some), hostile.fresh(some)
+            for state in (*ours, *theirs):
+                # A pick changes them in place.
+                if hasattr(state.pci_stats, 'pools'):
+                    state.pci_stats = copy.copy(state.pci_stats)
+                    state.pci_stats.pools = list(map(
+                        copy.copy, state.pci_stats.pools))
+            if dice.random() < 0.5:
+                ours = list(self.filter.filter_all(ours, spec))
+                theirs = list(self.filter.filter_all(theirs, spec))
+            found = weigher._weigh(ours, spec)
+            self.assertEqual(truth._weigh(theirs, spec), found)
+            self.told_apart += len(set(found)) > 2
+            self.reused += sum(map(len, weigher._known.values()))
+            if found:
+                # The next guest of the request; then the host reports it.
+                pick = found.index(max(found))
+                for state in (ours[pick], theirs[pick]):
+                    with contextlib.suppress(Exception):
+                        state.consume_from_request(spec.obj_clone())
+                found = weigher._weigh(ours, spec)
+                self.assertEqual(truth._weigh(theirs, spec), found)
+                own, = (state for state in some
+                        if state.host == ours[pick].host)
+                own.numa_topology = ours[pick].numa_topology
+                own.pci_stats = ours[pick].pci_stats
 
 
 class HostTest(HostileTestCase):
@@ -278,9 +365,8 @@ class MemoryTest(HostileTestCase):
             self.assertLess(len(room._mix._demands),
                             scarcity.MAX_COUNTED + scarcity.REVIEW)
             most = MAX_STATES + 64
-            for kept in ('_on_cell', '_on_host', '_displaced', '_numbers',
-                         '_prospects'):
+            for kept in ('_cells', '_states', '_displaced'):
                 self.assertLess(len(getattr(room._room, kept)), most, kept)
-            self.assertLess(room._room._devices.kinds_of_pools, most)
+            self.assertLess(room._room._devices.known, most)
             self.assertLessEqual(len(malformed_host._warned),
                                  malformed_host._MAX_WARNINGS)

@@ -87,10 +87,9 @@ class CountTest(unittest.TestCase):
 
 class StateTest(unittest.TestCase):
     def test_what_no_guest_requests_makes_no_kind_of_devices(self):
-        rooms = device_room.DeviceRoom([
-            tiny.guest(1, requests=(tiny.request(),))])
+        rooms = device_room.DeviceRoom()
         pool, = tiny.gpus(4)
-        states = {rooms.state([pool._replace(tags={
+        states = {rooms.number([pool._replace(tags={
             **pool.tags, 'count': number, 'rp_uuid': f'provider {number}'})])
             for number in range(5)}
         self.assertEqual(1, len(states))

@@ -159,7 +159,9 @@ class DisplacedTest(unittest.TestCase):
             if not isinstance(placed, cell_assignments.CellAssignment):
                 continue
             before, fewer, left = rooms.displaced(demand, supply, placed)
-            self.assertEqual(host_room.count_left(demand, supply), left)
+            self.assertEqual((
+                sum(len(cell.free) for cell in supply.cells),
+                sum(cell.memory_free_mib for cell in supply.cells)), left)
             after = rooms.prospects(
                 allocation.allocate(demand, supply, placed))
             self.assertEqual(rooms.prospects(supply), before)
@@ -192,5 +194,6 @@ class LeftTest(unittest.TestCase):
                 (shape.CPUPolicy.MIXED, 1, 1, 11)):
             demand = type(tiny.guest())((tiny.guest_cell(
                 pcpus, policy=policy, vcpus=vcpus),))
-            self.assertEqual((left, memory),
-                             host_room.count_left(demand, supply))
+            self.assertEqual((left, memory), host_room.HostRoom(()).displaced(
+                demand, supply, cell_assignments.CellAssignment(
+                    (0,), (None,))).left)
