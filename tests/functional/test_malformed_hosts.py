@@ -99,6 +99,19 @@ class MalformedHostTest(test_filter.FilterTestCase):
                                   'malformed data', self.log.output)
                     self.assertIn(said, self.log.output)
 
+    def test_a_field_is_not_missed_where_cells_lack_others(self):
+        """Decoded cells have a version, and old ones lack the socket."""
+        question = test_filter.case(test_filter.host(0, 0, 0), (4,))
+        states = self.states(question, question)
+        for state in states:
+            state.numa_topology = objects.NUMATopology.obj_from_db_obj(
+                state.numa_topology._to_json())
+            for cell in state.numa_topology.cells[:-1]:
+                without(cell, 'socket')
+        without(states[0].numa_topology.cells[-1], 'memory')
+        self.assertEqual(['host1'], self.run_filter(
+            nova_objects.request_spec(question), *states))
+
     def requests(self):
         """Requests for which different fields of the host matter."""
         for policy in ('dedicated', 'mixed', 'shared'):
