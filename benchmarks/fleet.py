@@ -47,6 +47,19 @@ def busy(*cells: int) -> Occupancy:
     return lambda cell, _dice: float(cell in cells)
 
 
+def passing(share: float) -> Occupancy:
+    """Leave room in every cell of a share of the hosts, in no other cell."""
+    passes = False
+
+    def fill(cell: int, dice: random.Random) -> float:
+        nonlocal passes
+        if not cell:
+            passes = dice.random() < share
+        return 0.3 if passes else dice.choice((0.9, 1.0))
+
+    return fill
+
+
 def configure() -> None:
     """Take the defaults of Nova's options, and log nothing but warnings."""
     nova.conf.CONF([], project='nova', default_config_files=[])
@@ -133,9 +146,11 @@ def _host(name: str, cells: int, occupancy: Occupancy,
           nics: Sequence[int | None], dice: random.Random) -> Any:
     state = host_manager.HostState(name, name, str(uuid.UUID(int=1)))
     state.uuid = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
-    state.numa_topology = objects.NUMATopology(cells=[
-        _cell(cell, cells, occupancy(cell, dice), dice)
-        for cell in range(cells)])
+    # As it comes from the database.
+    state.numa_topology = objects.NUMATopology.obj_from_db_obj(
+        objects.NUMATopology(cells=[
+            _cell(cell, cells, occupancy(cell, dice), dice)
+            for cell in range(cells)])._to_json())
     pools = []
     for number, cell in enumerate(nics):
         pools += nic(number, dice.randrange(cells) if cell is None else cell)
