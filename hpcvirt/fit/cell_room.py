@@ -75,7 +75,16 @@ class CellState(typing.NamedTuple):
     @property
     def empty(self) -> bool:
         """No instance uses CPUs, memory or pages of this cell."""
-        return self[_FIXED:] == self.emptied()
+        return self.changing == self.emptied()
+
+    @property
+    def changing(self) -> Changing:
+        """The last fields, which change with the guests."""
+        return typing.cast(Changing, self[_FIXED:])
+
+    def replace(self, changing: Changing) -> 'CellState':
+        """Return the cell with other guests."""
+        return CellState._make((*self[:_FIXED], *changing))
 
     def emptied(self) -> Changing:
         """Return the last fields as they are without guests."""

@@ -7,7 +7,6 @@ guest cell. Rows are filled when they are read.
 """
 
 import itertools
-import typing
 from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Sequence
@@ -58,16 +57,16 @@ class CellTable:
         empty = self._fixed.get(fixed)
         if empty is None:
             empty = self._fixed[fixed] = len(self._states)
-            self._add(empty, fixed, cell_room.CellState._make(
-                (*fixed, *changing)).emptied())
+            state = cell_room.CellState._make((*fixed, *changing))
+            self._add(empty, state.replace(state.emptied()))
         number = self._numbers.get((empty, changing))
-        return (self._add(empty, fixed, changing) if number is None
-                else number)
+        return (self._add(empty, self._states[empty].replace(changing))
+                if number is None else number)
 
-    def _add(self, empty: int, fixed: tuple[typing.Any, ...],
-             changing: cell_room.Changing) -> int:
-        number = self._numbers[empty, changing] = len(self._states)
-        self._states.append(cell_room.CellState._make((*fixed, *changing)))
+    def _add(self, empty: int, state: cell_room.CellState) -> int:
+        number = len(self._states)
+        self._numbers[empty, state.changing] = number
+        self._states.append(state)
         self._empty.append(empty)
         self._rows.append(())
         return number
@@ -98,19 +97,18 @@ class CellTable:
             cpus = self._by_pcpus[key] = (*cpus, *[
                 self.isolate(guest, cell_room.count_by_pcpus, guest, cell)
                 for guest in itertools.islice(self._columns, len(cpus), None)])
+        columns = list(self._columns.items())[first:]
         by_memory: dict[Hashable, int] = {}
-        found = []
-        for place, (guest, memory) in enumerate(self._columns.items()):
-            if place < first:
-                continue
-            if memory is None:
-                found.append(self.isolate(guest, cell_room.count, guest, cell))
-                continue
-            if cpus[place] and memory not in by_memory:
-                by_memory[memory] = self.isolate(
-                    guest, cell_room.count_by_memory, guest, cell)
-            found.append(cpus[place] and min(cpus[place], by_memory[memory]))
-        return found
+        if any(cpus):
+            for guest, memory in columns:
+                if memory is not None and memory not in by_memory:
+                    by_memory[memory] = self.isolate(
+                        guest, cell_room.count_by_memory, guest, cell)
+        return [
+            self.isolate(guest, cell_room.count, guest, cell)
+            if memory is None else room and min(room, by_memory[memory])
+            for (guest, memory), room in zip(columns, cpus[first:],
+                                             strict=True)]
 
     def isolate(self, kind: object, count: Callable[..., int],
                 *arguments: object) -> int:

@@ -241,12 +241,11 @@ class HostRoom:
         """Count guests, from the first kind that has not been counted."""
         numbers, device_state = state
         columns = list(zip(*self._cells.rooms(numbers), strict=True))
-        spread = {
-            (column, number): cell_room.spread(columns[column], number)
-            for column, number in {*itertools.chain.from_iterable(
-                self._needs[first:])}}
-        found = [min([_MANY, *[spread[need] for need in needs]])
-                 for needs in self._needs[first:]]
+        kinds = self._needs[first:]
+        spread = {need: min(_MANY, cell_room.spread(columns[need[0]], need[1]))
+                  for need in {*itertools.chain.from_iterable(kinds)}}
+        found = [spread[needs[0]] if len(needs) == 1
+                 else min([spread[need] for need in needs]) for needs in kinds]
         cells: list[cell_room.CellState] = []
         for place, kind in enumerate(self._columns[first:]):
             if kind.selective and found[place]:
@@ -295,11 +294,12 @@ class HostRoom:
         if (demand.numa_scope is shape_model.NUMAScope.SOCKET
                 and len(demand.cells) > 1):
             guests = cell_room.spread_in_sockets(needs, cells)
-        near = dict(zip([cell.id for cell in cells], map(max, *[
-            column for column, _ in needs]) if len(needs) > 1
-            else needs[0][0], strict=True))
-        for ids in _affine_cells(demand, cells):
-            guests = min(guests, sum(near[cell] for cell in ids))
+        near = dict(zip([cell.id for cell in cells], needs[0][0] if len(
+            needs) == 1 else map(max, *[column for column, _ in needs]),
+            strict=True))
+        if demand.physnets or demand.tunneled:
+            for ids in _affine_cells(demand, cells):
+                guests = min(guests, sum(near[cell] for cell in ids))
         return min(guests, _MANY, self._devices.limit(
             index, device_state, cells, near)) if guests else 0
 
