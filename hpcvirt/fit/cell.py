@@ -40,43 +40,6 @@ def obstacle(demand: demands.CellDemand, cell: supplies.CellSupply,
     return _cores(demand, cell)
 
 
-def has_pcpus(demand: demands.CellDemand,
-              cell: supplies.CellSupply) -> bool:
-    """Whether a host cell has as many free PCPUs as a guest cell needs."""
-    return (demand.policy is _SHARED or
-            demand.pcpus + demand.emulator_pcpus <= len(cell.free))
-
-
-def has_pages(demand: demands.CellDemand,
-              cell: supplies.CellSupply) -> bool:
-    """Whether a host cell has the free pages of a size that is named."""
-    page_kib = demand.page_kib
-    if page_kib is None or page_kib < 0:
-        return True
-    for pool in cell.pages:
-        if pool.size_kib == page_kib:
-            return demand.memory_mib * 1024 <= pool.free * page_kib
-    return False
-
-
-def has_siblings(demand: demands.CellDemand,
-                 cell: supplies.CellSupply) -> bool:
-    """Whether a host cell has the free SMT siblings that are required."""
-    if demand.threads is not _REQUIRE or demand.policy is _SHARED:
-        return True
-    needed = max(demand.pcpus, 1)
-    free = cell.free
-    for core in cell.siblings:
-        threads = len(core)
-        if threads > 2:
-            return True
-        if threads == 2 and core <= free:
-            needed -= 2
-            if needed <= 0:
-                return True
-    return False
-
-
 def page_size(demand: demands.CellDemand,
               cell: supplies.CellSupply) -> int | None:
     """Choose the page size that a guest cell gets on a host cell.

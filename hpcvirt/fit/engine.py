@@ -87,33 +87,6 @@ def arrange(demand: demands.Demand, supply: supplies.Supply,
             cell_search.first_arrangement(matrix, affinity))
 
 
-def is_short(demand: demands.Demand, supply: supplies.Supply) -> bool:
-    """Whether counting CPUs and pages shows that a guest does not fit.
-
-    It takes a fraction of the time of :func:`check`, and looks at no more
-    cells than that for a guest that fits.
-
-    :returns: False if the guest may fit
-    """
-    needed = len(demand.cells)
-    if not demand.uniform or needed > len(supply.cells):
-        return False
-    guest_cell = demand.cells[0]
-    spare = len(supply.cells) - needed
-    for cell in supply.cells:
-        if (cells.has_pcpus(guest_cell, cell)
-                and cells.has_pages(guest_cell, cell)
-                and cells.has_siblings(guest_cell, cell)):
-            needed -= 1
-            if not needed:
-                return False
-        else:
-            spare -= 1
-            if spare < 0:
-                return True
-    return False
-
-
 def first_with_room(demand: demands.Demand, supply: supplies.Supply,
                     ordered: Iterable[supplies.CellSupply],
                     ) -> list[supplies.CellSupply] | reasons.Misfit:

@@ -41,7 +41,6 @@ from hpcvirt.fit import allocation as allocations
 from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
-from hpcvirt.fit import engine
 from hpcvirt.fit import move_check
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
@@ -156,11 +155,6 @@ class ClaimInput:
         return collections.Counter(
             provider for request in self.requests for provider
             in adapter.providers_of(request, candidate['mappings']))
-
-    def is_short(self, supply: supplies.Supply) -> bool:
-        """Whether counting shows that a guest must not be sent to a host."""
-        return (self.move is None and bool(self.demand.cells) and
-                engine.is_short(self.demand, supply))
 
     def check(self, supply: supplies.Supply,
               allocation: Allocation) -> reasons.Misfit | None:

@@ -8,6 +8,7 @@ does not fit.
 """
 
 import collections
+import copy
 import functools
 import typing
 from collections.abc import Iterator
@@ -27,10 +28,12 @@ from hpcvirt.nova import adapter
 from hpcvirt.nova import charged_supply
 from hpcvirt.nova import claim_input
 from hpcvirt.nova import config
+from hpcvirt.nova import lazy_sequence
 from hpcvirt.nova import malformed_host
 from hpcvirt.nova import no_valid_host_log
 from hpcvirt.nova import port_interface
 from hpcvirt.nova import quarantine
+from hpcvirt.nova import shortage
 
 LOG = logging.getLogger(__name__)
 
@@ -61,9 +64,8 @@ class FilterDecision:
         except exception.InvalidInput as exc:
             self._malformed = reasons.Misfit(
                 reasons.Code.EXTRA_SPEC, {'key': exc.where, 'what': exc.what})
-        # Counting first pays if a host is refused, and costs one that passes:
-        # each host is expected to do what the one before it did.
-        self._expects_refusal = True
+        self._is_short = (shortage.make_test(self.start.demand)
+                          if self.start and self.start.move is None else None)
         self._packing = config.read_packing()
         self._limits: dict[tuple[float, float],
                            objects.NUMATopologyLimits] = {}
@@ -174,10 +176,28 @@ class FilterDecision:
             return self._malformed
         if self.start is None:
             return None
+        if self._refuses_at_once(host_state):
+            candidates = host_state.allocation_candidates
+            host_state.allocation_candidates = []
+            return late_misfit.LateMisfit(functools.partial(
+                self._explain, self.start, host_state, candidates))
         try:
             return self._refuse(self.start, host_state)
         except Exception as exc:  # noqa: BLE001
             return malformed_host.misfit(host_state, exc)
+
+    def _refuses_at_once(self, host_state: typing.Any) -> bool:
+        """Whether a host is short by what Nova records of it.
+
+        For a host that was picked before, that is not reliable.
+        """
+        if self._is_short is None or hasattr(host_state,
+                                             charged_supply.ACCOUNT):
+            return False
+        try:
+            return self._is_short(host_state)
+        except lazy_sequence.BROKEN:
+            return False
 
     def _refuse(self, start: claim_input.ClaimInput,
                 host_state: typing.Any) -> reasons.Misfit | None:
@@ -198,8 +218,7 @@ class FilterDecision:
         """Remove the allocation candidates on which the guest does not fit."""
         if not start.requests and host_state.allocation_candidates:
             # The candidates are all alike for this guest.
-            misfit = self._check(start, left, claim_input.Allocation(),
-                                 host_state)
+            misfit = self._check(start, left, claim_input.Allocation())
             if misfit is not None:
                 host_state.allocation_candidates = []
             return misfit
@@ -209,8 +228,7 @@ class FilterDecision:
         for candidate in host_state.allocation_candidates:
             allocation = start.allocation(host_state, candidate['mappings'])
             if allocation not in misfits:
-                misfits[allocation] = self._check(start, left, allocation,
-                                                  host_state)
+                misfits[allocation] = self._check(start, left, allocation)
             misfit = misfits[allocation]
             if misfit is None:
                 remaining.append(candidate)
@@ -231,29 +249,26 @@ class FilterDecision:
             return None
         return first_misfit or reasons.Misfit(reasons.Code.NO_CANDIDATES)
 
-    def _check(self, start: claim_input.ClaimInput,
+    @staticmethod
+    def _check(start: claim_input.ClaimInput,
                left: Sequence[supplies.Supply],
-               allocation: claim_input.Allocation,
-               host_state: typing.Any) -> reasons.Misfit | None:
+               allocation: claim_input.Allocation) -> reasons.Misfit | None:
         """Check a guest against all that may be left of a host."""
-        for supply in left:
-            if self._expects_refusal and start.is_short(supply):
-                return late_misfit.LateMisfit(functools.partial(
-                    self._explain, start, supply, allocation, host_state))
-            misfit = start.check(supply, allocation)
-            self._expects_refusal = misfit is not None
-            if misfit is not None:
-                return misfit
-        return None
+        return next(filter(None, (start.check(supply, allocation)
+                                  for supply in left)), None)
 
-    def _explain(self, start: claim_input.ClaimInput,
-                 supply: supplies.Supply, allocation: claim_input.Allocation,
-                 host_state: typing.Any) -> reasons.Misfit:
-        """Say why a guest does not fit, which has been found by counting."""
+    def _explain(self, start: claim_input.ClaimInput, host_state: typing.Any,
+                 candidates: Sequence[typing.Any]) -> reasons.Misfit:
+        """Say why a guest does not fit on a host that is short.
+
+        :param candidates: the allocation candidates that the host had
+        """
+        twin = copy.copy(host_state)
+        twin.allocation_candidates = candidates
         try:
-            misfit = start.check(supply, allocation)
+            misfit = self._refuse(start, twin)
             if misfit is None:
-                raise AssertionError('The guest fits, which counting denies')
+                raise AssertionError('The guest fits on a host that is short')
         except Exception as exc:  # noqa: BLE001
             return malformed_host.misfit(host_state, exc)
         return misfit

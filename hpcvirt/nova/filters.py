@@ -85,6 +85,7 @@ class HPCTopologyFilter(filters.BaseHostFilter):
             return
         request = decision.FilterDecision(spec_obj)
         refused: list[typing.Any] | None = []
+        debugs = LOG.isEnabledFor(logging.DEBUG)
         for host_state, misfit in request.judge(filter_obj_list):
             if misfit is None:
                 refused = None
@@ -94,9 +95,10 @@ class HPCTopologyFilter(filters.BaseHostFilter):
                 continue
             if refused is not None:
                 refused.append((host_state, misfit))
-            LOG.debug('%(host)s, %(node)s refused: %(misfit)s',
-                      {'host': host_state.host, 'node': host_state.nodename,
-                       'misfit': misfit}, instance_uuid=request.uuid)
+            if debugs:
+                LOG.debug('%(host)s, %(node)s refused: %(misfit)s', {
+                    'host': host_state.host, 'node': host_state.nodename,
+                    'misfit': misfit}, instance_uuid=request.uuid)
         if request.misallocated:
             LOG.warning(
                 'On %(count)d of the hosts that pass, the claim of this move '

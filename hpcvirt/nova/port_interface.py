@@ -11,7 +11,6 @@ A host does not report an interface without free virtual functions. Its name is
 known if any host has reported an interface of this name before.
 """
 
-import contextlib
 import dataclasses
 import typing
 import uuid
@@ -41,10 +40,15 @@ def learn(requests: Iterable[typing.Any],
     if all(map(adapter.is_of_flavor, requests)):
         return
     for host_state in host_states:
-        # A malformed host is refused later.
-        with contextlib.suppress(*lazy_sequence.BROKEN):
-            if len(_known_names) < _MAX_NAMES:
-                _known_names.update(_names(host_state))
+        if len(_known_names) >= _MAX_NAMES:
+            return
+        try:
+            for pool in host_state.pci_stats.pools:
+                if name := pool.get(TAG):
+                    _known_names.add(str(name))
+        except lazy_sequence.BROKEN:
+            # It tracks no devices, or is malformed and refused later.
+            pass
 
 
 def find(request: typing.Any, mappings: Mapping[str, Sequence[str]],

@@ -70,62 +70,6 @@ class EqualCellsTest(PlaceTest):
         self.assert_placed((), tiny.guest(), tiny.host(8))
 
 
-class ReadCells(tuple):
-    """Host cells that count how many of them are looked at."""
-
-    read = 0
-
-    def __iter__(self):
-        for cell in super().__iter__():
-            self.read += 1
-            yield cell
-
-
-class CountTest(unittest.TestCase):
-    """What counting alone shows."""
-
-    def assert_short(self, guest, host, **fields):
-        short = tiny.guest_cell(**fields)
-        demand = type(guest)((short,) * len(guest.cells))
-        self.assertTrue(engine.is_short(demand, host))
-        self.assertIsNotNone(engine.check(demand, host))
-
-    def test_free_pcpus_are_counted(self):
-        self.assertTrue(engine.is_short(tiny.guest(6, 6), tiny.host(3, 4, 0)))
-        self.assertFalse(engine.is_short(tiny.guest(6, 6), tiny.host(2, 4, 0)))
-
-    def test_pages_of_the_requested_size_are_counted(self):
-        self.assert_short(tiny.guest(4, 4), tiny.host(0, 0), memory_mib=8194)
-        self.assert_short(tiny.guest(4), tiny.host(0, 0),
-                          page_kib=tiny.GIANT_KIB)
-
-    def test_smt_siblings_are_counted(self):
-        cell = tiny.host_cell(threads=2)
-        single = cell._replace(free=frozenset({0, 2, 4, 6}))
-        for cells, short in (((cell, single), True), ((cell, cell), False)):
-            self.assertEqual(short, engine.is_short(
-                demands.Demand((tiny.guest_cell(
-                    threads=shape.ThreadPolicy.REQUIRE),) * 2),
-                supplies.Supply(cells)))
-
-    def test_pcpus_and_pages_are_needed_on_one_cell(self):
-        cells = tiny.host(0, 4).cells
-        no_pages = cells[0]._replace(pages=())
-        self.assert_short(tiny.guest(8), supplies.Supply(
-            (no_pages, cells[1])), pcpus=8)
-
-    def test_unequal_cells_are_not_counted(self):
-        self.assertFalse(engine.is_short(tiny.guest(2, 8), tiny.host(8, 8)))
-
-    def test_no_more_cells_are_looked_at_than_necessary(self):
-        for taken, read in (((0, 0, 0, 0, 0, 0, 0, 0), 2),
-                            ((8, 8, 0, 0, 0, 0, 0, 0), 4),
-                            ((8, 8, 8, 8, 8, 8, 8, 0), 7)):
-            cells = ReadCells(tiny.host(*taken).cells)
-            engine.is_short(tiny.guest(8, 8), supplies.Supply(cells))
-            self.assertEqual(read, cells.read)
-
-
 class UnequalCellsTest(PlaceTest):
     def test_a_large_guest_cell_gets_the_cell_that_has_room(self):
         # Counting alone would put the small guest cell on cell 0.

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The quick refusal, held against the fit engine."""
+
+import collections
+import contextlib
+import copy
+import random
+from unittest import mock
+
+from nova import objects
+
+from hpcvirt.fit import cell as cells
+from hpcvirt.fit import demand as demands
+from hpcvirt.fit import late_misfit
+from hpcvirt.fit import reasons
+from hpcvirt.model import shape
+from hpcvirt.nova import adapter
+from hpcvirt.nova import decision
+from hpcvirt.nova import shortage
+from tests.builders import cases
+from tests.functional import nova_objects
+from tests.functional import soundness
+from tests.functional import test_filter
+from tests.functional import test_malformed_hosts
+
+REQUESTS = 400
+HOSTS = 4
+
+
+class ReadCells(list):
+    """Counts the cells that are looked at."""
+
+    read = 0
+
+    def __iter__(self):
+        for cell in super().__iter__():
+            self.read += 1
+            yield cell
+
+
+class ShortageTest(test_filter.FilterTestCase):
+    """What free CPUs and pages alone show."""
+
+    def is_short(self, taken, pcpus, change=id, **fields):
+        state, = self.states(test_filter.case(test_filter.host(*taken)))
+        for cell in state.numa_topology.cells:
+            change(cell)
+        guest = tuple(demands.CellDemand(**{
+            'policy': shape.CPUPolicy.DEDICATED, 'threads': None,
+            'pcpus': count, 'vcpus': 0, 'memory_mib': 1024,
+            'page_kib': 2048, **fields}) for count in pcpus)
+        test = shortage.make_test(demands.Demand(guest))
+        return test is not None and test(state)
+
+    def test_free_pcpus_are_counted(self):
+        free = [len(cell.free_pcpus) for cell in self.states(
+            test_filter.case(test_filter.host(0)))[0].numa_topology.cells]
+        most = free[0]
+        self.assertFalse(self.is_short((0, 0, 1), (most, most)))
+        self.assertTrue(self.is_short((0, 1, 1), (most, most)))
+
+    def test_pages_of_the_requested_size_are_counted(self):
+        self.assertFalse(self.is_short((0,), (1,)))
+        self.assertTrue(self.is_short((0,), (1,), memory_mib=1 << 24))
+        self.assertTrue(self.is_short((0,), (1,), page_kib=16384))
+
+    def test_smt_siblings_are_counted(self):
+        def half(cell):
+            cell.pinned_cpus = {min(core) for core in cell.siblings}
+        require = {'threads': shape.ThreadPolicy.REQUIRE}
+
+        def pair(cell):
+            cpus = sorted(cell.pcpuset)
+            cell.siblings = [set(cpus[at:at + 2])
+                             for at in range(0, len(cpus), 2)]
+        self.assertFalse(self.is_short((0,), (2,), pair, **require))
+        self.assertTrue(self.is_short(
+            (0,), (2,), lambda cell: (pair(cell), half(cell)), **require))
+
+    def test_unequal_cells_are_not_counted(self):
+        self.assertFalse(self.is_short((0,), (99, 100)))
+
+    def test_no_more_cells_are_looked_at_than_necessary(self):
+        for taken, read in (((0,) * 8, 2), ((1, 1, *(0,) * 6), 4),
+                            ((*(1,) * 7, 0), 7)):
+            state, = self.states(test_filter.case(test_filter.host(*taken)))
+            most = len(state.numa_topology.cells[0].pcpuset)
+            state.numa_topology._obj_cells = found = ReadCells(
+                state.numa_topology._obj_cells)
+            spec = nova_objects.request_spec(test_filter.case(
+                (), (most, most)))
+            shortage.make_test(adapter.demand(spec))(state)
+            self.assertEqual(read, found.read)
+
+
+class AgainstTheEngineTest(soundness.ClaimingTestCase):
+    """Random fleets, some hosts of which are damaged."""
+
+    def test_a_cell_that_is_short_has_an_obstacle(self):
+        short = 0
+        for seed in range(REQUESTS):
+            case = cases.a_case(random.Random(f'obstacle {seed}'))
+            demand = adapter.demand(nova_objects.request_spec(case))
+            for guest in demand.cells:
+                may_take = shortage._make_cell_test(guest)
+                for cell in nova_objects.host_topology(case).cells:
+                    if not may_take(cell):
+                        short += 1
+                        self.assertIsNotNone(cells.obstacle(
+                            guest, adapter._cell(cell), 1e9, 1e9))
+        self.assertGreater(short, REQUESTS)
+
+    def test_verdicts_and_reasons_are_those_without_it(self):
+        quick = collections.Counter()
+        for seed in range(REQUESTS):
+            dice = random.Random(f'shortage {seed}')
+            first = cases.a_case(dice)
+            fleet = [first, *(cases.on_another_host(dice, first)
+                              for _ in range(HOSTS - 1))]
+            soundness.CONF.set_override(
+                'packing_host_numa_cells_allocation_strategy', first.packing,
+                'compute')
+            spec = nova_objects.request_spec(first)
+            spec.num_instances = dice.choice((1, 2))
+            with self.subTest(seed=seed):
+                quick += self.compare(fleet, spec, seed)
+        self.assertGreater(quick['short'], REQUESTS // 4)
+        self.assertGreater(quick['damaged'], REQUESTS // 50)
+        self.assertGreater(quick['passed'], REQUESTS // 4)
+
+    def compare(self, fleet, spec, seed):
+        """Judge a fleet for each guest of a request, in both ways.
+
+        :returns: how the quick way has ended
+        """
+        ways = [self.judge_all(fleet, copy.deepcopy(spec), seed, quick)
+                for quick in (True, False)]
+        ended = collections.Counter()
+        for quick, slow in zip(*ways, strict=True):
+            short = isinstance(quick[0], late_misfit.LateMisfit)
+            self.assertEqual(slow[1:3], quick[1:3])
+            # One that is malformed keeps candidates if it is not short.
+            self.assertEqual([] if short else slow[3], quick[3])
+            ended['short'] += short
+            ended['passed'] += quick[0] is None
+            ended['damaged'] += short and (
+                quick[0].code is reasons.Code.MALFORMED_HOST)
+            self.assertNotIsInstance(slow[0], late_misfit.LateMisfit)
+        return ended
+
+    def judge_all(self, fleet, spec, seed, quick):
+        dice = random.Random(seed)
+        states = [nova_objects.host_state(case, f'host{number}')
+                  for number, case in enumerate(fleet)]
+        for state in states:
+            if dice.random() < 0.2:
+                name = dice.choice(sorted(test_malformed_hosts.BROKEN))
+                test_malformed_hosts.BROKEN[name][0](state, dice)
+        for _ in range(spec.num_instances):
+            with contextlib.ExitStack() as stack:
+                if not quick:
+                    stack.enter_context(mock.patch.object(
+                        shortage, 'make_test', lambda _: None))
+                request = decision.FilterDecision(spec)
+            verdicts = list(request.judge(states))
+            for state, misfit in verdicts:
+                limits = state.limits.get('numa_topology')
+                yield (misfit, misfit and (misfit.code, str(misfit)),
+                       limits and limits.obj_to_primitive(),
+                       state.allocation_candidates)
+            passed = [state for state, misfit in verdicts if misfit is None]
+            if not passed:
+                return
+            # Nova's record of a pick may fail.
+            with contextlib.suppress(Exception):
+                passed[0].consume_from_request(spec)
+
+    def test_the_guest_of_a_move_is_not_judged_at_once(self):
+        spec = nova_objects.request_spec(test_filter.case(
+            test_filter.host(0, 0), (4, 4), policy='shared'))
+        self.assertIsNotNone(decision.FilterDecision(spec)._is_short)
+        spec.requested_destination = objects.Destination(
+            allow_cross_cell_move=True)
+        request = decision.FilterDecision(spec)
+        self.assertIsNotNone(request.start.move)
+        self.assertIsNone(request._is_short)
