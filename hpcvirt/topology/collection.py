@@ -19,6 +19,7 @@ import gzip
 import io
 import os
 import pathlib
+import struct
 import tarfile
 import typing
 import zipfile
@@ -34,6 +35,9 @@ from hpcvirt.topology import source as sources
 #: The most bytes of an archive, both as it is and expanded.
 MAX_BYTES = 512 * 1024 * 1024
 
+#: The most bytes of the list of files that a .zip ends with.
+MAX_LIST_BYTES = 16 * 1024 * 1024
+
 #: The most files of a folder, a pattern or an archive.
 MAX_FILES = 100_000
 
@@ -41,7 +45,8 @@ _SUFFIXES = ('.json', '.xml')
 
 #: What the libraries raise for an archive that is damaged or encrypted.
 _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, OSError,
-            EOFError, RuntimeError, NotImplementedError, ValueError)
+            EOFError, RuntimeError, NotImplementedError, ValueError,
+            LookupError, ArithmeticError, struct.error)
 
 #: The topology of a host, or the reason why it cannot be used.
 Topology = host_model.Host | exception.InvalidInput
@@ -153,7 +158,8 @@ def _read_archive(path: str, kind: str,
 
 def _read_tar(path: str, kind: str) -> Iterator[tuple[str, bytes]]:
     with contextlib.ExitStack() as stack:
-        stream: typing.Any = stack.enter_context(open(path, 'rb'))
+        stream: typing.Any = stack.enter_context(
+            input_file.open_file(path, path))
         if kind == 'tar.gz':
             stream = stack.enter_context(gzip.GzipFile(fileobj=stream))
         archive = stack.enter_context(tarfile.open(
@@ -170,13 +176,17 @@ def _read_tar(path: str, kind: str) -> Iterator[tuple[str, bytes]]:
 
 def _read_zip(path: str, _: str) -> Iterator[tuple[str, bytes]]:
     left = MAX_BYTES
-    with zipfile.ZipFile(path) as archive:
+    with (input_file.open_file(path, path) as stream,
+          zipfile.ZipFile(_ZipStream(stream.raw, path)) as archive):
+        if os.fstat(stream.fileno()).st_size > MAX_BYTES:
+            raise _make_too_large(path)
         for number, member in enumerate(archive.infolist()):
             if not _is_wanted(path, number, member.filename,
-                              not member.is_dir(), member.file_size):
+                              not member.filename.endswith('/'),
+                              member.file_size):
                 continue
-            with archive.open(member) as stream:
-                data = stream.read(document.MAX_BYTES + 1)
+            with archive.open(member) as content:
+                data = content.read(document.MAX_BYTES + 1)
             left -= len(data)
             if left < 0:
                 raise _make_too_large(path)
@@ -209,6 +219,22 @@ def _is_wanted(path: str, number: int, name: str, is_file: bool,
 def _make_too_large(path: str) -> exception.InvalidInput:
     return exception.InvalidInput(
         path, f'has more than {MAX_BYTES >> 20} MiB, the most that is read')
+
+
+class _ZipStream(io.BufferedReader):
+    """A .zip of which zipfile reads the list of files, in one piece."""
+
+    def __init__(self, raw: typing.Any, path: str) -> None:
+        super().__init__(raw)
+        self._path = path
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read some bytes."""
+        if size is not None and size > MAX_LIST_BYTES:
+            raise exception.InvalidInput(
+                self._path, f'has a list of files of more than '
+                f'{MAX_LIST_BYTES >> 20} MiB, the most that is read')
+        return super().read(size)
 
 
 class _BoundedStream(io.RawIOBase):

@@ -4,6 +4,8 @@ import argparse
 import io
 import json
 import os
+import random
+import struct
 import tarfile
 import unittest
 import zipfile
@@ -119,6 +121,51 @@ class HostsTest(unittest.TestCase):
                                         'the most that is read'):
                 self.names(name)
             collection.MAX_BYTES = 1 << 29
+
+    def test_a_damaged_archive_is_an_error_of_one_line(self):
+        data = (self.folder / 'n1.json').read_bytes()
+        for name in ('a.tar', 'a.tar.gz', 'a.zip'):
+            path = self.archive(name, {'n.json': data, 'deep/m.json': data})
+            whole = path.read_bytes()
+            # Every byte that describes the files, then some others.
+            dice = random.Random(name)
+            places = [*range(len(whole) - 150, len(whole)), *(
+                dice.randrange(len(whole)) for _ in range(200))]
+            refused = 0
+            for place in places:
+                changed = bytearray(whole)
+                changed[place] = dice.choice((0, 1, 0x2f, 0x7f, 0x80, 0xff))
+                path.write_bytes(changed)
+                try:
+                    list(collection.read(str(path)))
+                except exception.InvalidInput as exc:
+                    refused += 1
+                    self.assertNotIn('\n', str(exc))
+            self.assertGreater(refused, 3, name)
+
+    def test_a_file_without_a_name_does_no_harm(self):
+        data = (self.folder / 'n1.json').read_bytes()
+        path = self.archive('a.zip', {'x': data, 'n.json': data})
+        whole = path.read_bytes()
+        entry = whole.index(b'PK\1\2')
+        size = struct.unpack('<L', whole[-10:-6])[0]
+        path.write_bytes(
+            whole[:entry + 28] + bytes(2) + whole[entry + 30:entry + 46]
+            + whole[entry + 47:-10] + struct.pack('<L', size - 1)
+            + whole[-6:])
+        self.assertEqual(['n1'], self.names('a.zip'))
+
+    def test_a_long_list_of_files_is_not_read(self):
+        size = collection.MAX_LIST_BYTES + 46
+        entry = b'PK\1\2' + bytes(42)
+        with open(self.folder / 'long.zip', 'wb') as stream:
+            stream.write(b'PK\3\4')
+            stream.write(entry * (size // 46))
+            stream.write(struct.pack('<4s4H2LH', b'PK\5\6', 0, 0, 1, 1,
+                                     size // 46 * 46, 4, 0))
+        with self.assertRaisesRegex(exception.InvalidInput,
+                                    'list of files of more than 16 MiB'):
+            self.names('long.zip')
 
     def test_links_of_an_archive_are_not_followed(self):
         with tarfile.open(self.folder / 'l.tar', 'w') as archive:
