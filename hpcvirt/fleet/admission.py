@@ -7,6 +7,7 @@ claim on the compute host will.
 """
 
 import dataclasses
+import sys
 
 from hpcvirt.fit import allocation
 from hpcvirt.fit import cell_assignment as cell_assignments
@@ -61,10 +62,29 @@ def most_of_one_pool(request: devices.DeviceRequest,
     return max(devices.free_devices(request, host.pools or ()), default=0)
 
 
+def most_of_one_guest(host: supplies.Supply) -> guests.Resources:
+    """Return the most that one instance may take of a host, empty or not.
+
+    nova-compute reports as ``max_unit`` of an inventory what the host has,
+    without the allocation ratio. A host without cells says nothing of it.
+    """
+    if not host.cells:
+        return guests.Resources(*[sys.maxsize] * len(_CLASSES))
+    return guests.Resources(
+        sum(len(cell.dedicated) for cell in host.cells),
+        sum(len(cell.shared) for cell in host.cells),
+        sum(cell.memory_mib for cell in host.cells), sys.maxsize)
+
+
 def _placement(guest: guests.Guest,
                host: state.FleetHostState) -> reasons.Misfit | None:
-    for name, free, needed in zip(_CLASSES, host.free, guest.sums,
-                                  strict=True):
+    for name, free, most, needed in zip(
+            _CLASSES, host.free, most_of_one_guest(host.supply), guest.sums,
+            strict=True):
+        if needed > most:
+            return reasons.Misfit(reasons.Code.RESOURCES, {
+                'resource': f'{name} per instance', 'free': most,
+                'needed': needed})
         if needed > free:
             return reasons.Misfit(reasons.Code.RESOURCES, {
                 'resource': name, 'free': max(free, 0), 'needed': needed})

@@ -78,7 +78,8 @@ def _count(flavor: flavor_model.Flavor, fleet: state.Fleet,
 
 def _promised(guest: guests.Guest, host: state.FleetHostState) -> int:
     """Count the instances for which the sums of a host are enough."""
-    if admission.explain_closed(guest, host) is not None:
+    if admission.explain_closed(guest, host) is not None or not (
+            admission.most_of_one_guest(host.supply).times(guest.sums)):
         return 0
     promised = host.free.times(guest.sums)
     for request in guest.demand.requests:

@@ -85,6 +85,21 @@ class FleetOfACloudTest(base.HPCNova):
             self.assertEqual(expected, tuple(item.by_sums for item in found))
             self.boot(pair, status=status, host='node1')
 
+    def test_no_guest_has_more_than_an_inventory_gives_one(self):
+        self.add_machines(machines.build(
+            'small', cells=1, housekeeping_cores=1))
+        one, two = (self.create_flavor(vcpus, 64, {}) for vcpus in (1, 2))
+        seen = view.read()
+        ones, twos = (item.per_host['small'] for item in count.count(
+            seen.fleet, [self.flavor(seen.flavors, each)
+                         for each in (one, two)]))
+        self.assertGreaterEqual(ones, 2)
+        self.assertEqual(0, twos)
+        self.boot(two, status='ERROR', host='small')
+        for _ in range(ones):
+            self.boot(one, host='small')
+        self.boot(one, status='ERROR', host='small')
+
     def test_instances_are_where_they_are_and_counts_are_what_nova_takes(self):
         small = self.create_hpc_flavor(pcpus=1)
         device = self.create_hpc_flavor(

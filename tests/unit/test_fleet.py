@@ -205,16 +205,32 @@ class CountTest(unittest.TestCase):
         self.assertGreater(lost, 9)
 
     def test_sums_limit_what_no_cell_limits(self):
+        for shared, flavor, expected in (
+                (4, flavor_model.Flavor('m', 1, 40, 0, {}), 2),
+                (4, flavor_model.Flavor('v', 2, 0, 0, {}), 3),
+                # Placement has six, but gives none of them two.
+                (1, flavor_model.Flavor('v', 2, 0, 0, {}), 0),
+                (1, flavor_model.Flavor('v', 1, 0, 0, {}), 6)):
+            fleet, host = self.fleet_with_shared_cpus(shared)
+            (item,) = count.count(fleet, [flavor])
+            self.assertEqual((expected, expected), (item.total, item.by_sums))
+            placed = admission.admit(guests.compile_flavor(flavor), host.state)
+            self.assertEqual(not expected,
+                             isinstance(placed, reasons.Misfit))
+            if not expected:
+                self.assertEqual('the host has 1 VCPU per instance free, '
+                                 '2 needed', placed.message)
+
+    def fleet_with_shared_cpus(self, number):
         fleet, _ = fleets.a_fleet(random.Random(5), 1)
         (host,) = fleet.hosts
+        first, *others = host.state.supply.cells
+        supply = dataclasses.replace(host.state.supply, cells=(
+            first._replace(shared=frozenset(range(900, 900 + number))),
+            *others))
         host = dataclasses.replace(host, state=dataclasses.replace(
-            host.state, free=guests.Resources(0, 6, 100)))
-        for flavor, expected in (
-                (flavor_model.Flavor('m', 1, 40, 0, {}), 2),
-                (flavor_model.Flavor('v', 2, 0, 0, {}), 3)):
-            (item,) = count.count(
-                dataclasses.replace(fleet, hosts=(host,)), [flavor])
-            self.assertEqual((expected, expected), (item.total, item.by_sums))
+            host.state, supply=supply, free=guests.Resources(0, 6, 100)))
+        return dataclasses.replace(fleet, hosts=(host,)), host
 
     def test_memory_that_the_host_keeps_is_not_counted(self):
         fleet, _ = fleets.a_fleet(random.Random(5), 1)
