@@ -10,6 +10,8 @@ functions, vDPA devices and remotely managed devices are filtered out.
 
 import collections
 import dataclasses
+import functools
+import itertools
 import typing
 from collections.abc import Collection
 from collections.abc import Hashable
@@ -23,6 +25,8 @@ from hpcvirt.model import shape as shape_model
 IGNORED_TAGS = frozenset(('resource_class', 'traits', 'rp_uuids'))
 
 _STRICT = (shape_model.PCIAffinity.REQUIRED, shape_model.PCIAffinity.SOCKET)
+#: The tags by which a request may not use a pool that matches it.
+_KINDS = ('dev_type', 'remote_managed', 'live_migratable')
 _TRUE = frozenset(('1', 't', 'true', 'on', 'y', 'yes'))
 
 
@@ -67,6 +71,30 @@ class DeviceRequest:
     affinity: shape_model.PCIAffinity = shape_model.PCIAffinity.LEGACY
     name: str = ''
     one_pool: bool = False
+
+    def accepts(self, pool: Pool) -> tuple[bool, bool]:
+        """Tell whether a pool matches, and is of a kind that may be used.
+
+        The pools of many hosts are alike: each kind is examined once.
+        """
+        kind = tuple(map(pool.tags.get, self._examined))
+        try:
+            return self._known[kind]
+        except KeyError:
+            self._known[kind] = _accepts(self, pool)
+            return self._known[kind]
+        except TypeError:
+            # A malformed pool.
+            return _accepts(self, pool)
+
+    @functools.cached_property
+    def _examined(self) -> tuple[str, ...]:
+        """The tags of a pool on which the answer depends."""
+        return (*dict.fromkeys((*_KINDS, *itertools.chain(*self.specs))),)
+
+    @functools.cached_property
+    def _known(self) -> dict[tuple[typing.Any, ...], tuple[bool, bool]]:
+        return {}
 
 
 #: For each request the provider UUIDs of the devices that Placement has
@@ -119,12 +147,12 @@ def key(request: DeviceRequest) -> Hashable:
 
 def serves(pool: Pool, request: DeviceRequest) -> bool:
     """Whether the devices of a pool are of the kind that is requested."""
-    return _matches(request, pool) and _is_eligible(request, pool)
+    return all(request.accepts(pool))
 
 
 def free_devices(request: DeviceRequest, pools: Iterable[Pool]) -> list[int]:
     """List the free devices of the pools that match a request."""
-    return [pool.free for pool in pools if _matches(request, pool)]
+    return [pool.free for pool in pools if request.accepts(pool)[0]]
 
 
 class Allocator:
@@ -147,14 +175,16 @@ class Allocator:
         self._pools = pools = tuple(pools)
         self._sockets = sockets
         self._providers = providers or ((),) * len(requests)
-        self._matching = [
-            [index for index, pool in enumerate(pools)
-             if _matches(request, pool)] for request in requests]
-        self._usable = [
-            {index for index in matching
-             if _is_eligible(request, pools[index])}
-            for request, matching in zip(requests, self._matching,
-                                         strict=True)]
+        self._matching: list[list[int]] = []
+        self._usable: list[set[int]] = []
+        for request in requests:
+            accepted = list(map(request.accepts, pools))
+            self._matching.append([
+                index for index, (matches, _) in enumerate(accepted)
+                if matches])
+            self._usable.append({
+                index for index, (matches, usable) in enumerate(accepted)
+                if matches and usable})
 
     @property
     def deciding(self) -> frozenset[int]:
@@ -247,10 +277,14 @@ class Allocator:
             matching = [index for index in matching if index not in emptied]
         if cells is not None:
             matching = self._near(request, matching, cells, left)
-        allocated = collections.Counter(self._providers[number])
-        usable = [index for index in matching
-                  if index in self._usable[number] and (not allocated or 0 <
-                  allocated[self._pools[index].provider or ''] <= left[index])]
+        suitable = self._usable[number]
+        usable = [index for index in matching if index in suitable]
+        allocated = collections.Counter[str]()
+        if self._providers[number]:
+            allocated.update(self._providers[number])
+            usable = [
+                index for index in usable if 0 <
+                allocated[self._pools[index].provider or ''] <= left[index]]
         if request.one_pool:
             usable = [index for index in usable
                       if left[index] >= request.count][:1]
@@ -308,6 +342,10 @@ class Allocator:
             if not left[index]:
                 emptied.add(index)
         return True
+
+
+def _accepts(request: DeviceRequest, pool: Pool) -> tuple[bool, bool]:
+    return _matches(request, pool), _is_eligible(request, pool)
 
 
 def _matches(request: DeviceRequest, pool: Pool) -> bool:

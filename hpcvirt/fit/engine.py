@@ -135,16 +135,27 @@ def claim_order(demand: demands.Demand,
     if len(cells) <= len(demand.cells):
         return cells
     sign = 1 if supply.packing else -1
-    near = {cell.id: 0 for cell in cells}
     # The claim does not know of vGPUs, which only Placement allocates.
     wants = any(not request.one_pool for request in demand.requests)
-    if wants or supply.spares_devices:
-        for pool in supply.pools or ():
-            if pool.cell in near and pool.is_pci:
-                near[pool.cell] += -pool.free if wants else pool.free
+    near = count_near(
+        [cell.id for cell in cells],
+        (supply.pools or ()) if wants or supply.spares_devices else (), wants)
     if demand.cells[0].policy is shape_model.CPUPolicy.SHARED:
         return sorted(cells, key=lambda cell: (
             near[cell.id], -sign * cell.cpu_usage,
             sign * cell.memory_free_mib))
     return sorted(cells, key=lambda cell: (
         near[cell.id], sign * len(cell.free), sign * cell.memory_free_mib))
+
+
+def count_near(cells: Iterable[int], pools: Iterable[devices.Pool],
+               wants: bool) -> dict[int, int]:
+    """Count the free devices of cells, as the claim sorts by them.
+
+    :param wants: cells with devices come first
+    """
+    near = dict.fromkeys(cells, 0)
+    for pool in pools:
+        if pool.cell in near and pool.is_pci:
+            near[pool.cell] += -pool.free if wants else pool.free
+    return near

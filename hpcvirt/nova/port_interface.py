@@ -62,8 +62,10 @@ def find(request: typing.Any, mappings: Mapping[str, Sequence[str]],
         not known, or if another agent than Neutron's SR-IOV agent has made
         the resource provider
     """
-    providers = mappings.get(request.requester_id or '')
-    if not providers or host_state.pci_stats is None:
+    if not request.requester_id or host_state.pci_stats is None:
+        return None
+    providers = mappings.get(request.requester_id)
+    if not providers:
         return None
     for name in (*_names(host_state), *tuple(_known_names)):
         if str(uuid.uuid5(NAMESPACE, f'{host_state.nodename}:{name}')
