@@ -11,7 +11,9 @@ NUMATopologyFilter and, for guests with PCI devices, PciPassthroughFilter after
 it. They must pass the same hosts with the same allocation candidates. The time
 is the CPU time of the process, the best of several runs without garbage
 collection, with logging at WARNING (DEBUG and INFO cost Nova's filters much
-time and HPCTopologyFilter little). In cases where Nova's filters take seconds
+time and HPCTopologyFilter little). HPCTopologyFilter examines the record of a
+host when it is new, which takes longer the first time that the guest fits:
+this time is in a column of its own. In cases where Nova's filters take seconds
 for one host they get only a few of the hosts; nothing is extrapolated. The
 exit status is 1 if a target is missed.
 """
@@ -87,6 +89,7 @@ CASES = (
 class Result:
     """The result of a case; times are in microseconds per host.
 
+    :ivar new_us: the time of HPCTopologyFilter if all records are new
     :ivar peak_kib: memory per host that a request takes at most, including
         what it leaves on the HostStates
     """
@@ -96,6 +99,7 @@ class Result:
     nova_hosts: int
     nova_us: float
     ours_us: float
+    new_us: float
     peak_kib: float
     passed: int
     equal: bool
@@ -155,6 +159,8 @@ def run(case: Case, count: int) -> Result:
                   for _ in range(7))
     return Result(case, len(hosts), len(some), nova_us,
                   min(ours_us, passed.us),
+                  min(renewed(ours, hosts, spec, case.candidates).us
+                      for _ in range(3)),
                   peak(ours, hosts, spec, case.candidates) / 1024,
                   len(passed.hosts), equal)
 
@@ -192,6 +198,13 @@ def outcome(scheduler_filter: Any, hosts: Sequence[Any], spec: Any,
     return Outcome(tuple(state.host for state in passed),
                    tuple(len(state.allocation_candidates)
                          for state in hosts), us / len(hosts))
+
+
+def renewed(scheduler_filter: Any, hosts: Sequence[Any], spec: Any,
+            candidates: int) -> Outcome:
+    """Run a filter once on hosts whose records are new."""
+    fleet.renew(hosts)
+    return outcome(scheduler_filter, hosts, spec, candidates)
 
 
 def peak(scheduler_filter: Any, hosts: Sequence[Any], spec: Any,
@@ -245,7 +258,7 @@ def filtered(scheduler_filter: Any, hosts: Sequence[Any], spec: Any) -> int:
 
 
 HEADER = (f'{"case":<26}{"cells":>6}{"hosts":>12}{"pass":>6}{"equal":>6}'
-          f'{"Nova us/host":>14}{"ours us/host":>13}{"KiB/host":>9}'
+          f'{"Nova us/host":>14}{"ours us/host":>13}{"new":>8}{"KiB/host":>9}'
           f'{"ratio":>8}'
           f'{"target":>8}  ok')
 
@@ -260,7 +273,8 @@ def row(result: Result) -> str:
     return (f'{case.name:<26}{f"{case.cells}/{case.guest_cells}":>6}'
             f'{hosts:>12}{result.passed:>6}'
             f'{"yes" if result.equal else "NO":>6}{result.nova_us:>14.1f}'
-            f'{result.ours_us:>13.1f}{result.peak_kib:>9.1f}'
+            f'{result.ours_us:>13.1f}{result.new_us:>8.1f}'
+            f'{result.peak_kib:>9.1f}'
             f'{f"{result.ratio:.0f}x":>8}'
             f'{target:>8}  {"ok" if result.ok else "MISSED"}')
 

@@ -26,6 +26,7 @@ from nova.scheduler import host_manager
 from nova.virt import hardware
 
 from hpcvirt.nova import charged_supply
+from hpcvirt.nova import quick_verdict
 
 objects.register_all()
 
@@ -102,6 +103,12 @@ def prepare(fleet: Sequence[Any], candidates: int = 1) -> None:
         state.allocation_candidates = [
             {'allocations': {state.uuid: {'resources': {'PCPU': 1}}},
              'mappings': {'': [state.uuid]}} for _ in range(candidates)]
+
+
+def renew(fleet: Sequence[Any]) -> None:
+    """Make the records of hosts new, as if nova-scheduler had read them."""
+    for state in fleet:
+        vars(state.numa_topology).pop(quick_verdict.EXAMINED, None)
 
 
 def request(cells: int, vfs: int = 0, affinity: str = 'required',

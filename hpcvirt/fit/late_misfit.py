@@ -17,22 +17,23 @@ from hpcvirt.fit import reasons
 class LateMisfit(reasons.Misfit):
     """A refusal that equals the one that a function finds."""
 
-    __slots__ = ('_explain', '_found')
-    _explain: Callable[[], reasons.Misfit]
-    _found: reasons.Misfit | None
+    __slots__ = ('_arguments', '_explain', '_found')
+    # There is one for each host of a cloud, so that making it must be cheap.
+    __setattr__ = object.__setattr__
 
-    def __init__(self, explain: Callable[[], reasons.Misfit]) -> None:
-        object.__setattr__(self, '_explain', explain)
-        object.__setattr__(self, '_found', None)
+    def __init__(self, explain: Callable[..., reasons.Misfit],
+                 *arguments: Any) -> None:
+        self._explain = explain
+        self._arguments = arguments
 
     @property
     def found(self) -> reasons.Misfit:
         """The refusal with its reason."""
-        found = self._found
-        if found is None:
-            found = self._explain()
-            object.__setattr__(self, '_found', found)
-        return found
+        try:
+            return self._found
+        except AttributeError:
+            self._found = self._explain(*self._arguments)
+            return self._found
 
     @property
     def code(self) -> reasons.Code:

@@ -99,33 +99,61 @@ def supply(host_state: typing.Any,
 
     :param packing: see :class:`hpcvirt.fit.supply.Supply`
     :returns: a Supply without cells if the host has no NUMA topology
-    :raises InvalidInput: if the host is malformed, either at once or when its
-        cells are read later; a cell or a pool that the guest does not need
-        counts as well, because Nova's claim reads all of them
+    :raises InvalidInput: see :func:`check_record`; what is wrong with the
+        values of a cell or a pool is found when it is read later
+    """
+    check_record(host_state)
+    topology, stats = host_state.numa_topology, host_state.pci_stats
+    return supplies.Supply(
+        cells=lazy_sequence.LazySequence(
+            topology._obj_cells if topology else (), _cell),
+        pools=_pools(stats),
+        cpu_ratio=float(host_state.cpu_allocation_ratio),
+        ram_ratio=float(host_state.ram_allocation_ratio), packing=packing)
+
+
+def check_record(host_state: typing.Any) -> None:
+    """Check that a HostState has what Nova's claim reads.
+
+    The claim reads all cells and pools, also those that the guest does not
+    need.
+
+    :raises InvalidInput: if the host is malformed
     """
     where: str | int = 'the NUMA topology'
     try:
         topology = host_state.numa_topology
         cells = topology._obj_cells if topology else ()
-        if {len(own) - ('VERSION' in own) for own in map(vars, cells)
-                } != _WHOLE_CELL:
+        # The attributes of each cell are counted.
+        counted = {own.get('_obj_id'): len(own) - ('VERSION' in own)
+                   for own in map(vars, cells)}
+        if {*counted.values()} != _WHOLE_CELL:
             for number, cell in enumerate(cells):
                 where = number
                 _CELL_FIELDS(cell)
-        if len({*map(_CELL_ID, cells)}) < len(cells):
+        if len(counted) < len(cells):
             raise ValueError('several NUMA cells have the same id')
-        where = 'the allocation ratios'
+    except lazy_sequence.BROKEN as exc:
+        if isinstance(where, int):
+            where = f'NUMA cell {where}'
+        raise lazy_sequence.make_error(where, exc) from exc
+    check_rest(host_state)
+
+
+def check_rest(host_state: typing.Any) -> None:
+    """Check what a HostState has besides its NUMA topology.
+
+    :raises InvalidInput: if the host is malformed
+    """
+    where = 'the allocation ratios'
+    try:
         cpu_ratio = float(host_state.cpu_allocation_ratio)
         ram_ratio = float(host_state.ram_allocation_ratio)
         if not (0 <= cpu_ratio <= _MAX_RATIO and 0 <= ram_ratio <= _MAX_RATIO):
             raise ValueError(f'{cpu_ratio} and {ram_ratio}')
-        return supplies.Supply(
-            cells=lazy_sequence.LazySequence(cells, _cell),
-            pools=_pools(host_state, 'numa_node'),
-            cpu_ratio=cpu_ratio, ram_ratio=ram_ratio, packing=packing)
+        where = 'the PCI devices'
+        _check_pools(host_state, 'numa_node')
     except lazy_sequence.BROKEN as exc:
-        if isinstance(where, int):
-            where = f'NUMA cell {where}'
         raise lazy_sequence.make_error(where, exc) from exc
 
 
@@ -134,7 +162,11 @@ def device_supply(host_state: typing.Any) -> supplies.Supply:
 
     :raises InvalidInput: if the data of the devices is malformed
     """
-    return supplies.Supply(cells=(), pools=_pools(host_state))
+    try:
+        _check_pools(host_state)
+    except lazy_sequence.BROKEN as exc:
+        raise lazy_sequence.make_error('the PCI devices', exc) from exc
+    return supplies.Supply(cells=(), pools=_pools(host_state.pci_stats))
 
 
 def _unused_topology(spec: typing.Any) -> typing.Any:
@@ -227,24 +259,23 @@ def providers_of(request: typing.Any,
                  if group.startswith(request.request_id))
 
 
-def _pools(host_state: typing.Any,
-           *needed: str) -> Sequence[devices.Pool] | None:
-    """Read the pools of devices, which all have the needed tags."""
-    try:
-        stats = host_state.pci_stats
-        if stats is None:
-            return None
-        for pool in stats.pools:
-            if operator.index(pool['count']) < 0:
-                raise ValueError(f"a pool with {pool['count']} devices")
-            for tag in needed:
-                hash(pool[tag])
-        return lazy_sequence.LazySequence(stats.pools, _pool)
-    except lazy_sequence.BROKEN as exc:
-        raise lazy_sequence.make_error('the PCI devices', exc) from exc
+def _check_pools(host_state: typing.Any, *needed: str) -> None:
+    """Check pools of devices, which all have the needed tags."""
+    stats = host_state.pci_stats
+    for pool in () if stats is None else stats.pools:
+        if operator.index(pool['count']) < 0:
+            raise ValueError(f"a pool with {pool['count']} devices")
+        for tag in needed:
+            hash(pool[tag])
 
 
-def _pool(pool: Mapping[str, typing.Any]) -> devices.Pool:
+def _pools(stats: typing.Any) -> Sequence[devices.Pool] | None:
+    return (None if stats is None
+            else lazy_sequence.LazySequence(stats.pools, read_pool))
+
+
+def read_pool(pool: Mapping[str, typing.Any]) -> devices.Pool:
+    """Compile a pool of a PciDeviceStats."""
     return devices.Pool(pool.get('numa_node'), pool['count'], pool,
                         pool.get('rp_uuid'))
 

@@ -9,7 +9,6 @@ does not fit.
 
 import collections
 import copy
-import functools
 import typing
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -33,7 +32,7 @@ from hpcvirt.nova import malformed_host
 from hpcvirt.nova import no_valid_host_log
 from hpcvirt.nova import port_interface
 from hpcvirt.nova import quarantine
-from hpcvirt.nova import shortage
+from hpcvirt.nova import quick_verdict
 
 LOG = logging.getLogger(__name__)
 
@@ -64,9 +63,14 @@ class FilterDecision:
         except exception.InvalidInput as exc:
             self._malformed = reasons.Misfit(
                 reasons.Code.EXTRA_SPEC, {'key': exc.where, 'what': exc.what})
-        self._is_short = (shortage.make_test(self.start.demand)
-                          if self.start and self.start.move is None else None)
         self._packing = config.read_packing()
+        self._fits: quick_verdict.HostTest | None = None
+        if self.start is not None and self.start.move is None:
+            # What a host has left for the next of several guests is recorded
+            # by the fit engine.
+            self._fits = quick_verdict.make_test(
+                self.start.demand, self._packing,
+                no_valid_host_log.count_instances(spec) > 1)
         self._limits: dict[tuple[float, float],
                            objects.NUMATopologyLimits] = {}
 
@@ -172,32 +176,29 @@ class FilterDecision:
 
         A host for which anything is raised is refused. The request goes on.
         """
-        if self._malformed is not None:
+        start = self.start
+        # The record of a host that was picked before is not reliable.
+        if self._fits is not None and start is not None and not hasattr(
+                host_state, charged_supply.ACCOUNT):
+            try:
+                fits = self._fits(host_state)
+            except (*lazy_sequence.BROKEN, exception.InvalidInput):
+                fits = None
+            if fits is False:
+                candidates = host_state.allocation_candidates
+                host_state.allocation_candidates = []
+                return late_misfit.LateMisfit(self._explain, start, host_state,
+                                              candidates)
+            if fits and host_state.allocation_candidates:
+                host_state.limits['numa_topology'] = self._limits_of(
+                    host_state)
+                return None
+        if self._malformed is not None or start is None:
             return self._malformed
-        if self.start is None:
-            return None
-        if self._refuses_at_once(host_state):
-            candidates = host_state.allocation_candidates
-            host_state.allocation_candidates = []
-            return late_misfit.LateMisfit(functools.partial(
-                self._explain, self.start, host_state, candidates))
         try:
-            return self._refuse(self.start, host_state)
+            return self._refuse(start, host_state)
         except Exception as exc:  # noqa: BLE001
             return malformed_host.misfit(host_state, exc)
-
-    def _refuses_at_once(self, host_state: typing.Any) -> bool:
-        """Whether a host is short by what Nova records of it.
-
-        For a host that was picked before, that is not reliable.
-        """
-        if self._is_short is None or hasattr(host_state,
-                                             charged_supply.ACCOUNT):
-            return False
-        try:
-            return self._is_short(host_state)
-        except lazy_sequence.BROKEN:
-            return False
 
     def _refuse(self, start: claim_input.ClaimInput,
                 host_state: typing.Any) -> reasons.Misfit | None:
@@ -268,7 +269,9 @@ class FilterDecision:
         try:
             misfit = self._refuse(start, twin)
             if misfit is None:
-                raise AssertionError('The guest fits on a host that is short')
+                raise exception.InvalidInput(
+                    'the NUMA topology',
+                    'CPUs are pinned that are not dedicated')
         except Exception as exc:  # noqa: BLE001
             return malformed_host.misfit(host_state, exc)
         return misfit

@@ -142,6 +142,27 @@ def a_case(dice, most_cells=5):
         spares_devices=dice.random() < 0.7)
 
 
+def a_plain_case(dice):
+    """Create a guest of the usual kind: equal cells, dedicated CPUs, pages.
+
+    Half of them have devices, which Placement does not know.
+    """
+    if dice.random() < 0.25:
+        return a_case_with_distant_devices(dice)
+    case = a_case(dice)
+    cell = GuestCell(dice.choice((1, 2, 3)), 0, dice.choice((256, 512)))
+    requests = tuple(
+        dataclasses.replace(request, affinity=dice.choice(
+            (None, 'legacy', 'preferred', 'required')))
+        for request in case.requests if dice.random() < 0.5)
+    return dataclasses.replace(
+        case, guest=(cell,) * len(case.guest), policy='dedicated',
+        host=a_host(dice, len(case.host), 'dedicated'),
+        threads=dice.choice((None, 'prefer')), page_kib=HUGE_KIB,
+        isolated_emulator=False, physnets=frozenset(), tunneled=False,
+        requests=requests, mappings=({'': ['root']},) * dice.randint(1, 2))
+
+
 def a_case_with_devices(dice):
     """Create a guest with several devices of several kinds.
 

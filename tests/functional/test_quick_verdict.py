@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The quick refusal, held against the fit engine."""
+"""The quick verdict, held against the fit engine."""
 
 import collections
 import contextlib
@@ -10,6 +10,7 @@ from unittest import mock
 
 from nova import objects
 
+from hpcvirt import exception
 from hpcvirt.fit import cell as cells
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import late_misfit
@@ -17,7 +18,7 @@ from hpcvirt.fit import reasons
 from hpcvirt.model import shape
 from hpcvirt.nova import adapter
 from hpcvirt.nova import decision
-from hpcvirt.nova import shortage
+from hpcvirt.nova import quick_verdict
 from tests.builders import cases
 from tests.functional import nova_objects
 from tests.functional import soundness
@@ -39,10 +40,10 @@ class ReadCells(list):
             yield cell
 
 
-class ShortageTest(test_filter.FilterTestCase):
+class QuickVerdictTest(test_filter.FilterTestCase):
     """What free CPUs and pages alone show."""
 
-    def is_short(self, taken, pcpus, change=id, **fields):
+    def fits(self, taken, pcpus, change=id, **fields):
         state, = self.states(test_filter.case(test_filter.host(*taken)))
         for cell in state.numa_topology.cells:
             change(cell)
@@ -50,20 +51,20 @@ class ShortageTest(test_filter.FilterTestCase):
             'policy': shape.CPUPolicy.DEDICATED, 'threads': None,
             'pcpus': count, 'vcpus': 0, 'memory_mib': 1024,
             'page_kib': 2048, **fields}) for count in pcpus)
-        test = shortage.make_test(demands.Demand(guest))
-        return test is not None and test(state)
+        test = quick_verdict.make_test(demands.Demand(guest), False)
+        return test and test(state)
 
     def test_free_pcpus_are_counted(self):
         free = [len(cell.free_pcpus) for cell in self.states(
             test_filter.case(test_filter.host(0)))[0].numa_topology.cells]
         most = free[0]
-        self.assertFalse(self.is_short((0, 0, 1), (most, most)))
-        self.assertTrue(self.is_short((0, 1, 1), (most, most)))
+        self.assertIs(True, self.fits((0, 0, 1), (most, most)))
+        self.assertIs(False, self.fits((0, 1, 1), (most, most)))
 
     def test_pages_of_the_requested_size_are_counted(self):
-        self.assertFalse(self.is_short((0,), (1,)))
-        self.assertTrue(self.is_short((0,), (1,), memory_mib=1 << 24))
-        self.assertTrue(self.is_short((0,), (1,), page_kib=16384))
+        self.assertIs(True, self.fits((0,), (1,)))
+        self.assertIs(False, self.fits((0,), (1,), memory_mib=1 << 24))
+        self.assertIs(False, self.fits((0,), (1,), page_kib=16384))
 
     def test_smt_siblings_are_counted(self):
         def half(cell):
@@ -74,12 +75,38 @@ class ShortageTest(test_filter.FilterTestCase):
             cpus = sorted(cell.pcpuset)
             cell.siblings = [set(cpus[at:at + 2])
                              for at in range(0, len(cpus), 2)]
-        self.assertFalse(self.is_short((0,), (2,), pair, **require))
-        self.assertTrue(self.is_short(
+        self.assertIsNone(self.fits((0,), (2,), pair, **require))
+        self.assertIs(False, self.fits(
             (0,), (2,), lambda cell: (pair(cell), half(cell)), **require))
 
     def test_unequal_cells_are_not_counted(self):
-        self.assertFalse(self.is_short((0,), (99, 100)))
+        self.assertIsNone(self.fits((0,), (99, 100)))
+
+    def test_cpus_without_cores_are_for_the_engine(self):
+        def orphan(cell):
+            cell.siblings = [set()]
+        self.assertIsNone(self.fits((0,), (2,), orphan))
+
+    def test_a_record_is_examined_when_it_is_new(self):
+        state, = self.states(test_filter.case(test_filter.host(0, 0, 0)))
+        spec = nova_objects.request_spec(test_filter.case((), (4,)))
+        test = quick_verdict.make_test(adapter.demand(spec), False)
+        self.assertIs(True, test(state))
+        self.assertTrue(hasattr(state.numa_topology, quick_verdict.EXAMINED))
+        state.consume_from_request(copy.deepcopy(spec))
+        self.assertFalse(hasattr(state.numa_topology, quick_verdict.EXAMINED))
+        del state.numa_topology.cells[2]._obj_memory
+        self.assertRaises(exception.InvalidInput, test, state)
+
+    def test_a_pinned_cpu_that_is_not_dedicated_is_malformed(self):
+        state, = self.states(test_filter.case(test_filter.host(0)))
+        cell, = state.numa_topology.cells
+        cell.pinned_cpus = {9999}
+        spec = nova_objects.request_spec(test_filter.case(
+            (), (len(cell.pcpuset),)))
+        (_, misfit), = decision.FilterDecision(spec).judge([state])
+        self.assertIs(reasons.Code.MALFORMED_HOST, misfit.code)
+        self.assertIn('not dedicated', str(misfit))
 
     def test_no_more_cells_are_looked_at_than_necessary(self):
         for taken, read in (((0,) * 8, 2), ((1, 1, *(0,) * 6), 4),
@@ -90,7 +117,9 @@ class ShortageTest(test_filter.FilterTestCase):
                 state.numa_topology._obj_cells)
             spec = nova_objects.request_spec(test_filter.case(
                 (), (most, most)))
-            shortage.make_test(adapter.demand(spec))(state)
+            # Cells of a host that passes are read once more: it is examined.
+            quick_verdict.make_test(adapter.demand(spec), False,
+                                    only_refuse=True)(state)
             self.assertEqual(read, found.read)
 
 
@@ -103,9 +132,10 @@ class AgainstTheEngineTest(soundness.ClaimingTestCase):
             case = cases.a_case(random.Random(f'obstacle {seed}'))
             demand = adapter.demand(nova_objects.request_spec(case))
             for guest in demand.cells:
-                may_take = shortage._make_cell_test(guest)
+                has_rest = quick_verdict._make_rest_test(guest)
+                pcpus = quick_verdict._pcpus(guest)
                 for cell in nova_objects.host_topology(case).cells:
-                    if not may_take(cell):
+                    if len(cell.free_pcpus) < pcpus or not has_rest(cell):
                         short += 1
                         self.assertIsNotNone(cells.obstacle(
                             guest, adapter._cell(cell), 1e9, 1e9))
@@ -113,21 +143,24 @@ class AgainstTheEngineTest(soundness.ClaimingTestCase):
 
     def test_verdicts_and_reasons_are_those_without_it(self):
         quick = collections.Counter()
+        self.answers = collections.Counter()
         for seed in range(REQUESTS):
-            dice = random.Random(f'shortage {seed}')
-            first = cases.a_case(dice)
+            dice = random.Random(f'quick {seed}')
+            first = dice.choice((cases.a_case, cases.a_plain_case))(dice)
             fleet = [first, *(cases.on_another_host(dice, first)
                               for _ in range(HOSTS - 1))]
             soundness.CONF.set_override(
                 'packing_host_numa_cells_allocation_strategy', first.packing,
                 'compute')
             spec = nova_objects.request_spec(first)
-            spec.num_instances = dice.choice((1, 2))
+            spec.num_instances = dice.choice((1, 1, 2))
             with self.subTest(seed=seed):
                 quick += self.compare(fleet, spec, seed)
         self.assertGreater(quick['short'], REQUESTS // 4)
         self.assertGreater(quick['damaged'], REQUESTS // 50)
         self.assertGreater(quick['passed'], REQUESTS // 4)
+        for answer in True, False, None:
+            self.assertGreater(self.answers[answer], REQUESTS // 8)
 
     def compare(self, fleet, spec, seed):
         """Judge a fleet for each guest of a request, in both ways.
@@ -149,6 +182,13 @@ class AgainstTheEngineTest(soundness.ClaimingTestCase):
             self.assertNotIsInstance(slow[0], late_misfit.LateMisfit)
         return ended
 
+    def counting(self, fits):
+        def count(state):
+            answer = fits(state)
+            self.answers[answer] += 1
+            return answer
+        return count
+
     def judge_all(self, fleet, spec, seed, quick):
         dice = random.Random(seed)
         states = [nova_objects.host_state(case, f'host{number}')
@@ -161,14 +201,19 @@ class AgainstTheEngineTest(soundness.ClaimingTestCase):
             with contextlib.ExitStack() as stack:
                 if not quick:
                     stack.enter_context(mock.patch.object(
-                        shortage, 'make_test', lambda _: None))
+                        quick_verdict, 'make_test', lambda *_: None))
                 request = decision.FilterDecision(spec)
+            if request._fits:
+                request._fits = self.counting(request._fits)
             verdicts = list(request.judge(states))
             for state, misfit in verdicts:
                 limits = state.limits.get('numa_topology')
                 yield (misfit, misfit and (misfit.code, str(misfit)),
                        limits and limits.obj_to_primitive(),
                        state.allocation_candidates)
+            # The quick way may have removed the candidates of these.
+            states = [state for state, misfit in verdicts if not misfit or
+                      misfit.code is not reasons.Code.MALFORMED_HOST]
             passed = [state for state, misfit in verdicts if misfit is None]
             if not passed:
                 return
@@ -179,9 +224,9 @@ class AgainstTheEngineTest(soundness.ClaimingTestCase):
     def test_the_guest_of_a_move_is_not_judged_at_once(self):
         spec = nova_objects.request_spec(test_filter.case(
             test_filter.host(0, 0), (4, 4), policy='shared'))
-        self.assertIsNotNone(decision.FilterDecision(spec)._is_short)
+        self.assertIsNotNone(decision.FilterDecision(spec)._fits)
         spec.requested_destination = objects.Destination(
             allow_cross_cell_move=True)
         request = decision.FilterDecision(spec)
         self.assertIsNotNone(request.start.move)
-        self.assertIsNone(request._is_short)
+        self.assertIsNone(request._fits)

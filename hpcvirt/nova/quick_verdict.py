@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Tell by counting cells whether a guest fits on a host.
+
+This is enough for most hosts and guests, and it works on the NUMACells of
+Nova, without a Supply:
+
+* A host is short if too few of its cells have the CPUs and the pages of a
+  guest cell. These are some of the conditions that
+  :func:`hpcvirt.fit.cell.obstacle` checks, so that the fit engine refuses
+  such a host as well.
+* A host has room if the first cells with room, in the order of the claim, also
+  have the devices. That is the first thing that
+  :func:`hpcvirt.fit.claim.predict` looks for.
+
+All other hosts are for the fit engine to judge, also those whose record is
+malformed. A record is examined when it is new: a NUMATopology that was found
+complete is marked, and Nova makes another one when it reads the host anew or
+charges a guest to it.
+"""
+
+import dataclasses
+import itertools
+import math
+import operator
+import typing
+from collections.abc import Callable
+from collections.abc import Sequence
+
+from hpcvirt.fit import claim
+from hpcvirt.fit import claim_replay
+from hpcvirt.fit import demand as demands
+from hpcvirt.fit import engine
+from hpcvirt.fit import taken_devices
+from hpcvirt.model import shape as shape_model
+from hpcvirt.nova import adapter
+
+_PAGES = operator.attrgetter('_obj_size_kb', '_obj_total', '_obj_used')
+_ID = operator.attrgetter('_obj_id')
+_ROOT_ONLY = {''}
+
+#: Tells of a HostState whether the guest fits, None if that is not clear. It
+#: raises what reading malformed data raises.
+HostTest = Callable[[typing.Any], bool | None]
+CellTest = Callable[[typing.Any], bool]
+#: Takes a HostState, its NUMACells, and as many of them as the guest has
+#: cells.
+RoomTest = Callable[[typing.Any, Sequence[typing.Any], Sequence[typing.Any]],
+                    bool]
+
+_MAX_ARRANGEMENTS = claim_replay.MAX_ARRANGEMENTS
+
+#: The attribute that marks a NUMATopology.
+EXAMINED = 'hpcvirt_examined'
+
+
+def make_test(demand: demands.Demand, packing: bool,
+              only_refuse: bool = False) -> HostTest | None:
+    """Make a test of HostStates for a new guest.
+
+    :param packing: see :class:`hpcvirt.fit.supply.Supply`
+    :param only_refuse: the test never says that a guest fits
+    :returns: None for a guest whose cells are not equal, or that has none
+    """
+    if not demand.cells or not demand.uniform:
+        return None
+    guest, size = demand.cells[0], len(demand.cells)
+    pcpus = _pcpus(guest)
+    has_rest = _make_rest_test(guest)
+    has_room: RoomTest | None = None
+    if not only_refuse and _is_plain(demand):
+        has_room = (_make_device_test(demand, has_rest, packing)
+                    if demand.requests else _make_core_test(guest))
+
+    def fits(host_state: typing.Any) -> bool | None:
+        topology = host_state.numa_topology
+        cells = topology._obj_cells
+        spare = len(cells) - size
+        found: list[typing.Any] = []
+        for cell in cells:
+            # Nova pins no other CPUs than dedicated ones.
+            if (len(cell._obj_pcpuset) - len(cell._obj_pinned_cpus) >= pcpus
+                    and has_rest(cell)):
+                found.append(cell)
+                if len(found) == size:
+                    break
+            else:
+                spare -= 1
+                if spare < 0:
+                    return False
+        else:
+            return None
+        if has_room is None or math.perm(len(cells), size) > _MAX_ARRANGEMENTS:
+            return None
+        if not getattr(topology, EXAMINED, False):
+            adapter.check_record(host_state)
+            setattr(topology, EXAMINED, True)
+        return has_room(host_state, cells, found) or None
+
+    return fits
+
+
+def _is_plain(demand: demands.Demand) -> bool:
+    """Whether :func:`make_test` can see that a guest fits."""
+    guest = demand.cells[0]
+    return (guest.policy is shape_model.CPUPolicy.DEDICATED
+            and guest.threads in (None, shape_model.ThreadPolicy.PREFER)
+            and guest.pcpus > 0 and (guest.page_kib or 0) > 0
+            and not guest.memory_mib * 1024 % (guest.page_kib or 1)
+            and claim.is_immune(demand)
+            and not dataclasses.replace(demand, requests=()).selective
+            and all(request.affinity is not shape_model.PCIAffinity.SOCKET
+                    for request in demand.requests))
+
+
+def _pcpus(guest: demands.CellDemand) -> int:
+    """Return how many dedicated CPUs a guest cell takes."""
+    return (0 if guest.policy is shape_model.CPUPolicy.SHARED
+            else guest.pcpus + guest.emulator_pcpus)
+
+
+def _make_rest_test(guest: demands.CellDemand) -> CellTest:
+    """Make a test of NUMACells with enough free CPUs.
+
+    They need the pages as well, and the siblings if the guest requires them.
+    """
+    page_kib = max(guest.page_kib or 0, 0)
+    needed_pages = -(-guest.memory_mib * 1024 // page_kib) if page_kib else 0
+    on_siblings = (guest.policy is not shape_model.CPUPolicy.SHARED
+                   and guest.threads is shape_model.ThreadPolicy.REQUIRE)
+
+    def has_rest(cell: typing.Any) -> bool:
+        if page_kib:
+            for pages in cell._obj_mempages:
+                if pages._obj_size_kb == page_kib:
+                    if (pages._obj_total - pages._obj_used
+                            - getattr(pages, '_obj_reserved', 0)
+                            < needed_pages):
+                        return False
+                    break
+            else:
+                return False
+        return not on_siblings or _has_siblings(
+            cell._obj_siblings, cell._obj_pcpuset - cell._obj_pinned_cpus,
+            max(guest.pcpus, 1))
+
+    return has_rest
+
+
+def _make_core_test(guest: demands.CellDemand) -> RoomTest:
+    """Make a test of whether NUMACells have their free CPUs on cores."""
+    pcpus = _pcpus(guest)
+
+    def has_cores(host_state: typing.Any, _cells: Sequence[typing.Any],
+                  found: Sequence[typing.Any]) -> bool:
+        for cell in found:
+            if not _has_sound_pages(cell):
+                return False
+            dedicated, pinned = cell._obj_pcpuset, cell._obj_pinned_cpus
+            missing = pcpus
+            for core in cell._obj_siblings:
+                missing -= len((core & dedicated) - pinned)
+                if missing <= 0:
+                    break
+            else:
+                return False
+        return True
+
+    return has_cores
+
+
+def _make_device_test(demand: demands.Demand, has_rest: CellTest,
+                      packing: bool) -> RoomTest:
+    """Make a test of whether the first cells with room have the devices."""
+    has_cores = _make_core_test(demand.cells[0])
+    pcpus, size = _pcpus(demand.cells[0]), len(demand.cells)
+    sign = 1 if packing else -1
+
+    def has_devices(host_state: typing.Any, cells: Sequence[typing.Any],
+                    _found: Sequence[typing.Any]) -> bool:
+        stats = host_state.pci_stats
+        if stats is None or any(
+                candidate['mappings'].keys() != _ROOT_ONLY
+                for candidate in host_state.allocation_candidates):
+            return False
+        pools = tuple(map(adapter.read_pool, stats.pools))
+        free = {cell._obj_id: len(cell._obj_pcpuset)
+                - len(cell._obj_pinned_cpus) for cell in cells}
+        ordered = cells
+        if len(cells) > size:
+            near = engine.count_near(free, pools, wants=True)
+            ordered = sorted(cells, key=lambda cell: (
+                near[cell._obj_id], sign * free[cell._obj_id],
+                sign * (cell._obj_memory - cell._obj_memory_usage)))
+        found = list(itertools.islice(
+            (cell for cell in ordered
+             if free[cell._obj_id] >= pcpus and has_rest(cell)), size))
+        if not (all(map(_has_sound_pages, cells))
+                and has_cores(host_state, cells, found)):
+            return False
+        ids = {*map(_ID, found)}
+        allocator = taken_devices.TakingAllocator(demand.requests, pools, {})
+        return ((len(demand.requests) == 1 or allocator.refused() is None)
+                and allocator.allocate(ids) is not None
+                and allocator.loss(ids) is None)
+
+    return has_devices
+
+
+def _has_sound_pages(cell: typing.Any) -> bool:
+    """Whether all pages of a NUMACell can be read, as the fit engine does."""
+    for size_kib, _total, _used in map(_PAGES, cell._obj_mempages):
+        if size_kib <= 0:
+            return False
+    return True
+
+
+def _has_siblings(siblings: typing.Any, free: typing.Any,
+                  needed: int) -> bool:
+    for core in siblings:
+        threads = len(core)
+        if threads > 2:
+            return True
+        if threads == 2 and core <= free:
+            needed -= 2
+            if needed <= 0:
+                return True
+    return False
