@@ -6,6 +6,10 @@ The definitions are the YAML files of this package: to add a benchmark, add a
 file. They are read strictly: every definition that loads can be used. Several
 definitions may share a parser; they are a family, whose outputs can be read
 without naming the benchmark that wrote them.
+
+A file with the key ``shares`` has the keys of ``NAME.shared.yaml`` besides its
+own. Its ``words``, and those of the shared file that it does not name, are put
+in where their names stand in angle brackets.
 """
 
 import dataclasses
@@ -14,6 +18,7 @@ import importlib.resources
 import re
 from collections.abc import Iterator
 from collections.abc import Mapping
+from typing import Any
 
 from hpcvirt import bibliography
 from hpcvirt import exception
@@ -35,6 +40,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 }
 
 NAME = re.compile(r'[a-z][a-z0-9]*(-[a-z0-9]+)*')
+_WORD = re.compile(r'<(\w+)>')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,8 +135,8 @@ def all_definitions() -> tuple[definitions.Definition, ...]:
 def names() -> tuple[str, ...]:
     """List the names of all definitions, in alphabetical order."""
     return tuple(sorted(
-        child.name.removesuffix('.yaml') for child in _FOLDER.iterdir()
-        if child.name.endswith('.yaml')))
+        name for child in _FOLDER.iterdir() if child.name.endswith('.yaml')
+        and NAME.fullmatch(name := child.name.removesuffix('.yaml'))))
 
 
 @functools.cache
@@ -139,9 +145,34 @@ def load(name: str) -> definitions.Definition:
 
     :param name: one of :func:`names`
     """
+    document = _read_file(name)
+    if 'shares' in document:
+        shared = _read_file(f'{document.pop("shares")}.shared')
+        words = {**shared.pop('words', {}),
+                 **document.pop('words', {})}
+        document = _put_in({**shared, **document}, words)
+    return read(document, f'definition {name}')
+
+
+def _read_file(name: str) -> dict[str, Any]:
     text = (_FOLDER / f'{name}.yaml').read_text(encoding='utf-8')
-    where = f'definition {name}'
-    return read(yaml_document.value(text, where), where)
+    found: dict[str, Any] = yaml_document.value(text, f'definition {name}')
+    return found
+
+
+def _put_in(value: Any, words: Mapping[str, Any]) -> Any:
+    """Replace the names of words; a word that stands alone keeps its type."""
+    if isinstance(value, dict):
+        return {_put_in(key, words): _put_in(inner, words)
+                for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_put_in(inner, words) for inner in value]
+    if not isinstance(value, str):
+        return value
+    alone = _WORD.fullmatch(value)
+    if alone:
+        return _put_in(words[alone[1]], words)
+    return _WORD.sub(lambda match: str(_put_in(match[0], words)), value)
 
 
 def metrics(benchmark: str) -> dict[str, definitions.MetricDefinition]:

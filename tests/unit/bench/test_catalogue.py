@@ -7,7 +7,6 @@ import testtools
 from hypothesis import strategies
 
 from hpcvirt import exception
-from hpcvirt import serialization
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition
@@ -254,28 +253,6 @@ MACHINES = (sizing.Machine(1, 512), sizing.Machine(2, 2048),
             sizing.Machine(256, 1048576, 8, 16 * 32768))
 
 
-def without_kernel(definition):
-    """Leave out of an NPB definition what depends on its kernel."""
-    kernel = definition.name.removeprefix('npb-')
-    plain = serialization.dump(definition)
-    for field in ('name', 'title', 'summary', 'aliases', 'expect'):
-        del plain[field]
-    for source in plain['obtain']:
-        # The language, and so the flags of the compiler.
-        del source['note']
-    for choice in plain['size']['class']['choices']:
-        del choice['memory_mib']
-    for variant in plain['variants']:
-        if variant['name'] == 'mpi':
-            del variant['ranks'], variant['binding']
-        for words in (variant['command'], variant['build']['products'],
-                      *variant['build']['commands']):
-            words[:] = ['KERNEL' if word == kernel
-                        else word.replace(f'/{kernel}.', '/KERNEL.')
-                        for word in words if word != 'SHELL=/bin/bash']
-    return plain
-
-
 class TestFiles(testtools.TestCase):
     def test_a_file_is_named_after_its_benchmark(self):
         for name in catalogue.names():
@@ -362,14 +339,6 @@ class TestDefinitions(testtools.TestCase):
             self.assertEqual('em.gro', pack[pack.index('-c') + 1])
             self.assertEqual(pack[pack.index('-o') + 1],
                              variant.command[variant.command.index('-s') + 1])
-
-    def test_the_kernels_of_npb_differ_in_nothing_else(self):
-        found = [without_kernel(definition)
-                 for definition in catalogue.all_definitions()
-                 if definition.parser == 'npb']
-        self.assertEqual(8, len(found))
-        for other in found[1:]:
-            self.assertEqual(found[0], other)
 
     def test_hpcc_asks_for_what_it_echoes(self):
         definition = catalogue.get('hpcc')
