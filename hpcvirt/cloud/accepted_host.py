@@ -25,13 +25,9 @@ MARK = 'hpcvirt-accept'
 class AcceptedHost(benchmark_instances.BenchmarkInstances):
     """Changes the cloud for the acceptance of one host, which is the owner.
 
-    :ivar image: its id
-    :ivar network: its id
     :ivar flavors: those of the cloud, by name
     """
 
-    image: str
-    network: str
     flavors: Mapping[str, diff.Existing]
     placement: placements.PlacementClient
 
@@ -48,10 +44,7 @@ class AcceptedHost(benchmark_instances.BenchmarkInstances):
         if len(specs) != len(existing.flavor.extra_specs):
             flavor_id = self.add_flavor(dataclasses.replace(
                 existing.flavor, extra_specs=specs), existing)
-        return self.start([
-            benchmark_instances.InstanceRequest(
-                f'{flavor}-{number}', self.owner, flavor_id, self.image,
-                self.network) for number in range(count)], public_key)
+        return self.boot(flavor, flavor_id, [self.owner] * count, public_key)
 
     def hold(self, hold: quarantine.Hold) -> None:
         """Put the host in quarantine."""
@@ -80,15 +73,13 @@ def find(nova: Any, placement: placements.PlacementClient, host: str,
     :raises Unreachable: if the cloud does not answer, or has no such image
         or network
     """
-    instances = benchmark_instances.BenchmarkInstances(nova, MARK, host)
-    instances.find_free_host(host)
     existing = {each.flavor.name: each for each in cloud_flavors.read(nova)}
+    accepted = AcceptedHost(nova, MARK, host, flavors=existing,
+                            placement=placement)
+    accepted.check_host(host)
     for flavor in flavors:
         if flavor not in existing:
             raise exception.InvalidInput(
                 '--flavor', f'the cloud has no flavor {flavor}; '
                 '"hpcvirt flavor apply" creates it')
-    return AcceptedHost(
-        nova, MARK, host, image=instances.find_image(image),
-        network=instances.find_network(network), flavors=existing,
-        placement=placement)
+    return accepted.use(image, [network])

@@ -15,10 +15,12 @@ kind.
 
 import dataclasses
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import Self
 
 from keystoneauth1 import adapter
 from novaclient import exceptions as nova_exceptions
@@ -38,37 +40,6 @@ _ALL = -1
 _PORTS = '/v2.0/ports'
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ComputeService:
-    """A compute host, as its service has it.
-
-    :ivar obstacle: why nothing can be started on it, empty if it can
-    """
-
-    name: str
-    zone: str
-    obstacle: str = ''
-
-
-@dataclasses.dataclass(frozen=True)
-class InstanceRequest:
-    """An instance that is to be started.
-
-    :ivar name: unique among those of an owner, without the mark
-    :ivar network: the id
-    :ivar vnic_type: that of its port; empty for a port that Nova creates
-    :ivar user_data: for cloud-init, empty for none
-    """
-
-    name: str
-    host: str
-    flavor_id: str
-    image: str
-    network: str
-    vnic_type: str = ''
-    user_data: str = ''
-
-
 class InstancesNotStarted(exception.HpcvirtError):
     """Instances that Nova could not start."""
 
@@ -81,11 +52,19 @@ class BenchmarkInstances:
     :ivar mark: the metadata key of the instances, and what all names begin
         with
     :ivar owner: its value
+    :ivar image: its id
+    :ivar networks: their ids; the instances take them in turn
+    :ivar vnic_type: that of their ports; empty for ports that Nova creates
+    :ivar user_data: for cloud-init, empty for none
     """
 
     nova: Any
     mark: str
     owner: str
+    image: str = ''
+    networks: tuple[str, ...] = ()
+    vnic_type: str = ''
+    user_data: str = ''
     pause_s: float = PAUSE_S
 
     @property
@@ -98,38 +77,31 @@ class BenchmarkInstances:
         # No name of a host or case has a colon: "n1" does not own "n1-2".
         return f'{self.key_name}:'
 
-    def find_free_host(self, name: str) -> ComputeService:
-        """Look up a compute host on which instances can be started.
+    def check_host(self, name: str) -> None:
+        """Check that instances can be started on a compute host.
 
         :raises InvalidInput: if there is none of this name, if nothing can be
             started on it, or if it has other instances
         :raises Unreachable: if the cloud does not answer
         """
-        found = self.find_host(name)
-        if found.obstacle:
-            raise exception.InvalidInput(f'host {name}', found.obstacle)
+        service = self._find_service(name)
+        where = f'host {name}'
+        if service.state != 'up':
+            raise exception.InvalidInput(
+                where, f'its nova-compute is {service.state}')
+        if service.status != 'enabled':
+            raise exception.InvalidInput(
+                where, 'its nova-compute is disabled; quarantine keeps work '
+                'away from it as well')
         self.check_free(name)
-        return found
 
-    def find_host(self, name: str) -> ComputeService:
-        """Look up the compute service of a host.
-
-        :raises InvalidInput: if there is none
-        :raises Unreachable: if the cloud does not answer
-        """
+    def _find_service(self, host: str) -> Any:
         with session.one_line_errors():
-            found = self.nova.services.list(host=name, binary='nova-compute')
+            found = self.nova.services.list(host=host, binary='nova-compute')
         if not found:
             raise exception.InvalidInput(
-                f'host {name}', 'the cloud has no compute host of this name')
-        service = found[0]
-        obstacle = ''
-        if service.state != 'up':
-            obstacle = f'its nova-compute is {service.state}'
-        elif service.status != 'enabled':
-            obstacle = ('its nova-compute is disabled; quarantine keeps work '
-                        'away from it as well')
-        return ComputeService(name, service.zone, obstacle)
+                f'host {host}', 'the cloud has no compute host of this name')
+        return found[0]
 
     def check_free(self, host: str) -> None:
         """Check that a host has no instances but those of the owner.
@@ -145,19 +117,20 @@ class BenchmarkInstances:
                 f'host {host}', f'has {len(others)} instances of others, such '
                 f'as {others[0]}; benchmarks need the whole host')
 
-    def find_image(self, name: str) -> str:
-        """Look up an image by its name or id.
+    def use(self, image: str, networks: Iterable[str]) -> Self:
+        """Look up an image, by its name or id, and networks by their names.
 
         :raises Unreachable: if there is none, or several
         """
+        return dataclasses.replace(
+            self, image=self.find_image(image),
+            networks=tuple(map(self.find_network, networks)))
+
+    def find_image(self, name: str) -> str:
         with session.one_line_errors():
             return str(self.nova.glance.find_image(name).id)
 
     def find_network(self, name: str) -> str:
-        """Look up a network by its name.
-
-        :raises Unreachable: if there is none, or several
-        """
         with session.one_line_errors():
             return str(self.nova.neutron.find_network(name).id)
 
@@ -179,30 +152,33 @@ class BenchmarkInstances:
                     *(f'flavor {each.flavor.name}'
                       for each in self._flavors()))
 
-    def start(self, requests: Sequence[InstanceRequest],
-              public_key: str) -> tuple[str, ...]:
+    def boot(self, label: str, flavor_id: str, hosts: Sequence[str],
+             public_key: str) -> tuple[str, ...]:
         """Start instances, or find those that were started before.
 
         Other instances of the owner are deleted.
 
-        :returns: the ids, in the order of the requests
+        :param label: for their names
+        :param hosts: that of each instance
+        :returns: the ids, in the order of the hosts
         :raises InstancesNotStarted: if Nova could not start all of them
         :raises Unreachable: if the cloud does not answer
         """
-        wanted = {f'{self.mark}-{each.name}': each for each in requests}
+        wanted = {f'{self.mark}-{label}-{number}': host
+                  for number, host in enumerate(hosts)}
         usable = {server.name for server in self.own()
                   if server.status in ('ACTIVE', 'BUILD')
                   and server.name in wanted}
         self._delete([server for server in self.own()
                       if server.name not in usable])
-        zones = {host: self.find_host(host).zone
-                 for host in {each.host for each in requests}}
+        zones = {host: self._find_service(host).zone for host in set(hosts)}
         with session.one_line_errors():
             if not self._keys():
                 self.nova.keypairs.create(self.key_name, public_key)
-            for name, each in wanted.items():
+            for number, (name, host) in enumerate(wanted.items()):
                 if name not in usable:
-                    self._create(name, each, zones[each.host])
+                    self._create(name, flavor_id, f'{zones[host]}:{host}',
+                                 self.networks[number % len(self.networks)])
         found = {server.name: server for server in waiting.poll(
             self.own, lambda servers: all(
                 server.status != 'BUILD' for server in servers),
@@ -253,24 +229,26 @@ class BenchmarkInstances:
                 self.nova.flavors.delete(each.id)
             for key in self._keys():
                 self.nova.keypairs.delete(key.name)
+            if self.vnic_type:
+                api = self._network_api()
+                found = api.get(_PORTS, params={'name': self.key_name})
+                for port in found.json()['ports']:
+                    api.delete(f'{_PORTS}/{port["id"]}')
 
-    def _create(self, name: str, request: InstanceRequest,
-                zone: str) -> None:
-        nic = {'net-id': request.network}
-        if request.vnic_type:
-            nic = {'port-id': self._create_port(request)}
+    def _create(self, name: str, flavor_id: str, where: str,
+                network: str) -> None:
+        nic = {'net-id': network}
+        if self.vnic_type:
+            answer = self._network_api().post(_PORTS, json={'port': {
+                'name': self.key_name, 'network_id': network,
+                'binding:vnic_type': self.vnic_type}})
+            nic = {'port-id': str(answer.json()['port']['id'])}
         more: Mapping[str, str] = (
-            {'userdata': request.user_data} if request.user_data else {})
+            {'userdata': self.user_data} if self.user_data else {})
         self.nova.servers.create(
-            name, request.image, request.flavor_id, key_name=self.key_name,
-            availability_zone=f'{zone}:{request.host}', nics=[nic],
-            config_drive=True, meta={self.mark: self.owner}, **more)
-
-    def _create_port(self, request: InstanceRequest) -> str:
-        answer = self._network_api().post(_PORTS, json={'port': {
-            'name': self.key_name, 'network_id': request.network,
-            'binding:vnic_type': request.vnic_type}})
-        return str(answer.json()['port']['id'])
+            name, self.image, flavor_id, key_name=self.key_name,
+            availability_zone=where, nics=[nic], config_drive=True,
+            meta={self.mark: self.owner}, **more)
 
     def _delete(self, servers: Collection[Any]) -> None:
         ids = {server.id for server in servers}
@@ -289,17 +267,6 @@ class BenchmarkInstances:
             raise exception.Unreachable(
                 f'server {", ".join(sorted(left))} is not deleted after '
                 f'{DELETION_S:.0f} s')
-
-    def delete_ports(self) -> None:
-        """Delete the ports that were created for instances.
-
-        :raises Unreachable: if Neutron refuses
-        """
-        api = self._network_api()
-        with session.one_line_errors():
-            found = api.get(_PORTS, params={'name': self.key_name})
-            for port in found.json()['ports']:
-                api.delete(f'{_PORTS}/{port["id"]}')
 
     def _network_api(self) -> adapter.Adapter:
         client = self.nova.client

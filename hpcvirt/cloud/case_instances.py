@@ -18,24 +18,16 @@ _EMULATED = ('e1000', 'rtl8139')
 _VNIC_TYPES = {'sriov': 'direct', 'passthrough': 'direct-physical'}
 
 
-@dataclasses.dataclass(frozen=True)
-class CaseInstances:
-    """Starts the instances of a case, and removes them.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CaseInstances(benchmark_instances.BenchmarkInstances):
+    """Starts the instances of a case, which is the owner, and removes them.
 
     :ivar flavor: that of all instances
     :ivar hosts: that of each instance
-    :ivar image: its id
-    :ivar networks: their ids; the instances take them in turn
-    :ivar device: the network device that the case requires
     """
 
-    instances: benchmark_instances.BenchmarkInstances
     flavor: flavor_model.Flavor
     hosts: Sequence[str]
-    image: str
-    networks: Sequence[str]
-    device: str
-    user_data: str
 
     def start(self, public_key: str) -> tuple[str, ...]:
         """Start the instances, or find them; return their ids.
@@ -44,20 +36,9 @@ class CaseInstances:
         :raises InstancesNotStarted: if Nova could not start all of them
         """
         for host in dict.fromkeys(self.hosts):
-            self.instances.find_free_host(host)
-        flavor_id = self.instances.add_flavor(self.flavor)
-        return self.instances.start([
-            benchmark_instances.InstanceRequest(
-                f'{self.instances.owner}-{number}', host, flavor_id,
-                self.image, self.networks[number % len(self.networks)],
-                _VNIC_TYPES.get(self.device, ''), self.user_data)
-            for number, host in enumerate(self.hosts)], public_key)
-
-    def clear(self) -> None:
-        """Remove all that was created."""
-        self.instances.clear()
-        if self.device in _VNIC_TYPES:
-            self.instances.delete_ports()
+            self.check_host(host)
+        return self.boot(self.owner, self.add_flavor(self.flavor), self.hosts,
+                         public_key)
 
 
 def find(nova: Any, owner: str, flavor: flavor_model.Flavor,
@@ -72,8 +53,6 @@ def find(nova: Any, owner: str, flavor: flavor_model.Flavor,
     :raises Unreachable: if the cloud does not answer, or has no such image
         or network
     """
-    instances = benchmark_instances.BenchmarkInstances(nova, MARK, owner)
-    image_id = instances.find_image(image)
     if device == 'emulated':
         with session.one_line_errors():
             model = getattr(nova.glance.find_image(image), 'hw_vif_model', '')
@@ -83,6 +62,5 @@ def find(nova: Any, owner: str, flavor: flavor_model.Flavor,
                 f'image {image}', 'hw_vif_model is no emulated network '
                 f'device: {", ".join(_EMULATED)}')
     return CaseInstances(
-        instances, flavor, hosts, image_id,
-        [instances.find_network(name) for name in networks], device,
-        user_data)
+        nova, MARK, owner, vnic_type=_VNIC_TYPES.get(device, ''),
+        user_data=user_data, flavor=flavor, hosts=hosts).use(image, networks)

@@ -50,20 +50,20 @@ class CaseInstancesTest(base.HPCNova):
         self.assertEqual('#cloud-config', base64.b64decode(
             servers[0]['OS-EXT-SRV-ATTR:user_data']).decode())
         self.assertEqual(ids, self.find().start(self.key))
-        self.assertEqual(4, len(found.instances.left()))
+        self.assertEqual(4, len(found.left()))
         found.clear()
-        self.assertEqual((), found.instances.left())
+        self.assertEqual((), found.left())
         self.assertEqual([], self.api.get_servers())
 
     def test_nothing_of_another_case_is_touched(self):
         other = self.find('s4-2x1-tuned', HOSTS[:1])
         ids = other.start(self.key)
-        left = other.instances.left()
+        left = other.left()
         error = self.assertRaises(exception.InvalidInput, self.find().start,
                                   self.key)
         self.assertIn('instances of others', str(error))
         self.find().clear()
-        self.assertEqual(left, other.instances.left())
+        self.assertEqual(left, other.left())
         self.assertEqual(list(ids), [
             server['id'] for server in self.api.get_servers()])
 
@@ -72,4 +72,4 @@ class CaseInstancesTest(base.HPCNova):
         self.assertRaises(benchmark_instances.InstancesNotStarted,
                           found.start, self.key)
         found.clear()
-        self.assertEqual((), found.instances.left())
+        self.assertEqual((), found.left())
