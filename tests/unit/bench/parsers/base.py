@@ -20,9 +20,16 @@ class ParserTestCase(testtools.TestCase):
     """One parser under test.
 
     :cvar parser: its name
+    :cvar refused: what is refused in words, words of the reason, and what
+        :meth:`parse` takes
     """
 
     parser = ''
+    refused = ()
+
+    def test_what_does_not_count_is_refused(self):
+        for what, reason, *given in self.refused:
+            self.assert_refused(reason, *given, message=what)
 
     def parse(self, raw, expect=None, exit_status=None):
         if isinstance(raw, str):
@@ -39,7 +46,8 @@ class ParserTestCase(testtools.TestCase):
         self.assertTrue(found.valid, found.reason)
         return {name: metric.value for name, metric in found.metrics.items()}
 
-    def assert_refused(self, what, raw, expect=None, exit_status=None):
+    def assert_refused(self, what, raw, expect=None, exit_status=None,
+                       message=''):
         found = self.parse(raw, expect, exit_status)
-        self.assertFalse(found.valid)
-        self.assertIn(what, found.reason)
+        self.assertFalse(found.valid, message)
+        self.assertIn(what, found.reason, message)

@@ -11,6 +11,14 @@ GOOD_OUTPUTS = (
 
 class TestGromacs(base.ParserTestCase):
     parser = 'gromacs'
+    refused = (
+        ('a log without its end', 'no "Finished mdrun"',
+         LOG.partition('Finished mdrun')[0]),
+        ('a fatal error', 'Fatal error: Your CPU is gone',
+         'Program:     gmx mdrun\n\nFatal error:\nYour CPU is gone\n'),
+        ('other steps', 'steps=5000 was asked for', LOG, {'steps': '5000'}),
+        ('two logs', 'several runs', LOG + LOG),
+    )
 
     def test_the_log_and_standard_error_say_the_same(self):
         for raw in (LOG, STDERR, LOG + STDERR):
@@ -32,31 +40,16 @@ class TestGromacs(base.ParserTestCase):
         self.assertIn(b'Finished mdrun', raw)
         self.assert_refused('Received the TERM signal', raw)
 
-    def test_a_log_without_its_end_is_refused(self):
-        self.assert_refused('no "Finished mdrun"',
-                            LOG.partition('Finished mdrun')[0])
-
     def test_a_line_of_performance_cut_short_is_refused(self):
         end = STDERR.index('Performance:')
         for length in range(12, len('Performance:       87.691        0.27')):
             self.assertFalse(self.parse(STDERR[:end + length + 1]).valid)
-
-    def test_a_fatal_error_is_refused_with_its_text(self):
-        self.assert_refused(
-            'Fatal error: Your CPU is gone',
-            'Program:     gmx mdrun\n\nFatal error:\nYour CPU is gone\n')
-
-    def test_other_steps_are_refused(self):
-        self.assert_refused('steps=5000 was asked for', LOG, {'steps': '5000'})
 
     def test_steps_of_the_command_line_count(self):
         raw = LOG.replace('Using 1 MPI thread', 'Overriding nsteps with value'
                           ' passed on the command line: 900 steps, 1.8 ps\n'
                           'Using 1 MPI thread')
         self.figures(raw, {'steps': '900'})
-
-    def test_two_logs_are_refused(self):
-        self.assert_refused('several runs', LOG + LOG)
 
     def test_bad_figures_are_refused(self):
         for word in ('nan', 'inf', '0.000', '-1.000', '876.91'):

@@ -25,6 +25,18 @@ GOOD_OUTPUTS = ((LOG.encode(), {}),)
 
 class TestHepscore(base.ParserTestCase):
     parser = 'hepscore'
+    refused = (
+        ('a failed run is refused with its error', 'no container',
+         json.dumps(report(status='failed', ERROR='no container', score=-1))),
+        ('a report cut short', 'not a complete JSON document',
+         json.dumps(report())[:-1]),
+        ('a deep document', '', '{"a":' * 100000),
+        ('a log with an error or two results', '[ERROR]',
+         LOG.replace('[INFO] Starting', '[ERROR] Starting')),
+        ('a log with an error or two results', '2 complete lines', LOG + LOG),
+        ('another configuration', 'hash=abe was asked for',
+         json.dumps(report()), {'config_hash': 'abe'}),
+    )
 
     def test_the_report_is_read(self):
         self.assertEqual({'score': 412.5}, self.figures(
@@ -38,10 +50,6 @@ class TestHepscore(base.ParserTestCase):
         self.assertEqual({'score': 116.8305},
                          self.figures(LOG, {'version': '1.2.0'}))
 
-    def test_a_failed_run_is_refused_with_its_error(self):
-        self.assert_refused('no container', json.dumps(
-            report(status='failed', ERROR='no container', score=-1)))
-
     def test_bad_scores_are_refused(self):
         for score in (0, -1, None, True, '412', [], 1e300, 10 ** 40):
             self.assert_refused('score', json.dumps(report(score=score)))
@@ -50,19 +58,3 @@ class TestHepscore(base.ParserTestCase):
         for text in ('NaN', 'Infinity', '-Infinity'):
             self.assert_refused(text, json.dumps(report()).replace(
                 '412.5', text))
-
-    def test_a_report_cut_short_is_refused(self):
-        self.assert_refused('not a complete JSON document',
-                            json.dumps(report())[:-1])
-
-    def test_a_deep_document_is_refused(self):
-        self.assert_refused('', '{"a":' * 100000)
-
-    def test_a_log_with_an_error_or_two_results_is_refused(self):
-        self.assert_refused('[ERROR]', LOG.replace('[INFO] Starting',
-                                                   '[ERROR] Starting'))
-        self.assert_refused('2 complete lines', LOG + LOG)
-
-    def test_another_configuration_is_refused(self):
-        self.assert_refused('hash=abe was asked for', json.dumps(report()),
-                            {'config_hash': 'abe'})

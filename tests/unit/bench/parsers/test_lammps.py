@@ -12,6 +12,18 @@ LIBRARY = GOOD.partition('Total wall')[0]
 
 class TestLammps(base.ParserTestCase):
     parser = 'lammps'
+    refused = (
+        ('an error', 'Lost atoms', base.data('lammps/lost_atoms.out')),
+        ('a simulation that blew up', 'became unstable',
+         GOOD.replace('200   0.75139921   -5.7500924', '200   nan   -nan')),
+        ('a truncated run', 'no "Total wall time"',
+         GOOD.partition('Neighbor list builds')[0]),
+        ('a truncated run', 'no "Loop time"', GOOD.partition('Loop')[0]),
+        ('a rate that the loop denies', 'do not agree',
+         GOOD.replace('526.173 timesteps', '5261.73 timesteps')),
+        ('two executions', 'several executions', GOOD + GOOD),
+        ('other steps', 'steps=500 was asked for', GOOD, {'steps': '500'}),
+    )
 
     def test_a_run_is_read(self):
         self.assertEqual(
@@ -37,18 +49,6 @@ class TestLammps(base.ParserTestCase):
             ', 2.105 Matom-step/s')
         self.assertEqual(526.173, self.figures(raw)['timesteps_per_s'])
 
-    def test_an_error_is_refused_with_its_text(self):
-        self.assert_refused('Lost atoms', base.data('lammps/lost_atoms.out'))
-
-    def test_a_simulation_that_blew_up_is_refused(self):
-        self.assert_refused('became unstable', GOOD.replace(
-            '200   0.75139921   -5.7500924', '200   nan   -nan'))
-
-    def test_a_truncated_run_is_refused(self):
-        self.assert_refused('no "Total wall time"',
-                            GOOD.partition('Neighbor list builds')[0])
-        self.assert_refused('no "Loop time"', GOOD.partition('Loop')[0])
-
     def test_a_library_that_nobody_closes_prints_no_wall_time(self):
         raw = LIBRARY.replace('29 Sep 2021', '28 Mar 2023')
         found = self.parse(raw, {'version': '28Mar2023'})
@@ -68,13 +68,3 @@ class TestLammps(base.ParserTestCase):
         self.assert_refused('add up to', TWO[:first] + TWO[second:])
         first, second = (TWO.index('\nLoop time'), TWO.rindex('\nLoop time'))
         self.assert_refused('lines are missing', TWO[:first] + TWO[second:])
-
-    def test_a_rate_that_the_loop_denies_is_refused(self):
-        self.assert_refused('do not agree', GOOD.replace(
-            '526.173 timesteps', '5261.73 timesteps'))
-
-    def test_two_executions_are_refused(self):
-        self.assert_refused('several executions', GOOD + GOOD)
-
-    def test_other_steps_are_refused(self):
-        self.assert_refused('steps=500 was asked for', GOOD, {'steps': '500'})

@@ -44,6 +44,25 @@ GOOD_OUTPUTS = ((output().encode(), {}), (NAMD_3.encode(), {}))
 
 class TestNamd(base.ParserTestCase):
     parser = 'namd'
+    refused = (
+        ('benchmark lines that contradict each other', 'do not agree',
+         NAMD_3.replace('0.0106954 s/step', '0.1069540 s/step')),
+        ('benchmark lines that contradict each other', 'is broken',
+         NAMD_3.replace('0.0106954 s/step 16.1565 ns/day', '0.01')),
+        ('a run without its end', 'no "End of program"', output(end='')),
+        ('a run without its end', 'WallClock',
+         output().partition('  CPUTime')[0]),
+        ('an error', 'FATAL ERROR: Low global',
+         output().replace(
+             'WallClock',
+             'FATAL ERROR: Low global exclusion count!\nWall')),
+        ('energies that are no numbers', 'nan',
+         output().replace('ENERGY:     500   -1.0', 'ENERGY:     500   nan')),
+        ('fewer steps or processors', 'steps=1000', output(),
+         {'steps': '1000'}),
+        ('fewer steps or processors', 'processors=8', output(), {'p': '8'}),
+        ('two runs', 'several runs', output() + output()),
+    )
 
     def test_the_wall_clock_is_read(self):
         self.assertEqual(
@@ -63,31 +82,6 @@ class TestNamd(base.ParserTestCase):
             + AVERAGE.format(500, 34.9, 0.00247565) + 'TIMING')
         self.assertEqual(0.00247565, self.figures(raw)['step_time_s'])
 
-    def test_benchmark_lines_that_contradict_each_other_are_refused(self):
-        self.assert_refused('do not agree', NAMD_3.replace(
-            '0.0106954 s/step', '0.1069540 s/step'))
-        self.assert_refused('is broken', NAMD_3.replace(
-            '0.0106954 s/step 16.1565 ns/day', '0.01'))
-
-    def test_a_run_without_its_end_is_refused(self):
-        self.assert_refused('no "End of program"', output(end=''))
-        self.assert_refused('WallClock', output().partition('  CPUTime')[0])
-
-    def test_an_error_is_refused_with_its_text(self):
-        self.assert_refused('FATAL ERROR: Low global', output().replace(
-            'WallClock', 'FATAL ERROR: Low global exclusion count!\nWall'))
-
-    def test_energies_that_are_no_numbers_are_refused(self):
-        self.assert_refused('nan', output().replace(
-            'ENERGY:     500   -1.0', 'ENERGY:     500   nan'))
-
     def test_bad_times_are_refused(self):
         for word in ('nan', '0.000000', '-1', 'inf'):
             self.assert_refused('WallClock', output(wall=word))
-
-    def test_fewer_steps_or_processors_are_refused(self):
-        self.assert_refused('steps=1000', output(), {'steps': '1000'})
-        self.assert_refused('processors=8', output(), {'p': '8'})
-
-    def test_two_runs_are_refused(self):
-        self.assert_refused('several runs', output() + output())

@@ -22,6 +22,17 @@ GOOD_OUTPUTS = (
 
 class TestNetpipe(base.ParserTestCase):
     parser = 'netpipe'
+    refused = (
+        ('a table that ends early', 'ends at 65539 bytes', TABLE,
+         {'max_size': '1048576'}),
+        ('a time that does not belong to the rate', 'do not agree',
+         TABLE.replace(
+             '45100.04 Mbps in       2.77',
+             '45100.04 Mbps in      27.70')),
+        ('two tables', 'several', TABLE + TABLE),
+        ('two tables', 'several', FILE + FILE),
+        ('nothing', 'no row', 'Now starting the main loop\n'),
+    )
 
     def test_the_table_gives_time_and_an_eighth_of_the_megabits(self):
         figures = self.figures(TABLE, {'max_size': '65536'})
@@ -79,10 +90,6 @@ class TestNetpipe(base.ParserTestCase):
     def test_a_megabit_of_2_to_the_20_bits_is_noticed(self):
         self.assertIn('2^20', ' '.join(self.parse(TABLE).remarks))
 
-    def test_a_table_that_ends_early_is_refused(self):
-        self.assert_refused('ends at 65539 bytes', TABLE,
-                            {'max_size': '1048576'})
-
     def test_without_an_asked_size_it_is_said_that_nobody_can_know(self):
         self.assertIn('no end marker', self.parse(TABLE).remarks[0])
 
@@ -91,21 +98,10 @@ class TestNetpipe(base.ParserTestCase):
         self.assert_refused('broken', cut)
         self.assert_refused('not a row of np.out', FILE + '  1024 12.')
 
-    def test_a_time_that_does_not_belong_to_the_rate_is_refused(self):
-        self.assert_refused('do not agree', TABLE.replace(
-            '45100.04 Mbps in       2.77', '45100.04 Mbps in      27.70'))
-
-    def test_two_tables_are_refused(self):
-        self.assert_refused('several', TABLE + TABLE)
-        self.assert_refused('several', FILE + FILE)
-
     def test_bad_figures_are_refused(self):
         for word in ('nan', '-1.00', '0.00', 'inf'):
             self.assert_refused('16384 bytes', TABLE.replace(
                 '45100.04 Mbps', f'{word} Mbps'))
-
-    def test_nothing_is_refused(self):
-        self.assert_refused('no row', 'Now starting the main loop\n')
 
 
 NETPIPE_ROWS_FILE = base.data('netpipe/np5.out').decode()

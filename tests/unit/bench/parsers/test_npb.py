@@ -50,6 +50,29 @@ GOOD_OUTPUTS = ((base.data('native_np1/npb_lu.S.out'), {}), (MPI.encode(), {}))
 
 class TestNpb(base.ParserTestCase):
     parser = 'npb'
+    refused = (
+        ('a wrong number of processes is refused with both numbers',
+         '2 processes were started, the program is compiled for 1',
+         base.data('failures/npb_wrong_np/stdout')),
+        ('a wrong number of processes is refused with both numbers',
+         'compiled for 2',
+         CG.replace(
+             'Compiled procs  =                        1',
+             'Compiled procs  =                        2')),
+        ('what mpirun says is in the reason', 'attempt to run as root',
+         base.data('failures/notroot/stderr')),
+        ('a contradicted verification', 'also says',
+         CG.replace('VERIFICATION SUCCESSFUL', 'VERIFICATION FAILED')),
+        ('a number too wide for its field', 'did not fit',
+         block(mops='************')),
+        ('a share that does not add up', 'does not make',
+         MPI.replace('388.89', '38.89')),
+        ('headers only', 'not complete',
+         CG.partition('Benchmark completed')[0]),
+        ('an output without its verification', 'no verification',
+         CG.partition(' Verification    =')[0]),
+        ('two kernels in one file', 'several runs', CG + CG),
+    )
 
     def test_every_kernel_of_version_3_3_is_read(self):
         for kernel, mops in KERNELS.items():
@@ -80,48 +103,15 @@ class TestNpb(base.ParserTestCase):
         self.figures(SERIAL, {'threads': '1', 'processes': '1',
                               'size': '162x162x162', 'iterations': '400'})
 
-    def test_a_wrong_number_of_processes_is_refused_with_both_numbers(self):
-        self.assert_refused(
-            '2 processes were started, the program is compiled for 1',
-            base.data('failures/npb_wrong_np/stdout'))
-        self.assert_refused('compiled for 2', CG.replace(
-            'Compiled procs  =                        1',
-            'Compiled procs  =                        2'))
-
-    def test_what_mpirun_says_is_in_the_reason(self):
-        self.assert_refused('attempt to run as root',
-                            base.data('failures/notroot/stderr'))
-
     def test_a_failed_verification_is_refused(self):
         for word in ('UNSUCCESSFUL', 'NOT PERFORMED', 'FAILED', ''):
             self.assert_refused('Verification', block(verification=word))
-
-    def test_a_contradicted_verification_is_refused(self):
-        self.assert_refused('also says', CG.replace(
-            'VERIFICATION SUCCESSFUL', 'VERIFICATION FAILED'))
 
     def test_another_class_kernel_or_size_is_refused(self):
         for key, value in (('class', 'C'), ('benchmark', 'EP'),
                            ('size', '150000'), ('ranks', '4')):
             self.assert_refused('was asked for', CG, {key: value})
 
-    def test_a_number_too_wide_for_its_field_is_refused(self):
-        self.assert_refused('did not fit', block(mops='************'))
-
     def test_bad_rates_are_refused(self):
         for word in ('NaN', 'Infinity', '0.00', '-1.00'):
             self.assert_refused('Mop/s total', block(mops=word))
-
-    def test_a_share_that_does_not_add_up_is_refused(self):
-        self.assert_refused('does not make', MPI.replace('388.89', '38.89'))
-
-    def test_headers_only_are_refused(self):
-        self.assert_refused('not complete',
-                            CG.partition('Benchmark completed')[0])
-
-    def test_an_output_without_its_verification_is_refused(self):
-        self.assert_refused('no verification',
-                            CG.partition(' Verification    =')[0])
-
-    def test_two_kernels_in_one_file_are_refused(self):
-        self.assert_refused('several runs', CG + CG)

@@ -28,6 +28,22 @@ GOOD_OUTPUTS = (
 
 class TestOsu(base.ParserTestCase):
     parser = 'osu'
+    refused = (
+        ('a figure that lost digits', 'columns do not align',
+         table().replace('129.50', '9.50')),
+        ('the table must end where it was asked to',
+         'max_size=1024 was asked for', table(), {'max_size': '1024'}),
+        ('a missing size', 'no row for 4 bytes',
+         table(sizes=[1, 2, 8], version='v6.0'), {'max_size': '8'}),
+        ('another test', 'another OSU test',
+         table('MPI Multi-threaded Latency')),
+        ('another test', 'test=bandwidth was asked for', table(),
+         {'test': 'bandwidth'}),
+        ('headers only', 'no rows', table().partition('(us)\n')[0] + '(us)\n'),
+        ('headers only', 'headers only', '# OSU MPI Latency Test v5.9\n'),
+        ('one process is refused with the reason', 'exactly two processes',
+         base.data('failures/osu_one/stderr')),
+    )
 
     def test_latency_of_version_5_is_read(self):
         found = self.parse(table(**LATENCY), {'test': 'latency'})
@@ -83,19 +99,6 @@ class TestOsu(base.ParserTestCase):
         self.assert_refused('begins at 8 bytes', raw)
         self.assertEqual(20, len(self.figures(raw, {'min_size': '8'})))
 
-    def test_a_figure_that_lost_digits_is_refused(self):
-        self.assert_refused('columns do not align', table().replace(
-            '129.50', '9.50'))
-
-    def test_the_table_must_end_where_it_was_asked_to(self):
-        self.assert_refused('max_size=1024 was asked for', table(),
-                            {'max_size': '1024'})
-
-    def test_a_missing_size_is_refused(self):
-        self.assert_refused('no row for 4 bytes',
-                            table(sizes=[1, 2, 8], version='v6.0'),
-                            {'max_size': '8'})
-
     def test_a_row_cut_short_is_refused(self):
         raw = table().rstrip('\n')
         self.assert_refused('cut off', raw[:-1])
@@ -109,21 +112,6 @@ class TestOsu(base.ParserTestCase):
         self.assert_refused('several runs', table() + table())
         rows = table().partition('(us)\n')[2]
         self.assert_refused('several tables', table() + rows)
-
-    def test_another_test_is_refused(self):
-        self.assert_refused('another OSU test',
-                            table('MPI Multi-threaded Latency'))
-        self.assert_refused('test=bandwidth was asked for', table(),
-                            {'test': 'bandwidth'})
-
-    def test_headers_only_are_refused(self):
-        self.assert_refused('no rows', table().partition('(us)\n')[0]
-                            + '(us)\n')
-        self.assert_refused('headers only', '# OSU MPI Latency Test v5.9\n')
-
-    def test_one_process_is_refused_with_the_reason(self):
-        self.assert_refused('exactly two processes',
-                            base.data('failures/osu_one/stderr'))
 
     def test_banners_and_warnings_around_it_do_no_harm(self):
         rows = table().replace('\n64 ', '\n2 more processes have sent help '

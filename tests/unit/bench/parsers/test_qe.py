@@ -20,6 +20,18 @@ GOOD_OUTPUTS = (
 
 class TestQe(base.ParserTestCase):
     parser = 'qe'
+    refused = (
+        ('a run that should have stopped', 'exit status 0, expected 2', GOOD,
+         {'rc': '2'}),
+        ('a missing pseudopotential is refused with the cause',
+         'missing.UPF not found', base.data('failures/qe_nopseudo/stdout')),
+        ('a truncated run', 'no "JOB DONE."', GOOD.partition('JOB')[0]),
+        ('a run that ran out of time', 'Maximum CPU time exceeded',
+         GOOD.replace(
+             'End of self-consistent calculation',
+             'Maximum CPU time exceeded')),
+        ('two runs', 'several runs', GOOD + GOOD),
+    )
 
     def test_a_converged_run_is_read(self):
         self.assertEqual({'wall_s': 0.56, 'electrons_s': 0.37},
@@ -32,9 +44,6 @@ class TestQe(base.ParserTestCase):
         figures = self.figures(STOPPED, {'exit_status': '2',
                                          'iterations': '2'})
         self.assertEqual(0.5, figures['wall_s'])
-
-    def test_a_run_that_should_have_stopped_is_refused(self):
-        self.assert_refused('exit status 0, expected 2', GOOD, {'rc': '2'})
 
     def test_the_exit_status_that_was_seen_must_fit(self):
         self.assertTrue(self.parse(STOPPED, {'rc': '2'}, 2).valid)
@@ -87,17 +96,3 @@ class TestQe(base.ParserTestCase):
             'cores\n     Number of MPI processes:                24\n'
             '     Threads/MPI process:                     2')
         self.figures(raw, {'ranks': '24', 'threads': '2'})
-
-    def test_a_missing_pseudopotential_is_refused_with_the_cause(self):
-        self.assert_refused('missing.UPF not found',
-                            base.data('failures/qe_nopseudo/stdout'))
-
-    def test_a_truncated_run_is_refused(self):
-        self.assert_refused('no "JOB DONE."', GOOD.partition('JOB')[0])
-
-    def test_a_run_that_ran_out_of_time_is_refused(self):
-        self.assert_refused('Maximum CPU time exceeded', GOOD.replace(
-            'End of self-consistent calculation', 'Maximum CPU time exceeded'))
-
-    def test_two_runs_are_refused(self):
-        self.assert_refused('several runs', GOOD + GOOD)

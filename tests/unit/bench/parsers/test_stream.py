@@ -70,6 +70,27 @@ GOOD_OUTPUTS = (
 
 class TestStream(base.ParserTestCase):
     parser = 'stream'
+    refused = (
+        ('a run that does not validate', 'Failed Validation',
+         NATIVE.replace(
+             'Solution Validates: avg error less than 1.000000e-13 on all '
+             'three arrays',
+             'Failed Validation on array a[], AvgRelAbsErr > epsilon')),
+        ('a truncated run', 'not complete', NATIVE.partition('Solution')[0]),
+        ('a truncated run', 'rows of Triad', NATIVE.partition('Triad:')[0]),
+        ('a truncated run', 'no table', NATIVE.partition('Function')[0]),
+        ('fewer threads than requested', '8 threads were requested',
+         NATIVE.replace('requested = 1', 'requested = 8')),
+        ('another array size', 'size=80000000 was asked for', NATIVE,
+         {'stream_array_size': '80000000'}),
+        ('a rate that its time denies', 'do not agree',
+         NATIVE.replace('Triad:          25330.5', 'Triad:         253305.0')),
+        ('times out of order', 'least, average, most',
+         NATIVE.replace(
+             '0.002059     0.001895     0.002289',
+             '0.001059     0.001895     0.002289')),
+        ('two runs', 'several runs', NATIVE + NATIVE),
+    )
 
     def test_the_four_rates_are_read(self):
         self.assertEqual(
@@ -93,37 +114,6 @@ class TestStream(base.ParserTestCase):
         self.assertEqual(13850.1234,
                          self.figures(FORTRAN, {'N': '2000000'})[
                              'triad_mb_s'])
-
-    def test_a_run_that_does_not_validate_is_refused(self):
-        self.assert_refused('Failed Validation', NATIVE.replace(
-            'Solution Validates: avg error less than 1.000000e-13 on all '
-            'three arrays',
-            'Failed Validation on array a[], AvgRelAbsErr > epsilon'))
-
-    def test_a_truncated_run_is_refused(self):
-        self.assert_refused('not complete', NATIVE.partition('Solution')[0])
-        self.assert_refused('rows of Triad', NATIVE.partition('Triad:')[0])
-        self.assert_refused('no table', NATIVE.partition('Function')[0])
-
-    def test_fewer_threads_than_requested_are_refused(self):
-        self.assert_refused('8 threads were requested', NATIVE.replace(
-            'requested = 1', 'requested = 8'))
-
-    def test_another_array_size_is_refused(self):
-        self.assert_refused('size=80000000 was asked for', NATIVE,
-                            {'stream_array_size': '80000000'})
-
-    def test_a_rate_that_its_time_denies_is_refused(self):
-        self.assert_refused('do not agree', NATIVE.replace(
-            'Triad:          25330.5', 'Triad:         253305.0'))
-
-    def test_times_out_of_order_are_refused(self):
-        self.assert_refused('least, average, most', NATIVE.replace(
-            '0.002059     0.001895     0.002289',
-            '0.001059     0.001895     0.002289'))
-
-    def test_two_runs_are_refused(self):
-        self.assert_refused('several runs', NATIVE + NATIVE)
 
     def test_bad_rates_are_refused(self):
         for word in ('nan', 'inf', '-1', '0.0', '*******'):

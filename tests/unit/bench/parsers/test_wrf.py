@@ -26,6 +26,22 @@ GOOD_OUTPUTS = ((output(steps=20).encode(), {'steps': '20'}),)
 
 class TestWrf(base.ParserTestCase):
     parser = 'wrf'
+    refused = (
+        ('a run without its end', 'no "SUCCESS COMPLETE WRF"', output(end='')),
+        ('a fatal error', 'FATAL CALLED',
+         output().replace(
+             'd01',
+             '-------------- FATAL CALLED ---------------\nd01')),
+        ('too few steps', 'steps=150 was asked for', output(steps=149),
+         {'steps': '150'}),
+        ('too few steps', 'only one step', output(steps=1)),
+        ('a broken line', 'broken',
+         output().replace('2.00000 elapsed', '2.0 elap', 1)),
+        ('two logs together', 'several runs', output() + output()),
+        ('two logs together', 'does not increase', output(end='') + output()),
+        ('a time that is none', 'is not a model time',
+         output().replace('2001-10-25_00:01:12', '2001-13-25_00:01:12')),
+    )
 
     def test_the_mean_leaves_the_first_step_out(self):
         self.assertEqual({'step_time_s': 2.0}, self.figures(output(), {
@@ -38,32 +54,12 @@ class TestWrf(base.ParserTestCase):
         self.assertEqual({'step_time_s': 2.0},
                          self.figures(inner, {'domains': '2'}))
 
-    def test_a_run_without_its_end_is_refused(self):
-        self.assert_refused('no "SUCCESS COMPLETE WRF"', output(end=''))
-
-    def test_a_fatal_error_is_refused(self):
-        self.assert_refused('FATAL CALLED', output().replace(
-            'd01', '-------------- FATAL CALLED ---------------\nd01'))
-
-    def test_too_few_steps_are_refused(self):
-        self.assert_refused('steps=150 was asked for', output(steps=149),
-                            {'steps': '150'})
-        self.assert_refused('only one step', output(steps=1))
-
-    def test_a_broken_line_is_refused(self):
-        self.assert_refused('broken', output().replace(
-            '2.00000 elapsed', '2.0 elap', 1))
-
     def test_bad_times_are_refused(self):
         self.assert_refused('the time of the step', output(
             seconds=lambda step: 0.0 if step == 7 else 2.0))
         for word in ('*******', 'NaN'):
             self.assert_refused('the time of the step', output().replace(
                 '    2.00000', word.rjust(11), 1))
-
-    def test_two_logs_together_are_refused(self):
-        self.assert_refused('several runs', output() + output())
-        self.assert_refused('does not increase', output(end='') + output())
 
     def test_no_lines_can_be_cut_out(self):
         lines = output(steps=30).splitlines(keepends=True)
@@ -100,7 +96,3 @@ class TestWrf(base.ParserTestCase):
     def test_steps_of_a_fraction_of_a_second_are_read(self):
         for step_s in (1.5, 7.5, 7.7, 6 + 2 / 3):
             self.figures(output(step_s=step_s))
-
-    def test_a_time_that_is_none_is_refused(self):
-        self.assert_refused('is not a model time', output().replace(
-            '2001-10-25_00:01:12', '2001-13-25_00:01:12'))
