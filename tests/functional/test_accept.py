@@ -10,7 +10,6 @@ import copy
 import dataclasses
 import json
 import os
-import pathlib
 
 import fixtures
 
@@ -32,27 +31,21 @@ from tests.builders import commands
 from tests.builders import folders
 from tests.functional import base
 from tests.integration.bench import rebooting
+from tests.integration.bench import run_case
 
-DATA = pathlib.Path(__file__).parents[1] / 'data' / 'bench'
 HOST, OTHER = 'node1', 'node2'
 GUESTS = 2
 
-MAKEFILE = """\
-ep:
-\tmkdir -p bin
-\tcp program.sh bin/ep.$(CLASS).x
-\tchmod 755 bin/ep.$(CLASS).x
-"""
-#: Native runs are confined to one CPU. Each run has other last digits.
+#: Native runs are confined to one CPU.
 PROGRAM = """\
 #!/bin/sh
-digits=$(pwd | cksum | sed 's/ .*//; s/.*\\(....\\)$/\\1/')
+""" + run_case.VARY + """\
 output='{native}'
 if grep -q 'Cpus_allowed_list:.*[-,]' /proc/self/status; then
   echo run >> '{trace}'
   [ ! -e '{slow}' ] || output='{guest}'
 fi
-sed "/^ Mop.s total/s/$/$digits/" "$output"
+vary "$output"
 """
 
 
@@ -78,11 +71,11 @@ class AcceptTest(base.HPCNova):
         name = self.api.get_flavor(flavor)['name']
         source = self.scratch / 'NPB'
         source.mkdir(exist_ok=True)
-        (source / 'Makefile').write_text(MAKEFILE)
+        (source / 'Makefile').write_text(run_case.MAKEFILE)
         (source / 'program.sh').write_text(PROGRAM.format(
             trace=self.trace, slow=self.slow,
-            native=DATA / 'native_np1' / 'npb_ep.S.out',
-            guest=DATA / 'guest_tcg_np1' / 'npb_ep.S.out'))
+            native=run_case.DATA / 'native_np1' / 'npb_ep.S.out',
+            guest=run_case.DATA / 'guest_tcg_np1' / 'npb_ep.S.out'))
         plan = self.scratch / 'plan.json'
         plan.write_text(json.dumps({'schema_version': 1, 'flavors': [
             {'name': name, 'vcpus': 1, 'ram_mib': 512, 'disk_gib': 0,
@@ -154,10 +147,14 @@ class AcceptTest(base.HPCNova):
     def runs(self):
         return len(self.trace.read_text().split())
 
-    def add_peers(self, result):
-        """Store what was measured under the names of peer hosts."""
+    def open_store(self):
         opened = store.Store(None, str(self.data))
         self.addCleanup(opened.close)
+        return opened
+
+    def add_peers(self, result):
+        """Store what was measured under the names of peer hosts."""
+        opened = self.open_store()
         (run,) = opened.result(result).runs
         for number, level in enumerate((0.99, 0.995, 1.0, 1.005, 1.01)):
             name = f'peer{number}'
@@ -191,8 +188,7 @@ class AcceptTest(base.HPCNova):
         first = self.first()
         self.assertIn('0 peer hosts are known', first['reason'])
         self.add_peers(first['parts'][0]['result'])
-        opened = store.Store(None, str(self.data))
-        self.addCleanup(opened.close)
+        opened = self.open_store()
         opened.open_entry(store.Entry('bad', 'p', '', None), {})
         opened.add_run('bad', 0, record.Run('bad', 'none', 'serial', ()))
         opened.finish('bad', 'later')
@@ -289,8 +285,7 @@ class AcceptTest(base.HPCNova):
             self.assertIn(f'left server {server}', out)
         found = self.decided('INCONCLUSIVE')
         self.assertEqual(6 * GUESTS, self.runs())
-        opened = store.Store(None, str(self.data))
-        self.addCleanup(opened.close)
+        opened = self.open_store()
         (run,) = opened.result(found['parts'][0]['result']).runs
         self.assertEqual([sample.started_at for sample in kept],
                          [sample.started_at for sample in run.samples[:3]])

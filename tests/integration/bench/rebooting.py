@@ -12,7 +12,7 @@ from hpcvirt.bench.execute import local
 from hpcvirt.bench.execute import reboot
 
 
-class Guest:
+class Guest(local.LocalExecutor):
     """A place whose kernel is another after each reboot.
 
     :ivar silent: commands that are not answered while it boots
@@ -22,7 +22,6 @@ class Guest:
     name = 'guest'
 
     def __init__(self, silent=0, deaf=False):
-        self._inner = local.LocalExecutor()
         self._boots = 0
         self._coming_up = 0
         self._silent = silent
@@ -38,7 +37,7 @@ class Guest:
         if argv[0] == 'sync':
             self.done.append('sync')
             return executor.Completed(0, b'', b'')
-        done = self._inner.run(argv, stdin, timeout_s)
+        done = super().run(argv, stdin, timeout_s)
         if environment.FACTS in argv:
             return dataclasses.replace(done, stdout=re.sub(
                 rb'^boot_id=.*', b'boot_id=boot %d' % self._boots,
@@ -50,9 +49,3 @@ class Guest:
         if not self._deaf:
             self._boots += 1
             self._coming_up = self._silent
-
-    def expect_restart(self):
-        pass
-
-    def close(self):
-        pass

@@ -24,7 +24,7 @@ from tests.builders import folders
 from tests.integration.bench import rebooting
 
 
-class Elsewhere:
+class Elsewhere(local.LocalExecutor):
     """A machine whose disk is another directory."""
 
     name = 'elsewhere'
@@ -33,56 +33,42 @@ class Elsewhere:
         self._wanted = wanted
         self._real = real
 
-    def run(self, argv, stdin=b'', timeout_s=executor.SHORT_S):
-        return local.LocalExecutor().run(
-            [word.replace(self._wanted, self._real) for word in argv], stdin,
-            timeout_s)
-
-    def close(self):
-        pass
+    def run(self, argv, *more, **limits):
+        return super().run([word.replace(self._wanted, self._real)
+                            for word in argv], *more, **limits)
 
 
-class RestartsOnce:
+class RestartsOnce(local.LocalExecutor):
     """A machine that goes down before the job starts, and loses its disk."""
-
-    name = 'restarted'
 
     def __init__(self, disk):
         self._disk = disk
         self._is_new = False
 
-    def run(self, argv, stdin=b'', timeout_s=executor.SHORT_S):
+    def run(self, argv, *more, **limits):
         if not self._is_new and job_scripts.START in argv:
             self._is_new = True
             shutil.rmtree(self._disk)
             os.mkdir(self._disk)
-        return local.LocalExecutor().run(argv, stdin, timeout_s)
-
-    def close(self):
-        pass
+        return super().run(argv, *more, **limits)
 
 
-#: What a program does.
-class Busy:
+class Busy(local.LocalExecutor):
     """A machine that does not tell the state of a running job at first."""
-
-    name = 'busy'
 
     def __init__(self):
         self.rest = 2
         self._started = False
 
-    def run(self, argv, stdin=b'', timeout_s=executor.SHORT_S):
+    def run(self, argv, *more, **limits):
         self._started |= job_scripts.START in argv
         if self._started and self.rest and job_scripts.POLL in argv:
             self.rest -= 1
             raise exception.TimedOut('sh did not end')
-        return local.LocalExecutor().run(argv, stdin, timeout_s)
-
-    def close(self):
-        pass
+        return super().run(argv, *more, **limits)
 
 
+#: What a program does.
 GOOD = 'echo "HS06: 300"'
 KILL_ALL = 'kill -KILL 0'
 
