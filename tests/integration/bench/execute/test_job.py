@@ -7,11 +7,10 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import tempfile
-import time
 import unittest
 
 from hpcvirt import exception
+from hpcvirt import waiting
 from hpcvirt.bench.execute import job
 from hpcvirt.bench.execute import job_scripts
 from hpcvirt.bench.execute import local
@@ -21,20 +20,22 @@ from tests.builders import folders
 
 class JobTest(unittest.TestCase):
     def setUp(self):
-        scratch = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, scratch)
         self.job = job.Job(local.LocalExecutor(),
-                           os.path.join(scratch, 'a b', 'job'))
+                           str(folders.make(self) / 'a b' / 'job'))
         self.addCleanup(self.job.remove)
 
-    def wait(self, seconds=20.0):
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            answer = self.job.poll()
-            if isinstance(answer, job.Ended) or answer is job.JobState.LOST:
-                return answer
-            time.sleep(0.05)
-        return self.fail(f'still {answer}')
+    def until(self, read, is_met=bool):
+        """Wait until what is read is as it must be, and return it."""
+        found = waiting.poll(read, is_met, 20, 0.05)
+        self.assertTrue(is_met(found), found)
+        return found
+
+    def wait(self):
+        return self.until(self.job.poll, lambda answer: isinstance(
+            answer, job.Ended) or answer is job.JobState.LOST)
+
+    def wait_until_running(self):
+        self.until(lambda: self.job.poll() is job.JobState.RUNNING)
 
     def make_directory(self):
         for directory in reversed([self.job.directory,
@@ -105,12 +106,7 @@ class JobTest(unittest.TestCase):
             self.start('sh', '-c', program, limit_s=600)
             self.assertEqual(status, self.wait().status)
             group = self.job.read('pid').split()[0].decode()
-            deadline = time.monotonic() + 20
-            left = [group]
-            while left and time.monotonic() < deadline:
-                left = list(self.processes(group))
-                time.sleep(0.05)
-            self.assertEqual([], left)
+            self.until(lambda: not list(self.processes(group)))  # noqa: B023
             self.job.remove()
 
     def processes(self, group):
@@ -124,23 +120,17 @@ class JobTest(unittest.TestCase):
 
     def test_a_killed_job_is_lost(self):
         self.start('sleep', '60')
-        while self.job.poll() is not job.JobState.RUNNING:
-            time.sleep(0.05)
+        self.wait_until_running()
         os.killpg(int(self.job.read('pid').split()[0]), signal.SIGKILL)
         self.assertIs(job.JobState.LOST, self.wait())
 
     def test_a_removed_job_is_ended(self):
         self.start('sh', '-c', 'echo $$ > child; sleep 60')
-        while not self.job.read('child'):
-            time.sleep(0.05)
-        child = int(self.job.read('child'))
+        child = int(self.until(lambda: self.job.read('child')))
         self.job.remove()
         self.assertIs(job.JobState.ABSENT, self.job.poll())
         self.assertRaises(ChildProcessError, os.waitpid, child, os.WNOHANG)
-        deadline = time.monotonic() + 5
-        while _runs(child) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        self.assertFalse(_runs(child))
+        self.until(lambda: not _runs(child))
 
     def test_a_job_that_is_removed_while_it_starts_is_ended(self):
         self.job.prepare(['true'], {}, {})
@@ -172,17 +162,13 @@ class JobTest(unittest.TestCase):
 
     def test_what_a_killed_leader_leaves_is_ended(self):
         self.start('sh', '-c', 'echo $$ > child; exec sleep 60')
-        while not (self.job.read('child') and self.job.read('pid')):
-            time.sleep(0.05)
-        child = int(self.job.read('child'))
+        self.until(lambda: self.job.read('pid'))
+        child = int(self.until(lambda: self.job.read('child')))
         os.kill(int(self.job.read('pid').split()[0]), signal.SIGKILL)
         self.assertIs(job.JobState.LOST, self.wait())
         self.assertTrue(_runs(child))
         self.job.stop()
-        deadline = time.monotonic() + 5
-        while _runs(child) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        self.assertFalse(_runs(child))
+        self.until(lambda: not _runs(child))
 
     def processes_in(self, directory):
         """The processes in a directory, without zombies."""
@@ -197,10 +183,8 @@ class JobTest(unittest.TestCase):
                    '2', 'sh', '-c', 'trap "" TERM; echo $$ > rank.$$; '
                    'while :; do sleep 1; done')
         directory = pathlib.Path(self.job.directory)
-        deadline = time.monotonic() + 20
-        while len(ranks := list(directory.glob('rank.*'))) < 2:
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
+        ranks = self.until(lambda: list(directory.glob('rank.*')),
+                           lambda found: len(found) == 2)
         leader = int(self.job.read('pid').split()[0])
         # Open MPI takes them out of the process group of the job.
         self.assertTrue(all(os.getpgid(int(rank.suffix[1:])) != leader
@@ -221,8 +205,7 @@ class JobTest(unittest.TestCase):
     def test_a_job_that_is_stopped_has_not_ended(self):
         self.start('sh', '-c', 'trap "exit 0" TERM; while :; do sleep 0.1; '
                    'done')
-        while self.job.poll() is not job.JobState.RUNNING:
-            time.sleep(0.05)
+        self.wait_until_running()
         self.job.stop()
         self.assertIs(job.JobState.LOST, self.job.poll())
 
@@ -256,11 +239,9 @@ class JobTest(unittest.TestCase):
     def test_a_job_that_prints_too_much_floods(self):
         for stream in ('1', '2'):
             self.start('sh', '-c', f'yes >&{stream}')
-            deadline = time.monotonic() + 20
-            while (state := self.job.poll()) is not job.JobState.FLOODING:
-                self.assertIn(state, (job.JobState.STARTING,
-                                      job.JobState.RUNNING))
-                self.assertLess(time.monotonic(), deadline)
+            states = (job.JobState.STARTING, job.JobState.RUNNING)
+            self.assertIs(job.JobState.FLOODING, self.until(
+                self.job.poll, lambda state: state not in states))  # noqa: B023
             self.job.remove()
 
     def test_an_input_outside_the_directory_is_refused(self):

@@ -103,6 +103,29 @@ class StopTest(unittest.TestCase):
         return link
 
 
+def refusals(exchange, act):
+    """Count how often an act is refused while something is exchanged."""
+    done = threading.Event()
+
+    def repeat():
+        while not done.is_set():
+            exchange()
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    refused = 0
+    try:
+        for _ in range(150):
+            try:
+                act()
+            except exception.Unreachable:
+                refused += 1
+    finally:
+        done.set()
+        thread.join()
+    return refused
+
+
 class PlantedLinkTest(unittest.TestCase):
     """Links whose targets the kernel does not protect from being followed."""
 
@@ -122,28 +145,16 @@ class PlantedLinkTest(unittest.TestCase):
         self.assertEqual([], os.listdir(self.target))
 
     def test_nothing_is_made_behind_a_link_that_appears_meanwhile(self):
-        done = threading.Event()
         (self.target / '1').mkdir(0o700)
 
         def exchange():
-            while not done.is_set():
-                shutil.rmtree(self.run_directory, ignore_errors=True)
-                with contextlib.suppress(OSError):
-                    self.run_directory.symlink_to(self.target)
-                    self.run_directory.unlink()
+            shutil.rmtree(self.run_directory, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                self.run_directory.symlink_to(self.target)
+                self.run_directory.unlink()
 
-        thread = threading.Thread(target=exchange)
-        thread.start()
-        refused = 0
-        try:
-            for _ in range(150):
-                try:
-                    self.job.prepare(['true'], {}, {})
-                except exception.Unreachable:
-                    refused += 1
-        finally:
-            done.set()
-            thread.join()
+        refused = refusals(exchange, lambda: self.job.prepare(['true'], {},
+                                                              {}))
         self.assertEqual([], os.listdir(self.target / '1'))
         self.assertGreater(refused, 0)
 
@@ -185,29 +196,16 @@ class PlantedProgramTest(unittest.TestCase):
         self.link.unlink()
         self.link.parent.chmod(0o1777)
         planted = self.scratch / 'planted'
-        done = threading.Event()
 
         def exchange():
-            while not done.is_set():
-                shutil.rmtree(self.link, ignore_errors=True)
-                planted.symlink_to(self.target)
-                os.lchown(planted, SOMEBODY, SOMEBODY)
-                with contextlib.suppress(OSError):
-                    planted.rename(self.link)
-                    self.link.unlink()
-                planted.unlink(missing_ok=True)
+            shutil.rmtree(self.link, ignore_errors=True)
+            planted.symlink_to(self.target)
+            os.lchown(planted, SOMEBODY, SOMEBODY)
+            with contextlib.suppress(OSError):
+                planted.rename(self.link)
+                self.link.unlink()
+            planted.unlink(missing_ok=True)
 
-        thread = threading.Thread(target=exchange)
-        thread.start()
-        refused = 0
-        try:
-            for _ in range(150):
-                try:
-                    self.install()
-                except exception.Unreachable:
-                    refused += 1
-        finally:
-            done.set()
-            thread.join()
+        refused = refusals(exchange, self.install)
         self.assertEqual([], os.listdir(self.target))
         self.assertGreater(refused, 0)
