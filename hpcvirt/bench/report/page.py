@@ -213,8 +213,7 @@ def row(judged: judgement.Judgement, known: text.DefaultBounds,
     return {
         'metric': judged.metric, 'unit': judged.unit,
         'native': text.figure(judged.native),
-        'guest': text.figure(judged.guest), 'ratio': text.ratio(judged),
-        'bound': text.bound(judged),
+        'guest': text.figure(judged.guest), 'ratio': text.interval(judged.interval), 'bound': text.bound(judged),
         'published': text.write_published(bound), 'chart': chart,
         'word': '' if judged.result is None else judged.result.value,
         'sizes': '', 'part': '', 'worst': '',
@@ -263,7 +262,7 @@ def _range(name: str, group: Sequence[judgement.Judgement],
     words = [judged.result for judged in group]
     word = next((word for word in _WORST if word in words), None)
     worst = max((judged for judged in group if judged.result is word),
-                key=summary.loss)
+                key=summary.slowdown)
     found = row(worst, known, span)
     sizes = [curves.size_text(_size(judged)) for judged in group]
     count = words.count(word)

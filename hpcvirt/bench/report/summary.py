@@ -202,15 +202,15 @@ def _failed(judgements: Iterable[judgement.Judgement]) -> Iterator[str]:
             groups.setdefault((judged.label, name, judged.limit),
                               []).append(judged)
     for group in groups.values():
-        worst = max(group, key=loss)
+        worst = max(group, key=slowdown)
         more = len(group) - 1
-        yield (f'{worst.metric} {text.ratio(worst)} against '
+        yield (f'{worst.metric} {text.interval(worst.interval)} against '
                f'{text.bound(worst)}' + (
                    f' and {more} more message size{"s" * (more > 1)}'
                    if more else ''))
 
 
-def loss(judged: judgement.Judgement) -> float:
+def slowdown(judged: judgement.Judgement) -> float:
     """Return how much slower the guest is, 1 for equal."""
     if judged.interval is None:
         return 0.0

@@ -209,11 +209,6 @@ def _from_itself(judged: judgement.Judgement) -> float:
     return max(judged.machine.high, 1 / judged.machine.low)
 
 
-def ratio(judged: judgement.Judgement) -> str:
-    """Write the ratio of a judgement with its interval."""
-    return interval(judged.interval)
-
-
 def interval(ratio_: judgement.Interval | None) -> str:
     """Write a ratio with its interval: ``0.951 [0.946, 0.957]``."""
     if ratio_ is None:
@@ -258,7 +253,8 @@ def draw_figures(judgements: Iterable[judgement.Judgement],
         rows.append((label,))
         for judged in group:
             row = [f'  {judged.metric}', judged.unit, figure(judged.native),
-                   figure(judged.guest), ratio(judged), bound(judged),
+                   figure(judged.guest), interval(judged.interval),
+                   bound(judged),
                    '-' if judged.result is None else judged.result.value]
             if known is not None:
                 row.insert(-1, write_published(

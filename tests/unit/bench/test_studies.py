@@ -14,7 +14,6 @@ from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import study as report_study
 from hpcvirt.bench.report import text
-from hpcvirt.bench.studies import catalogue
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import document
 from hpcvirt.bench.studies import preconditions
@@ -122,23 +121,24 @@ class TestCount(testtools.TestCase):
 
 class TestFind(testtools.TestCase):
     def test_a_study_is_found_by_its_id_in_any_case(self):
-        self.assertEqual('S3', catalogue.get('s3').id)
-        self.assertEqual(catalogue.get('S3'), catalogue.get('s3'))
+        self.assertEqual('S3', study_catalogue.get('s3').id)
+        self.assertEqual(study_catalogue.get('S3'), study_catalogue.get('s3'))
 
     def test_an_unknown_study_is_refused_with_those_there_are(self):
-        error = self.assertRaises(exception.InvalidInput, catalogue.get, 'S6')
+        error = self.assertRaises(exception.InvalidInput,
+                                  study_catalogue.get, 'S6')
         self.assertIn('S1, S2, S3, S4, S5', str(error))
 
     def test_all_studies_are_loaded_in_their_order(self):
         self.assertEqual(['S1', 'S2', 'S3', 'S4', 'S5'],
-                         [study_.id for study_ in catalogue.studies()])
+                         [study_.id for study_ in study_catalogue.studies()])
 
 
 class TestStudies(testtools.TestCase):
     """What holds for every study."""
 
     def test_rows_and_cases_belong_together(self):
-        for study_ in catalogue.studies():
+        for study_ in study_catalogue.studies():
             cases = {case.id for case in study_.cases}
             self.assertEqual(len(cases), len(study_.cases))
             ids = [row.id for row in study_.rows]
@@ -147,14 +147,14 @@ class TestStudies(testtools.TestCase):
                 self.assertIn(row.case, cases)
 
     def test_every_figure_has_its_place_in_the_document(self):
-        for study_ in catalogue.studies():
+        for study_ in study_catalogue.studies():
             for each in (*study_.rows, *study_.statements):
                 self.assertRegex(
                     each.place, r'^(last )?(table|slide|section|paragraph)',
                     f'{study_.id}: {each}')
 
     def test_a_figure_without_a_place_is_refused(self):
-        plain = serialization.dump(catalogue.get('S5'))
+        plain = serialization.dump(study_catalogue.get('S5'))
         for kind in ('rows', 'statements'):
             broken = copy.deepcopy(plain)
             del broken[kind][0]['place']
@@ -164,7 +164,7 @@ class TestStudies(testtools.TestCase):
             self.assertIn(f"{kind}[0]: the key 'place' is missing", str(error))
 
     def test_cases_name_existing_benchmarks(self):
-        for study_ in catalogue.studies():
+        for study_ in study_catalogue.studies():
             for case in study_.cases:
                 self.assertTrue(case.benchmarks)
                 for use in case.benchmarks:
@@ -177,7 +177,7 @@ class TestStudies(testtools.TestCase):
                         benchmarks.get(other)
 
     def test_rows_name_metrics_of_their_benchmark(self):
-        for study_ in catalogue.studies():
+        for study_ in study_catalogue.studies():
             for row in study_.rows:
                 known = benchmarks.output_source(row.benchmark)
                 metrics = {
@@ -187,7 +187,7 @@ class TestStudies(testtools.TestCase):
                 self.assertIn((row.metric, row.direction), metrics)
 
     def test_shapes_are_those_of_the_study(self):
-        shapes = {case.guests.shape for case in catalogue.get('S4').cases}
+        shapes = {case.guests.shape for case in study_catalogue.get('S4').cases}
         self.assertEqual({'4x8', '2x16', '1x24', '1x32'}, shapes)
 
 
@@ -317,27 +317,14 @@ def guest(vcpus, cells=1, memory_mib=8192):
         'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': str(cells)})
 
 
-def site(*guests, count=1, cpus=32, sockets=2):
-    names = tuple(f'n{number}' for number in range(count))
-    return scaling.Site(names, cpus, sockets, tuple(
-        scaling.PlannedGuest(each, cpus // each.cpus) for each in guests))
-
-
-def scale(study_id, case, *guests, **more):
-    return scaling.scale(study_catalogue.get(study_id).case(case),
-                         site(*guests, **more))
+def scale(study_id, case, *guests):
+    site = scaling.Site(('n0',), 32, 2, tuple(
+        scaling.PlannedGuest(each, 32 // each.cpus) for each in guests))
+    return scaling.scale(study_catalogue.get(study_id).case(case), site)
 
 
 class TestScale(testtools.TestCase):
-    def test_a_quarter_of_the_host_runs_four_times(self):
-        scaled = scale('S4', '4x8-tuned', guest(8), guest(16))
-        self.assertEqual(('4x8', 4, 8, guest(8)), (
-            scaled.shape, scaled.per_host, scaled.vcpus, scaled.guest))
-
-    def test_an_untuned_guest_has_the_size_and_floats(self):
-        scaled = scale('S4', '4x8-untuned', guest(8))
-        self.assertEqual((8, 8192, None), (
-            scaled.vcpus, scaled.memory_mib, scaled.guest))
+    """What no host of ``tests/unit/acceptance/test_case_plan.py`` shows."""
 
     def test_the_guest_with_the_fewest_cells_is_chosen(self):
         scaled = scale('S4', '2x16-tuned', guest(16, 2), guest(16, 1))
@@ -349,35 +336,15 @@ class TestScale(testtools.TestCase):
             study_catalogue.get('S4').case('4x8-tuned'), few)
         self.assertIn('4 guests of 8 CPUs', refusal.reason)
 
-    def test_a_share_that_is_no_whole_number_of_cpus_is_refused(self):
-        refusal = scale('S4', '4x8-tuned', guest(8), cpus=38)
-        self.assertIn('38 CPUs cannot be divided', refusal.reason)
-
-    def test_the_number_of_hosts_is_that_of_the_case(self):
-        self.assertIn('one host, not on 2',
-                      scale('S4', '4x8-tuned', guest(8), count=2).reason)
-        for count in (1, 7):
-            self.assertIn('2 to 6', scale(
-                'S5', 'wrf-sriov', guest(32, 2), count=count).reason)
-        self.assertEqual('3x32', scale(
-            'S5', 'wrf-sriov', guest(32, 2), count=3).shape)
-
-
-class TestSMT(testtools.TestCase):
-    def case(self, smt):
-        return next(case for case in study_catalogue.get('S3').cases
-                    if case.host_settings['smt'] == smt)
-
     def test_a_host_without_smt_keeps_one_thread_of_each_core(self):
-        host = scaling.set_smt(self.case('off'), HOST)
-        self.assertEqual(len(HOST.cpus) // 2, len(host.cpus))
-        self.assertEqual(1, host.threads_per_core)
-
-    def test_a_host_that_shows_no_smt_cannot_have_it_on(self):
-        bare = scaling.set_smt(self.case('off'), HOST)
-        refusal = scaling.set_smt(self.case('on'), bare)
-        self.assertIn('needs SMT', refusal.reason)
-        self.assertEqual(HOST, scaling.set_smt(self.case('on'), HOST))
+        off, on = (next(case for case in study_catalogue.get('S3').cases
+                        if case.host_settings['smt'] == smt)
+                   for smt in ('off', 'on'))
+        bare = scaling.set_smt(off, HOST)
+        self.assertEqual(len(HOST.cpus) // 2, len(bare.cpus))
+        self.assertEqual(1, bare.threads_per_core)
+        self.assertIn('needs SMT', scaling.set_smt(on, bare).reason)
+        self.assertEqual(HOST, scaling.set_smt(on, HOST))
 
 
 class TestShares(testtools.TestCase):
@@ -396,7 +363,7 @@ class TestShares(testtools.TestCase):
 
 class TestStudy(testtools.TestCase):
     def row(self, name, row_id):
-        return next(row for row in catalogue.get(name).rows
+        return next(row for row in study_catalogue.get(name).rows
                     if row.id == row_id)
 
     def test_ratios_are_guest_over_native(self):
@@ -421,19 +388,19 @@ class TestStudy(testtools.TestCase):
         self.assertLessEqual(
             {'about 1 to 2 %', '7 to 8 %', '26 %', '6 %', '20 %',
              'above 100000 per second'},
-            {each.figure for each in catalogue.get('S4').statements})
+            {each.figure for each in study_catalogue.get('S4').statements})
         self.assertLessEqual(
             {'25 times', 'about 10 to 50 %', 'at least 20 %',
              'below 10 times'},
-            {each.figure for each in catalogue.get('S5').statements})
+            {each.figure for each in study_catalogue.get('S5').statements})
 
     def test_a_case_is_found_by_name(self):
-        self.assertEqual('sriov', catalogue.get('S5').case('sriov').id)
+        self.assertEqual('sriov', study_catalogue.get('S5').case('sriov').id)
         self.assertRaises(exception.InvalidInput,
-                          catalogue.get('S5').case, 'x')
+                          study_catalogue.get('S5').case, 'x')
 
     def test_one_case_has_its_rows_only(self):
-        limited = catalogue.get('S1').limited_to('small-on')
+        limited = study_catalogue.get('S1').limited_to('small-on')
         self.assertEqual(['small-on'], [case.id for case in limited.cases])
         self.assertEqual(['ra-small-on', 'hpl-small-on'],
                          [row.id for row in limited.rows])

@@ -16,6 +16,7 @@ from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store
 from hpcvirt.bench.results import tables
 
+FRESH = store.Entry('e2', 'plan', '2026-11-20T11:00:00+00:00', None)
 GOOD = outcome.Outcome(True, None, {
     'triad_mb_s': outcome.Metric(1e4, 'MB/s', outcome.Direction.UP)})
 
@@ -65,23 +66,20 @@ class StoreTest(unittest.TestCase):
         self.assertEqual(0, kept[0].exit_status)
 
     def test_the_same_plan_continues_the_unfinished_entry(self):
-        again = self.store.open_entry(
-            store.Entry('e2', 'plan', '2026-11-20T11:00:00+00:00', None), {})
+        again = self.store.open_entry(FRESH, {})
         self.assertEqual('e1', again.id)
 
     def test_the_same_plan_starts_anew_after_a_finished_entry(self):
         self.store.finish('e1', '2026-11-20T10:30:00+00:00')
-        fresh = store.Entry('e2', 'plan', '2026-11-20T11:00:00+00:00', None)
-        self.assertEqual(fresh, self.store.open_entry(fresh, {}))
+        self.assertEqual(FRESH, self.store.open_entry(FRESH, {}))
         self.assertEqual(['e1', 'e2'],
                          [entry.id for entry in self.store.entries()])
 
     def test_an_unfinished_entry_that_does_not_fit_is_left_as_it_is(self):
-        fresh = store.Entry('e2', 'plan', '2026-11-20T11:00:00+00:00', None)
-        self.assertEqual(fresh, self.store.open_entry(
-            fresh, {}, lambda entry: entry.id != 'e1'))
+        self.assertEqual(FRESH, self.store.open_entry(
+            FRESH, {}, lambda entry: entry.id != 'e1'))
         self.assertEqual('e1', self.store.open_entry(
-            fresh, {}, lambda entry: entry.id == 'e1').id)
+            FRESH, {}, lambda entry: entry.id == 'e1').id)
 
     def test_earlier_attempts_on_the_same_subject_are_read(self):
         for number, (subject, host, hour) in enumerate((

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import contextlib
 import hashlib
 import pathlib
 import sqlite3
@@ -31,10 +32,12 @@ class TestMigration(testtools.TestCase):
         self.scratch = self.useFixture(fixtures.TempDir()).path
         self.file = pathlib.Path(self.scratch, 'bench.sqlite')
 
+    def change(self, script):
+        with contextlib.closing(sqlite3.connect(self.file)) as connection:
+            connection.executescript(script)
+
     def load(self, dump=FIRST):
-        connection = sqlite3.connect(self.file)
-        connection.executescript(dump)
-        connection.close()
+        self.change(dump)
         self.before = self.digest()
 
     def digest(self):
@@ -49,6 +52,11 @@ class TestMigration(testtools.TestCase):
         opened = store.Store(f'sqlite:///{self.file}', self.scratch, **more)
         self.addCleanup(opened.close)
         return opened
+
+    def connect(self):
+        engine = database.connect(database.parse_url(f'sqlite:///{self.file}'))
+        self.addCleanup(engine.dispose)
+        return engine
 
     def read(self):
         opened = store.open_existing(f'sqlite:///{self.file}', self.scratch)
@@ -96,14 +104,11 @@ class TestMigration(testtools.TestCase):
     def test_what_an_older_version_adds_after_the_migration_is_read(self):
         self.load()
         self.open().close()
-        connection = sqlite3.connect(self.file)
-        with connection:
-            connection.execute(
-                'INSERT INTO hpcvirt_samples SELECT run_id, 1, replace('
-                """replace(document, '"schema_version": 1, ', ''), """
-                """'"position": 0', '"position": 1') """
-                "FROM hpcvirt_samples WHERE run_id = '20261121b-0'")
-        connection.close()
+        self.change(
+            'INSERT INTO hpcvirt_samples SELECT run_id, 1, replace('
+            """replace(document, '"schema_version": 1, ', ''), """
+            """'"position": 0', '"position": 1') """
+            "FROM hpcvirt_samples WHERE run_id = '20261121b-0'")
         *_, result = self.read().values()
         self.assertEqual(2, len(result.runs[0].samples))
 
@@ -111,8 +116,7 @@ class TestMigration(testtools.TestCase):
         self.load(FIRST + 'CREATE TRIGGER full BEFORE UPDATE ON '
                   "hpcvirt_samples BEGIN SELECT RAISE(ABORT, 'full'); END;")
         before = self.rows(DOCUMENTS['runs'])
-        engine = database.connect(database.parse_url(f'sqlite:///{self.file}'))
-        self.addCleanup(engine.dispose)
+        engine = self.connect()
         self.assertRaises(db_exception.DBError, tables.migrate, engine,
                           'here')
         self.assertEqual(before, self.rows(DOCUMENTS['runs']))
@@ -121,11 +125,8 @@ class TestMigration(testtools.TestCase):
 
     def test_a_newer_store_is_refused_and_left_alone(self):
         self.open().close()
-        connection = sqlite3.connect(self.file)
-        with connection:
-            connection.execute(
-                "UPDATE hpcvirt_alembic_version SET version_num = '0099'")
-        connection.close()
+        self.change(
+            "UPDATE hpcvirt_alembic_version SET version_num = '0099'")
         before = self.digest()
         for act in (self.open, self.read):
             error = self.assertRaises(exception.InvalidInput, act)
@@ -148,8 +149,7 @@ class TestMigration(testtools.TestCase):
 
     def test_the_revisions_make_the_tables_of_the_store(self):
         self.open().close()
-        engine = database.connect(database.parse_url(f'sqlite:///{self.file}'))
-        self.addCleanup(engine.dispose)
+        engine = self.connect()
         with engine.connect() as connection:
             context = runtime.MigrationContext.configure(
                 connection, opts={'version_table': tables.VERSION_TABLE})
