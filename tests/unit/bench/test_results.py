@@ -275,13 +275,13 @@ class TestRecordJson(testtools.TestCase):
                 (lambda p: p['runs'][0].pop('id'),
                  "r.json: runs[0]: the key 'id' is missing"),
                 (lambda p: sample(p).update(pair='0'),
-                 'r.json: runs[0].samples[0].pair: must be a whole number, '
-                 "not '0'"),
+                 ('r.json: runs[0].samples[0].pair: must be a whole number, '
+                  "not '0'")),
                 (lambda p: sample(p).update(pair=True),
                  'pair: must be a whole number, not true'),
                 (lambda p: p['verdict'].update(word='MAYBE'),
-                 'verdict.word: must be one of PASS, FAIL, INCONCLUSIVE, '
-                 "INVALID, not 'MAYBE'"),
+                 ('verdict.word: must be one of PASS, FAIL, INCONCLUSIVE, '
+                  "INVALID, not 'MAYBE'")),
                 (lambda p: p['runs'][0]['bounds']['triad_mb_s'].update(
                     ratio=10 ** 400), 'must be a number from 1e-06 to 1e+06')):
             self.refused(change, what)

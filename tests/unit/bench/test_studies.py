@@ -187,7 +187,8 @@ class TestStudies(testtools.TestCase):
                 self.assertIn((row.metric, row.direction), metrics)
 
     def test_shapes_are_those_of_the_study(self):
-        shapes = {case.guests.shape for case in study_catalogue.get('S4').cases}
+        shapes = {case.guests.shape
+                  for case in study_catalogue.get('S4').cases}
         self.assertEqual({'4x8', '2x16', '1x24', '1x32'}, shapes)
 
 

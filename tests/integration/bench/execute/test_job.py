@@ -106,7 +106,7 @@ class JobTest(unittest.TestCase):
             self.start('sh', '-c', program, limit_s=600)
             self.assertEqual(status, self.wait().status)
             group = self.job.read('pid').split()[0].decode()
-            self.until(lambda: not list(self.processes(group)))
+            self.until(lambda group=group: not list(self.processes(group)))
             self.job.remove()
 
     def processes(self, group):
@@ -239,9 +239,9 @@ class JobTest(unittest.TestCase):
     def test_a_job_that_prints_too_much_floods(self):
         for stream in ('1', '2'):
             self.start('sh', '-c', f'yes >&{stream}')
-            states = (job.JobState.STARTING, job.JobState.RUNNING)
             self.assertIs(job.JobState.FLOODING, self.until(
-                self.job.poll, lambda state: state not in states))
+                self.job.poll, lambda state: state not in (
+                    job.JobState.STARTING, job.JobState.RUNNING)))
             self.job.remove()
 
     def test_an_input_outside_the_directory_is_refused(self):
