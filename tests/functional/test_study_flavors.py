@@ -49,33 +49,31 @@ class StudyFlavorsTest(unittest.TestCase):
         return {cell.id: set(cell.pinned_cpus)
                 for cell in claimed.topology.cells}
 
-    def test_tuned_guests_fit_and_stay_in_a_socket_where_they_can(self):
-        checked = 0
+    def plans(self):
+        """Each case that a shipped host can run, with its plan."""
         for host in hosts.shipped():
             planner = case_plan.CasePlanner([host], profiles.Profile())
             for study_ in study_catalogue.studies():
                 for case in study_.cases:
                     planned = planner.plan(study_, case)
-                    if isinstance(planned, scaling.CaseRefusal) or not (
-                            case.guests.tuned):
-                        continue
-                    checked += 1
-                    found = self.sockets(planned)
-                    if case.guests.partition is study.GuestSpan.SOCKET:
-                        where = f'{case.id} on {host.name}'
-                        for sockets in found:
-                            self.assertEqual(1, len(sockets), where)
-                        self.assertEqual(
-                            len(found), len(set.union(*found)), where)
+                    if not isinstance(planned, scaling.CaseRefusal):
+                        yield host, case, planned
+
+    def test_tuned_guests_fit_and_stay_in_a_socket_where_they_can(self):
+        checked = 0
+        for host, case, planned in self.plans():
+            if not case.guests.tuned:
+                continue
+            checked += 1
+            found = self.sockets(planned)
+            if case.guests.partition is study.GuestSpan.SOCKET:
+                where = f'{case.id} on {host.name}'
+                for sockets in found:
+                    self.assertEqual(1, len(sockets), where)
+                self.assertEqual(len(found), len(set.union(*found)), where)
         self.assertGreater(checked, 50)
 
     def test_the_validators_of_nova_take_every_extra_spec(self):
-        for host in hosts.shipped():
-            planner = case_plan.CasePlanner([host], profiles.Profile())
-            for study_ in study_catalogue.studies():
-                for case in study_.cases:
-                    planned = planner.plan(study_, case)
-                    if isinstance(planned, scaling.CaseRefusal):
-                        continue
-                    for name, value in planned.flavor.extra_specs.items():
-                        validators.validate(name, value)
+        for _, _, planned in self.plans():
+            for name, value in planned.flavor.extra_specs.items():
+                validators.validate(name, value)

@@ -22,6 +22,7 @@ from hpcvirt.bench.execute import mpi_hosts
 from hpcvirt.bench.execute import reboot
 from hpcvirt.model import cpuset
 from tests.builders import folders
+from tests.integration.bench import executor_tests
 from tests.integration.bench import rebooting
 
 
@@ -92,18 +93,9 @@ class EnvironmentTest(unittest.TestCase):
         self.assertEqual({'kernel': '6.1'}, environment.parse(printed))
 
 
-class LocalExecutorTest(unittest.TestCase):
+class LocalExecutorTest(executor_tests.ExecutorTests, unittest.TestCase):
     def setUp(self):
         self.place = local.LocalExecutor()
-
-    def test_status_output_and_errors_come_back(self):
-        done = self.place.run(['sh', '-c', 'cat; echo err >&2; exit 3'], b'in')
-        self.assertEqual((3, b'in', b'err\n'),
-                         (done.status, done.stdout, done.stderr))
-
-    def test_a_program_that_does_not_end_times_out(self):
-        with self.assertRaisesRegex(exception.TimedOut, 'within 0.1 s'):
-            self.place.run(['sleep', '5'], timeout_s=0.1)
 
     def test_a_program_that_timed_out_runs_on_nowhere(self):
         with tempfile.TemporaryDirectory() as scratch:
@@ -116,24 +108,6 @@ class LocalExecutorTest(unittest.TestCase):
                                 'sh', trace], timeout_s=0.1)
             time.sleep(0.7)
             self.assertFalse(os.path.exists(trace))
-
-    def test_a_program_that_prints_without_end_is_ended(self):
-        with tempfile.TemporaryDirectory() as scratch:
-            for stream in ('1', '2'):
-                with (mock.patch.object(executor, 'MAX_OUTPUT_BYTES', 2 ** 20),
-                      self.assertRaisesRegex(
-                          exception.Unreachable,
-                          '^local: sh printed more than 1 MiB')):
-                    self.place.run([
-                        'sh', '-c', f'echo $$ > "$1"; exec yes >&{stream}',
-                        'sh', f'{scratch}/pid'])
-                with open(f'{scratch}/pid') as file:
-                    pid = file.read().strip()
-                self.assertFalse(os.path.exists(f'/proc/{pid}'))
-
-    def test_large_input_and_output_pass(self):
-        data = bytes(range(256)) * 2 ** 16
-        self.assertEqual(data, self.place.run(['cat'], data).stdout)
 
     def test_an_interrupt_of_a_program_that_ends_is_an_interrupt(self):
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(

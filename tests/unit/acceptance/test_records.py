@@ -11,16 +11,13 @@ import fixtures
 import testtools
 
 from hpcvirt import exception
-from hpcvirt.acceptance import acceptance
 from hpcvirt.acceptance import host_acceptance
 from hpcvirt.acceptance import records
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.model import judgement
+from tests.unit.acceptance import test_acceptance
 
-BEGUN = acceptance.Acceptance(
-    host='n1', request='r', began_at='2026-11-22T20:00:00+00:00',
-    command='hpcvirt host accept n1', native='', benchmarks=('hpcc',),
-    parts=(acceptance.AcceptancePart('hpc.8c', 4),))
+BEGUN = dataclasses.replace(test_acceptance.BEGUN, native='')
 
 
 def at(hour, **more):

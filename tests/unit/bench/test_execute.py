@@ -11,7 +11,6 @@ import testtools
 from hypothesis import strategies
 
 from hpcvirt import exception
-from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.execute import cpu_affinity
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import host_keys
@@ -113,14 +112,6 @@ class TestHosts(testtools.TestCase):
         self.assertEqual(
             ('--host', 'a:4,10.0.0.6:2', '-x', 'OMP_NUM_THREADS'),
             mpi_hosts.hosts(['a', '10.0.0.6'], [4, 2], ['OMP_NUM_THREADS']))
-
-
-class TestWhole(testtools.TestCase):
-    def test_machines_add_up(self):
-        self.assertEqual(
-            sizing.Machine(12, 3072, 3, 8192),
-            mpi_hosts.whole([sizing.Machine(8, 2048, 2, 8192),
-                             sizing.Machine(4, 1024, 1)]))
 
 
 class TestReach(testtools.TestCase):

@@ -9,52 +9,6 @@ from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import reading
 from hpcvirt.bench.parsers import text
 
-
-class TestLoad(testtools.TestCase):
-    def test_an_object_is_read(self):
-        self.assertEqual({'a': [1]}, reading.load_document(' \n{"a": [1]}\n'))
-
-    def test_other_text_is_not_a_document(self):
-        for raw in ('', '[1]', 'score: {"a": 1}', '1'):
-            self.assertIsNone(reading.load_document(raw))
-
-    def test_a_broken_object_is_refused(self):
-        for raw, reason in (
-                ('{"a": 1', 'not a complete JSON document'),
-                ('{"a": 1} {"a": 2}', 'not a complete JSON document'),
-                ('{"a": ' + '[' * 200_000, 'not a complete JSON document'),
-                ('{"a": NaN}', 'holds NaN'),
-                ('{"a": -Infinity}', 'holds -Infinity')):
-            exc = self.assertRaises(reading.InvalidOutput,
-                                    reading.load_document, raw)
-            self.assertIn(reason, exc.reason)
-
-
-class TestInner(testtools.TestCase):
-    def test_a_path_of_keys_leads_to_its_value(self):
-        found = {'a': {'b': {'c': 3}}}
-        self.assertEqual(3, reading.inner(found, 'a', 'b', 'c'))
-        self.assertIs(found, reading.inner(found))
-
-    def test_a_path_that_leads_nowhere_has_no_value(self):
-        for path in (('x',), ('a', 'x'), ('a', 'b', 'c'), ('b',)):
-            self.assertIsNone(reading.inner({'a': {'b': 3}}, *path))
-
-
-class TestScore(testtools.TestCase):
-    def test_numbers_above_0_are_figures(self):
-        for value in (1, 0.5, 1e30, 1e-30):
-            self.assertEqual(float(value), reading.score(value, 'score'))
-
-    def test_nothing_else_is_a_figure(self):
-        for value in (True, '1', None, [1], 0, -1, 0.0, 1e31, 6.95e-313,
-                      10 ** 400):
-            exc = self.assertRaises(reading.InvalidOutput, reading.score,
-                                    value, 'score')
-            self.assertIn('score is ', exc.reason)
-            self.assertLess(len(exc.reason), 130)
-
-
 KEYS = (
     expectation.ParameterKey('N', expectation.Kind.WHOLE, 'order', ('HPL_N',)),
     expectation.ParameterKey('class', expectation.Kind.WORD, 'class'),
@@ -171,36 +125,6 @@ class TestNumber(testtools.TestCase):
             self.assertGreater(reading.figure(word, 'x'), 0)
         except reading.InvalidOutput:
             return
-
-
-class TestAscending(testtools.TestCase):
-    def test_ascending_sizes_pass(self):
-        for sizes in ([], [7], [0, 1, 3, 4, 1024]):
-            self.assertIsNone(reading.check_ascending(sizes))
-
-    def test_a_size_that_comes_again_or_too_late_is_refused(self):
-        for sizes in ([1, 1], [1, 2, 4, 1, 2, 4], [4, 2]):
-            exc = self.assertRaises(reading.InvalidOutput,
-                                    reading.check_ascending, sizes)
-            self.assertIn('several tables in one file', exc.reason)
-
-
-class TestDoubling(testtools.TestCase):
-    def test_each_size_is_twice_the_one_before(self):
-        for sizes in ([], [4], [0, 1, 2, 4, 8], [1024, 2048]):
-            self.assertEqual(sizes, reading.read_sizes(map(str, sizes)))
-
-    def test_a_missing_size_is_named(self):
-        for sizes, missing in (([1, 2, 8], 4), ([0, 2], 1), ([3, 7], 6)):
-            exc = self.assertRaises(reading.InvalidOutput,
-                                    reading.read_sizes, map(str, sizes))
-            self.assertIn(f'no row for {missing} bytes', exc.reason)
-
-
-class TestParameters(testtools.TestCase):
-    def test_a_table_shows_its_smallest_and_largest_size(self):
-        self.assertEqual({'min_size': '0', 'max_size': '4', 'rows': '4'},
-                         reading.describe_sizes([0, 1, 2, 4]))
 
 
 class TestText(testtools.TestCase):

@@ -30,7 +30,10 @@ class TestHepscore(base.ParserTestCase):
          json.dumps(report(status='failed', ERROR='no container', score=-1))),
         ('a report cut short', 'not a complete JSON document',
          json.dumps(report())[:-1]),
-        ('a deep document', '', '{"a":' * 100000),
+        ('two reports', 'not a complete JSON document',
+         2 * json.dumps(report())),
+        ('a deep document', 'not a complete JSON document',
+         '{"a":' * 100000),
         ('a log with an error or two results', '[ERROR]',
          LOG.replace('[INFO] Starting', '[ERROR] Starting')),
         ('a log with an error or two results', '2 complete lines', LOG + LOG),
@@ -51,7 +54,8 @@ class TestHepscore(base.ParserTestCase):
                          self.figures(LOG, {'version': '1.2.0'}))
 
     def test_bad_scores_are_refused(self):
-        for score in (0, -1, None, True, '412', [], 1e300, 10 ** 40):
+        for score in (0, -1, 0.0, None, True, '412', [], 1e300, 10 ** 40,
+                      6.95e-313, 10 ** 400):
             self.assert_refused('score', json.dumps(report(score=score)))
 
     def test_no_number_in_json_is_refused(self):
