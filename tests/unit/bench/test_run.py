@@ -9,7 +9,6 @@ import testtools
 from hpcvirt import exception
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import sizing
-from hpcvirt.bench.execute import executor
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
@@ -19,34 +18,17 @@ from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import schedule
 from hpcvirt.bench.run import sides
 from hpcvirt.bench.run import target
+from tests.builders import places
 from tests.builders import runs
 
 
-class Machine:
-    """A place of some CPUs and 1 GiB for each, which has every program."""
-
-    def __init__(self, name, cpus=4):
-        self.name = name
-        self._cpus = cpus
-
-    def run(self, argv):
-        stdout = (f'cpus {self._cpus}\ncells 1\n'
-                  f'memory_kib {self._cpus * 1048576}\n')
-        if list(argv) == ['uname', '-n']:
-            stdout = f'{self.name}-kernel\n'
-        return executor.Completed(0, stdout.encode(), b'')
-
-    def close(self):
-        pass
-
-
 def guest(name='vm', cpus=4, host_cpus=frozenset(range(4)), **known):
-    return target.Target(Machine(name, cpus), name, f'{name}.net',
+    return target.Target(places.Machine(name, cpus), name, f'{name}.net',
                          host_cpus=host_cpus, **known)
 
 
 def native(name='host'):
-    return target.Target(Machine(name, 64), name, f'{name}.net')
+    return target.Target(places.Machine(name, 64), name, f'{name}.net')
 
 
 COMPARE = record.Purpose.COMPARE
@@ -314,7 +296,7 @@ class RunSpecTest(unittest.TestCase):
 
 class JobSpecTest(unittest.TestCase):
     def job(self, name, **confined):
-        machine = target.Target(Machine('host'), 'vm', **confined)
+        machine = target.Target(places.Machine('host'), 'vm', **confined)
         return run_spec.JobSpec(run_spec_make(name), machine)
 
     def test_ranks_bind_themselves_where_mpirun_is_confined(self):

@@ -8,32 +8,12 @@ from unittest import mock
 
 from hpcvirt import exception
 from hpcvirt.bench.analysis import verdict
-from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import mpi_hosts
 from hpcvirt.bench.model import record
 from hpcvirt.tempest_plugin import benchmarking
 from hpcvirt.tempest_plugin import contract
+from tests.builders import places
 from tests.builders import runs
-
-
-class Machine:
-    """A place of one CPU and 1 GiB that records what it is to run."""
-
-    def __init__(self, name, status=0, stderr=b''):
-        self.name = name
-        self.commands = []
-        self._status = status
-        self._stderr = stderr
-
-    def run(self, argv, stdin=b'', *_limits):
-        self.commands.append((list(argv), stdin))
-        stdout = b'cpus 1\nmemory_kib 1048576\ncells 1\n'
-        if list(argv) == ['uname', '-n']:
-            stdout = b'first\n'
-        return executor.Completed(self._status, stdout, self._stderr)
-
-    def close(self):
-        pass
 
 
 def guest(place, host='n17', cpu=3, address='', rebooter=None):
@@ -79,7 +59,7 @@ class NativeTest(unittest.TestCase):
 
 class PlanTest(unittest.TestCase):
     def test_native_runs_are_confined_to_the_cpus_of_the_guest(self):
-        native, there = Machine('native'), Machine('guest')
+        native, there = places.Machine('native'), places.Machine('guest')
         requests = benchmarking.requests(['hpcc'], ['hpcc:N=300'], None)
         (planned,) = benchmarking.compare(guest(there), native, requests,
                                           7).runs
@@ -104,8 +84,8 @@ class PlanTest(unittest.TestCase):
         requests = benchmarking.requests(['hpcc'], ['hpcc:N=300'], None)
         rebooter = mock.Mock()
         (planned,) = benchmarking.compare(
-            guest(Machine('guest'), rebooter=rebooter), Machine('native'),
-            requests, 10).runs
+            guest(places.Machine('guest'), rebooter=rebooter),
+            places.Machine('native'), requests, 10).runs
         self.assertTrue(planned.run.relaunched)
         (job,) = planned.guest_jobs
         self.assertIs(rebooter, job.target.rebooter)
@@ -113,19 +93,19 @@ class PlanTest(unittest.TestCase):
     def test_unknown_setting_of_a_benchmark_is_bad_input(self):
         requests = benchmarking.requests(['stream'], ['stream:N=300'], None)
         self.assertRaises(exception.InvalidInput, benchmarking.compare,
-                          guest(Machine('guest')), Machine('native'),
-                          requests, 5)
+                          guest(places.Machine('guest')),
+                          places.Machine('native'), requests, 5)
 
     def test_mpi_puts_a_rank_into_each_guest(self):
         (request,) = benchmarking.requests(['netpipe'],
                                            ['netpipe:max_size=64'], 60)
-        first, second = Machine('one'), Machine('two')
+        first, second = places.Machine('one'), places.Machine('two')
         (planned,) = benchmarking.span(
             [guest(first), guest(second, 'n18', address='10.0.0.5')],
             request).runs
         (job,) = planned.jobs[record.Side.GUEST]
         words = ' '.join(job.command)
-        self.assertIn('--host first:1,10.0.0.5:1', words)
+        self.assertIn('--host one-kernel:1,10.0.0.5:1', words)
         self.assertIn('mpi_yield_when_idle 1', words)
         self.assertIn('NPopenmpi -u 64', words)
         self.assertEqual([first, second],
@@ -143,7 +123,7 @@ class PlanTest(unittest.TestCase):
         for hosts, kind in ((('n17', 'n18'), 'measured'),
                             (('n17', 'n17'), 'transferred')):
             (planned,) = benchmarking.span(
-                [guest(Machine(name), host, address=name)
+                [guest(places.Machine(name), host, address=name)
                  for name, host in zip('ab', hosts, strict=True)],
                 request).runs
             measured = dataclasses.replace(
@@ -156,13 +136,14 @@ class PlanTest(unittest.TestCase):
     def test_mpi_needs_a_benchmark_that_spans(self):
         (request,) = benchmarking.requests(['stream'], [], None)
         self.assertRaises(exception.InvalidInput, benchmarking.span,
-                          [guest(Machine('one')), guest(Machine('two'))],
+                          [guest(places.Machine(name))
+                           for name in ('one', 'two')],
                           request)
 
 
 class RelayedExecutorTest(unittest.TestCase):
     def test_command_goes_through_the_first_guest(self):
-        first = Machine('ssh://one')
+        first = places.Machine('ssh://one')
         place = benchmarking.RelayedExecutor(first, '10.0.0.5')
         done = place.run(['sh', '-c', 'cat > "$1"', 'put', 'a b'], b'x')
         self.assertEqual(0, done.status)
@@ -173,7 +154,7 @@ class RelayedExecutorTest(unittest.TestCase):
 
     def test_the_error_of_ssh_means_that_the_connection_is_lost(self):
         place = benchmarking.RelayedExecutor(
-            Machine('one', 255, b'no route\n'), 'two')
+            places.Machine('one', status=255, stderr=b'no route\n'), 'two')
         with self.assertRaisesRegex(exception.ConnectionLost, 'no route'):
             place.run(['true'])
 
