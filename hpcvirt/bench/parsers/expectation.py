@@ -15,8 +15,6 @@ from hpcvirt.bench.parsers import reading
 #: order of summation.
 ENERGY_TOLERANCE = 1e-5
 
-Kind = outcome.ParameterType
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ParameterKey:
@@ -27,19 +25,20 @@ class ParameterKey:
     """
 
     name: str
-    kind: Kind
+    kind: outcome.ParameterType
     help: str
     aliases: tuple[str, ...] = ()
 
 
 def whole(name: str, description: str, *aliases: str) -> ParameterKey:
     """Make the key of a whole number."""
-    return ParameterKey(name, Kind.WHOLE, description, aliases)
+    return ParameterKey(name, outcome.ParameterType.WHOLE, description,
+                        aliases)
 
 
 def word(name: str, description: str, *aliases: str) -> ParameterKey:
     """Make the key of a word."""
-    return ParameterKey(name, Kind.WORD, description, aliases)
+    return ParameterKey(name, outcome.ParameterType.WORD, description, aliases)
 
 
 RANKS = whole('ranks', 'MPI ranks', 'np', 'nprocs', 'procs', 'processes',
@@ -51,9 +50,8 @@ SIZES = (
     whole('min_size', 'smallest message in bytes', 'min'),
     whole('rows', 'number of sizes'),
 )
-EXIT_STATUS = ParameterKey(
-    'rc', Kind.WHOLE, 'exit status of the program',
-    ('exit_status', 'exitstatus', 'exit', 'status', 'returncode'))
+EXIT_STATUS = whole('rc', 'exit status of the program', 'exit_status',
+                    'exitstatus', 'exit', 'status', 'returncode')
 
 
 def normalize(keys: Iterable[ParameterKey], wanted: Mapping[str, str],
@@ -106,17 +104,17 @@ def find_mismatch(keys: Iterable[ParameterKey], wanted: Mapping[str, str],
     return None
 
 
-def is_same(kind: Kind | None, left: str, right: str) -> bool:
+def is_same(kind: outcome.ParameterType | None, left: str, right: str) -> bool:
     """Whether two values of a parameter mean the same.
 
     :param kind: None compares the texts as they are
     """
     if kind is None or left == right:
         return left == right
-    if kind is Kind.WORD:
+    if kind is outcome.ParameterType.WORD:
         return _squeezed(left) == _squeezed(right)
     try:
-        if kind is Kind.WHOLE:
+        if kind is outcome.ParameterType.WHOLE:
             return int(left) == int(right)
         first, second = float(left), float(right)
     except ValueError:
@@ -143,9 +141,9 @@ def _find(keys: Iterable[ParameterKey], name: str) -> ParameterKey | None:
 
 
 def _check(key: ParameterKey, text: str) -> None:
-    if key.kind is Kind.WHOLE:
+    if key.kind is outcome.ParameterType.WHOLE:
         good = text.isascii() and text.isdigit() and len(text) <= 18
-    elif key.kind is Kind.ENERGY:
+    elif key.kind is outcome.ParameterType.ENERGY:
         try:
             good = math.isfinite(float(text))
         except ValueError:

@@ -34,8 +34,7 @@ _ECHOED = (
 )
 
 KEYS = (
-    *(expectation.ParameterKey(key, expectation.Kind.WHOLE, text,
-                               (name, *aliases))
+    *(expectation.whole(key, text, name, *aliases)
       for key, name, aliases, text in _ECHOED),
     expectation.word('version', 'such as 1.5.0'),
 )

@@ -89,7 +89,7 @@ def _read(parser: Parser, raw: bytes,
         found = parser.read(words, wanted)
         for key in parser.keys:
             if key.name in found.parameters and (
-                    key.kind is expectation.Kind.WHOLE):
+                    key.kind is outcome.ParameterType.WHOLE):
                 reading.whole(found.parameters[key.name], key.name)
     except reading.Missing as exc:
         complaint = text.complaint(words)

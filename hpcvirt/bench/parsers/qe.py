@@ -10,6 +10,7 @@ as AUSURF112 does by design.
 import re
 from collections.abc import Mapping
 
+from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import reading
 from hpcvirt.bench.parsers import text as texts
@@ -18,9 +19,9 @@ KEYS = (
     expectation.RANKS,
     expectation.whole('threads', 'threads per rank', 'omp_num_threads'),
     expectation.whole('atoms', 'atoms per cell', 'nat'),
-    expectation.ParameterKey('energy', expectation.Kind.ENERGY,
+    expectation.ParameterKey('energy', outcome.ParameterType.ENERGY,
                              'last total energy in Ry'),
-    expectation.ParameterKey('first_energy', expectation.Kind.ENERGY,
+    expectation.ParameterKey('first_energy', outcome.ParameterType.ENERGY,
                              'total energy of the first iteration in Ry'),
     expectation.word('converged', 'yes or no', 'convergence'),
     expectation.whole('iterations', 'iterations of the last cycle', 'steps'),

@@ -5,14 +5,15 @@ import testtools
 from hypothesis import strategies
 
 from hpcvirt import exception
+from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import reading
 from hpcvirt.bench.parsers import text
 
 KEYS = (
-    expectation.ParameterKey('N', expectation.Kind.WHOLE, 'order', ('HPL_N',)),
-    expectation.ParameterKey('class', expectation.Kind.WORD, 'class'),
-    expectation.ParameterKey('energy', expectation.Kind.ENERGY, 'energy'),
+    expectation.whole('N', 'order', 'HPL_N'),
+    expectation.word('class', 'class'),
+    expectation.ParameterKey('energy', outcome.ParameterType.ENERGY, 'energy'),
 )
 
 
@@ -63,7 +64,8 @@ class TestExpectation(testtools.TestCase):
             self.assertFalse(expectation.is_same(None, left, right))
 
     def test_what_is_no_number_is_not_the_same_number(self):
-        for kind in (expectation.Kind.WHOLE, expectation.Kind.ENERGY):
+        for kind in (outcome.ParameterType.WHOLE,
+                     outcome.ParameterType.ENERGY):
             self.assertFalse(expectation.is_same(kind, '1', 'one'))
             self.assertTrue(expectation.is_same(kind, '7', '07'))
 
