@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import itertools
-import os
 import unittest
 from unittest import mock
 
@@ -16,7 +15,7 @@ from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import host_keys
 from hpcvirt.bench.execute import mpi_hosts
 from hpcvirt.bench.execute import ssh
-from tests.builders import folders
+from tests.builders import places
 
 MPIRUN = ('mpirun', '-np', '4', '--map-by', 'numa', '--bind-to', 'core',
           'hpcc')
@@ -116,19 +115,10 @@ class TestHosts(testtools.TestCase):
 
 class TestReach(testtools.TestCase):
     def test_each_machine_is_tried(self):
-        commands = folders.make(self) / 'commands'
-
-        class Place:
-            name = 'a'
-
-            def run(self, argv, _stdin=b''):
-                with commands.open('a') as stream:
-                    stream.write(' '.join(argv[-2:]) + os.linesep)
-                return executor.Completed(0, b'', b'')
-
-        mpi_hosts.reach(Place(), ['b', 'c'])
-        self.assertEqual(['b true', 'c true'],
-                         commands.read_text().splitlines())
+        place = places.Machine('a')
+        mpi_hosts.reach(place, ['b', 'c'])
+        self.assertEqual([['b', 'true'], ['c', 'true']],
+                         [argv[-2:] for argv, _ in place.commands])
 
 
 class Place:

@@ -104,8 +104,7 @@ class TestNetpipe(base.ParserTestCase):
                 '45100.04 Mbps', f'{word} Mbps'))
 
 
-NETPIPE_ROWS_FILE = base.data('netpipe/np5.out').decode()
-SCREEN = text.clean(base.data('netpipe/np5_stdout.txt'))
+ROWS = netpipe.parse_file(FILE_5)
 
 
 def rows(sizes):
@@ -114,21 +113,16 @@ def rows(sizes):
 
 class TestSizes(testtools.TestCase):
     def test_the_sizes_of_a_real_run_are_found(self):
-        measured = [row.size for row
-                    in netpipe.parse_file(NETPIPE_ROWS_FILE)]
-        self.assertEqual(118, len(measured))
-        self.assertEqual(tuple(measured),
-                         netpipe.find_sizes(
-                             netpipe.parse_file(NETPIPE_ROWS_FILE)))
+        self.assertEqual(118, len(ROWS))
+        self.assertEqual(tuple(row.size for row in ROWS),
+                         netpipe.find_sizes(ROWS))
 
     def test_sizes_that_are_rounded_are_exact(self):
         # 1.049 MB stands for 1048573, 1048576 and 1048579 bytes.
-        exact = [size for size in netpipe.find_sizes(
-            netpipe.parse_file(NETPIPE_ROWS_FILE)) if size > 1e6]
+        exact = [size for size in netpipe.find_sizes(ROWS) if size > 1e6]
         shown = [round(size, -3) for size in exact]
         self.assertEqual(3, shown.count(1049000))
-        small = [row for row in netpipe.parse_file(NETPIPE_ROWS_FILE)
-                 if row.size < 1e6]
+        small = [row for row in ROWS if row.size < 1e6]
         self.assertEqual(
             exact, list(netpipe.find_sizes(small + rows(shown)))[-len(exact):])
 
@@ -139,8 +133,7 @@ class TestSizes(testtools.TestCase):
             self.assertEqual(sizes, netpipe.find_sizes(rows(sizes)))
 
     def test_no_size_can_be_missing(self):
-        sizes = [row.size for row
-                 in netpipe.parse_file(NETPIPE_ROWS_FILE)]
+        sizes = [row.size for row in ROWS]
         for begin, end in itertools.combinations(range(3, len(sizes), 7), 2):
             for cut in (sizes[:begin] + sizes[end:],
                         sizes[:begin] + sizes[begin + 1:]):
@@ -162,6 +155,6 @@ class TestRows(testtools.TestCase):
         self.assertAlmostEqual(8 / 7.11, row.mbps)
 
     def test_a_row_that_was_lost_is_noticed_by_its_number(self):
-        lines = SCREEN.splitlines(keepends=True)
+        lines = text.clean(TABLE_5.encode()).splitlines(keepends=True)
         self.assertRaises(reading.InvalidOutput, netpipe.parse_screen,
                           ''.join(lines[:20] + lines[21:]))
