@@ -24,6 +24,7 @@ from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import sizes
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
+from hpcvirt.topology import pci
 
 TYPE_VF, TYPE_PF, TYPE_PCI = 'type-VF', 'type-PF', 'type-PCI'
 
@@ -67,24 +68,11 @@ def find_matching(host: host_model.Host, wanted: profiles.Devices,
     found = [device for device in host.devices
              if (device.vendor_id, device.product_id)
              == (wanted.vendor_id, wanted.product_id)]
-    virtual = [device for device in found if is_virtual(device, host)]
+    all_virtual = pci.list_virtual(host.devices)
+    virtual = [device for device in found if device in all_virtual]
     if wanted.kind is profiles.DeviceKind.VGPU and virtual:
         return tuple(virtual)
     return tuple(device for device in found if device not in virtual)
-
-
-def is_virtual(device: host_model.Device, host: host_model.Host) -> bool:
-    """Tell whether a device is a virtual function.
-
-    A topology does not say to which device a virtual function belongs. If it
-    does not say the product of the virtual functions of a device either, all
-    functions of the vendor on its bus are taken for such.
-    """
-    return not device.total_vfs and any(
-        other.total_vfs and other.vendor_id == device.vendor_id
-        and (_bus(other) == _bus(device) if other.vf_product_id is None
-             else other.vf_product_id == device.product_id)
-        for other in host.devices)
 
 
 def choose_devices(host: host_model.Host, wanted: profiles.Devices | None,
@@ -134,10 +122,6 @@ def count_per_cell(found: Iterable[OfferedDevice]) -> Mapping[int | None, int]:
         cell = item.device.cell
         counts[cell] = counts.get(cell, 0) + item.count
     return counts
-
-
-def _bus(device: host_model.Device) -> str:
-    return device.address.rpartition(':')[0]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)

@@ -56,6 +56,28 @@ def is_listed(class_code: int, vendor_id: str) -> bool:
             or (class_code == _VGA and vendor_id in _GPU_VENDORS))
 
 
+def list_virtual(devices: Iterable[host_model.Device],
+                 ) -> list[host_model.Device]:
+    """List the virtual functions among the devices of a host.
+
+    A topology does not say to which device a virtual function belongs. If it
+    does not say the product of the virtual functions of a device either, all
+    other functions of the vendor on its bus are taken for such.
+    """
+    found = list(devices)
+    able = [device for device in found if device.total_vfs]
+    products = {(device.vendor_id, device.vf_product_id) for device in able}
+    buses = {(device.vendor_id, _bus(device)) for device in able
+             if device.vf_product_id is None}
+    return [device for device in found if not device.total_vfs and (
+        (device.vendor_id, device.product_id) in products
+        or (device.vendor_id, _bus(device)) in buses)]
+
+
+def _bus(device: host_model.Device) -> str:
+    return device.address.rpartition(':')[0]
+
+
 def check_devices(where: str, cells: Set[int],
                   devices: Iterable[host_model.Device],
                   ) -> tuple[host_model.Device, ...]:

@@ -11,6 +11,7 @@ The result depends only on the hosts, not on their order.
 """
 
 import dataclasses
+from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Sequence
 
@@ -42,14 +43,14 @@ class HostVariant:
 class HostClass:
     """A class of hosts.
 
-    :ivar example: the host with which others are compared
     :ivar hosts: the names of the hosts
+    :ivar example: the host with which others are compared
     :ivar odd: hosts that should belong to it and differ
     :ivar slots: hosts that belong to it and have devices in other slots
     """
 
-    example: host_model.Host
     hosts: tuple[str, ...]
+    example: host_model.Host
     odd: tuple[HostVariant, ...] = ()
     slots: tuple[HostVariant, ...] = ()
 
@@ -72,7 +73,7 @@ def group(hosts: Iterable[host_model.Host]) -> tuple[HostClass, ...]:
         odd.setdefault(example.name, []).append(
             HostVariant(_names(members), found))
     return tuple(
-        HostClass(_example(members), _names(members),
+        HostClass(_names(members), _example(members),
                   tuple(odd.get(_example(members).name, ())), _slots(members))
         for members in main)
 
@@ -80,7 +81,7 @@ def group(hosts: Iterable[host_model.Host]) -> tuple[HostClass, ...]:
 def _alike(hosts: Iterable[host_model.Host],
            ) -> Iterable[list[host_model.Host]]:
     """Yield the hosts that are alike, each list sorted by name."""
-    equal: dict[hardware_features.HardwareFeatures, list[host_model.Host]] = {}
+    equal: dict[Hashable, list[host_model.Host]] = {}
     for host in hosts:
         equal.setdefault(hardware_features.collect(host), []).append(host)
     for candidates in equal.values():
@@ -138,19 +139,15 @@ def _example(members: Sequence[host_model.Host]) -> host_model.Host:
 def _slots(members: Sequence[host_model.Host]) -> tuple[HostVariant, ...]:
     typical = _example(members)
     return tuple(
-        HostVariant(_names(others),
-                    differences.compare_slots(others[0], typical))
-        for others in _by_slots(members)
-        if hardware_features.slots(others[0]) != hardware_features.slots(
-                typical))
+        HostVariant(_names(others), found) for others in _by_slots(members)
+        if (found := differences.compare_slots(others[0], typical)))
 
 
 def _by_slots(members: Sequence[host_model.Host],
               ) -> list[list[host_model.Host]]:
-    found: dict[object, list[host_model.Host]] = {}
+    found: dict[Hashable, list[host_model.Host]] = {}
     for host in members:
-        found.setdefault(tuple(sorted(hardware_features.slots(host).items(),
-                                      key=str)),
+        found.setdefault(frozenset(hardware_features.slots(host).items()),
                          []).append(host)
     return list(found.values())
 

@@ -4,8 +4,9 @@
 
 import collections
 import dataclasses
+from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from hpcvirt import words
 from hpcvirt.model import host as host_model
@@ -31,25 +32,20 @@ def compare_hosts(host: host_model.Host,
 
     Cells are compared one by one only if both hosts have the same ones.
     """
-    found = [HostDifference(subject, what) for subject, compare in (
-        ('source', _source), ('processor', _processor),
-        ('sockets', _sockets), ('cores', _cores), ('smt', _smt),
-        ('cells', _cells)) for what in compare(host, typical)]
+    found = list(_compare_machines(host, typical))
+    subjects = {item.subject for item in found}
     if [cell.id for cell in host.cells] == [cell.id for cell in typical.cells]:
-        subjects = {item.subject for item in found}
-        found += _cell_by_cell(host, typical, bool(
+        found += _compare_cells(host, typical, bool(
             subjects & {'cores', 'smt', 'cells'}))
         if host.distances != typical.distances and (
                 host.distances and typical.distances):
             found.append(HostDifference(
                 'distances', 'reports other distances between its cells'))
     else:
-        found += [HostDifference('memory', what) for what in _memory(
+        found += _compare_memory(
             'it', sum(hardware_features.memory(host)),
-            sum(hardware_features.memory(typical)))]
-    same_cells = not any(item.subject == 'cells' for item in found)
-    found += [HostDifference('devices', what)
-              for what in _devices(host, typical, same_cells)]
+            sum(hardware_features.memory(typical)))
+    found += _compare_devices(host, typical, 'cells' not in subjects)
     return tuple(found)
 
 
@@ -65,13 +61,38 @@ def compare_slots(host: host_model.Host,
         if (mine := addresses) != there.get((kind, cell), mine))
 
 
-def _source(host: host_model.Host,
-            typical: host_model.Host) -> Iterator[str]:
-    mine, theirs = _not_said(host), _not_said(typical)
+def _compare_machines(host: host_model.Host,
+                      typical: host_model.Host) -> Iterator[HostDifference]:
+    """Compare the source, the processors and what is counted."""
+    here, there = _not_said(host), _not_said(typical)
     clauses = [f'{verb} its {_list(sorted(facts))}' for verb, facts in (
-        ('does not say', mine - theirs), ('says', theirs - mine)) if facts]
+        ('does not say', here - there), ('says', there - here)) if facts]
     if clauses:
-        yield f'is from a source that {" but ".join(clauses)}'
+        yield HostDifference(
+            'source', f'is from a source that {" but ".join(clauses)}')
+    if host.processor != typical.processor and (
+            host.processor and typical.processor):
+        yield HostDifference('processor', f'has the processor '
+                             f'{host.processor}, not {typical.processor}')
+    if _say(host, typical, host_model.Unknown.SOCKETS):
+        yield from _compare_numbers('sockets', 'socket', len(host.sockets),
+                                    len(typical.sockets))
+    yield from _compare_numbers('cores', 'core', _number_of_cores(host),
+                                _number_of_cores(typical))
+    mine, theirs = host.threads_per_core, typical.threads_per_core
+    if mine != theirs:
+        smt = (' (SMT is off)' if mine == 1 else
+               ' (SMT is on)' if theirs == 1 else '')
+        yield HostDifference('smt', f'has {words.count_noun(mine, "thread")} '
+                             f'per core, not {theirs}{smt}')
+    yield from _compare_numbers_of_cells(host, typical)
+
+
+def _compare_numbers(subject: str, noun: str, mine: int, theirs: int,
+                     ) -> Iterator[HostDifference]:
+    if mine != theirs:
+        yield HostDifference(
+            subject, f'has {words.count_noun(mine, noun)}, not {theirs}')
 
 
 def _not_said(host: host_model.Host) -> set[str]:
@@ -81,38 +102,9 @@ def _not_said(host: host_model.Host) -> set[str]:
             | ({'processor'} if host.processor is None else set()))
 
 
-def _processor(host: host_model.Host,
-               typical: host_model.Host) -> Iterator[str]:
-    if host.processor != typical.processor and (
-            host.processor and typical.processor):
-        yield f'has the processor {host.processor}, not {typical.processor}'
-
-
-def _sockets(host: host_model.Host,
-              typical: host_model.Host) -> Iterator[str]:
-    if _say(host, typical, host_model.Unknown.SOCKETS) and len(
-            host.sockets) != len(typical.sockets):
-        yield (f'has {words.count_noun(len(host.sockets), "socket")}, not '
-               f'{len(typical.sockets)}')
-
-
-def _cores(host: host_model.Host, typical: host_model.Host) -> Iterator[str]:
-    mine, theirs = _number_of_cores(host), _number_of_cores(typical)
-    if mine != theirs:
-        yield f'has {words.count_noun(mine, "core")}, not {theirs}'
-
-
-def _smt(host: host_model.Host, typical: host_model.Host) -> Iterator[str]:
-    mine, theirs = host.threads_per_core, typical.threads_per_core
-    if mine == theirs:
-        return
-    parts = (' (SMT is off)' if mine == 1 else
-             ' (SMT is on)' if theirs == 1 else '')
-    yield (f'has {words.count_noun(mine, "thread")} per core, not '
-           f'{theirs}{parts}')
-
-
-def _cells(host: host_model.Host, typical: host_model.Host) -> Iterator[str]:
+def _compare_numbers_of_cells(
+        host: host_model.Host,
+        typical: host_model.Host) -> Iterator[HostDifference]:
     mine = [cell.id for cell in host.cells if cell.cpus]
     theirs = [cell.id for cell in typical.cells if cell.cpus]
     if len(mine) != len(theirs):
@@ -122,16 +114,16 @@ def _cells(host: host_model.Host, typical: host_model.Host) -> Iterator[str]:
                        if sockets == len(typical.sockets) > 0 else '')
         cause = (' (another NPS or SNC setting)' if _number_of_cores(host)
                  == _number_of_cores(typical) else '')
-        yield (f'has {words.count_noun(len(mine), "cell")} with CPUs, not '
-               f'{len(theirs)}{per_socket}{cause}')
-    elif [cell.id for cell in host.cells] != [cell.id
-                                              for cell in typical.cells]:
-        yield (f'has the cells {_list([cell.id for cell in host.cells])}, not '
-               f'{_list([cell.id for cell in typical.cells])}')
+        yield HostDifference(
+            'cells', f'has {words.count_noun(len(mine), "cell")} with CPUs, '
+            f'not {len(theirs)}{per_socket}{cause}')
+    elif host.by_id.keys() != typical.by_id.keys():
+        yield HostDifference('cells', f'has the cells {_list(host.by_id)}, '
+                             f'not {_list(typical.by_id)}')
 
 
-def _cell_by_cell(host: host_model.Host, typical: host_model.Host,
-                  other_cpus: bool) -> Iterator[HostDifference]:
+def _compare_cells(host: host_model.Host, typical: host_model.Host,
+                   other_cpus: bool) -> Iterator[HostDifference]:
     """Compare cells.
 
     :param other_cpus: the number of CPUs is known to differ
@@ -152,10 +144,9 @@ def _cell_by_cell(host: host_model.Host, typical: host_model.Host,
             yield HostDifference(
                 'caches', f'{name} has other last-level caches: '
                 f'{len(mine.llc)}, not {len(theirs.llc)}')
-        for what in _memory(name, mine.memory_mib, theirs.memory_mib):
-            yield HostDifference('memory', what)
+        yield from _compare_memory(name, mine.memory_mib, theirs.memory_mib)
         if _say(host, typical, host_model.Unknown.PAGES):
-            yield from _pages(name, mine, theirs)
+            yield from _compare_pages(name, mine, theirs)
         if (mine.socket != theirs.socket
                 and len(host.sockets) == len(typical.sockets)
                 and _say(host, typical, host_model.Unknown.SOCKETS)):
@@ -163,18 +154,20 @@ def _cell_by_cell(host: host_model.Host, typical: host_model.Host,
                                  f'{mine.socket}, not {theirs.socket}')
 
 
-def _memory(name: str, mine_mib: int, theirs_mib: int) -> Iterator[str]:
+def _compare_memory(name: str, mine_mib: int,
+                    theirs_mib: int) -> Iterator[HostDifference]:
     if hardware_features.is_close(mine_mib, theirs_mib):
         return
     missing = theirs_mib - mine_mib
-    yield (f'{name} has {_gib(abs(missing))} GiB '
-           f'{"less" if missing > 0 else "more"} memory: {_gib(mine_mib)}, '
-           f'not {_gib(theirs_mib)} GiB'
-           + (' (a memory module may be missing)' if missing > 0 else ''))
+    yield HostDifference(
+        'memory', f'{name} has {_gib(abs(missing))} GiB '
+        f'{"less" if missing > 0 else "more"} memory: {_gib(mine_mib)}, '
+        f'not {_gib(theirs_mib)} GiB'
+        + (' (a memory module may be missing)' if missing > 0 else ''))
 
 
-def _pages(name: str, mine: host_model.Cell,
-           theirs: host_model.Cell) -> Iterator[HostDifference]:
+def _compare_pages(name: str, mine: host_model.Cell,
+                   theirs: host_model.Cell) -> Iterator[HostDifference]:
     here, there = dict(hardware_features.huge_pages(mine)), dict(
         hardware_features.huge_pages(theirs))
     for size in sorted(here.keys() | there.keys()):
@@ -184,33 +177,33 @@ def _pages(name: str, mine: host_model.Cell,
                 f'{size // 1024} MiB, not {there.get(size, 0)}')
 
 
-def _devices(host: host_model.Host, typical: host_model.Host,
-             same_cells: bool) -> Iterator[str]:
-    mine, theirs = hardware_features.slots(host), hardware_features.slots(
-        typical)
-    kinds = sorted({kind for kind, _ in (*mine, *theirs)})
-    for kind in kinds:
-        here = _by_cell(mine, kind)
-        there = _by_cell(theirs, kind)
-        more = sum(here.values()) - sum(there.values())
+def _compare_devices(host: host_model.Host, typical: host_model.Host,
+                     same_cells: bool) -> Iterator[HostDifference]:
+    mine, theirs = _by_kind(host), _by_kind(typical)
+    for kind in sorted(mine.keys() | theirs.keys()):
+        here = mine.get(kind, collections.Counter())
+        there = theirs.get(kind, collections.Counter())
+        more = here.total() - there.total()
         if more:
-            yield (f'has {words.count_noun(abs(more), "device")} '
-                   f'{_kind(kind)} {"more" if more > 0 else "less"}')
+            yield HostDifference(
+                'devices', f'has {words.count_noun(abs(more), "device")} '
+                f'{_kind(kind)} {"more" if more > 0 else "less"}')
         elif same_cells and here != there:
-            yield (f'has {_kind(kind)} on {_places(here)}, not on '
-                   f'{_places(there)}')
+            yield HostDifference('devices', f'has {_kind(kind)} on '
+                                 f'{_places(here)}, not on {_places(there)}')
 
 
-def _by_cell(slots: hardware_features.Slots,
-             kind: hardware_features.Kind) -> dict[int | None, int]:
-    counts: collections.Counter[int | None] = collections.Counter()
-    for (other, cell), addresses in slots.items():
-        if other == kind:
-            counts[cell] += len(addresses)
-    return dict(counts)
+def _by_kind(host: host_model.Host) -> dict[
+        hardware_features.Kind, collections.Counter[int | None]]:
+    """Count the devices of each kind by their cells."""
+    found: dict[hardware_features.Kind, collections.Counter[int | None]] = {}
+    for device in hardware_features.devices(host):
+        found.setdefault(hardware_features.kind(device),
+                         collections.Counter())[device.cell] += 1
+    return found
 
 
-def _places(counts: dict[int | None, int]) -> str:
+def _places(counts: Mapping[int | None, int]) -> str:
     return ' and '.join(
         ('no cell' if cell is None else f'cell {cell}')
         + (f' ({number})' if len(counts) > 1 else '')
@@ -235,5 +228,5 @@ def _gib(mib: int) -> str:
     return f'{mib / 1024:.1f}'.removesuffix('.0')
 
 
-def _list(items: Sequence[object]) -> str:
+def _list(items: Iterable[object]) -> str:
     return ', '.join(map(str, items))

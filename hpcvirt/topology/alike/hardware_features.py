@@ -9,10 +9,11 @@ and change while a host runs.
 """
 
 import collections
-import dataclasses
+from collections.abc import Hashable
 from collections.abc import Mapping
 
 from hpcvirt.model import host as host_model
+from hpcvirt.topology import pci
 
 #: MemTotal of equal cells differs by the memory that the kernel keeps for
 #: itself. That depends on its version, its parameters and the firmware. The
@@ -27,35 +28,15 @@ Kind = tuple[str, str, int]
 Slots = Mapping[tuple[Kind, int | None], tuple[str, ...]]
 
 
-@dataclasses.dataclass(frozen=True)
-class HardwareFeatures:
-    """The features of a host that are compared, except memory.
+def collect(host: host_model.Host) -> Hashable:
+    """Collect the features that hosts that are alike share, except memory.
 
-    :ivar cells: (number, socket, CPUs) of each cell
-    :ivar cores: the CPUs of each core, cell by cell
-    :ivar caches: the CPUs of each last-level cache, cell by cell
-    :ivar pages: (KiB, number) of the huge pages, cell by cell
-    :ivar devices: ((kind, cell), number) of the devices
+    Cores, caches and huge pages are collected cell by cell.
     """
-
-    processor: str | None
-    cells: tuple[tuple[int, int | None, frozenset[int]], ...]
-    cores: tuple[tuple[frozenset[int], ...], ...]
-    caches: tuple[tuple[frozenset[int], ...], ...]
-    pages: tuple[tuple[tuple[int, int], ...], ...]
-    distances: tuple[tuple[int, ...], ...]
-    devices: frozenset[tuple[tuple[Kind, int | None], int]]
-    unknown: frozenset[host_model.Unknown]
-
-
-def collect(host: host_model.Host) -> HardwareFeatures:
-    """Collect the features of a host."""
-    return HardwareFeatures(
+    return (
         host.processor,
-        tuple((cell.id, cell.socket, cell.cpus) for cell in host.cells),
-        tuple(cell.siblings for cell in host.cells),
-        tuple(cell.llc for cell in host.cells),
-        tuple(huge_pages(cell) for cell in host.cells),
+        tuple((cell.id, cell.socket, cell.cpus, cell.siblings, cell.llc,
+               huge_pages(cell)) for cell in host.cells),
         host.distances,
         frozenset(collections.Counter(
             (kind(device), device.cell) for device in devices(host)).items()),
@@ -80,22 +61,9 @@ def huge_pages(cell: host_model.Cell) -> tuple[tuple[int, int], ...]:
 
 
 def devices(host: host_model.Host) -> list[host_model.Device]:
-    """List the devices without virtual functions.
-
-    If the product id of the virtual functions of a device is unknown, the
-    other functions of its vendor on its bus count as its virtual functions.
-    """
-    able = [device for device in host.devices if device.total_vfs]
-    products = {(device.vendor_id, device.vf_product_id) for device in able}
-    buses = {(device.vendor_id, _bus(device)) for device in able
-             if device.vf_product_id is None}
-    return [device for device in host.devices if device.total_vfs or (
-        (device.vendor_id, device.product_id) not in products
-        and (device.vendor_id, _bus(device)) not in buses)]
-
-
-def _bus(device: host_model.Device) -> str:
-    return device.address.rpartition(':')[0]
+    """List the devices without virtual functions."""
+    virtual = set(pci.list_virtual(host.devices))
+    return [device for device in host.devices if device not in virtual]
 
 
 def kind(device: host_model.Device) -> Kind:

@@ -3,19 +3,16 @@
 """Print classes of hosts, as text and as JSON."""
 
 import collections
-import dataclasses
 import textwrap
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 
+from hpcvirt import serialization
 from hpcvirt import words
 from hpcvirt.model import host as host_model
 from hpcvirt.topology.alike import classes
 from hpcvirt.topology.alike import hardware_features
-
-_SLOTS = 'The same devices on the same cells, in other slots:'
-_ODD = 'Odd hosts:'
 
 
 def table(groups: Sequence[classes.HostClass], width: int | None) -> str:
@@ -23,28 +20,19 @@ def table(groups: Sequence[classes.HostClass], width: int | None) -> str:
     lines: list[str] = []
     for number, group in enumerate(groups, 1):
         hosts = words.count_noun(len(group.hosts), 'host')
-        lines += [f'Class {number}: {hosts}, {_facts(group.example)}',
-                  *_names(group.hosts)]
-        lines += _variants(_ODD, group.odd)
-        lines += _variants(_SLOTS, group.slots)
-        lines.append('')
+        lines += [
+            f'Class {number}: {hosts}, {_facts(group.example)}',
+            f'  {", ".join(group.hosts)}',
+            *_variants('Odd hosts:', group.odd),
+            *_variants('The same devices on the same cells, in other slots:',
+                       group.slots), '']
     return '\n'.join(_wrapped(lines, width)).rstrip() + '\n'
 
 
 def document(groups: Sequence[classes.HostClass]) -> list[dict[str, Any]]:
     """Describe classes for programs."""
-    return [{
-        'hosts': list(group.hosts),
-        'example': group.example.name,
-        'odd': [_plain(variant) for variant in group.odd],
-        'slots': [_plain(variant) for variant in group.slots],
-    } for group in groups]
-
-
-def _plain(variant: classes.HostVariant) -> dict[str, Any]:
-    return {'hosts': list(variant.hosts),
-            'differences': [dataclasses.asdict(item)
-                            for item in variant.differences]}
+    return [serialization.dump(group) | {'example': group.example.name}
+            for group in groups]
 
 
 def _variants(title: str, variants: Sequence[classes.HostVariant],
@@ -54,10 +42,6 @@ def _variants(title: str, variants: Sequence[classes.HostVariant],
     for variant in variants:
         yield f'    {", ".join(variant.hosts)}: ' + '; '.join(
             item.what for item in variant.differences)
-
-
-def _names(hosts: Sequence[str]) -> list[str]:
-    return [f'  {", ".join(hosts)}']
 
 
 def _facts(host: host_model.Host) -> str:
