@@ -37,20 +37,13 @@ def build(*cells: assemble.CellFacts, **changes: Any) -> host_model.Host:
 
 
 class HostTest(unittest.TestCase):
-    def test_cells_cores_pools_and_devices_are_sorted(self) -> None:
-        host = build(
-            OTHER, dataclasses.replace(CELL, pages=(
-                host_model.PagePool(2048, 0), POOL)),
-            devices=[host_model.Device(f'{domain}:01:00.0', '8086', '1572',
-                                       None)
-                     for domain in ('10000', '0001', 'ffff')])
+    def test_cells_cores_and_pools_are_sorted(self) -> None:
+        host = build(OTHER, dataclasses.replace(CELL, pages=(
+            host_model.PagePool(2048, 0), POOL)))
         self.assertEqual([0, 3], [cell.id for cell in host.cells])
         self.assertEqual(({2}, {3}), host.cells[1].siblings)
         self.assertEqual((POOL, host_model.PagePool(2048, 0)),
                          host.cells[0].pages)
-        self.assertEqual(
-            ['0001:01:00.0', 'ffff:01:00.0', '10000:01:00.0'],
-            [device.address for device in host.devices])
 
     def test_cpus_without_a_cache_share_one(self) -> None:
         three = assemble.CellFacts(0, frozenset({0}),
@@ -95,6 +88,21 @@ class HostTest(unittest.TestCase):
                              2: frozenset({0, 2}), 3: frozenset({3})}},
             'last-level cache of CPU 0: CPU 7 does not exist': {
                 'caches': {0: frozenset({0, 7})}},
+            'cell 0: has two pools of 4 KiB': {
+                'cells': (dataclasses.replace(CELL, pages=(POOL,) * 2),
+                          OTHER)},
+            'cell 0: 3 KiB is not a page size': {
+                'cells': (dataclasses.replace(
+                    CELL, pages=(host_model.PagePool(3, 1),)), OTHER)},
+            'has two cells with the number 0': {'cells': (CELL, CELL)},
+            'cell 3: CPU 1 is also in cell 0': {
+                'cells': (CELL, dataclasses.replace(
+                    OTHER, cpus=frozenset({1, 2, 3})))},
+            'no cell has a CPU': {'cells': (), 'siblings': {}},
+            'no cell has memory': {'cells': (dataclasses.replace(
+                CELL, memory_kib=0, pages=()),)},
+            'from cell 0 to cell 9: cell 9 does not exist': {
+                'distances': {(0, 9): 10}},
             'from cell 0 to cell 0: 0 is not within 1': {
                 'distances': {(0, 0): 0}},
             'the distance from cell 0 to cell 3 is missing': {

@@ -114,24 +114,11 @@ class RefusalTest(unittest.TestCase):
         return box
 
     def test_another_schema_version(self) -> None:
-        for version in (0, 2, 99):
-            self.refused(self.changed('schema_version', to=version),
-                         f'schema_version: is {version}; this version of '
-                         'hpcvirt reads 1')
-        # Also where nothing else is as in version 1.
         self.refused({'schema_version': 2, 'machine': {}},
                      'schema_version: is 2; this version of hpcvirt reads 1')
 
-    def test_no_schema_version(self) -> None:
-        for value in ({}, {'name': 'box', 'cells': []}):
-            self.refused(value, "with the key 'schema_version'")
-
     def test_contradictions_name_the_element(self) -> None:
         for pattern, box in {
-            'cell 0: has pages of': self.changed(
-                'cells', 0, 'pages', to={'4': 0, '2048': 99999}),
-            'cell 2: CPU 0 is also in cell 0': self.changed(
-                'cells', 1, to=BOX['cells'][0] | {'id': 2}),
             r'siblings\[0\]: CPU 2 is not in this cell': self.changed(
                 'cells', 0, 'siblings', to=[[0, 2], [1, 5], [4]]),
             r'siblings\[1\]: CPU 0 is already in another one': self.changed(
@@ -142,33 +129,10 @@ class RefusalTest(unittest.TestCase):
                 'cells', 0, 'llc', to=[[0, 1, 4, 5, 9]]),
             r'llc\[1\]: is empty': self.changed(
                 'cells', 0, 'llc', to=[[0, 1, 4, 5], []]),
-            'has two cells with the number 0': self.changed(
-                'cells', 1, 'id', to=0),
-            'cpus: has 5 twice': self.changed(
-                'cells', 0, 'cpus', to=[0, 1, 4, 5, 5]),
             'distances: has 1 rows for 2 cells': self.changed(
                 'distances', to=[[10, 21]]),
             r'distances\[1\]: has 1 columns for 2 cells': self.changed(
                 'distances', 1, to=[10]),
-            'cell 2: 0 is not within 1 to 255': self.changed(
-                'distances', 0, 1, to=0),
-            'device 0000:41:00.0: occurs twice': self.changed(
-                'devices', to=BOX['devices'] * 2),
-            'device 0000:41:00.0: is on cell 1, which does not exist':
-                self.changed('devices', 0, 'cell', to=1),
-            'is not a PCI address': self.changed(
-                'devices', 0, 'address', to='41:00.0'),
-            'is not a PCI id': self.changed(
-                'devices', 0, 'vendor_id', to='0x8086'),
-            '65536 VFs are not within': self.changed(
-                'devices', 0, 'total_vfs', to=65536),
-            'is not the name of a driver': self.changed(
-                'devices', 0, 'driver', to='a b'),
-            'no cell has a CPU': {'schema_version': 1, 'name': 'box',
-                                  'cells': []},
-            'no cell has memory': self.changed('cells', to=[
-                cell | {'memory_mib': 0, 'pages': {}}
-                for cell in BOX['cells']]),
             'cell 0: has CPUs but no socket': self.changed(
                 'cells', 0, 'socket', to=None),
             'CPU 65536 is not within': self.changed(
@@ -181,7 +145,6 @@ class RefusalTest(unittest.TestCase):
                 'cells', 0, 'memory_mib', to=2 ** 40),
             "'' cannot be the name": self.changed('name', to=''),
             'cannot be the name': self.changed('name', to='a\nb'),
-            'cannot be the name of': self.changed('name', to='\ud800'),
         }.items():
             with self.subTest(pattern):
                 self.refused(box, pattern)
@@ -190,31 +153,14 @@ class RefusalTest(unittest.TestCase):
         for pattern, box in {
             r'cells\[0\].cpus\[0\]: must be a whole number .*, not true':
                 self.changed('cells', 0, 'cpus', 0, to=True),
-            r'cells\[0\].id: must be a whole number .*, not false':
-                self.changed('cells', 0, 'id', to=False),
-            'schema_version: is true; .* reads 1': self.changed(
-                'schema_version', to=True),
             r'cells\[0\].memory_mib: must be a whole .*, not 4096.0':
                 self.changed('cells', 0, 'memory_mib', to=4096.0),
-            r'cells\[0\].memory_mib: must be a whole .*, not null':
-                self.changed('cells', 0, 'memory_mib', to=None),
             'memory_mib: must be a whole number from 0 to .*, not -1':
                 self.changed('cells', 0, 'memory_mib', to=-1),
-            'memory_mib: must be .*, not a number of more than 64':
-                self.changed('cells', 0, 'memory_mib', to=10 ** 400),
             "'x' is not a page size": self.changed(
                 'cells', 0, 'pages', to={'x': 1}),
             "'04' is not a page size": self.changed(
                 'cells', 0, 'pages', to={'04': 1}),
-            '3 KiB is not a page size': self.changed(
-                'cells', 0, 'pages', to={'3': 1}),
-            r'pages: must be a mapping .*, not a list': self.changed(
-                'cells', 0, 'pages', to=[4]),
-            'cells: must be a list, not a mapping': self.changed(
-                'cells', to={}),
-            r'cells\[0\]: must be a mapping .*, not a list': self.changed(
-                'cells', 0, to=[]),
-            'name: must be text, not 7': self.changed('name', to=7),
             "unknown key 'distance'; known: schema_version, name":
                 BOX | {'distance': []},
             "key 'name' is missing": {
@@ -222,22 +168,6 @@ class RefusalTest(unittest.TestCase):
             r"cells\[0\]: the key 'siblings' is missing": self.changed(
                 'cells', 0, to={k: v for k, v in BOX['cells'][0].items()
                                 if k != 'siblings'}),
-            'must be a mapping': [BOX],
         }.items():
             with self.subTest(pattern):
                 self.refused(box, pattern)
-
-    def test_what_is_no_json(self) -> None:
-        good = json.dumps(BOX).encode()
-        for pattern, data in {
-            'is not valid JSON': good[:-1],
-            'is not UTF-8': b'{"name": "\xff"}',
-            'NaN is not JSON': b'{"schema_version": NaN}',
-            '-Infinity is not JSON': b'{"schema_version": -Infinity}',
-            "'name' occurs twice": b'{"name": 1, "name": 2}',
-            'is nested too deeply': b'{"a":' + b'[' * 200_000,
-            'not valid': b'{"schema_version": ' + b'9' * 9999 + b'}',
-            r'not valid JSON \(Extra': good + good,
-        }.items():
-            with self.subTest(pattern):
-                self.refused(data, pattern)
