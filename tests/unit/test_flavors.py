@@ -18,11 +18,9 @@ from hpcvirt.flavors import operator_specs
 from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import planned
 from hpcvirt.flavors import planner
-from hpcvirt.flavors import profile
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import propose
 from hpcvirt.flavors import settings
-from hpcvirt.flavors import sizes
 from hpcvirt.flavors import sizes as guest_sizes
 from hpcvirt.flavors import table
 from hpcvirt.flavors import warning
@@ -30,6 +28,7 @@ from hpcvirt.model import cpuset
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape
 from tests.builders import hosts
+from tests.builders.plans import plan
 
 
 class AlternativeTest(unittest.TestCase):
@@ -200,7 +199,7 @@ class OperatorSpecsTest(unittest.TestCase):
 
 
 #: Words that say nothing about the loss.
-WORDS = sizes.HostShare('socket')
+WORDS = guest_sizes.HostShare('socket')
 
 
 def planned_host(page_kib=2048, pages=None, reserved=(), dedicated=32):
@@ -252,6 +251,7 @@ class LossesTest(unittest.TestCase):
     def test_the_loss_is_that_of_the_share_of_the_dedicated_cpus(self):
         # [CERN-HEPiX-2015], table "VM sizes (cores)", column "After".
         self.assertEqual([(3.3, 3.3, '4x8')], self.losses(8))
+        self.assertEqual([(4.6, 4.6, '2x16')], self.losses(9))
         self.assertEqual([(5.0, 5.0, '1x24')], self.losses(24))
         self.assertEqual([(3.0, 6.0, '1x32')],
                          self.losses(24, planned_host(dedicated=24)))
@@ -259,7 +259,7 @@ class LossesTest(unittest.TestCase):
     def test_a_modified_hypervisor_promises_nothing_to_a_socket(self):
         # [LBNL-Partitioning]: "On Numa nodes 40% -> 3%".
         self.assertEqual([(4.6, 4.6, '2x16')], self.losses(
-            16, share=sizes.HostShare('any words', is_socket=True)))
+            16, share=guest_sizes.HostShare('any words', is_socket=True)))
 
     def test_a_host_that_it_was_not_sized_for_or_takes_none_has_none(self):
         self.assertEqual([], self.losses(8, share=None))
@@ -357,24 +357,6 @@ class SourcesTest(unittest.TestCase):
                 row.place for row in rows if row.case == case.id})
 
 
-class ExpectedTest(unittest.TestCase):
-    def test_the_study_s_own_sizes_have_its_figures(self):
-        for pcpus, low, high in ((8, 3.3, 3.3), (16, 4.6, 4.6), (24, 5, 5),
-                                 (32, 3, 6)):
-            loss = planned.find_loss(pcpus, 32)
-            self.assertEqual((low, high),
-                             (loss.low_percent, loss.high_percent))
-
-    def test_sizes_between_take_the_next_larger_share(self):
-        for pcpus, configuration in ((9, '2x16'), (31, '1x32')):
-            loss = planned.find_loss(pcpus, 32)
-            self.assertEqual(configuration, loss.configuration)
-
-
-def plan(host, **choices):
-    return planner.plan([host], profiles.Profile(**choices))
-
-
 def config(host, **choices):
     return plan_document.dump(plan(host, **choices))['host_config']['host']
 
@@ -413,21 +395,6 @@ class SettingsTest(unittest.TestCase):
             after = sum(int(size) * count for size, count in pages.items())
             self.assertEqual(before, after)
 
-    def test_devices_are_given_by_their_address_and_product(self):
-        found = config(hosts.build(vfs={0: 4, 1: 8}),
-                       devices=(profiles.Devices(
-                           vendor_id='15b3', product_id='101e',
-                           vfs_per_device=6),))
-        self.assertEqual(
-            [{'address': '0000:41:00.0', 'vendor_id': '15b3',
-              'product_id': '101e'},
-             {'address': '0000:61:00.0', 'vendor_id': '15b3',
-              'product_id': '101e'}], found['pci_device_spec'])
-        self.assertEqual(
-            [{'name': 'hpc-vf', 'vendor_id': '15b3', 'product_id': '101e',
-              'device_type': 'type-VF', 'numa_policy': 'preferred'}],
-            found['pci_alias'])
-
     def test_neutron_devices_name_their_physical_network(self):
         found = config(hosts.build(vfs={0: 4}), devices=(profiles.Devices(
             ports=profiles.Ports.NEUTRON, physical_network='fast'),))
@@ -436,19 +403,11 @@ class SettingsTest(unittest.TestCase):
             found['pci_device_spec'])
         self.assertEqual([], found['pci_alias'])
 
-    def test_devices_of_other_vendors_are_not_taken(self):
-        planned = plan(hosts.build()).hosts[0]
-        self.assertEqual((), planned.offered)
-
-
-def shell_plan(*machines):
-    return planner.plan(machines, profile.Profile())
-
 
 class ShellTest(unittest.TestCase):
     def test_a_line_creates_the_flavor_that_the_plan_has(self):
         for host in hosts.shipped():
-            found = shell_plan(host)
+            found = plan(host)
             commands = [line for line in table.commands(found)
                         if not line.startswith('#')]
             self.assertEqual(len(found.flavors), len(commands))
@@ -469,31 +428,23 @@ class ShellTest(unittest.TestCase):
                 self.assertNotIn('--id', words)
 
     def test_warnings_are_comments(self):
-        first = next(table.commands(shell_plan(hosts.build())))
+        first = next(table.commands(plan(hosts.build())))
         self.assertTrue(first.startswith('# no-housekeeping: '))
-
-
-def table_plan(*machines):
-    return planner.plan(machines, profile.Profile())
 
 
 class TableTest(unittest.TestCase):
     def test_no_line_is_wider_than_the_terminal(self):
         for machines in (*([host] for host in hosts.shipped()),
                          hosts.shipped()):
-            found = table_plan(*machines)
+            found = plan(*machines)
             for width, most in ((None, 100), (80, 80)):
                 for line in table.table(
                         found, [plan_document.plan_other(found)],
                         width).splitlines():
                     self.assertLessEqual(len(line), most, line)
 
-    def test_units_are_written_out(self):
-        text = table.table(table_plan(hosts.named('hs06-2s-16c')))
-        self.assertIn('GiB in pages of 2 MiB', text)
-
     def test_a_row_shows_the_guests_that_fit_and_what_they_leave(self):
-        text = table.table(table_plan(hosts.named('hs06-2s-16c')))
+        text = table.table(plan(hosts.named('hs06-2s-16c')))
         row = next(line.split() for line in text.splitlines()
                    if line.strip().startswith('hpc.24c'))
         self.assertEqual(
@@ -501,46 +452,32 @@ class TableTest(unittest.TestCase):
              '5%,', '1x24'], row[1:])
 
     def test_hosts_of_one_kind_share_a_table(self):
-        text = table.table(table_plan(hosts.build(name='a'),
+        text = table.table(plan(hosts.build(name='a'),
                                       hosts.build(name='b'),
                                 hosts.build(cells=4, name='c')))
         self.assertIn('2 hosts: a, b', text)
         self.assertEqual(2, text.count('  Loss\n'))
 
     def test_many_hosts_of_one_kind_are_counted(self):
-        text = table.table(table_plan(*(hosts.build(name=f'node-{number:03}')
+        text = table.table(plan(*(hosts.build(name=f'node-{number:03}')
                                   for number in range(1, 301))))
         self.assertIn('300 hosts (node-001, node-002, ...)\n', text)
         self.assertNotIn('node-003', text)
 
     def test_normal_pages_count_for_guests_only_as_far_as_they_get_them(self):
         texts = {size: table.table(planner.plan(
-            [hosts.named('hs06-2s-16c')], profile.Profile(page_size=size)))
+            [hosts.named('hs06-2s-16c')], profiles.Profile(page_size=size)))
             for size in (4, 2048)}
         for text in texts.values():
             self.assertIn(' 56 of 62.7 GiB in', text)
 
-    def test_figures_have_their_sources(self):
-        text = table.table(table_plan(hosts.build()))
-        self.assertIn('[CERN-HEPiX-2015]', text)
-
     def test_a_host_that_nothing_fits_says_so(self):
-        text = table.table(table_plan(hosts.build(),
+        text = table.table(plan(hosts.build(),
                                 hosts.build(mib=0, name='bare')))
         self.assertIn('none of the flavors fits on this host', text)
 
 
 CODE = warning.WarningCode.NO_PARTS
-
-
-class MessageTest(unittest.TestCase):
-    def test_up_to_six_subjects_are_named(self):
-        for count, expected in ((0, 'why'), (1, '0: why'),
-                                (6, '0, 1, 2, 3, 4, 5: why'),
-                                (300, '300 hosts (0, 1, ...): why')):
-            item = warning.PlanWarning(
-                CODE, 'why', tuple(str(number) for number in range(count)))
-            self.assertEqual(expected, item.message)
 
 
 class GatherTest(unittest.TestCase):
@@ -551,12 +488,6 @@ class GatherTest(unittest.TestCase):
             warning.PlanWarning(CODE, 'x', ('a', 'b'))])
         self.assertEqual([('x', ('b', 'a')), ('y', ('b',))],
                          [(item.what, item.subjects) for item in found])
-
-    def test_warnings_with_different_codes_stay_apart(self):
-        found = warning.gather([
-            warning.PlanWarning(CODE, 'x', ('a',)),
-            warning.PlanWarning(warning.WarningCode.SMT_MIXED, 'x', ('b',))])
-        self.assertEqual(2, len(found))
 
 
 def plan_class(name, **choices):

@@ -379,7 +379,8 @@ class PagesReadTest(unittest.TestCase):
     def test_sizes_and_classes(self):
         for text, expected in (
                 ('2048', 2048), ('2MB', 2048), ('2MiB', 2048),
-                ('1GB', 1 << 20), ('16Kbit', 2), ('1.5MB', 1536),
+                ('1GB', 1 << 20), ('1GiB', 1 << 20), ('64KB', 64),
+                ('16Kbit', 2), ('1.5MB', 1536),
                 ('small', shape.PageClass.SMALL),
                 ('large', shape.PageClass.LARGE),
                 ('any', shape.PageClass.ANY)):
@@ -407,6 +408,7 @@ class PagesReadTest(unittest.TestCase):
 
     def test_anything_else_is_refused(self):
         for text in ('2M', 'huge', '-2048', '2048.5', '2 MB', '\xb2',
+                     '2048kB', '-2MB', '1e3KB', 'large\n',
                      '9' * 5000, '9' * 400 + 'YB'):
             with self.assertRaisesRegex(exception.InvalidInput, 'page size',
                                         msg=text):

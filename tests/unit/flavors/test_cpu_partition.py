@@ -97,14 +97,6 @@ class DivisionTest(unittest.TestCase):
         self.assertEqual([0], [cell.id for cell in partition.cells])
         self.assertIn('cell 1 has no core left', partition.warnings[0].message)
 
-    def test_no_cpu_has_two_owners(self):
-        for host in hosts.shipped():
-            partition = divide(host, housekeeping_cores_per_cell=1,
-                             shared_cores_per_cell=1)
-            self.assertFalse(partition.dedicated & partition.shared)
-            self.assertLessEqual(partition.dedicated | partition.shared,
-                                 host.cpus)
-
     def test_every_dedicated_core_is_whole(self):
         for host in hosts.shipped():
             partition = divide(host, housekeeping_cores_per_cell=1)

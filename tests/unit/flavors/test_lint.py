@@ -219,19 +219,13 @@ class LintHostsTest(unittest.TestCase):
                 row.flavor, [host], choices))
 
     def test_planned_flavors_fit_their_hosts(self):
-        for host in hosts.shipped():
-            for row in planner.plan([host], profile.Profile()).flavors:
-                codes = {item.code for item in lint_hosts.check_hosts(
-                    row.flavor, [host], profile.Profile())}
-                self.assertLessEqual(codes, {'strands-cpus'}, row.flavor)
-
-    def test_flavors_planned_with_packing_fit_their_hosts(self):
-        packing = profile.Profile(pack_cells=True)
-        for host in hosts.shipped():
-            for row in planner.plan([host], packing).flavors:
-                codes = {item.code for item in lint_hosts.check_hosts(
-                    row.flavor, [host], packing)}
-                self.assertLessEqual(codes, {'strands-cpus'}, row.flavor)
+        for packing in (False, True):
+            choices = profile.Profile(pack_cells=packing)
+            for host in hosts.shipped():
+                for row in planner.plan([host], choices).flavors:
+                    codes = {item.code for item in lint_hosts.check_hosts(
+                        row.flavor, [host], choices)}
+                    self.assertLessEqual(codes, {'strands-cpus'}, row.flavor)
 
     def test_hosts_with_one_problem_share_a_finding(self):
         fleet = [hosts.build(name=f'node-{number:03}',

@@ -23,14 +23,11 @@ class ProfileTest(unittest.TestCase):
             profile.build(content, 'p.yaml')
         self.assertNotIn('\n', str(caught.exception))
 
-    def test_the_file_that_is_shipped_is_the_default(self):
-        content = yaml.safe_load(DEFAULT.read_text())
-        self.assertEqual(profile.DEFAULT, profile.build(content, str(DEFAULT)))
-
-    def test_the_dense_file_that_is_shipped_is_the_built_in_profile(self):
-        path = DEFAULT.with_name('dense.yaml')
-        self.assertEqual(profile.DENSE, profile.build(
-            yaml.safe_load(path.read_text()), str(path)))
+    def test_the_files_that_are_shipped_are_the_built_in_profiles(self):
+        for name, built_in in profile.BUILT_IN.items():
+            path = DEFAULT.with_name(f'{name}.yaml')
+            self.assertEqual(built_in, profile.build(
+                yaml.safe_load(path.read_text()), str(path)))
 
     def test_a_file_changes_its_base(self):
         for base, other in profile.BUILT_IN.items():

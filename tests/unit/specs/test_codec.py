@@ -57,16 +57,6 @@ class EncodeTest(unittest.TestCase):
             {name: value for name, value in specs.items()
              if name.startswith(('hw:numa_cpus', 'hw:numa_mem'))})
 
-    def test_uneven_memory_alone_is_written_in_full(self):
-        specs = codec.encode(guest((4, 0, 2048), (4, 0, 1024)))
-        self.assertEqual('1024', specs['hw:numa_mem.1'])
-        self.assertEqual('4-7', specs['hw:numa_cpus.1'])
-
-    def test_shared_cpus_come_first_in_each_mixed_cell(self):
-        specs = codec.encode(guest((3, 1, 2048), (2, 2, 2048),
-                                   cpu_policy=MIXED))
-        self.assertEqual('1-3,6-7', specs['hw:cpu_dedicated_mask'])
-
     def test_devices_and_our_own_keys_are_written(self):
         specs = codec.encode(guest(
             (4, 0, 2048), numa_scope=shape.NUMAScope.SOCKET,
@@ -93,18 +83,8 @@ class EncodeTest(unittest.TestCase):
                 (guest((0, 4, 1024), cpu_policy=SHARED,
                        emulator_threads=shape.EmulatorThreads.ISOLATE),
                  'emulator threads'),
-                (guest((4, 0, 1024), topology=shape.GuestTopology(1, 2, 1)),
-                 '1 x 2 x 1 .* are not 4'),
                 (guest((4, 0, 1024), devices=(device(None, 1),)),
                  'Neutron port'),
-                (guest((4, 0, 1024), devices=(device('a:b', 1),)),
-                 'not a PCI alias'),
-                (guest((4, 0, 1024), devices=(device('a', 0),)),
-                 'not a PCI alias'),
-                (guest((4, 0, 1024), devices=(
-                    device('a', 1), device(
-                        'b', 1, shape.PCIAffinity.SOCKET))),
-                 'same affinity'),
         ):
             with self.subTest(problem=problem), self.assertRaisesRegex(
                     exception.InvalidInput, problem):
@@ -137,12 +117,6 @@ class DecodeTest(unittest.TestCase):
             (shape.GuestCell(4, 0, 4096),),
             codec.decode(4, 4096, {'hw:cpu_policy': 'dedicated'}).cells)
 
-    def test_pcpus_in_placement_mean_dedicated(self):
-        found = codec.decode(4, 4096, {
-            'resources:PCPU': '4', 'trait:HW_CPU_HYPERTHREADING': 'required'})
-        self.assertEqual(DEDICATED, found.cpu_policy)
-        self.assertEqual(shape.ThreadPolicy.REQUIRE, found.thread_policy)
-
     def test_cells_get_what_is_written_for_them(self):
         found = codec.decode(4, 4096, {
             'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': '^0',
@@ -152,62 +126,13 @@ class DecodeTest(unittest.TestCase):
         self.assertEqual((shape.GuestCell(1, 1, 1024, 2048),
                           shape.GuestCell(2, 0, 3072, 2048)), found.cells)
 
-    def test_page_sizes_are_read_as_nova_reads_them(self):
-        for text, page_kib in (
-                ('2048', 2048), ('2MB', 2048), ('2MiB', 2048),
-                ('1GB', 1048576), ('1GiB', 1048576), ('64KB', 64),
-                ('16Mbit', 2048), ('large', shape.PageClass.LARGE),
-                ('small', shape.PageClass.SMALL),
-                ('any', shape.PageClass.ANY), ('1B', None)):
-            with self.subTest(text=text):
-                found = codec.decode(4, 4096, {'hw:mem_page_size': text})
-                self.assertEqual(page_kib, found.cells[0].page_kib)
-
-    def test_what_is_no_page_size_is_refused(self):
-        for text in ('2M', '2048kB', 'huge', '-2MB', '2 MB', '1e3KB',
-                     '9' * 400 + 'QB', 'large\n'):
-            with self.subTest(text=text):
-                self.assert_refused('hw:mem_page_size',
-                                    {'hw:mem_page_size': text})
-
     def test_refusals_name_the_key_at_fault(self):
         pinned = {'hw:cpu_policy': 'dedicated'}
         for where, specs in (
-                ('hw:cpu_policy', {'hw:cpu_policy': 'pinned'}),
-                ('hw:cpu_thread_policy', {'hw:cpu_thread_policy': 'prefer'}),
-                ('hw:cpu_policy', {**pinned, 'resources:PCPU': '4'}),
-                ('resources:PCPU', {'resources:PCPU': '3'}),
-                ('hw:cpu_dedicated_mask',
-                 {'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': '0-4'}),
-                ('hw:cpu_dedicated_mask',
-                 {**pinned, 'hw:cpu_dedicated_mask': '0'}),
-                ('hw:cpu_policy', {'hw:cpu_policy': 'mixed'}),
-                ('hw:cpu_realtime', {'hw:cpu_realtime': 'yes',
-                                     'hw:cpu_realtime_mask': '^0'}),
                 ('hw:cpu_realtime_mask', {**pinned,
                                           'hw:cpu_realtime': 'yes'}),
-                ('hw:numa_nodes', {'hw:numa_nodes': '3'}),
-                ('hw:numa_nodes', {'hw:numa_nodes': '0'}),
-                ('hw:numa_nodes', {'hw:numa_nodes': '2',
-                                   'hw:numa_cpus.0': '0-3',
-                                   'hw:numa_mem.0': '4096'}),
-                ('hw:numa_mem.0', {'hw:numa_nodes': '1',
-                                   'hw:numa_cpus.0': '0-3',
-                                   'hw:numa_mem.0': '-1'}),
-                ('hw:numa_cpus.1', {'hw:numa_nodes': '2',
-                                    'hw:numa_cpus.0': '0-2',
-                                    'hw:numa_cpus.1': '2-3',
-                                    'hw:numa_mem.0': '2048',
-                                    'hw:numa_mem.1': '2048'}),
                 ('hw:locked_memory', {'hw:locked_memory': 'true'}),
-                ('hw:emulator_threads_policy',
-                 {'hw:emulator_threads_policy': 'isolate'}),
                 ('pci_passthrough:alias', {'pci_passthrough:alias': 'vf'}),
-                ('hw:pci_numa_affinity_policy',
-                 {'hw:pci_numa_affinity_policy': 'near'}),
-                ('hw:cpu_max_sockets', {'hw:cpu_max_cores': '3',
-                                        'hw:cpu_max_sockets': '1',
-                                        'hw:cpu_max_threads': '1'}),
                 ('hpcvirt:numa_scope', {'hpcvirt:numa_scope': 'rack'}),
                 ('hpcvirt:exclusive_cells',
                  {'hpcvirt:exclusive_cells': 'perhaps'}),
@@ -228,14 +153,3 @@ class DecodeTest(unittest.TestCase):
             (shape.GuestDevices('b', 2, shape.PCIAffinity.PREFERRED),
              shape.GuestDevices('a', 1, shape.PCIAffinity.PREFERRED)),
             found.devices)
-
-    def test_the_nearest_topology_is_found(self):
-        for specs, topology in (
-                ({'hw:cpu_threads': '2'}, (4, 1, 2)),
-                ({'hw:cpu_sockets': '2', 'hw:cpu_threads': '2'}, (2, 2, 2)),
-                ({'hw:cpu_max_sockets': '1'}, (1, 8, 1)),
-                ({'hw:cpu_sockets': '3'}, (8, 1, 1)),
-        ):
-            with self.subTest(specs=specs):
-                self.assertEqual(shape.GuestTopology(*topology),
-                                 codec.decode(8, 4096, specs).topology)
