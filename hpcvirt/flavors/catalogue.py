@@ -244,7 +244,7 @@ def _options(guest: shape_model.Shape) -> Iterator[str]:
         yield 'emu'
     if guest.devices:
         yield _devices_name(guest.devices)
-    if guest != _usual(guest):
+    if not _is_usual(guest):
         yield 'x' + _digest(guest)
 
 
@@ -263,23 +263,19 @@ def content_digest(vcpus: int, ram_mib: int, disk_gib: int,
     return hashlib.sha256('\n'.join(lines).encode()).hexdigest()[:12]
 
 
-def _usual(guest: shape_model.Shape) -> shape_model.Shape:
-    """Return the guest that the parts of the name without a digest mean."""
-    count = len(guest.cells)
+def _is_usual(guest: shape_model.Shape) -> bool:
+    """Whether the parts of the name without a digest mean this guest."""
     topology = guest.topology
-    threads = topology.threads if topology else 1
-    cell = shape_model.GuestCell(
-        guest.cpus // count, 0, guest.memory_mib // count,
-        guest.cells[0].page_kib)
-    sockets = topology.sockets if topology else count
-    return dataclasses.replace(
-        guest, cells=(cell,) * count,
-        cpu_policy=shape_model.CPUPolicy.DEDICATED,
-        thread_policy=(shape_model.ThreadPolicy.REQUIRE if threads > 1
-                       else None),
-        topology=shape_model.GuestTopology(
-            sockets, guest.cpus // (sockets * threads), threads),
-        devices=guest.devices[:1])
+    if topology is None:
+        return False
+    return (
+        len(set(guest.cells)) == 1 and not guest.cells[0].vcpus
+        and guest.cpu_policy is shape_model.CPUPolicy.DEDICATED
+        and guest.thread_policy is (shape_model.ThreadPolicy.REQUIRE
+                                    if topology.threads > 1 else None)
+        and topology.cores == guest.cpus // (
+            topology.sockets * topology.threads)
+        and len(guest.devices) < 2)
 
 
 def _devices_name(wanted: Sequence[shape_model.GuestDevices]) -> str:

@@ -80,7 +80,6 @@ def divide(host: host_model.Host, profile: profiles.Profile,
 
     :param part: the part of the host that guests may have
     """
-    warnings = list(_unusable(host))
     usable = [cell for cell in host.cells
               if part.has(cell) and cell.memory_mib]
     threads = (1 if profile.smt is profiles.SMT.LEAVE
@@ -91,47 +90,43 @@ def divide(host: host_model.Host, profile: profiles.Profile,
     without = [share.id for share in shares if not share.cores]
     odd = {cpu for cell in usable for core in part.cores(cell)
            if len(core) < threads for cpu in core}
+    said = dict(_unusable(host))
     if without:
-        warnings.append(warning.PlanWarning(
-            warning.WarningCode.CELL_NOT_USED,
-            f'{format_cells(without)} no core left for guests',
-            (host.name,)))
+        said[warning.WarningCode.CELL_NOT_USED] = (
+            f'{format_cells(without)} no core left for guests')
     if odd:
-        warnings.append(warning.PlanWarning(
-            warning.WarningCode.IRREGULAR_CORES,
+        said[warning.WarningCode.IRREGULAR_CORES] = (
             f'{"CPUs" if len(odd) > 1 else "CPU"} {cpuset.render(odd)} not '
             f'dedicated: the core has fewer than the {threads} threads of '
-            'other cores',
-            (host.name,)))
+            'other cores')
     if profile.smt is profiles.SMT.LEAVE and host.threads_per_core > 1:
-        warnings.append(warning.PlanWarning(
-            warning.WarningCode.SIBLINGS_IDLE,
+        said[warning.WarningCode.SIBLINGS_IDLE] = (
             'the SMT siblings of dedicated CPUs must stay idle; run nothing '
-            'else on them', (host.name,)))
+            'else on them')
     return Partition(
         host, threads, tuple(share for share in shares if share.cores), part,
-        tuple(warnings))
+        tuple(warning.PlanWarning(code, what, (host.name,))
+              for code, what in said.items()))
 
 
-def _unusable(host: host_model.Host) -> Iterator[warning.PlanWarning]:
+def _unusable(host: host_model.Host,
+              ) -> Iterator[tuple[warning.WarningCode, str]]:
     """Warn of cells that have nothing for guests."""
     without_cpus = [cell for cell in host.cells if not cell.cpus]
     if without_cpus:
         memory_mib = sum(cell.memory_mib for cell in without_cpus)
-        yield warning.PlanWarning(
-            warning.WarningCode.CELL_WITHOUT_CPUS,
+        yield warning.WarningCode.CELL_WITHOUT_CPUS, (
             f'{format_cells(c.id for c in without_cpus)} {memory_mib} MiB '
             'and no CPUs; Nova places no pinned guest there, so the host '
-            'keeps the memory', (host.name,))
+            'keeps the memory')
     without_memory = [cell for cell in host.cells
                       if cell.cpus and not cell.memory_mib]
     if without_memory:
         cpus = frozenset[int]().union(*(c.cpus for c in without_memory))
-        yield warning.PlanWarning(
-            warning.WarningCode.CELL_WITHOUT_MEMORY,
+        yield warning.WarningCode.CELL_WITHOUT_MEMORY, (
             f'{format_cells(c.id for c in without_memory)} no memory; CPUs '
             f'{cpuset.render(cpus)} are not dedicated, because no guest fits '
-            'there', (host.name,))
+            'there')
 
 
 def format_cells(ids: Iterable[int]) -> str:

@@ -16,11 +16,9 @@ from typing import NoReturn
 from hpcvirt import exception
 from hpcvirt.model import flavor as flavor_model
 
-_NAMES = ('name',)
-_VCPUS = ('vcpus',)
-_RAM = ('ram', 'ram_mib')
-_DISK = ('disk', 'disk_gib')
-_SPECS = ('extra_specs', 'properties')
+#: The names by which plans and clients know what the Compute API calls.
+_OTHER_NAMES = {'ram_mib': 'ram', 'disk_gib': 'disk',
+                'properties': 'extra_specs'}
 
 #: ``hw:cpu_policy='dedicated', hw:numa_nodes='2'``, the form of older
 #: clients.
@@ -53,71 +51,52 @@ def flavors(content: object, where: str) -> list[flavor_model.Flavor]:
 def _flavor(item: object, where: str) -> flavor_model.Flavor:
     if not isinstance(item, Mapping):
         raise exception.InvalidInput(where, 'is not a mapping')
-    values = {str(key).lower(): value for key, value in item.items()}
-    name = _value(values, _NAMES, where)
+    values = {_OTHER_NAMES.get(key, key): value for key, value in (
+        (str(key).lower(), value) for key, value in item.items())}
+    if 'name' not in values:
+        raise exception.InvalidInput(where, 'name is missing')
+    name = values['name']
     if not isinstance(name, str) or not name:
         raise exception.InvalidInput(where, 'has no name')
     here = f'{where} ({name[:64]})'
     return flavor_model.Flavor(
-        name, _number(values, _VCPUS, here, 1), _number(values, _RAM, here, 0),
-        _number(values, _DISK, here, 0) if _has(values, _DISK) else 0,
-        _specs(values, here))
+        name, _number(values, 'vcpus', here, 1),
+        _number(values, 'ram', here, 0),
+        _number({'disk': 0, **values}, 'disk', here, 0), _specs(values, here))
 
 
-def _has(values: Mapping[str, Any], keys: tuple[str, ...]) -> bool:
-    return any(key in values for key in keys)
-
-
-def _value(values: Mapping[str, Any], keys: tuple[str, ...],
-           where: str) -> Any:
-    for key in keys:
-        if key in values:
-            return values[key]
-    raise exception.InvalidInput(where, f'{keys[0]} is missing')
-
-
-def _number(values: Mapping[str, Any], keys: tuple[str, ...], where: str,
+def _number(values: Mapping[str, Any], key: str, where: str,
             least: int) -> int:
-    value = _value(values, keys, where)
+    if key not in values:
+        raise exception.InvalidInput(where, f'{key} is missing')
+    value = values[key]
     if isinstance(value, str) and re.fullmatch('[0-9]{1,12}', value):
         value = int(value)
     if (not isinstance(value, int) or isinstance(value, bool)
             or not least <= value <= _LARGEST):
         raise exception.InvalidInput(
-            where, f'{keys[0]} must be a whole number from {least}, not '
+            where, f'{key} must be a whole number from {least}, not '
             f'{str(value)[:40]!r}')
     return value
 
 
 def _specs(values: Mapping[str, Any], where: str) -> dict[str, str]:
     """Read extra specs; their values may be without quotes in the file."""
-    if not _has(values, _SPECS):
+    if 'extra_specs' not in values:
         raise exception.InvalidInput(
             where, 'extra_specs (or properties) are missing; "openstack '
             'flavor list" prints them with --long')
-    value = _value(values, _SPECS, where)
+    value = values['extra_specs']
     if value is None:
         return {}
     if isinstance(value, str):
         return _properties(value, where)
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or not all(
+            isinstance(key, str) and isinstance(text, str | int | float)
+            for key, text in value.items()):
         _refuse_specs(where)
-    return {_key(key, where): _text(text, where)
+    return {key: str(text).lower() if isinstance(text, bool) else str(text)
             for key, text in value.items()}
-
-
-def _key(key: object, where: str) -> str:
-    if not isinstance(key, str):
-        _refuse_specs(where)
-    return key
-
-
-def _text(value: object, where: str) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str | int | float):
-        return str(value)
-    return _refuse_specs(where)
 
 
 def _properties(text: str, where: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ import collections
 import dataclasses
 import re
 from collections.abc import Iterable
+from collections.abc import Iterator
 
 from hpcvirt import exception
 from hpcvirt.flavors import profile as profiles
@@ -150,44 +151,31 @@ def check(host: host_model.Host, part: HostPart) -> None:
 
     :raises InvalidInput: naming the host and what it lacks
     """
-    if part.cpus is not None:
-        _check_cpus(host, part.cpus)
+    for fault in _find_faults(host, part):
+        raise exception.InvalidInput(host.name, fault)
+
+
+def _find_faults(host: host_model.Host, part: HostPart) -> Iterator[str]:
+    cpus = host.cpus if part.cpus is None else part.cpus
+    if cpus - host.cpus:
+        yield (f'has no CPU {cpuset.render(cpus - host.cpus)}, which --cpus '
+               'names')
+    for core in (core for cell in host.cells for core in cell.siblings):
+        if core & cpus and core - cpus:
+            yield (f'--cpus names CPU {cpuset.render(core & cpus)} but not '
+                   f'its SMT sibling {cpuset.render(core - cpus)}; guests get '
+                   'whole cores')
     for item in part.pages:
         if item.cell is not None and item.cell not in host.by_id:
-            raise exception.InvalidInput(
-                host.name, f'has no cell {item.cell}, which --pages names')
-        if item.cell is not None and not part.has(host.by_id[item.cell]):
-            raise exception.InvalidInput(
-                host.name, f'--pages names cell {item.cell}, where guests '
-                'have no CPUs')
-    if part.pages:
-        _check_memory(host, part)
-
-
-def _check_cpus(host: host_model.Host, cpus: frozenset[int]) -> None:
-    missing = cpus - host.cpus
-    if missing:
-        raise exception.InvalidInput(
-            host.name, f'has no CPU {cpuset.render(missing)}, which --cpus '
-            'names')
-    for cell in host.cells:
-        for core in cell.siblings:
-            if core & cpus and core - cpus:
-                raise exception.InvalidInput(
-                    host.name, f'--cpus names CPU {cpuset.render(core & cpus)}'
-                    f' but not its SMT sibling {cpuset.render(core - cpus)}; '
-                    'guests get whole cores')
-
-
-def _check_memory(host: host_model.Host, part: HostPart) -> None:
+            yield f'has no cell {item.cell}, which --pages names'
+        elif item.cell is not None and not part.has(host.by_id[item.cell]):
+            yield f'--pages names cell {item.cell}, where guests have no CPUs'
     amounts = [(cell, part.memory_kib(cell) or 0) for cell in host.cells
                if part.has(cell)]
     for cell, memory_kib in amounts:
         if memory_kib > cell.memory_mib * 1024:
-            raise exception.InvalidInput(
-                host.name, f'--pages takes {memory_kib // 1024} MiB of cell '
-                f'{cell.id}, which has {cell.memory_mib} MiB')
-    if not any(memory_kib for _, memory_kib in amounts):
-        raise exception.InvalidInput(
-            host.name, 'has set no pages of the size that --pages names '
-            'aside; give their number as SIZE:COUNT')
+            yield (f'--pages takes {memory_kib // 1024} MiB of cell {cell.id},'
+                   f' which has {cell.memory_mib} MiB')
+    if part.pages and not any(memory_kib for _, memory_kib in amounts):
+        yield ('has set no pages of the size that --pages names aside; give '
+               'their number as SIZE:COUNT')

@@ -9,6 +9,7 @@ of Nova's defects are those of :mod:`hpcvirt.fit.claim`.
 
 import dataclasses
 import enum
+import math
 from collections.abc import Callable
 from collections.abc import Iterator
 
@@ -71,87 +72,76 @@ _NOTE = LintSeverity.NOTE
 MANY_CELLS = 6
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class LintSubject:
-    """A flavor, and the guest that Nova makes of it."""
+#: The code, the severity, the key, the problem and the advice of a finding.
+_Problem = tuple[str, LintSeverity, str, str, str]
 
-    flavor: flavor_model.Flavor
-    guest: shape_model.Shape
-
-    def finds(self, code: str, severity: LintSeverity, key: str,
-              message: str, advice: str) -> LintFinding:
-        return LintFinding(code, severity, self.flavor.name, key,
-                           message, advice)
-
-
-Rule = Callable[[LintSubject], Iterator[LintFinding]]
+Rule = Callable[[flavor_model.Flavor, shape_model.Shape], Iterator[_Problem]]
 
 
 def lint(flavor: flavor_model.Flavor) -> tuple[LintFinding, ...]:
     """Check a flavor, regardless of hosts."""
-    findings = list(_keys(flavor))
+    return tuple(LintFinding(code, severity, flavor.name, key, problem, advice)
+                 for code, severity, key, problem, advice in _check(flavor))
+
+
+def _check(flavor: flavor_model.Flavor) -> Iterator[_Problem]:
+    wrong_keys = list(_keys(flavor))
+    yield from wrong_keys
     try:
         guest = codec.decode(flavor.vcpus, flavor.ram_mib,
                              flavor.extra_specs)
     except exception.InvalidInput as exc:
-        if not any(item.key == exc.where for item in findings):
-            findings.append(LintFinding(
-                'refused', _ERROR, flavor.name, exc.where,
-                f'Nova refuses the flavor: {exc.what}', 'correct the value'))
-        return tuple(findings)
-    subject = LintSubject(flavor, guest)
+        if not any(key == exc.where for _, _, key, *_ in wrong_keys):
+            yield ('refused', _ERROR, exc.where,
+                   f'Nova refuses the flavor: {exc.what}', 'correct the value')
+        return
     for rule in RULES:
-        findings += rule(subject)
-    return tuple(findings)
+        yield from rule(flavor, guest)
 
 
-def _keys(flavor: flavor_model.Flavor) -> Iterator[LintFinding]:
+def _keys(flavor: flavor_model.Flavor) -> Iterator[_Problem]:
     """Find unknown keys, and values of the wrong type."""
     for key, value in flavor.extra_specs.items():
         row = vocabulary.find(key)
         if vocabulary.is_unknown(key):
-            yield LintFinding(
-                'unknown-key', _ERROR, flavor.name, key,
-                'the extra spec is unknown: Nova ignores it, and its API '
-                'refuses to set it from microversion 2.86 on',
-                'correct or remove it')
+            yield ('unknown-key', _ERROR, key,
+                   'the extra spec is unknown: Nova ignores it, and its API '
+                   'refuses to set it from microversion 2.86 on',
+                   'correct or remove it')
         elif row is not None and not row.accepts(value):
-            yield LintFinding(
-                'bad-value', _ERROR, flavor.name, key,
-                f'{value[:64]!r} is not one of its values ({row.values})',
-                'correct the value')
+            yield ('bad-value', _ERROR, key, f'{value[:64]!r} is not one of '
+                   f'its values ({row.values})', 'correct the value')
 
 
-def _unequal_cells(subject: LintSubject) -> Iterator[LintFinding]:
+def _unequal_cells(_flavor: flavor_model.Flavor,
+                   guest: shape_model.Shape) -> Iterator[_Problem]:
     """Find guest cells that differ (defect A)."""
     cells = [(cell.pcpus + cell.vcpus, cell.memory_mib)
-             for cell in subject.guest.cells]
+             for cell in guest.cells]
     if len(set(cells)) < 2:
         return
     key = vocabulary.NUMA_CPUS.at(num=0)
     if cells == sorted(cells, reverse=True):
-        yield subject.finds(
-            'unequal-cells', _WARNING, key,
+        yield 'unequal-cells', _WARNING, key, (
             "the guest cells differ; Nova's claim confuses such cells: it "
             'refuses hosts that have room, and after a build that failed on '
-            'another host it can leave vCPUs unpinned',
-            'make the cells equal')
+            'another host it can leave vCPUs unpinned'), 'make the cells equal'
     else:
-        yield subject.finds(
-            'smallest-cell-first', _ERROR, key,
+        yield 'smallest-cell-first', _ERROR, key, (
             'the guest cells differ and a smaller cell comes before a '
             "larger; Nova's claim then accepts hosts where the guest does "
-            'not fit and refuses hosts where it does',
+            'not fit and refuses hosts where it does'), (
             'make the cells equal, or put the largest first')
 
 
-def _several_devices(subject: LintSubject) -> Iterator[LintFinding]:
+def _several_devices(_flavor: flavor_model.Flavor,
+                     guest: shape_model.Shape) -> Iterator[_Problem]:
     """Find several required devices of a guest with cells (defect B)."""
-    strict = [device for device in subject.guest.devices
+    strict = [device for device in guest.devices
               if device.affinity is shape_model.PCIAffinity.REQUIRED]
     count = sum(device.count for device in strict)
-    if len(subject.guest.cells) > 1 and count > 1:
-        yield subject.finds(
+    if len(guest.cells) > 1 and count > 1:
+        yield (
             'several-required-devices',
             _ERROR if len(strict) > 1 else _WARNING,
             vocabulary.PCI_NUMA_AFFINITY_POLICY.name,
@@ -161,12 +151,13 @@ def _several_devices(subject: LintSubject) -> Iterator[LintFinding]:
             'use the policy preferred, or one device')
 
 
-def _affinity_in_moves(subject: LintSubject) -> Iterator[LintFinding]:
+def _affinity_in_moves(_flavor: flavor_model.Flavor,
+                       guest: shape_model.Shape) -> Iterator[_Problem]:
     """Find affinity policies that a move can lose (defect I)."""
-    aliases = sorted({device.alias for device in subject.guest.devices
+    aliases = sorted({device.alias for device in guest.devices
                       if device.alias and device.affinity is not None})
-    if aliases and subject.guest.cells:
-        yield subject.finds(
+    if aliases and guest.cells:
+        yield (
             'affinity-in-moves', _NOTE,
             vocabulary.PCI_NUMA_AFFINITY_POLICY.name,
             'migrations, resizes and evacuations ignore this policy of the '
@@ -175,158 +166,145 @@ def _affinity_in_moves(subject: LintSubject) -> Iterator[LintFinding]:
             f'{" and ".join(aliases)}')
 
 
-def _vgpus(subject: LintSubject) -> Iterator[LintFinding]:
+def _vgpus(flavor: flavor_model.Flavor,
+           guest: shape_model.Shape) -> Iterator[_Problem]:
     """Find vGPUs of guests whose CPUs belong to certain cells."""
-    found = [key for key in subject.flavor.extra_specs
+    found = [key for key in flavor.extra_specs
              if vocabulary.VGPU_RESOURCE.fullmatch(key)]
-    if found and subject.guest.cells:
-        yield subject.finds(
-            'vgpu-anywhere', _NOTE, found[0],
+    if found and guest.cells:
+        yield 'vgpu-anywhere', _NOTE, found[0], (
             'on hosts with several cells, the vGPU can belong to another cell '
-            'than the CPUs: Nova ignores cells when it chooses the card',
+            'than the CPUs: Nova ignores cells when it chooses the card'), (
             'if that matters, use whole devices or virtual functions by a '
             'PCI alias')
 
 
-def _page_size(subject: LintSubject) -> Iterator[LintFinding]:
+def _page_size(_flavor: flavor_model.Flavor,
+               guest: shape_model.Shape) -> Iterator[_Problem]:
     """Find page sizes by class (defect C), and memory in parts of pages."""
-    if not subject.guest.cells:
+    if not guest.cells:
         return
     key = vocabulary.MEM_PAGE_SIZE.name
-    page_kib = subject.guest.cells[0].page_kib
+    page_kib = guest.cells[0].page_kib
     if page_kib in (shape_model.PageClass.LARGE, shape_model.PageClass.ANY):
-        yield subject.finds(
-            'page-size-class', _ERROR, key,
+        yield 'page-size-class', _ERROR, key, (
             'the first host cell that Nova tries determines the size for all '
-            'others, so that hosts with room are refused',
+            'others, so that hosts with room are refused'), (
             'give the size, 2048 or 1048576')
     elif page_kib in (None, shape_model.PageClass.SMALL):
-        yield subject.finds(
-            'small-pages', _WARNING, key,
+        yield 'small-pages', _WARNING, key, (
             'the memory is in small pages, which slow down address translation'
             + (' and are not reserved for the guest' if page_kib is None
-               else ''),
-            'use huge pages, 2048 or 1048576')
+               else '')), 'use huge pages, 2048 or 1048576'
     elif page_kib is not None:
-        wrong = [cell.memory_mib for cell in subject.guest.cells
+        wrong = [cell.memory_mib for cell in guest.cells
                  if cell.memory_mib * 1024 % page_kib]
         if wrong:
-            yield subject.finds(
-                'not-whole-pages', _ERROR, 'ram',
+            yield 'not-whole-pages', _ERROR, 'ram', (
                 f'a guest cell of {wrong[0]} MiB is not a multiple of pages '
-                f'of {memory.page_name(page_kib)}; the guest fits nowhere',
+                f'of {memory.page_name(page_kib)}; the guest fits nowhere'), (
                 'make the memory of each cell a multiple of the page size')
 
 
-def _many_cells(subject: LintSubject) -> Iterator[LintFinding]:
+def _many_cells(_flavor: flavor_model.Flavor,
+                guest: shape_model.Shape) -> Iterator[_Problem]:
     """Find guests with many cells (defect D)."""
-    count = len(subject.guest.cells)
+    count = len(guest.cells)
     if count >= MANY_CELLS:
-        yield subject.finds(
-            'many-cells', _NOTE, vocabulary.NUMA_NODES.name,
+        yield 'many-cells', _NOTE, vocabulary.NUMA_NODES.name, (
             f'on hosts with more than {count} cells on which the guest does '
             f'not fit, Nova tries all arrangements of {count} guest cells, '
-            'which takes seconds to minutes',
+            'which takes seconds to minutes'), (
             'enable HPCTopologyFilter, which refuses such hosts first')
 
 
-def _threads(subject: LintSubject) -> Iterator[LintFinding]:
+def _threads(_flavor: flavor_model.Flavor,
+             guest: shape_model.Shape) -> Iterator[_Problem]:
     """Find cells with parts of cores (defect E), and thread policies."""
-    guest = subject.guest
     if guest.cpu_policy is shape_model.CPUPolicy.SHARED or not guest.cells:
         return
     key = vocabulary.CPU_THREAD_POLICY.name
     threads = guest.topology.threads if guest.topology else 1
     if guest.thread_policy is shape_model.ThreadPolicy.ISOLATE:
-        yield subject.finds(
-            'isolate', _WARNING, key,
-            'isolate passes only hosts without SMT; it does not keep siblings '
-            'idle',
+        yield 'isolate', _WARNING, key, (
+            'isolate passes only hosts without SMT; it does not keep '
+            'siblings idle'), (
             'use require with whole cores, or hosts that dedicate one '
             'thread of each core')
         return
-    if guest.thread_policy is shape_model.ThreadPolicy.REQUIRE:
-        width = max(threads, 2)
-        consequence = 'leaves a thread of a core that no such guest can use'
-    else:
-        width = 2 if threads == 1 else threads
-        consequence = ('shares a core with another guest on hosts with SMT, '
-                       'where prefer falls back to single threads')
-    odd = [cell.pcpus for cell in guest.cells if cell.pcpus % width]
+    is_required = guest.thread_policy is shape_model.ThreadPolicy.REQUIRE
+    consequence = ('leaves a thread of a core that no such guest can use'
+                   if is_required else
+                   'shares a core with another guest on hosts with SMT, '
+                   'where prefer falls back to single threads')
+    odd = [cell.pcpus for cell in guest.cells
+           if cell.pcpus % max(threads, 2)]
     if odd:
-        yield subject.finds(
-            'half-cores', _WARNING, key,
-            f'a guest cell of {odd[0]} dedicated CPUs {consequence}',
+        yield 'half-cores', _WARNING, key, (
+            f'a guest cell of {odd[0]} dedicated CPUs {consequence}'), (
             'use whole cores: a multiple of the threads of a core')
-    if (threads > 1 and guest.thread_policy
-            is not shape_model.ThreadPolicy.REQUIRE):
-        yield subject.finds(
-            'siblings-not-held', _WARNING, vocabulary.CPU_THREADS.name,
+    if threads > 1 and not is_required:
+        yield 'siblings-not-held', _WARNING, vocabulary.CPU_THREADS.name, (
             f'the guest sees {threads} threads in each core, which need not '
-            'be siblings on the host',
-            'use the thread policy require')
+            'be siblings on the host'), 'use the thread policy require'
 
 
-def _policies(subject: LintSubject) -> Iterator[LintFinding]:
+def _policies(_flavor: flavor_model.Flavor,
+              guest: shape_model.Shape) -> Iterator[_Problem]:
     """Find CPUs that are not dedicated, and isolated emulator threads."""
-    guest = subject.guest
     if guest.cpu_policy is shape_model.CPUPolicy.SHARED:
         key = (vocabulary.NUMA_NODES.name if guest.cells
                else vocabulary.CPU_POLICY.name)
-        yield subject.finds(
-            'not-pinned', _WARNING, key,
+        yield 'not-pinned', _WARNING, key, (
             'the vCPUs are not pinned'
             + (': they float over the shared CPUs of their cell'
-               if guest.cells else ', and the guest has no NUMA cells'),
+               if guest.cells else ', and the guest has no NUMA cells')), (
             'use the CPU policy dedicated')
     elif guest.emulator_threads is shape_model.EmulatorThreads.ISOLATE:
-        yield subject.finds(
-            'emulator-cpu', _NOTE, vocabulary.EMULATOR_THREADS_POLICY.name,
+        yield 'emulator-cpu', _NOTE, vocabulary.EMULATOR_THREADS_POLICY.name, (
             'each instance takes one dedicated CPU in addition to its vCPUs, '
-            'on the host cell of guest cell 0',
+            'on the host cell of guest cell 0'), (
             'use the policy share, which runs emulator threads on '
             'cpu_shared_set')
 
 
-def _guest_topology(subject: LintSubject) -> Iterator[LintFinding]:
+def _guest_topology(flavor: flavor_model.Flavor,
+                    _guest: shape_model.Shape) -> Iterator[_Problem]:
     """Find guest CPU topologies that do not match the vCPUs."""
-    specs = subject.flavor.extra_specs
+    specs = flavor.extra_specs
     wanted = [(row.name, int(specs[row.name])) for row in (
         vocabulary.CPU_SOCKETS, vocabulary.CPU_CORES, vocabulary.CPU_THREADS)
         if row.name in specs]
-    product = 1
-    for _, number in wanted:
-        product *= number
+    product = math.prod(number for _, number in wanted)
     whole = len(wanted) == 3
-    vcpus = subject.flavor.vcpus
+    vcpus = flavor.vcpus
     if product and (product != vcpus if whole else vcpus % product):
-        yield subject.finds(
-            'topology-mismatch', _WARNING, wanted[0][0],
+        yield 'topology-mismatch', _WARNING, wanted[0][0], (
             f'{" x ".join(str(number) for _, number in wanted)} does not give '
-            f'{vcpus} vCPUs; Nova gives the guest another topology',
+            f'{vcpus} vCPUs; Nova gives the guest another topology'), (
             'make sockets x cores x threads equal the number of vCPUs')
 
 
-def _numbering(subject: LintSubject) -> Iterator[LintFinding]:
+def _numbering(flavor: flavor_model.Flavor,
+               guest: shape_model.Shape) -> Iterator[_Problem]:
     """Find extra specs of guest cells that do not exist."""
-    count = len(subject.guest.cells)
+    count = len(guest.cells)
     for row in (vocabulary.NUMA_CPUS, vocabulary.NUMA_MEM):
         known = {row.at(num=number) for number in range(count)}
-        for key in subject.flavor.extra_specs:
+        for key in flavor.extra_specs:
             if row.matches(key) and key not in known:
-                yield subject.finds(
-                    'no-such-cell', _WARNING, key,
+                yield 'no-such-cell', _WARNING, key, (
                     'the cell does not exist: the number of guest cells is '
-                    f'{count}', 'remove it, or number the cells from 0')
+                    f'{count}'), 'remove it, or number the cells from 0'
 
 
-def _mark(subject: LintSubject) -> Iterator[LintFinding]:
+def _mark(flavor: flavor_model.Flavor,
+          _guest: shape_model.Shape) -> Iterator[_Problem]:
     """Find flavors that were changed after hpcvirt created them."""
-    existing = diff.Existing('', subject.flavor)
-    if diff.is_ours(existing) and diff.is_edited(subject.flavor):
-        yield subject.finds(
-            'edited', _NOTE, vocabulary.GENERATED_BY.name,
-            'the flavor was changed after hpcvirt created it',
+    existing = diff.Existing('', flavor)
+    if diff.is_ours(existing) and diff.is_edited(flavor):
+        yield 'edited', _NOTE, vocabulary.GENERATED_BY.name, (
+            'the flavor was changed after hpcvirt created it'), (
             'remove the mark to keep the change')
 
 

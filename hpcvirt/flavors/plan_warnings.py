@@ -25,6 +25,9 @@ _ASSUMED = {
         'sharing one, so that parts of a cell may cut a cache',
 }
 
+_Code = warning.WarningCode
+_CodeAndText = tuple[warning.WarningCode, str]
+
 
 def find_warnings(hosts: Sequence[plans.PlannedHost],
                   flavors: Sequence[plans.PlannedFlavor],
@@ -39,37 +42,36 @@ def find_warnings(hosts: Sequence[plans.PlannedHost],
             f'{plans.HS06_STUDY}); set '
             'housekeeping_cores_per_cell to keep cores for the host')
     for planned in hosts:
-        yield from _host(planned, flavors)
-        yield from _parts(planned, profile)
-        if any(len(share.llc) > 1 and max(share.llc) > 1
-               for share in planned.partition.cells):
-            yield warning.PlanWarning(
-                warning.WarningCode.LLC_NOT_SEEN,
-                'cells have several last-level caches, which Nova does not '
-                'know; a part of a cell has the size of whole caches, but its '
-                'CPUs may belong to several unless the firmware presents each '
-                'cache as a NUMA cell', (planned.name,))
-        yield from _given_back(planned, profile)
-        if profile.device is not None:
-            yield from _devices(planned, profile.device)
+        for code, what in _of_host(planned, flavors, profile):
+            yield warning.PlanWarning(code, what, (planned.name,))
     yield from _mixed_smt(hosts, flavors)
 
 
-def _host(planned: plans.PlannedHost, flavors: Sequence[plans.PlannedFlavor],
-          ) -> Iterator[warning.PlanWarning]:
-    """Warn of a host that no flavor fits, and of what is assumed of it."""
+def _of_host(planned: plans.PlannedHost,
+             flavors: Sequence[plans.PlannedFlavor],
+             profile: profiles.Profile) -> Iterator[_CodeAndText]:
+    """Find the warnings about a host."""
     if not any(item.per_host[planned.name] for item in flavors):
-        yield warning.PlanWarning(warning.WarningCode.HOST_NOT_SERVED,
-                                  'none of the flavors fits', (planned.name,))
+        yield _Code.HOST_NOT_SERVED, 'none of the flavors fits'
     for unknown, assumed in _ASSUMED.items():
         if unknown in planned.host.unknown:
-            yield warning.PlanWarning(
-                warning.WarningCode.TOPOLOGY_UNKNOWN,
-                f'the topology does not say {assumed}', (planned.name,))
+            yield (_Code.TOPOLOGY_UNKNOWN,
+                   f'the topology does not say {assumed}')
+    yield from _parts(planned, profile)
+    if any(len(share.llc) > 1 and max(share.llc) > 1
+           for share in planned.partition.cells):
+        yield _Code.LLC_NOT_SEEN, (
+            'cells have several last-level caches, which Nova does not '
+            'know; a part of a cell has the size of whole caches, but its '
+            'CPUs may belong to several unless the firmware presents each '
+            'cache as a NUMA cell')
+    yield from _given_back(planned, profile)
+    if profile.device is not None:
+        yield from _devices(planned, profile.device)
 
 
 def _parts(planned: plans.PlannedHost,
-           profile: profiles.Profile) -> Iterator[warning.PlanWarning]:
+           profile: profiles.Profile) -> Iterator[_CodeAndText]:
     """Warn where no size is smaller than a cell, and say how to get one."""
     widths = {len(share.cores) for share in planned.partition.cells}
     by_devices = (profile.device is not None
@@ -84,15 +86,14 @@ def _parts(planned: plans.PlannedHost,
     if cuts and all(max(size.cores) == width for size in sizes):
         reason = ('share a cache' if profile.smallest_cores is None else
                   f'have no part of {profile.smallest_cores} cores or more')
-        yield warning.PlanWarning(
-            warning.WarningCode.NO_PARTS,
+        yield _Code.NO_PARTS, (
             f'no flavor is smaller than a cell, because its {width} cores '
             f'{reason}; set smallest_cores to allow parts of '
-            f'{" or ".join(cuts)} cores', (planned.name,))
+            f'{" or ".join(cuts)} cores')
 
 
 def _given_back(planned: plans.PlannedHost,
-                profile: profiles.Profile) -> Iterator[warning.PlanWarning]:
+                profile: profiles.Profile) -> Iterator[_CodeAndText]:
     small = memory.small_page_kib(planned.host)
     kept = {size for size, _ in profile.host_pages_per_cell}
     given: dict[int, int] = {}
@@ -103,11 +104,10 @@ def _given_back(planned: plans.PlannedHost,
                 given[pool.size_kib] = given.get(pool.size_kib,
                                                  0) + pool.total
     for size, count in given.items():
-        yield warning.PlanWarning(
-            warning.WarningCode.HUGE_PAGES_GIVEN_BACK,
+        yield _Code.HUGE_PAGES_GIVEN_BACK, (
             f'the host has {count} pages of {memory.page_name(size)} now and '
             'none under this plan; set host_pages_per_cell to keep pages for '
-            'programs of the host', (planned.name,))
+            'programs of the host')
 
 
 def _mixed_smt(hosts: Sequence[plans.PlannedHost],
@@ -126,13 +126,14 @@ def _mixed_smt(hosts: Sequence[plans.PlannedHost],
 
 
 def _devices(planned: plans.PlannedHost,
-             wanted: profiles.Devices) -> Iterator[warning.PlanWarning]:
+             wanted: profiles.Devices) -> Iterator[_CodeAndText]:
     """Find the warnings about a host of which guests get devices."""
     if wanted.kind is profiles.DeviceKind.WHOLE:
         yield from _other_type(planned, wanted)
         yield from _unsure_type(planned)
     if not planned.offered:
-        yield warn_missing(planned.host, wanted)
+        missing = warn_missing(planned.host, wanted)
+        yield missing.code, missing.what
     yield from (_vgpus(planned) if wanted.kind is profiles.DeviceKind.VGPU
                 else _without_cell(planned, wanted))
     if wanted.kind is profiles.DeviceKind.VF:
@@ -166,74 +167,66 @@ def warn_not_shared(host: str, found: Sequence[offered_devices.OfferedDevice],
 
 
 def _other_type(planned: plans.PlannedHost,
-                wanted: profiles.Devices) -> Iterator[warning.PlanWarning]:
+                wanted: profiles.Devices) -> Iterator[_CodeAndText]:
     chosen = {item.device for item in planned.offered}
     others = [device.address
               for device in offered_devices.find_matching(planned.host, wanted)
               if device not in chosen]
     if others:
         kind = planned.settings.pci_alias[0]['device_type']
-        yield warning.PlanWarning(
-            warning.WarningCode.DEVICE_TYPE_DIFFERS,
+        yield _Code.DEVICE_TYPE_DIFFERS, (
             f'{_addresses(others)} cannot be given, because Nova calls other '
             f'devices of this product {kind}, which '
-            'support SR-IOV, and a PCI alias has one type', (planned.name,))
+            'support SR-IOV, and a PCI alias has one type')
 
 
 def _unsure_type(planned: plans.PlannedHost,
-                 ) -> Iterator[warning.PlanWarning]:
+                 ) -> Iterator[_CodeAndText]:
     """Warn if the topology has neither drivers nor VFs, as from lstopo."""
     unknown = host_model.Unknown.VFS in planned.host.unknown or not any(
         device.driver or device.total_vfs for device in planned.host.devices)
     if planned.offered and unknown:
-        yield warning.PlanWarning(
-            warning.WarningCode.DEVICE_TYPE_UNSURE,
+        yield _Code.DEVICE_TYPE_UNSURE, (
             'the topology does not say whether devices support SR-IOV; if '
-            'they do, Nova calls them type-PF: read the topology from sysfs',
-            (planned.name,))
+            'they do, Nova calls them type-PF: read the topology from sysfs')
 
 
 def _without_cell(planned: plans.PlannedHost,
-                  wanted: profiles.Devices) -> Iterator[warning.PlanWarning]:
+                  wanted: profiles.Devices) -> Iterator[_CodeAndText]:
     unknown = [item.device.address for item in planned.offered
                if item.device.cell is None]
     if unknown and len(planned.partition.cells) > 1:
-        yield warning.PlanWarning(
-            warning.WarningCode.DEVICE_WITHOUT_CELL,
+        yield _Code.DEVICE_WITHOUT_CELL, (
             f'the cell of {_addresses(unknown)} is unknown, so that the '
             f'affinity {wanted.affinity} promises nothing for '
-            f'{"it" if len(unknown) == 1 else "them"}', (planned.name,))
+            f'{"it" if len(unknown) == 1 else "them"}')
 
 
 def _unknown_products(planned: plans.PlannedHost, wanted: profiles.Devices,
-                      ) -> Iterator[warning.PlanWarning]:
+                      ) -> Iterator[_CodeAndText]:
     for item in planned.offered:
         if wanted.product_id is None and item.device.vf_product_id is None:
-            yield warning.PlanWarning(
-                warning.WarningCode.VF_PRODUCT_UNKNOWN,
+            yield _Code.VF_PRODUCT_UNKNOWN, (
                 'the product id of the virtual functions of '
                 f'{item.device.address} is unknown, so that its device_spec '
                 'gives the card itself to instances as well; set '
                 'devices.product_id (lspci -nn shows it once a virtual '
-                'function exists)', (planned.name,))
+                'function exists)')
 
 
-def _vgpus(planned: plans.PlannedHost) -> Iterator[warning.PlanWarning]:
+def _vgpus(planned: plans.PlannedHost) -> Iterator[_CodeAndText]:
     given = planned.offered
     if given and len(planned.partition.cells) > 1:
-        yield warning.PlanWarning(
-            warning.WarningCode.VGPU_AFFINITY,
+        yield _Code.VGPU_AFFINITY, (
             'Nova takes the vGPUs of an instance from any card, whatever '
             'the cells of its CPUs and its memory; if that matters, give '
-            'whole devices or virtual functions', (planned.name,))
+            'whole devices or virtual functions')
     sriov = [item.device.address for item in given if item.device.total_vfs]
     if sriov:
-        yield warning.PlanWarning(
-            warning.WarningCode.VGPU_ON_SRIOV,
+        yield _Code.VGPU_ON_SRIOV, (
             f'{_addresses(sriov)} can have virtual functions; if the vGPU '
             'types belong to these, create them, read the topology again, '
-            'and name their product with vgpus_per_device: 1',
-            (planned.name,))
+            'and name their product with vgpus_per_device: 1')
 
 
 def _addresses(devices: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ same Host, and a contradiction is found in the same way in every source.
 import dataclasses
 import itertools
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -68,8 +69,8 @@ def host(where: str, name: str, cells: Sequence[CellFacts],
     _check_name(where, name)
     ordered = sorted(cells, key=lambda cell: cell.id)
     for cell in ordered:
-        _check_cell(_of_cell(where, cell.id), cell,
-                    host_model.Unknown.SOCKETS in unknown)
+        for fault in _find_faults(cell, host_model.Unknown.SOCKETS in unknown):
+            raise exception.InvalidInput(_of_cell(where, cell.id), fault)
     for before, after in itertools.pairwise(ordered):
         if before.id == after.id:
             raise exception.InvalidInput(
@@ -131,50 +132,36 @@ def _processor(where: str, processor: str | None) -> str | None:
     return words or None
 
 
-def _check_cell(where: str, cell: CellFacts,
-                may_lack_socket: bool) -> None:
+def _find_faults(cell: CellFacts, may_lack_socket: bool) -> Iterator[str]:
     if not 0 <= cell.id <= MAX_CELL:
-        raise exception.InvalidInput(
-            where, f'a cell has a number from 0 to {MAX_CELL}')
+        yield f'a cell has a number from 0 to {MAX_CELL}'
     for cpu in cell.cpus:
         if not 0 <= cpu <= cpuset.MAX_CPU:
-            raise exception.InvalidInput(
-                where, f'CPU {cpu} is not within 0 to {cpuset.MAX_CPU}')
+            yield f'CPU {cpu} is not within 0 to {cpuset.MAX_CPU}'
     if not cell.sockets and cell.cpus and not may_lack_socket:
-        raise exception.InvalidInput(where, 'has CPUs but no socket')
+        yield 'has CPUs but no socket'
     if len(cell.sockets) > max(1, len(cell.cpus)):
-        raise exception.InvalidInput(
-            where, f'has {len(cell.sockets)} sockets, more than CPUs')
+        yield f'has {len(cell.sockets)} sockets, more than CPUs'
     for socket in cell.sockets:
         if not 0 <= socket < 2 ** 31:
-            raise exception.InvalidInput(
-                where, f'{socket} cannot be the number of a socket')
+            yield f'{socket} cannot be the number of a socket'
     if not 0 <= cell.memory_kib <= MAX_MEMORY_KIB:
-        raise exception.InvalidInput(
-            where, f'{cell.memory_kib} KiB of memory is not within 0 to '
-            f'{MAX_MEMORY_KIB}')
-    _check_pages(where, cell)
-
-
-def _check_pages(where: str, cell: CellFacts) -> None:
+        yield (f'{cell.memory_kib} KiB of memory is not within 0 to '
+               f'{MAX_MEMORY_KIB}')
     sizes = set()
     for pool in cell.pages:
         if pool.size_kib < 1 or pool.size_kib & (pool.size_kib - 1):
-            raise exception.InvalidInput(
-                where, f'{pool.size_kib} KiB is not a page size')
+            yield f'{pool.size_kib} KiB is not a page size'
         if pool.size_kib in sizes:
-            raise exception.InvalidInput(
-                where, f'has two pools of {pool.size_kib} KiB pages')
+            yield f'has two pools of {pool.size_kib} KiB pages'
         if pool.total < 0:
-            raise exception.InvalidInput(
-                where, f'has {pool.total} pages of {pool.size_kib} KiB')
+            yield f'has {pool.total} pages of {pool.size_kib} KiB'
         sizes.add(pool.size_kib)
     paged_kib = sum(pool.size_kib * pool.total for pool in cell.pages)
     # In MiB: a snapshot keeps the memory rounded down but every small page.
     if paged_kib // 1024 > cell.memory_kib // 1024:
-        raise exception.InvalidInput(
-            where, f'has pages of {paged_kib} KiB in '
-            f'{cell.memory_kib} KiB of memory')
+        yield (f'has pages of {paged_kib} KiB in {cell.memory_kib} KiB of '
+               'memory')
 
 
 def _cell_of(where: str, cells: Iterable[CellFacts]) -> dict[int, int]:
@@ -226,7 +213,7 @@ def _partition(where: str, what: str,
 def _cell(where: str, facts: CellFacts,
           siblings: Mapping[int, frozenset[int]],
           caches: Mapping[int, frozenset[int]]) -> host_model.Cell:
-    here = f'{where}: cell {facts.id}'
+    here = _of_cell(where, facts.id)
     missing = facts.cpus - siblings.keys()
     if missing:
         raise exception.InvalidInput(

@@ -11,6 +11,7 @@ class of their physical function and are listed as well.
 
 import re
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Set
 
 from hpcvirt import exception
@@ -94,26 +95,27 @@ def check_devices(where: str, cells: Set[int],
             raise exception.InvalidInput(
                 where, f'{device.address[:40]!r} is not a PCI address '
                 'such as 0000:41:00.0')
-        here = f'{where}: device {device.address}'
-        if device.address in found:
-            raise exception.InvalidInput(here, 'occurs twice')
-        for number in (device.vendor_id, device.product_id,
-                       device.vf_product_id):
-            if number is not None and not _HEX_ID.fullmatch(number):
-                raise exception.InvalidInput(
-                    here, f'{number[:40]!r} is not a PCI id of four '
-                    'hexadecimal digits')
-        if device.cell is not None and device.cell not in cells:
-            raise exception.InvalidInput(
-                here, f'is on cell {device.cell}, which does not exist')
-        if not 0 <= device.total_vfs <= MAX_VFS:
-            raise exception.InvalidInput(
-                here, f'{device.total_vfs} VFs are not within 0 to {MAX_VFS}')
-        if device.driver is not None and not _DRIVER.fullmatch(device.driver):
-            raise exception.InvalidInput(
-                here, f'{device.driver[:40]!r} is not the name of a driver')
+        for fault in _find_faults(device, cells, device.address in found):
+            raise exception.InvalidInput(f'{where}: device {device.address}',
+                                         fault)
         found[device.address] = device
     return tuple(found[address] for address in sorted(found, key=_address_key))
+
+
+def _find_faults(device: host_model.Device, cells: Set[int],
+                 is_twice: bool) -> Iterator[str]:
+    if is_twice:
+        yield 'occurs twice'
+    for number in (device.vendor_id, device.product_id, device.vf_product_id):
+        if number is not None and not _HEX_ID.fullmatch(number):
+            yield (f'{number[:40]!r} is not a PCI id of four hexadecimal '
+                   'digits')
+    if device.cell is not None and device.cell not in cells:
+        yield f'is on cell {device.cell}, which does not exist'
+    if not 0 <= device.total_vfs <= MAX_VFS:
+        yield f'{device.total_vfs} VFs are not within 0 to {MAX_VFS}'
+    if device.driver is not None and not _DRIVER.fullmatch(device.driver):
+        yield f'{device.driver[:40]!r} is not the name of a driver'
 
 
 def _address_key(address: str) -> tuple[int, ...]:

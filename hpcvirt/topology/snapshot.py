@@ -74,21 +74,13 @@ class _Snapshot:
 
 def make_json(host: host_model.Host) -> dict[str, Any]:
     """Make the plain values of a snapshot: dicts, lists, numbers, strings."""
-    cells = tuple(
-        _Cell(id=cell.id, socket=cell.socket, cpus=cell.cpus,
-              siblings=cell.siblings, llc=cell.llc,
-              memory_mib=cell.memory_mib,
-              pages={str(pool.size_kib): pool.total for pool in cell.pages},
-              other_sockets=cell.other_sockets)
-        for cell in host.cells)
-    plain: dict[str, Any] = serialization.dump(_Snapshot(
-        schema_version=SCHEMA_VERSION, name=host.name, cells=cells,
-        distances=host.distances, devices=host.devices,
-        unknown=host.unknown, processor=host.processor))
+    plain = {'schema_version': SCHEMA_VERSION, **serialization.dump(host)}
     for key in ('unknown', 'processor'):
         if not plain[key]:
             del plain[key]
     for cell in plain['cells']:
+        cell['pages'] = {str(pool['size_kib']): pool['total']
+                         for pool in cell['pages']}
         if not cell['other_sockets']:
             del cell['other_sockets']
     for device in plain['devices']:
