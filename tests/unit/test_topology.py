@@ -127,18 +127,11 @@ class SmallPagesTest(unittest.TestCase):
             self.assertEqual(small_kib, assemble.small_page_kib(sizes))
 
     def test_small_pages_are_the_memory_without_huge_pages(self) -> None:
-        huge = host_model.PagePool(2048, 3)
-        self.assertEqual((host_model.PagePool(4, 512), huge),
-                         assemble.add_small_pages(8192, [huge], 4))
-        self.assertEqual((host_model.PagePool(64, 32), huge),
-                         assemble.add_small_pages(8192, [huge], 64))
-
-    def test_huge_pages_beyond_the_memory_leave_no_small_pages(self) -> None:
-        huge = host_model.PagePool(2048, 5)
-        self.assertEqual((host_model.PagePool(4, 0), huge),
-                         assemble.add_small_pages(8192, [huge], 4))
-
-    def test_small_pages_of_the_source_are_kept(self) -> None:
+        for huge, small_kib, rest in ((3, 4, 512), (3, 64, 32), (5, 4, 0)):
+            pool = host_model.PagePool(2048, huge)
+            self.assertEqual(
+                (host_model.PagePool(small_kib, rest), pool),
+                assemble.add_small_pages(8192, [pool], small_kib))
         self.assertEqual((POOL,), assemble.add_small_pages(8192, [POOL], 4))
 
 

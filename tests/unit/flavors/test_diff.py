@@ -25,64 +25,59 @@ def step(wanted, *found):
     return diff.steps([wanted], found)[0]
 
 
+def changed(found, **specs):
+    """Change extra specs after hpcvirt wrote its mark."""
+    return dataclasses.replace(found, extra_specs={
+        **found.extra_specs, **{key.replace('__', ':'): value
+                                for key, value in specs.items()}})
+
+
+PLANNED = flavor(specs={**SPECS, 'trait:CUSTOM_A': 'required'})
+CREATE, COMPLETE, SAME, DIFFERS, FOREIGN = diff.Action
+
+#: What is in the cloud, the action, the differences, the extra specs that are
+#: obsolete and those that are kept, and whether the flavor was edited.
+STEPS = (
+    (flavor('other'), CREATE, (), (), (), False),
+    (flavor(), SAME, (), (), (), False),
+    # An older mark alone is no difference.
+    (changed(flavor(), hpcvirt__generated_by='hpcvirt-1'),
+     SAME, (), (), (), False),
+    # Another plan made it.
+    (flavor(specs={**SPECS, 'hw:numa_nodes': '1'}), DIFFERS,
+     ('hw:numa_nodes is 1, planned without',), ('hw:numa_nodes',), (), False),
+    # Somebody changed what hpcvirt set, or what changes the guest.
+    (changed(flavor(), hw__mem_page_size='any'), DIFFERS,
+     ('hw:mem_page_size is any, planned 2048',), (), (), True),
+    (changed(flavor(), hw__cpu_realtime='true'), DIFFERS,
+     ('hw:cpu_realtime is true, planned without',), ('hw:cpu_realtime',), (),
+     True),
+    # Keys that hpcvirt did not set are no difference.
+    (changed(PLANNED, aggregate__rack='r1', hw__pmu='true'), DIFFERS,
+     ('trait:CUSTOM_A is required, planned without',), ('trait:CUSTOM_A',),
+     ('aggregate:rack', 'hw:pmu'), False),
+    # Without hpcvirt's mark it is foreign, whatever it holds.
+    (flavor(mark=False), FOREIGN, (), (), (), False),
+    (flavor(specs={}, mark=False), FOREIGN,
+     ('hw:cpu_policy is missing, planned dedicated',
+      'hw:mem_page_size is missing, planned 2048'), (), (), False),
+    (changed(flavor(), hpcvirt__generated_by='me'), FOREIGN, (), (), (),
+     False))
+
+
 class StepsTest(unittest.TestCase):
-    def test_a_flavor_that_is_not_there_is_created(self):
-        other = existing(flavor('other'))
-        self.assertIs(diff.Action.CREATE, step(flavor(), other).action)
-
-    def test_a_flavor_as_planned_needs_nothing(self):
-        found = step(flavor(), existing(flavor()))
-        self.assertIs(diff.Action.SAME, found.action)
-        self.assertFalse(found.edited)
-
-    def test_an_older_mark_alone_is_no_difference(self):
-        old = dataclasses.replace(flavor(), extra_specs={
-            **SPECS, 'hpcvirt:generated_by': 'hpcvirt-1'})
-        found = step(flavor(), existing(old))
-        self.assertIs(diff.Action.SAME, found.action)
-
-    def test_our_flavor_that_another_plan_made_differs_but_is_not_edited(self):
-        old = flavor(specs={**SPECS, 'hw:numa_nodes': '1'})
-        found = step(flavor(), existing(old))
-        self.assertIs(diff.Action.DIFFERS, found.action)
-        self.assertEqual(('hw:numa_nodes is 1, planned without',),
-                         found.differences)
-        self.assertFalse(found.edited)
-
-    def test_our_flavor_that_somebody_changed_is_edited(self):
-        changed = dict(flavor().extra_specs, **{'hw:mem_page_size': 'any'})
-        found = step(flavor(), existing(
-            dataclasses.replace(flavor(), extra_specs=changed)))
-        self.assertIs(diff.Action.DIFFERS, found.action)
-        self.assertTrue(found.edited)
-        self.assertEqual(('hw:mem_page_size is any, planned 2048',),
-                         found.differences)
-
-    def test_keys_that_hpcvirt_did_not_set_are_no_difference(self):
-        old = flavor(specs={**SPECS, 'trait:CUSTOM_A': 'required'})
-        mixed = dataclasses.replace(old, extra_specs={
-            **old.extra_specs, 'aggregate:rack': 'r1', 'hw:pmu': 'true'})
-        found = step(flavor(), existing(mixed))
-        self.assertIs(diff.Action.DIFFERS, found.action)
-        self.assertEqual(('trait:CUSTOM_A',), found.obsolete)
-        self.assertEqual(('aggregate:rack', 'hw:pmu'), found.kept)
-        self.assertFalse(found.edited)
-        ours = step(old, existing(mixed))
-        self.assertIs(diff.Action.SAME, ours.action)
-
-    def test_a_key_that_changes_the_guest_is_a_difference(self):
-        changed = dict(flavor().extra_specs, **{'hw:cpu_realtime': 'true'})
-        found = step(flavor(), existing(
-            dataclasses.replace(flavor(), extra_specs=changed)))
-        self.assertIs(diff.Action.DIFFERS, found.action)
-        self.assertEqual(('hw:cpu_realtime',), found.obsolete)
-        self.assertTrue(found.edited)
+    def test_what_is_in_the_cloud_decides_on_the_action(self):
+        for found, *expected in STEPS:
+            change = step(flavor(), existing(found))
+            self.assertEqual(expected, [
+                change.action, change.differences, change.obsolete,
+                change.kept, change.edited], found)
+        self.assertIs(SAME, step(PLANNED, existing(changed(
+            PLANNED, aggregate__rack='r1', hw__pmu='true'))).action)
 
     def test_many_keys_of_others_do_not_take_long(self):
-        changed = dict(flavor().extra_specs, **{
-            f'aggregate:{number}': 'x' for number in range(60)})
-        found = step(flavor(), existing(
-            dataclasses.replace(flavor(), extra_specs=changed)))
+        found = step(flavor(), existing(changed(flavor(), **{
+            f'aggregate:{number}': 'x' for number in range(60)})))
         self.assertIs(diff.Action.SAME, found.action)
         self.assertEqual(60, len(found.kept))
 
@@ -92,20 +87,6 @@ class StepsTest(unittest.TestCase):
         self.assertEqual(('vCPUs is 4, planned 8',), found.differences)
         same = step(flavor(), existing(flavor(specs={'a': 'b'})))
         self.assertFalse(same.needs_new_flavor)
-
-    def test_a_flavor_without_the_mark_is_foreign_whatever_it_holds(self):
-        same = step(flavor(), existing(flavor(mark=False)))
-        self.assertIs(diff.Action.FOREIGN, same.action)
-        self.assertEqual((), same.differences)
-        other = step(flavor(), existing(flavor(specs={}, mark=False)))
-        self.assertIs(diff.Action.FOREIGN, other.action)
-        self.assertEqual(2, len(other.differences))
-
-    def test_a_mark_that_is_not_ours_is_foreign(self):
-        forged = dataclasses.replace(flavor(), extra_specs={
-            **SPECS, 'hpcvirt:generated_by': 'me'})
-        self.assertIs(diff.Action.FOREIGN,
-                      step(flavor(), existing(forged)).action)
 
     def test_a_flavor_made_in_part_is_completed(self):
         half = existing(flavor(specs={}, mark=False),

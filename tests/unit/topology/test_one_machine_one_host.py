@@ -15,6 +15,13 @@ MACHINE = sysfs_files.MACHINES / 'emulated-intel-2x2x2'
 INVENTED = range(40)
 
 
+def without_vfs(host: host_model.Host) -> tuple[host_model.Device, ...]:
+    """List the devices as hwloc does, without VFs and drivers."""
+    return tuple(dataclasses.replace(device, total_vfs=0, driver=None,
+                                     vf_product_id=None)
+                 for device in host.devices)
+
+
 class Written(unittest.TestCase):
     def setUp(self) -> None:
         super().setUp()
@@ -49,11 +56,7 @@ class CapturedMachineTest(Written):
         self.assertEqual(self.by_sysfs.distances, self.by_hwloc.distances)
 
     def test_hwloc_has_all_of_a_device_but_vfs_and_driver(self) -> None:
-        self.assertEqual(
-            [dataclasses.replace(device, total_vfs=0, driver=None,
-                                 vf_product_id=None)
-             for device in self.by_sysfs.devices],
-            list(self.by_hwloc.devices))
+        self.assertEqual(without_vfs(self.by_sysfs), self.by_hwloc.devices)
 
     def test_sysfs_agrees_with_numactl(self) -> None:
         first, second = self.by_sysfs.cells
@@ -106,24 +109,14 @@ class InventedMachinesTest(Written):
                         self.from_xml(writers.libvirt(host, offline)),
                         devices=())
 
-    def test_hwloc_version_2(self) -> None:
+    def test_hwloc(self) -> None:
         for seed in INVENTED:
             host, offline = machines.invent(seed)
             self.expect(
                 seed, host, self.from_xml(writers.hwloc(host, offline)),
-                devices=tuple(
-                    dataclasses.replace(device, total_vfs=0, driver=None,
-                                        vf_product_id=None)
-                    for device in host.devices))
-
-    def test_hwloc_version_1_of_a_whole_system(self) -> None:
-        for seed in INVENTED:
-            host, offline = machines.invent(seed)
-            read = self.from_xml(writers.hwloc(
-                host, offline, version=1, show_offline=True))
+                devices=without_vfs(host))
+            # Version 1, of a whole system.
             self.expect(
-                seed, host, read, distances=(),
-                devices=tuple(
-                    dataclasses.replace(device, total_vfs=0, driver=None,
-                                        vf_product_id=None)
-                    for device in host.devices))
+                seed, host, self.from_xml(writers.hwloc(
+                    host, offline, version=1, show_offline=True)),
+                distances=(), devices=without_vfs(host))

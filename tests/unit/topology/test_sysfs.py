@@ -138,32 +138,28 @@ class CellsTest(Case):
 
 
 class CachesTest(Case):
-    def test_a_cache_over_several_cells_is_split_by_cell(self) -> None:
-        for cpu in range(8):
-            self.files[f'{CPU}/cpu{cpu}/cache/index3/shared_cpu_list'] = '0-7'
-        self.assertEqual(self.host, self.read())
-
-    def test_the_highest_level_is_used_if_there_is_no_third(self) -> None:
-        self.drop('/index3/')
-        self.assertEqual(({0}, {1}, {4}, {5}), self.read().cells[0].llc)
-
-    def test_instruction_caches_are_ignored(self) -> None:
-        self.drop('/index3/', '/index2/')
-        for cpu in range(8):
-            self.files[f'{CPU}/cpu{cpu}/cache/index1/shared_cpu_list'] = '0-7'
-        self.assertEqual(({0}, {1}, {4}, {5}), self.read().cells[0].llc)
-
-    def test_low_power_cores_have_their_own_last_level(self) -> None:
-        self.drop('cpu1/cache/index3', 'cpu5/cache/index3')
-        for cpu in (0, 4):
-            self.files[f'{CPU}/cpu{cpu}/cache/index3/shared_cpu_list'] = '0,4'
-        for cpu in (1, 5):
-            self.files[f'{CPU}/cpu{cpu}/cache/index2/shared_cpu_list'] = '1,5'
-        self.assertEqual(({0, 4}, {1, 5}), self.read().cells[0].llc)
-
-    def test_a_cache_of_unknown_level_is_ignored(self) -> None:
-        self.drop('index3/level')
-        self.assertEqual(4, len(self.read().cells[0].llc))
+    def test_the_last_level_is_that_of_the_highest_data_cache(self) -> None:
+        whole = dict(self.files)
+        for dropped, shared, llc in (
+                # A cache over several cells is split by cell.
+                ((), {'0-7': (3, range(8))}, ({0, 1, 4, 5},)),
+                # There is no third level; caches of instructions are ignored.
+                (('/index3/',), {}, ({0}, {1}, {4}, {5})),
+                (('/index3/', '/index2/'), {'0-7': (1, range(8))},
+                 ({0}, {1}, {4}, {5})),
+                # Low-power cores have their own last level.
+                (('cpu1/cache/index3', 'cpu5/cache/index3'),
+                 {'0,4': (3, (0, 4)), '1,5': (2, (1, 5))}, ({0, 4}, {1, 5})),
+                # A cache of unknown level is ignored.
+                (('index3/level',), {}, ({0}, {1}, {4}, {5}))):
+            self.files = dict(whole)
+            self.drop(*dropped)
+            for cpus, (index, members) in shared.items():
+                for cpu in members:
+                    self.files[f'{CPU}/cpu{cpu}/cache/index{index}/'
+                               'shared_cpu_list'] = cpus
+            self.root = self.root.parent / f'{self.root.name}x'
+            self.assertEqual(llc, self.read().cells[0].llc)
 
     def test_a_cache_with_missing_cpus_is_refused(self) -> None:
         self.files[f'{CPU}/cpu3/cache/index3/shared_cpu_list'] = '2-3,6-7,99'
@@ -171,22 +167,17 @@ class CachesTest(Case):
 
 
 class DevicesTest(Case):
-    def test_a_device_near_no_node_has_no_cell(self) -> None:
+    def test_a_device_may_have_no_node_and_no_driver(self) -> None:
         self.files[f'{PCI}/numa_node'] = '-1'
-        self.assertIsNone(self.read().devices[0].cell)
-
-    def test_a_device_without_a_node_file_has_no_cell(self) -> None:
-        self.drop('numa_node')
-        self.assertIsNone(self.read().devices[0].cell)
+        self.drop(f'{PCI}/driver')
+        device = self.read().devices[0]
+        self.assertEqual((None, None), (device.cell, device.driver))
 
     def test_a_copy_without_links_has_the_driver_in_uevent(self) -> None:
-        self.drop(f'{PCI}/driver')
+        self.drop('numa_node', f'{PCI}/driver')
         self.files[f'{PCI}/uevent'] = 'DRIVER=ice\nPCI_CLASS=20000'
-        self.assertEqual('ice', self.read().devices[0].driver)
-
-    def test_a_device_bound_to_no_driver_has_none(self) -> None:
-        self.drop(f'{PCI}/driver')
-        self.assertIsNone(self.read().devices[0].driver)
+        device = self.read().devices[0]
+        self.assertEqual((None, 'ice'), (device.cell, device.driver))
 
     def test_a_gpu_with_a_display_is_listed_and_a_console_is_not(self) -> None:
         self.files[f'{PCI}/class'] = '0x030000'
@@ -251,17 +242,14 @@ class PagesTest(Case):
         self.files['sys/kernel/mm/hugepages/hugepages-524288kB/'
                    'nr_hugepages'] = '2'
 
-    def test_free_memory_gives_the_size_of_a_small_page(self) -> None:
-        self.arm()
-        self.drop('sys/kernel')
-        self.assertEqual(host_model.PagePool(64, 10 ** 6),
-                         self.read().cells[0].pages[0])
-
-    def test_huge_pages_of_512_mib_mean_small_pages_of_64_kib(self) -> None:
-        self.arm()
-        self.drop('vmstat')
-        self.assertEqual(host_model.PagePool(64, 10 ** 6),
-                         self.read().cells[0].pages[0])
+    def test_the_size_of_a_small_page_follows_from_other_files(self) -> None:
+        # From free memory, or from huge pages of 512 MiB.
+        for dropped in ('sys/kernel', 'vmstat'):
+            self.arm()
+            self.drop(dropped)
+            self.root = self.root.parent / f'{self.root.name}x'
+            self.assertEqual(host_model.PagePool(64, 10 ** 6),
+                             self.read().cells[0].pages[0])
 
     def test_without_either_a_small_page_has_4_kib(self) -> None:
         self.drop('vmstat')
