@@ -48,20 +48,13 @@ class LibvirtTest(Case):
             read(writers.libvirt(host)).distances))
 
     def test_memory_in_every_unit_of_libvirt(self) -> None:
-        for text, mib in (
-                ('<memory>4096</memory>', 4),
-                ('<memory unit="KiB"> 4096\n</memory>', 4),
-                ('<memory unit="k">4096</memory>', 4),
-                ('<memory unit="KB">4096</memory>', 4096 * 1000 // 2 ** 20),
-                ('<memory unit="MiB">4096</memory>', 4096),
-                ('<memory unit="M">4096</memory>', 4096),
-                ('<memory unit="MB">4096</memory>',
-                 4096 * 10 ** 6 // 2 ** 20),
-                ('<memory unit="GiB">4</memory>', 4096),
-                ('<memory unit="GB">4</memory>', 4 * 10 ** 9 // 2 ** 20),
-                ('<memory unit="TiB">1</memory>', 2 ** 20),
-                ('<memory unit="bytes">4194304</memory>', 4),
-                ('<memory unit="b">4194304</memory>', 4)):
+        for unit, size, mib in (
+                ('KiB', ' 4096\n', 4), ('k', 4096, 4),
+                ('KB', 4096, 4096 * 1000 >> 20), ('MiB', 4096, 4096),
+                ('M', 4096, 4096), ('MB', 4096, 4096 * 10 ** 6 >> 20),
+                ('GiB', 4, 4096), ('GB', 4, 4 * 10 ** 9 >> 20),
+                ('TiB', 1, 1 << 20), ('bytes', 4194304, 4), ('b', 4194304, 4)):
+            text = f'<memory unit="{unit}">{size}</memory>'
             host = read(capabilities(cell(0, CPU.format(0, 0), inside=text)))
             self.assertEqual(mib, host.cells[0].memory_mib, text)
 
